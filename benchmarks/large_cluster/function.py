@@ -67,6 +67,7 @@ def wired(order: dict[str, Any]) -> tuple[Services, workload_sets.Telemetry]:
         limits=lambda _: stores.AmpleLimits(),
         reports=stores.MemoryReports(),
         pools=stores.MemoryPools(),
+        times=stores.MemoryTimes(),
         announcer=stores.MemoryAnnouncer(),
         wake_ups=stores.MemoryWakeUps(),
         resyncs=stores.MemoryResyncs(),

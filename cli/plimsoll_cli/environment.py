@@ -16,9 +16,12 @@ import click
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.requests import Requests
+from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.metrics import Metric
+from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import (
+    Clock,
     Clusters,
     Instances,
     NodeGroups,
@@ -27,6 +30,8 @@ from plimsoll.services.ports import (
     Registry,
     RepeatingClock,
     Reports,
+    Telemetry,
+    Times,
 )
 from plimsoll_cli.checks.facts import StackFacts
 from plimsoll_cli.checks.reading import Probes
@@ -44,6 +49,7 @@ class Deployed:
     index: NodeIndex
     reports: Reports
     pools: Pools
+    times: Times
     instances: Instances
     """Those of the stack's own account."""
     instances_of: Callable[[Cluster], Instances]
@@ -54,6 +60,12 @@ class Deployed:
     facts: StackFacts
     """As CloudFormation describes it."""
     probes: Probes
+
+    def observed_times(self, clock: Clock, telemetry: Telemetry) -> ObservedTimes:
+        """Return what the stack remembers of how long pods take."""
+        return ObservedTimes(
+            times=self.times, clock=clock, workers=SerialWorkers(), telemetry=telemetry
+        )
 
 
 class Environment(Protocol):

@@ -143,7 +143,10 @@ def _dry_run(environment: Environment, choice: Choice, notices: Sequence[Notice]
             clock=environment.clock,
             telemetry=Said(),
         ).of
-    planner = dry_run(groups=lambda cluster, nodes: deployed.groups(cluster).list(nodes))
+    planner = dry_run(
+        groups=lambda cluster, nodes: deployed.groups(cluster).list(nodes),
+        observed_times=deployed.observed_times(environment.clock, Said()),
+    )
     return planner.of(notices, locate, connect)
 
 

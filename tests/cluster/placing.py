@@ -29,6 +29,7 @@ from plimsoll_testbed.model.stores import (
     MemoryRegistry,
     MemoryReports,
     MemoryResyncs,
+    MemoryTimes,
     MemoryWakeUps,
 )
 from plimsoll_testbed.rigs.controlplane import ControlPlane
@@ -155,6 +156,7 @@ def a_cast(plane: ControlPlane) -> Iterator[Cast]:
             limits=lambda _: AmpleLimits(),
             reports=MemoryReports(),
             pools=MemoryPools(),
+            times=MemoryTimes(),
             announcer=MemoryAnnouncer(),
             wake_ups=MemoryWakeUps(),
             resyncs=MemoryResyncs(),

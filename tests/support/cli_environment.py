@@ -43,6 +43,7 @@ from plimsoll_testbed.model.stores import (
     MemoryPools,
     MemoryRegistry,
     MemoryReports,
+    MemoryTimes,
 )
 from tests.support.builders import NOON, deployment_json, node_json, pod_spec_json
 from tests.support.repeating import VirtualTime
@@ -145,6 +146,7 @@ class MemoryEnvironment:
     index: MemoryNodeIndex = field(default_factory=MemoryNodeIndex)
     reports: MemoryReports = field(default_factory=MemoryReports)
     pools: MemoryPools = field(default_factory=MemoryPools)
+    times: MemoryTimes = field(default_factory=MemoryTimes)
     instances: NoInstances = field(default_factory=NoInstances)
     groups: Sequence[NodeGroup] = ()
     kill_switch: bool = False
@@ -181,6 +183,7 @@ class MemoryEnvironment:
             index=self.index,
             reports=self.reports,
             pools=self.pools,
+            times=self.times,
             instances=self.instances,
             instances_of=lambda _: self.instances,
             clusters=self,

@@ -35,6 +35,7 @@ from plimsoll_testbed.model.stores import (
     MemoryRegistry,
     MemoryReports,
     MemoryResyncs,
+    MemoryTimes,
     MemoryWakeUps,
 )
 from tests.support.builders import NOON, node_json
@@ -171,6 +172,7 @@ class WiredServices(VirtualTime):
         self.index = MemoryNodeIndex()
         self.reports = MemoryReports()
         self.pools = MemoryPools()
+        self.times = MemoryTimes()
         self.limits: Limits = AmpleLimits()
         self.wake_ups = MemoryWakeUps()
         self.resyncs = MemoryResyncs()
@@ -190,6 +192,7 @@ class WiredServices(VirtualTime):
             limits=lambda _: self.limits,
             reports=self.reports,
             pools=self.pools,
+            times=self.times,
             announcer=self.announcer,
             wake_ups=self.wake_ups,
             resyncs=self.resyncs,

@@ -32,9 +32,11 @@ _READS: Final = (
     "ec2:DescribeFleetHistory",
     "ec2:DescribeFleetInstances",
     "ec2:DescribeFleets",
+    "ec2:DescribeInstanceStatus",
     "ec2:DescribeInstances",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeLaunchTemplateVersions",
+    "ec2:DescribeSpotInstanceRequests",
 )
 _OF_FLEET: Final = {
     f"aws:ResourceTag/{RENEW}": "true",
@@ -113,6 +115,7 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
         node_group = place.arn("eks", "nodegroup/harbor/spot/0a1b")
         yield from _requests(role, ("eks:DescribeNodegroup",), node_group)
         yield from _requests(role, ("dynamodb:BatchGetItem",), place.table("NodesTable"))
+        yield from _requests(role, ("dynamodb:BatchGetItem",), place.table("TimesTable"))
         yield from _requests(role, _REPORT, place.table("ReportsTable"))
         yield from _requests(role, ("dynamodb:PutItem",), place.table("PoolsTable"))
     notices = place.queue("NoticesQueue")
@@ -133,12 +136,11 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     vcpus = place.arn("servicequotas", f"ec2/{QUOTA_CODE}")
     yield from _requests("SweepRole", ("servicequotas:GetServiceQuota",), vcpus)
     newest = f"{place.table('ReportsTable')}/index/newest"
-    silent = ("ec2:DescribeSpotInstanceRequests", "ec2:DescribeInstanceStatus")
     for role in ("DrainsRole", "SweepRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:Query",), newest)
         yield from _requests(role, ("dynamodb:Query",), place.table("PoolsTable"))
-    for role in CLUSTER_ROLES:
-        yield from _requests(role, silent, "*")
+    yield from _requests("DrainsRole", ("dynamodb:PutItem",), place.table("TimesTable"))
+    yield from _requests("PlacementRole", ("dynamodb:PutItem",), place.table("TimesTable"))
     for actions, resource, tag in _group_writes(place):
         opted_in = {f"aws:ResourceTag/{tag}": "true"}
         yield from _requests("DrainsRole", actions, resource, **opted_in)

@@ -19,6 +19,7 @@ from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
 from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
+from plimsoll.adapters.dynamodb.times import DynamoTimes
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.limits import AwsLimits
 from plimsoll.adapters.nodegroups import AwsNodeGroups
@@ -118,6 +119,7 @@ def _services() -> Services:
         announcer=SnsAnnouncer(aws(), config().report_topic),
         reports=DynamoReports(aws(), config().tables["ReportsTable"]),
         pools=DynamoPools(aws(), config().tables["PoolsTable"]),
+        times=DynamoTimes(aws(), config().tables["TimesTable"]),
         wake_ups=SqsWakeUps(aws(), config().wake_ups_queue),
         resyncs=SqsResyncs(aws(), config().resyncs_queue),
         clock=clock,

@@ -10,6 +10,8 @@ from datetime import datetime
 
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import Conflict, NotFound
+from plimsoll.domain.observed_times import Samples
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.pool_memory import KEPT, PoolEvent
 from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.reports import Report
@@ -135,6 +137,22 @@ class MemoryPools:
     def put_shift(self, region: str, event: ShiftEvent) -> None:
         """Write what was told of a zonal shift; told again it is the same."""
         self._shifts[region, event.key] = event
+
+
+class MemoryTimes:
+    """How long pods took to stop and to start."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[str, Ref], Samples] = {}
+
+    def read(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, Samples]:
+        """Return what is remembered of these workloads; those of which nothing is are left out."""
+        return {w: self._told[cluster, w] for w in workloads if (cluster, w) in self._told}
+
+    def merge(self, cluster: str, workload: Ref, told: Samples) -> None:
+        """Merge into what is remembered; what is told again changes nothing."""
+        known = self._told.get((cluster, workload), Samples())
+        self._told[cluster, workload] = known.merged(told)
 
 
 class AmpleLimits:

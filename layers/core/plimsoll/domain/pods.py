@@ -149,6 +149,10 @@ class Pod:
     """When the Ready condition last changed."""
     deleting: datetime | None = None
     """When its grace period ends (deletionTimestamp), once it was asked to stop."""
+    stopping_since: datetime | None = None
+    """When it was asked to stop."""
+    start_seconds: int | None = None
+    """How long it took from its node to Ready; None while it is not Ready, and where it does not tell."""
     created: datetime
     grace_seconds: int = 30
     """Its termination grace period: the most that it may take to stop."""

@@ -15,23 +15,27 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.observed_times import WorkloadTimes
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.pool_memory import risks
 from plimsoll.domain.reports import Report
 from plimsoll.domain.shift_events import ShiftedZone, shifted_zones
 from plimsoll.domain.turns import MOVES
+from plimsoll.services.observed_times import ObservedTimes, disrupted
 from plimsoll.services.ports import Clock, Instances, NodeGroups, Pools, Reports, Telemetry
 from plimsoll.services.reconcile_memory import ReconcileMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainInputs:
-    """Reads node groups, instances, capacity pools, zonal shifts and reports for one reconcile."""
+    """Reads node groups, instances, capacity pools, zonal shifts, observed times and reports for one reconcile."""
 
     cluster: Cluster
     node_groups: NodeGroups
     instances_of: Callable[[Cluster], Instances]
     pools: Pools
     reports: Reports
+    observed_times: ObservedTimes
     memory: ReconcileMemory
     clock: Clock
     telemetry: Telemetry
@@ -87,6 +91,19 @@ class DrainInputs:
         except PlimsollError as error:
             self.telemetry.warn("zonal shifts not read", because=str(error))
             return None
+
+    def times(self, seen: Observation) -> Mapping[Ref, WorkloadTimes]:
+        """Return how long pods take of the workloads that are disrupted; each is asked for once.
+
+        Once they cannot be read they are not asked for again: no drain waits for a database.
+        """
+        memory = self.memory
+        unknown = disrupted(seen) - memory.times.keys()
+        if unknown and memory.times_read:
+            found = self.observed_times.of(self.cluster.name, unknown)
+            memory.times_read = found is not None
+            memory.times |= dict.fromkeys(unknown, WorkloadTimes()) | dict(found or {})
+        return memory.times
 
     def past_reports(self) -> Sequence[Report] | None:
         """Return the newest reports, also of interruptions whose Nodes are gone."""

@@ -20,6 +20,7 @@ from plimsoll.services.drain_inputs import DrainInputs
 from plimsoll.services.executor import Executor
 from plimsoll.services.lease import Lease
 from plimsoll.services.node_sums import NodeSums
+from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import (
     ClusterApi,
     Clusters,
@@ -53,6 +54,7 @@ class DrainService:
     node_sums: NodeSums
     reports: Reports
     pools: Pools
+    observed_times: ObservedTimes
     wake_ups: WakeUps
     clock: RepeatingClock
     workers: Workers
@@ -112,6 +114,7 @@ class DrainService:
                 instances_of=self.instances_of,
                 pools=self.pools,
                 reports=self.reports,
+                observed_times=self.observed_times,
                 memory=memory,
                 clock=self.clock,
                 telemetry=self.telemetry,
@@ -183,3 +186,4 @@ class DrainService:
             self.pools.put(cluster.place, memory.pool_events.values())
         except PlimsollError as error:
             self.telemetry.warn("capacity pools not written", because=str(error))
+        self.observed_times.remember(cluster.name, memory.endings.samples)

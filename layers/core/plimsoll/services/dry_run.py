@@ -23,6 +23,7 @@ from plimsoll.domain.notices.about import About
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.services.cordons import Located, by_instance, find_nodes, heeded, interruption_on
 from plimsoll.services.locator import Locate
+from plimsoll.services.observed_times import ObservedTimes, disrupted
 from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry, Workers
 
 
@@ -55,6 +56,8 @@ class DryRun:
     clock: Clock
     workers: Workers
     telemetry: Telemetry
+    observed_times: ObservedTimes | None = None
+    """None without a stack: then stop times are stated or assumed."""
 
     def of(
         self,
@@ -167,6 +170,9 @@ class DryRun:
             self.telemetry.warn("node groups not read", because=str(error))
             groups = ()
         seen = replace(seen.with_interruptions(interrupted), policy=cluster.policy)
+        known = self.observed_times
+        if known is not None:
+            seen = replace(seen, times=known.of(cluster.name, disrupted(seen)) or {})
         seen = seen.among(groups=groups)
         return plan_drain(seen, self.clock.now())
 

@@ -16,6 +16,7 @@ from plimsoll.domain.guard import plan_guard
 from plimsoll.domain.metrics import Metric, labelled
 from plimsoll.domain.names import NAMESPACE
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.observed_times import starts
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
@@ -24,6 +25,7 @@ from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.executor import Executor
 from plimsoll.services.injection import Proof, Proven, injection_of
+from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -48,6 +50,7 @@ class PlacementService:
     groups: Callable[[Cluster], NodeGroups]
     resync: ResyncService
     reports: Reports
+    observed_times: ObservedTimes
     wake_ups: WakeUps
     clock: Clock
     workers: Workers
@@ -80,7 +83,7 @@ class PlacementService:
         return total
 
     def _run(self, cluster: Cluster, label: str) -> int:
-        """Place a cluster, and do with the same observation what the resync needs the pods for."""
+        """Place a cluster. From the same observation the resync takes pods, and their start times are remembered."""
         api = self.clusters.open(cluster)
         seen = api.observe()
         plan = self.place(cluster, api, seen)
@@ -88,6 +91,7 @@ class PlacementService:
             if loss.kind == ALL_SPOT:
                 self.telemetry.count(Metric.ON_DEMAND_RESERVE, 100 * loss.covered, cluster=label)
         self.resync.complete(cluster, label, api, seen)
+        self.observed_times.remember(cluster.name, starts(seen.of_workload))
         return len(plan.steps)
 
     def place(self, cluster: Cluster, api: ClusterApi, seen: Observation) -> PlacementPlan:

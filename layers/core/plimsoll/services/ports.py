@@ -16,6 +16,7 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.observed_times import Samples
 from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.pool_memory import PoolEvent
 from plimsoll.domain.preflight import VcpuQuota
@@ -216,6 +217,16 @@ class Pools(Protocol):
 
     def put_shift(self, region: str, event: ShiftEvent) -> None:
         """Write what was told of a zonal shift; told again it is the same."""
+
+
+class Times(Protocol):
+    """How long pods took to stop and to start, by cluster and workload."""
+
+    def read(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, Samples]:
+        """Return what is remembered of these workloads; those of which nothing is are left out."""
+
+    def merge(self, cluster: str, workload: Ref, told: Samples) -> None:
+        """Merge into what is remembered; what is told again changes nothing."""
 
 
 class WakeUps(Protocol):

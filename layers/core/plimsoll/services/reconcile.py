@@ -168,10 +168,12 @@ class Reconcile:
         if memory.shifts is None:
             memory.shifts = inputs.shifts()
         seen = replace(self.api.observe(), policy=self.cluster.policy, shifts=memory.shifts)
+        memory.endings.note(seen, began, self.clock.now(), memory.terminated)
         if reports_wanted(seen):
             seen = replace(seen, reports=inputs.past_reports())
         memory.count(seen, began)
         instances = inputs.instances(seen)
+        seen = replace(seen, times=inputs.times(seen))
         fresh = memory.wants_groups(seen.nodes, self.clock.now())
         while True:
             if fresh:

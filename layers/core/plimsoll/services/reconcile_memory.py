@@ -10,11 +10,13 @@ from typing import Final
 from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.cluster_events import LONGEST
 from plimsoll.domain.clusters import Instance
+from plimsoll.domain.endings import Endings
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
 from plimsoll.domain.expectations import BEGUN, expect
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.pool_memory import PoolEvent, events_of
 from plimsoll.domain.refusals import (
@@ -82,6 +84,12 @@ class ReconcileMemory:
     """As in `Observation.counts`: evicting one pod must not lower what the next is held against."""
     counted: dict[Ref, datetime] = field(default_factory=dict)
     """Since when: the reconcile before may have evicted one that is not made anew yet."""
+    times: dict[Ref, WorkloadTimes] = field(default_factory=dict)
+    """As `Observation.times`: each workload is read once."""
+    times_read: bool = True
+    """Whether they could be read so far."""
+    endings: Endings = field(default_factory=Endings)
+    """How long pods took to stop, as this reconcile sees it."""
     reports: dict[str, Report] = field(default_factory=dict)
     told: dict[str, tuple[object, ...]] = field(default_factory=dict)
     """Of each report the turns that were tried to be written."""

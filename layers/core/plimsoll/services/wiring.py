@@ -16,6 +16,7 @@ from plimsoll.services.dry_run import DryRun
 from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.node_sums import NodeSums
 from plimsoll.services.notices import NoticeService
+from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.placement import PlacementService
 from plimsoll.services.ports import (
     Announcer,
@@ -30,6 +31,7 @@ from plimsoll.services.ports import (
     Reports,
     Resyncs,
     Telemetry,
+    Times,
     WakeUps,
     Workers,
     ZonalShifts,
@@ -63,6 +65,7 @@ class Ports:
     """Returns those of a cluster's account and region."""
     reports: Reports
     pools: Pools
+    times: Times
     announcer: Announcer
     wake_ups: WakeUps
     resyncs: Resyncs
@@ -102,6 +105,7 @@ def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders(
         named = {each.name: have[each.name] for each in fields(service) if each.name in have}
         return service(**(named | besides))
 
+    have["observed_times"] = over(ObservedTimes)
     locator = over(InstanceLocator)
     notices = over(
         NoticeService,

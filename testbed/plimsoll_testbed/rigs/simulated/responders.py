@@ -28,6 +28,7 @@ from plimsoll_testbed.model.stores import (
     MemoryPools,
     MemoryRegistry,
     MemoryReports,
+    MemoryTimes,
 )
 from plimsoll_testbed.rigs import commondrain
 from plimsoll_testbed.rigs.simulated.aws import (
@@ -42,6 +43,7 @@ from plimsoll_testbed.rigs.simulated.stores import (
     POOLS,
     REGISTRY,
     REPORTS,
+    TIMES,
     SimulatedResyncs,
     SimulatedWakeUps,
     behind,
@@ -152,6 +154,7 @@ class Plimsoll(Responder):
                 limits=lambda _: AmpleLimits(),
                 reports=behind(network, self._reports, REPORTS),
                 pools=behind(network, MemoryPools(), POOLS),
+                times=behind(network, MemoryTimes(), TIMES),
                 announcer=self.announcer,
                 wake_ups=SimulatedWakeUps(network, context.wake_ups),
                 resyncs=SimulatedResyncs(network, context.resyncs),

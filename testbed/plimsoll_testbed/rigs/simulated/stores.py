@@ -26,6 +26,8 @@ POOLS: Final = {
     "put_shift": "dynamodb:PutItem",
 }
 
+TIMES: Final = {"read": "dynamodb:BatchGetItem", "merge": "dynamodb:PutItem"}
+
 
 def behind[P](wire: SimulatedNetwork, port: P, operations: Mapping[str, str]) -> P:
     """Return a port whose every call takes the time of a call to AWS, and is counted as one.

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.maintenance import MaintenanceWindow
+from plimsoll.domain.observed_times import KEPT, Sample, Samples
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
@@ -185,3 +187,38 @@ def item_to_report(item: Mapping[str, Any]) -> Report:
     for name in ("killed", "reasons"):
         document[name] = tuple(document.get(name, ()))
     return Report(**document)
+
+
+def samples_to_item(cluster: str, workload: Ref, samples: Samples, version: int) -> Item:
+    """Return what the pods of a workload told as an item of the table `times`; to the second."""
+    document = {
+        kind.name: [
+            (each.uid, int(each.at.timestamp()), each.seconds)
+            for each in getattr(samples, kind.name)
+        ]
+        for kind in fields(samples)
+    }
+    newest = max(at for told in document.values() for _, at, _ in told)
+    return {
+        **strings(
+            cluster=cluster,
+            workload=str(workload),
+            samples=json.dumps(document, separators=(",", ":")),
+        ),
+        "version": {"N": str(version)},
+        TTL: {"N": str(newest + int(KEPT.total_seconds()))},
+    }
+
+
+def item_to_samples(item: Mapping[str, Any]) -> Samples:
+    """Return what `samples_to_item` wrote."""
+    document = json.loads(item["samples"]["S"])
+    return Samples(
+        **{
+            kind.name: tuple(
+                Sample(uid=uid, at=datetime.fromtimestamp(at, UTC), seconds=seconds)
+                for uid, at, seconds in document.get(kind.name, ())
+            )
+            for kind in fields(Samples)
+        }
+    )

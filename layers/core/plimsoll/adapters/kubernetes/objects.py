@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from msgspec import Raw
@@ -23,6 +23,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
 from plimsoll.domain.interruptions import Interruption, NewerRecord, from_record
 from plimsoll.domain.nodes import Node, capacity_of
+from plimsoll.domain.observed_times import LONGEST_START
 from plimsoll.domain.pods import OwnerKind, Pod, Ref, Scheduling, Selector
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.selectors import NOTHING
@@ -111,6 +112,7 @@ def parse_pod(obj: Raw) -> Pod:
     controller = meta.controller
     ready = _condition(pod.status.conditions, "Ready")
     since = ready.last_transition_time if ready else ""
+    deleting = Field(meta.deletion_timestamp, "metadata.deletionTimestamp").time_or_bound()
     grace = _count(spec.termination_grace_period_seconds, _LONGEST_GRACE)
     return Pod(
         namespace=meta.namespace,
@@ -125,7 +127,9 @@ def parse_pod(obj: Raw) -> Pod:
         phase=pod.status.phase,
         ready=_holds(ready),
         ready_since=Field(since, "status.conditions.lastTransitionTime").time_or_bound(),
-        deleting=Field(meta.deletion_timestamp, "metadata.deletionTimestamp").time_or_bound(),
+        deleting=deleting,
+        stopping_since=_stopping_since(meta, deleting),
+        start_seconds=_started_in(pod.status.conditions, ready),
         created=_created(meta),
         grace_seconds=grace,
         stated_stop_seconds=_stated(annotations, grace),
@@ -421,6 +425,33 @@ def _lags(read: schema.Object[Any, schema.WorkloadStatus]) -> bool:
 
 def _ref(kind: str, meta: schema.Metadata) -> Ref:
     return Ref(kind, meta.namespace, meta.name)
+
+
+def _stopping_since(meta: schema.Metadata, deleting: datetime | None) -> datetime | None:
+    """Return when a pod was asked to stop: a shorter grace period counts from the first request.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
+    """
+    grace = meta.deletion_grace_period_seconds
+    if deleting is None or grace is None:
+        return None
+    return deleting - timedelta(seconds=_count(grace, _LONGEST_GRACE))
+
+
+def _started_in(
+    conditions: tuple[schema.Condition, ...], ready: schema.Condition | None
+) -> int | None:
+    """Return how many seconds after it got its node a pod was Ready, as far as that tells how long it took to start."""
+    scheduled = _condition(conditions, "PodScheduled")
+    if ready is None or scheduled is None or not (_holds(ready) and _holds(scheduled)):
+        return None
+    try:  # `Field` takes ten times as long, and this is asked of every pod of a cluster
+        took = datetime.fromisoformat(ready.last_transition_time) - datetime.fromisoformat(
+            scheduled.last_transition_time
+        )
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return took.seconds if timedelta() <= took <= LONGEST_START else None
 
 
 def _stated(annotations: Mapping[str, str], grace: int) -> int | None:

@@ -55,6 +55,7 @@ class Metadata(_Read):
     owner_references: Annotated[tuple[Reference, ...], _MANY] = ()
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
+    deletion_grace_period_seconds: Whole | None = None
 
     @property
     def controller(self) -> Reference | None:

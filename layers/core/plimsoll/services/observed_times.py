@@ -1,0 +1,77 @@
+"""Remembers how long the pods of workloads took, and tells it.
+
+Nothing waits for it: what cannot be read is assumed, and what cannot be written is seen again at another pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import batched
+from typing import Final
+
+from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.observed_times import Samples, WorkloadTimes, chosen, remembered
+from plimsoll.domain.pods import Ref
+from plimsoll.services.ports import Clock, Telemetry, Times, Workers
+
+AT_ONCE: Final = 100
+"""Workloads of one call to DynamoDB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedTimes:
+    """What is remembered of the pods of all clusters."""
+
+    times: Times
+    clock: Clock
+    workers: Workers
+    telemetry: Telemetry
+
+    def of(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, WorkloadTimes] | None:
+        """Return what is known of workloads; None where it cannot be read now."""
+        now, found = self.clock.now(), self._read(cluster, [*filter(remembered, workloads)])
+        return None if found is None else {ref: told.times(now) for ref, told in found.items()}
+
+    def remember(self, cluster: str, told: Mapping[Ref, Samples]) -> None:
+        """Merge what pods told, of a bounded number of workloads. What is known already is not written again."""
+        turn = chosen(told, self.clock.now())
+        known = self._read(cluster, turn)
+        if known is None:
+            return
+        news = [w for w in turn if (had := known.get(w, Samples())).merged(told[w]) != had]
+        for answer in self.workers.run(
+            [partial(self.times.merge, cluster, workload, told[workload]) for workload in news]
+        ):
+            if isinstance(answer, PlimsollError):
+                self.telemetry.warn("observed times not written", because=str(answer))
+            elif isinstance(answer, Exception):
+                raise answer
+
+    def _read(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, Samples] | None:
+        found: dict[Ref, Samples] = {}
+        for answer in self.workers.run(
+            [
+                partial(self.times.read, cluster, some)
+                for some in batched(workloads, AT_ONCE, strict=False)
+            ]
+        ):
+            match answer:
+                case PlimsollError():
+                    self.telemetry.warn("observed times not read", because=str(answer))
+                    return None
+                case Exception():
+                    raise answer
+                case _:
+                    found |= answer
+        return found
+
+
+def disrupted(seen: Observation) -> frozenset[Ref]:
+    """Return the workloads with pods on nodes that have an interruption."""
+    names = {node.name for node in seen.nodes if node.interruption is not None}
+    if not names:
+        return frozenset()
+    return frozenset(seen.workload_of(pod) for pod in seen.pods if pod.node in names)
