@@ -17,23 +17,28 @@ from plimsoll.adapters.dynamodb.nodes import ROUNDS, DynamoNodeIndex
 from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
+from plimsoll.adapters.dynamodb.times import READ_BATCH, DynamoTimes
 from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.maintenance import MaintenanceWindow
+from plimsoll.domain.observed_times import KEPT as KEPT_TIMES
+from plimsoll.domain.observed_times import Sample, Samples
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.pool_memory import KEPT, MERGED, PoolEvent, PoolEventKind
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest, resync_requests
 from plimsoll.domain.shift_events import LONGEST, ShiftEvent
-from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, WakeUps
+from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, Times, WakeUps
 from plimsoll_testbed.model.stores import (
     MemoryNodeIndex,
     MemoryPools,
     MemoryRegistry,
     MemoryReports,
+    MemoryTimes,
     MemoryWakeUps,
 )
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT
@@ -84,12 +89,17 @@ INTERRUPTED = PoolEvent(
 )
 
 
+WEB, DB = Ref("Deployment", "default", "web"), Ref("StatefulSet", "default", "db")
+TIMES = Samples(stop=(Sample(uid="a", at=T0.replace(microsecond=0), seconds=8),))
+
+
 @dataclass(frozen=True)
 class Stores:
     registry: Registry
     index: NodeIndex
     reports: Reports
     pools: Pools
+    times: Times
     wake_ups: WakeUps
     sent: Callable[[], Sequence[str]]
     """Bodies of the messages that a reader of the queue sees now."""
@@ -102,6 +112,7 @@ def in_memory() -> Stores:
         MemoryNodeIndex(),
         MemoryReports(),
         MemoryPools(),
+        MemoryTimes(),
         wake_ups,
         lambda: [f'{{"cluster": "{cluster}"}}' for cluster, delay in wake_ups.sent if delay == 0],
     )
@@ -118,6 +129,7 @@ def in_aws(aws: Aws) -> Stores:
         DynamoNodeIndex(aws, f"NodesTable-{run}"),
         DynamoReports(aws, f"ReportsTable-{run}"),
         DynamoPools(aws, f"PoolsTable-{run}"),
+        DynamoTimes(aws, f"TimesTable-{run}"),
         SqsWakeUps(aws, queue),
         partial(bodies_of, aws, queue),
     )
@@ -452,12 +464,66 @@ def test_what_happened_to_a_pool_is_forgotten_in_time(stores: Stores) -> None:
     assert stores.pools.read("eu-west-1", T0 + KEPT) == []
 
 
+def test_times_are_merged_by_workload_and_told_twice_are_the_same(stores: Stores) -> None:
+    at = T0.replace(microsecond=0)
+    first = Samples(
+        stop=(Sample(uid="a", at=at, seconds=8),), killed=(Sample(uid="b", at=at, seconds=60),)
+    )
+    later = Samples(start=(Sample(uid="c", at=at + timedelta(seconds=5), seconds=30),))
+    for told in (first, later, first):
+        stores.times.merge("shop", WEB, told)
+    stores.times.merge("shop", DB, later)
+    stores.times.merge("bare", WEB, later)
+    assert stores.times.read("shop", [WEB, DB]) == {WEB: first.merged(later), DB: later}
+    assert stores.times.read("shop", [Ref("Deployment", "other", "web")]) == {}
+    assert stores.times.read("shop", []) == {}
+
+
+def test_times_of_more_workloads_are_read_than_one_call_may_name(stores: Stores) -> None:
+    stores.times.merge("shop", WEB, TIMES)
+    others = [Ref("Deployment", "default", f"web-{n}") for n in range(READ_BATCH)]
+    assert stores.times.read("shop", [*others, WEB]) == {WEB: TIMES}
+
+
+def test_times_that_another_writes_in_between_are_merged_with_its(moto_aws: Aws) -> None:
+    stores = in_aws(moto_aws)
+    table = next(t for t in moto_aws.dynamodb.list_tables()["TableNames"] if "Times" in t)
+    stores.times.merge("shop", WEB, TIMES)
+    other = Samples(stop=(Sample(uid="b", at=T0.replace(microsecond=0), seconds=9),))
+    batch_get, met = moto_aws.dynamodb.batch_get_item, []
+
+    def raced(**asked: Any) -> Any:
+        answer = batch_get(**asked)
+        if not met:
+            met.append(asked)
+            DynamoTimes(moto_aws, table).merge("shop", WEB, other)
+        return answer
+
+    patch = pytest.MonkeyPatch()
+    with patch.context() as patched:
+        patched.setattr(moto_aws.dynamodb, "batch_get_item", raced)
+        mine = Samples(start=(Sample(uid="c", at=T0.replace(microsecond=0), seconds=3),))
+        stores.times.merge("shop", WEB, mine)
+    assert stores.times.read("shop", [WEB]) == {WEB: TIMES.merged(other).merged(mine)}
+
+
+def test_times_that_are_told_again_are_not_written_again(moto_aws: Aws) -> None:
+    stores = in_aws(moto_aws)
+    table = next(t for t in moto_aws.dynamodb.list_tables()["TableNames"] if "Times" in t)
+    stores.times.merge("shop", WEB, TIMES)
+    stores.times.merge("shop", WEB, TIMES)
+    (item,) = moto_aws.dynamodb.scan(TableName=table)["Items"]
+    assert item["version"] == {"N": "1"}
+    assert int(item[TTL]["N"]) == int((T0 + KEPT_TIMES).timestamp())
+
+
 def test_items_expire_in_the_tables_where_the_template_says_so(moto_aws: Aws) -> None:
     stores = in_aws(moto_aws)
     stores.registry.add(SHOP)
     stores.index.put([entry("i-1")])
     stores.reports.merge(REPORT)
     stores.pools.put("eu-west-1", [INTERRUPTED])
+    stores.times.merge("shop", WEB, TIMES)
 
     written = 0
     for name in moto_aws.dynamodb.list_tables()["TableNames"]:
@@ -466,4 +532,4 @@ def test_items_expire_in_the_tables_where_the_template_says_so(moto_aws: Aws) ->
         for item in moto_aws.dynamodb.scan(TableName=name)["Items"]:
             written += 1
             assert deletes == ({"AttributeName": TTL, "Enabled": True} if TTL in item else None)
-    assert written == 4
+    assert written == 5

@@ -154,7 +154,13 @@ def method(act: Callable[..., Any]) -> Callable[..., Any]:
 class WiredServices(VirtualTime):
     """One registered cluster `harbor`, in act mode unless told otherwise."""
 
-    def __init__(self, *, mode: Mode = Mode.ACT, kill_switch: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        mode: Mode = Mode.ACT,
+        kill_switch: bool = False,
+        times: MemoryTimes | None = None,
+    ) -> None:
         super().__init__(NOON)
         self.hollow = HollowCluster(
             now=NOON,
@@ -172,7 +178,7 @@ class WiredServices(VirtualTime):
         self.index = MemoryNodeIndex()
         self.reports = MemoryReports()
         self.pools = MemoryPools()
-        self.times = MemoryTimes()
+        self.times = times or MemoryTimes()
         self.limits: Limits = AmpleLimits()
         self.wake_ups = MemoryWakeUps()
         self.resyncs = MemoryResyncs()

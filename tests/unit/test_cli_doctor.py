@@ -738,7 +738,9 @@ class Iam:
 def test_the_deployed_roles_are_judged_by_iam_and_by_our_evaluator():
     names = dict.fromkeys(
         (*FUNCTIONS, "NoticesQueue", "NoticesDeadQueue", "WakeUpsQueue", "ResyncsQueue"), "n"
-    ) | dict.fromkeys(("ClustersTable", "NodesTable", "ReportsTable", "PoolsTable", "TimesTable"), "n")
+    ) | dict.fromkeys(
+        ("ClustersTable", "NodesTable", "ReportsTable", "PoolsTable", "TimesTable"), "n"
+    )
     place = Place(
         partition="aws", region="us-east-1", account="123456789012", stack="plimsoll", names=names
     )

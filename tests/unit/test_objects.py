@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Lock
 from time import sleep
 from typing import Any
@@ -527,3 +527,45 @@ def test_threads_that_read_their_first_objects_make_decoders_one_at_a_time(monke
 
 
 _EMPTY = msgspec.Raw(b'{"metadata": {"name": "a", "uid": "b"}, "spec": {}, "status": {}}')
+
+
+def ready_pod(scheduled: str | None, ready: str, *, status: str = "True"):
+    raw = pod_json(node="n")
+    raw["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": scheduled},
+        {"type": "Ready", "status": status, "lastTransitionTime": ready},
+    ]
+    return parse_pod(raw)
+
+
+@pytest.mark.parametrize(
+    ("scheduled", "ready", "seconds"),
+    [
+        ("2026-01-02T12:00:00Z", "2026-01-02T12:00:42Z", 42),
+        ("2026-01-02T12:00:00Z", "2026-01-02T12:15:00Z", 900),
+        ("2026-01-02T12:00:00Z", "2026-01-02T12:15:01Z", None),
+        ("2026-01-02T12:00:00Z", "2026-01-09T12:00:01Z", None),
+        ("2026-01-02T12:00:42Z", "2026-01-02T12:00:00Z", None),
+        ("2026-01-02T12:00:42", "2026-01-02T12:00:43Z", None),
+        ("noon", "2026-01-02T12:00:43Z", None),
+        (None, "2026-01-02T12:00:43Z", None),
+    ],
+)
+def test_a_pod_tells_how_long_it_took_from_its_node_to_ready(scheduled, ready, seconds):
+    assert ready_pod(scheduled, ready).start_seconds == seconds
+
+
+def test_a_pod_that_is_not_ready_does_not_tell_how_long_it_took():
+    pod = ready_pod("2026-01-02T12:00:00Z", "2026-01-02T12:00:42Z", status="False")
+    assert pod.start_seconds is None
+
+
+@pytest.mark.parametrize(
+    ("grace", "since"), [(30, 30), (0, 60), (-(2**62), 60), (None, None)], ids=str
+)
+def test_a_pod_is_asked_to_stop_its_grace_before_its_deletion_timestamp(grace, since):
+    raw = pod_json(deleting=NOON + timedelta(seconds=60))
+    raw["metadata"]["deletionGracePeriodSeconds"] = grace
+    assert parse_pod(raw).stopping_since == (
+        None if since is None else NOON + timedelta(seconds=since)
+    )

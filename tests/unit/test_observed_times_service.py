@@ -1,0 +1,124 @@
+"""What reconciles and placement runs remember of pods, and what the next plan makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.clusters import Mode
+from plimsoll.domain.errors import Temporary
+from plimsoll.domain.observed_times import MOST_WORKLOADS, Sample, Samples
+from plimsoll.domain.pods import Ref
+from plimsoll.services.observed_times import ObservedTimes
+from plimsoll_testbed.model.stores import MemoryTimes
+from tests.support.builders import NOON
+from tests.support.observations import WEB
+from tests.support.workload_sets import WiredServices, deployment, interrupt
+
+STOP = {"drill.plimsoll.dev/stop": "4s"}
+
+
+@dataclass
+class CountedTimes(MemoryTimes):
+    """A store that counts what is asked of it, and fails where it is told to."""
+
+    reads: list[int] = field(default_factory=list)
+    writes: list[Ref] = field(default_factory=list)
+    away: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def read(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, Samples]:
+        self.reads.append(len(workloads))
+        if self.away:
+            raise Temporary("the database does not answer")
+        return super().read(cluster, workloads)
+
+    def merge(self, cluster: str, workload: Ref, told: Samples) -> None:
+        self.writes.append(workload)
+        super().merge(cluster, workload, told)
+
+
+def a_rig(**how) -> WiredServices:
+    return WiredServices(times=CountedTimes(), **how)
+
+
+def web():
+    manifest = deployment()
+    manifest["spec"]["template"]["metadata"]["annotations"] = STOP
+    manifest["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 60
+    return manifest
+
+
+def test_a_drain_remembers_how_long_the_pods_took_to_stop():
+    rig = a_rig()
+    interrupt(rig, web(), elsewhere=True)
+    rig.drains.reconcile("harbor", "me")
+    (samples,) = rig.times.read("harbor", [WEB]).values()
+    assert [4 <= each.seconds <= 6 for each in samples.stop] == [True] * 3
+    assert not samples.killed
+
+
+def test_pods_whose_grace_was_cut_short_leave_a_lower_bound_only():
+    rig = a_rig()
+    manifest = web()
+    manifest["spec"]["template"]["metadata"]["annotations"] = {"drill.plimsoll.dev/stop": "200s"}
+    manifest["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 300
+    interrupt(rig, manifest)
+    for _ in range(3):
+        rig.drains.reconcile("harbor", "me")
+    (samples,) = rig.times.read("harbor", [WEB]).values()
+    assert not samples.stop
+    assert samples.killed
+
+
+@pytest.mark.parametrize("mode", [Mode.ACT, Mode.OBSERVE])
+def test_a_placement_run_remembers_how_long_running_pods_took_to_start(mode):
+    rig = a_rig(mode=mode)
+    rig.join("od")
+    rig.apply(web())
+    rig.placement.run()
+    (samples,) = rig.times.read("harbor", [WEB]).values()
+    assert [each.seconds for each in samples.start] == [5, 5, 5]
+    rig.times.writes.clear()
+    rig.sleep(300)
+    rig.placement.run()
+    assert rig.times.writes == [], "what is known is not written again"
+
+
+def test_a_database_that_does_not_answer_is_asked_once_and_no_pod_waits_for_it():
+    rig = a_rig()
+    rig.times.away = True
+    interrupt(rig, web(), elsewhere=True)
+    rig.drains.reconcile("harbor", "me")
+    assert len(rig.pods_on("od")) == 3
+    assert rig.times.reads == [1, 1], "once for the plan, once at the end"
+    assert rig.times.writes == []
+
+
+def test_a_reconcile_reads_each_disrupted_workload_once():
+    rig = a_rig()
+    interrupt(rig, web(), elsewhere=True)
+    rig.drains.reconcile("harbor", "me")
+    assert rig.times.reads == [1, 1]
+
+
+def test_a_run_writes_a_bounded_number_of_workloads():
+    times = CountedTimes()
+    rig = WiredServices()
+    service = ObservedTimes(
+        times=times, clock=rig, workers=SerialWorkers(), telemetry=rig.telemetry
+    )
+    sample = Samples(start=(Sample(uid="a", at=NOON, seconds=3),))
+    told = {Ref("Deployment", "default", f"w-{n}"): sample for n in range(3 * MOST_WORKLOADS)}
+    service.remember("harbor", told)
+    assert len(times.writes) == MOST_WORKLOADS
+    for _ in range(30):
+        rig.time += timedelta(minutes=5)
+        service.remember("harbor", told)
+    assert len(times.read("harbor", told)) == len(told), "each has its turn"
