@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +16,13 @@ from plimsoll.domain.observed_times import MOST_WORKLOADS, Sample, Samples
 from plimsoll.domain.pods import Ref
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll_testbed.model.stores import MemoryTimes
+from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.drill import read_drill
 from tests.support.builders import NOON
 from tests.support.observations import WEB
 from tests.support.workload_sets import WiredServices, deployment, interrupt
 
+KEPT = Path(__file__).parents[1] / "drills" / "replace"
 STOP = {"drill.plimsoll.dev/stop": "4s"}
 
 
@@ -122,3 +126,12 @@ def test_a_run_writes_a_bounded_number_of_workloads():
         rig.time += timedelta(minutes=5)
         service.remember("harbor", told)
     assert len(times.read("harbor", told)) == len(told), "each has its turn"
+
+
+def test_a_second_interruption_plans_with_what_the_first_taught():
+    drill = read_drill(KEPT / "second-interruption" / "drill.yaml")
+    report = run(drill, responder="plimsoll", seed=drill.scenario.seed)
+    nodes = {node["name"]: node for node in report["nodes"]}
+    first, second = (nodes[n]["empty"] - nodes[n]["noticed"] for n in ("first-1", "second-1"))
+    assert first < 100, "told half a minute before the deadline"
+    assert second > 110, "told ten seconds before it"
