@@ -20,7 +20,7 @@ from plimsoll.domain.notices import InstanceNotice, Notice, Unknown, parse
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.envelope import BODY_LIMIT
 from plimsoll.domain.plan import Plan
-from plimsoll.services.dry_run import DryRun, DryRunResult, NoticeOutcome
+from plimsoll.services.dry_run import DryRun, DryRunResult, NoticeOutcome, Planned
 from plimsoll.services.locator import InstanceLocator, Locate, Owner
 from plimsoll.services.ports import ClusterApi
 from plimsoll.services.senders import Senders
@@ -172,9 +172,13 @@ def _all_in(
 def _show(out: Console, result: DryRunResult) -> None:
     for outcome in result.outcomes:
         out.print(f"{_subject(outcome)}: {outcome.reason}", soft_wrap=True)
-    for cluster, plan in result.plans:
+    for cluster, planned in result.plans:
         out.print()
-        _show_plan(out, cluster, plan)
+        _show_plan(out, cluster, planned.plan)
+        if planned.stops:
+            out.print("\nIts pods need to stop:")
+        for workload, stop in sorted(planned.stops.items()):
+            out.print(f"  {workload}: {stop}", soft_wrap=True)
     if not result.plans:
         out.print("Nothing would be done.")
 
@@ -226,11 +230,12 @@ def _as_json(file: str, result: DryRunResult) -> Mapping[str, Any]:
             }
             for a in result.outcomes
         ],
-        "plans": [_plan_as_json(cluster, plan) for cluster, plan in result.plans],
+        "plans": [_plan_as_json(cluster, planned) for cluster, planned in result.plans],
     }
 
 
-def _plan_as_json(cluster: Cluster, plan: Plan) -> Mapping[str, Any]:
+def _plan_as_json(cluster: Cluster, planned: Planned) -> Mapping[str, Any]:
+    plan = planned.plan
     return {
         "cluster": cluster.name,
         "mode": cluster.mode,
@@ -247,4 +252,5 @@ def _plan_as_json(cluster: Cluster, plan: Plan) -> Mapping[str, Any]:
         "waiting": plan.waiting,
         "notes": plan.notes,
         "deadlines": {report.node: report.deadline for report in plan.reports},
+        "stop_times": {str(workload): str(stop) for workload, stop in planned.stops.items()},
     }

@@ -16,7 +16,8 @@ from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices.spot import SpotInterruption
 from plimsoll.domain.policy import Response
-from plimsoll_cli.environment import Deployed, Environment, environment_of
+from plimsoll.services.ports import Clock
+from plimsoll_cli.environment import Deployed, Environment, Said, environment_of
 from plimsoll_cli.options import (
     Choice,
     cluster_options,
@@ -158,7 +159,8 @@ def _read(
     deployed = environment.deployed(choice.stack)
     cluster = registered(deployed, choice.cluster)
     live = _listed(environment, deployed.requests(cluster), cluster.name, progress)
-    return _with_aws(deployed, cluster, live), _about_policy(cluster)
+    live = _with_times(deployed, environment.clock, cluster, _with_aws(deployed, cluster, live))
+    return live, _about_policy(cluster)
 
 
 def _listed(
@@ -177,6 +179,15 @@ def _with_aws(deployed: Deployed, cluster: Cluster, live: LiveCluster) -> LiveCl
     known = deployed.instances_of(cluster).describe(ids)
     launched = {id_: said.launched for id_, said in known.items() if said.launched is not None}
     return replace(live, groups=groups, launched=launched)
+
+
+def _with_times(
+    deployed: Deployed, clock: Clock, cluster: Cluster, live: LiveCluster
+) -> LiveCluster:
+    """Return the reading with what the stack remembers of how long pods take."""
+    workloads = {live.seen.workload_of(pod) for pod in live.seen.pods}
+    times = deployed.observed_times(clock, Said()).of(cluster.name, workloads)
+    return replace(live, seen=replace(live.seen, times=times or {}), remembered=times is not None)
 
 
 def _about_policy(cluster: Cluster) -> Sequence[str]:

@@ -16,6 +16,7 @@ HEAD: Final = (
     "at zero",
     "killed",
     "cut short",
+    "stops in",
 )
 ASKED: Final = ("group", "capacity", "asked after", "nodes added")
 OBSTACLES: Final = ("in the way", "what", "why", "what to change")
@@ -49,6 +50,7 @@ def outcome_rows(found: Prediction, *, harmed_only: bool = False) -> Sequence[Se
             _seconds(each.seconds_at_zero),
             str(each.pods_killed or "-"),
             str(each.pods_cut_short or "-"),
+            each.stop or "-",
         )
         for each in found.outcomes
         if not (harmed_only and each.unharmed)

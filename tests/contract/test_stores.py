@@ -490,7 +490,7 @@ def test_times_that_another_writes_in_between_are_merged_with_its(moto_aws: Aws)
     table = next(t for t in moto_aws.dynamodb.list_tables()["TableNames"] if "Times" in t)
     stores.times.merge("shop", WEB, TIMES)
     other = Samples(stop=(Sample(uid="b", at=T0.replace(microsecond=0), seconds=9),))
-    batch_get, met = moto_aws.dynamodb.batch_get_item, []
+    batch_get, met = moto_aws.dynamodb.batch_get_item, list[Any]()
 
     def raced(**asked: Any) -> Any:
         answer = batch_get(**asked)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.domain.clusters import Mode
+from plimsoll.domain.observed_times import Sample, Samples
+from plimsoll.domain.pods import Ref
 from tests.support.builders import a_group
 from tests.support.cli_environment import (
     EVENTS,
@@ -206,3 +208,19 @@ def test_a_cluster_that_does_not_answer_is_an_error(tmp_path: Path):
     result = run(environment, "event", an_event(tmp_path))
     assert result.exit_code == 2
     assert "does not answer" in result.stderr
+
+
+def test_says_how_it_is_known_how_long_pods_need_to_stop(tmp_path: Path):
+    environment, _ = an_environment()
+    result = run(environment, "event", an_event(tmp_path))
+    assert "Deployment default/web: 30 s, assumed" in result.stdout
+
+    sample = [Sample(uid=f"{n}", at=environment.clock.now(), seconds=8) for n in range(3)]
+    told = Samples(stop=tuple(sample))
+    environment.times.merge("harbor", Ref("Deployment", "default", "web"), told)
+    result = run(environment, "event", an_event(tmp_path))
+    assert "Deployment default/web: 8 s, observed (3 pods, p95 8 s)" in result.stdout
+
+    result = run(environment, "event", an_event(tmp_path), "--json")
+    (plan,) = json.loads(result.stdout)["plans"]
+    assert plan["stop_times"] == {"Deployment default/web": "8 s, observed (3 pods, p95 8 s)"}

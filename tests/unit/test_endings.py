@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,7 +10,7 @@ import pytest
 
 from plimsoll.domain.endings import Endings
 from plimsoll.domain.observed_times import Sample, Samples
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.pods import Pod, Ref
 from tests.support.builders import NOON, a_node, a_pod
 from tests.support.observations import WEB, interrupted, looked, noon
 
@@ -21,7 +22,7 @@ def stopping(*, grace: float = 60, since: float = 0, name: str = "web-1", **how)
     return replace(pod, stopping_since=noon(since))
 
 
-def seen(*looks: tuple[float, list[Pod]], nodes=(UP,), terminated=()) -> dict:
+def seen(*looks: tuple[float, list[Pod]], nodes=(UP,), terminated=()) -> Mapping[Ref, Samples]:
     """Return what a reconcile learned that looked at these times; each look takes a tenth of a second."""
     endings = Endings()
     for at, pods in looks:
@@ -29,7 +30,7 @@ def seen(*looks: tuple[float, list[Pod]], nodes=(UP,), terminated=()) -> dict:
     return endings.samples
 
 
-def told(seconds: int, at: float, *, killed: bool = False) -> dict:
+def told(seconds: int, at: float, *, killed: bool = False) -> Mapping[Ref, Samples]:
     sample = Sample(uid="pod-default-web-1", at=noon(at), seconds=seconds)
     return {WEB: Samples(killed=(sample,)) if killed else Samples(stop=(sample,))}
 
@@ -72,7 +73,8 @@ def test_a_node_says_ready_for_a_while_after_its_instance_is_gone():
     pod, looks = stopping(), [(second, [stopping()]) for second in (4, 5)]
     assert seen(*looks, (6, []), terminated={UP.instance}) == told(4, 6, killed=True)
     going = interrupted("n", ends=20)
-    deadline = going.interruption.deadline
+    deadline = going.interruption and going.interruption.deadline
+    assert deadline is not None
     first, late = deadline - timedelta(seconds=1), deadline + timedelta(seconds=30)
     endings = Endings()
     for at, pods in ((first, [pod]), (late, [pod]), (late + timedelta(seconds=1), [])):

@@ -92,8 +92,8 @@ def test_one_more_kill_never_shortens_what_is_reckoned_with(stops, kills, next_k
         )
     )
     then = known.merged(killed(next_kill))
-    how = {"volumes": mounting("data")} if claim else {}
-    assert reckoned(then, **how)[0] >= reckoned(known, **how)[0]
+    volumes = mounting("data") if claim else []
+    assert reckoned(then, volumes=volumes)[0] >= reckoned(known, volumes=volumes)[0]
 
 
 @given(told=MANY, data=st.data())

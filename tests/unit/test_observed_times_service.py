@@ -48,8 +48,12 @@ class CountedTimes(MemoryTimes):
         super().merge(cluster, workload, told)
 
 
-def a_rig(**how) -> WiredServices:
-    return WiredServices(times=CountedTimes(), **how)
+class Rig(WiredServices):
+    """The services over such a store."""
+
+    def __init__(self, mode: Mode = Mode.ACT) -> None:
+        self.told = CountedTimes()
+        super().__init__(mode=mode, times=self.told)
 
 
 def web():
@@ -60,56 +64,56 @@ def web():
 
 
 def test_a_drain_remembers_how_long_the_pods_took_to_stop():
-    rig = a_rig()
+    rig = Rig()
     interrupt(rig, web(), elsewhere=True)
     rig.drains.reconcile("harbor", "me")
-    (samples,) = rig.times.read("harbor", [WEB]).values()
+    (samples,) = rig.told.read("harbor", [WEB]).values()
     assert [4 <= each.seconds <= 6 for each in samples.stop] == [True] * 3
     assert not samples.killed
 
 
 def test_pods_whose_grace_was_cut_short_leave_a_lower_bound_only():
-    rig = a_rig()
+    rig = Rig()
     manifest = web()
     manifest["spec"]["template"]["metadata"]["annotations"] = {"drill.plimsoll.dev/stop": "200s"}
     manifest["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 300
     interrupt(rig, manifest)
     for _ in range(3):
         rig.drains.reconcile("harbor", "me")
-    (samples,) = rig.times.read("harbor", [WEB]).values()
+    (samples,) = rig.told.read("harbor", [WEB]).values()
     assert not samples.stop
     assert samples.killed
 
 
 @pytest.mark.parametrize("mode", [Mode.ACT, Mode.OBSERVE])
 def test_a_placement_run_remembers_how_long_running_pods_took_to_start(mode):
-    rig = a_rig(mode=mode)
+    rig = Rig(mode=mode)
     rig.join("od")
     rig.apply(web())
     rig.placement.run()
-    (samples,) = rig.times.read("harbor", [WEB]).values()
+    (samples,) = rig.told.read("harbor", [WEB]).values()
     assert [each.seconds for each in samples.start] == [5, 5, 5]
-    rig.times.writes.clear()
+    rig.told.writes.clear()
     rig.sleep(300)
     rig.placement.run()
-    assert rig.times.writes == [], "what is known is not written again"
+    assert rig.told.writes == [], "what is known is not written again"
 
 
 def test_a_database_that_does_not_answer_is_asked_once_and_no_pod_waits_for_it():
-    rig = a_rig()
-    rig.times.away = True
+    rig = Rig()
+    rig.told.away = True
     interrupt(rig, web(), elsewhere=True)
     rig.drains.reconcile("harbor", "me")
     assert len(rig.pods_on("od")) == 3
-    assert rig.times.reads == [1, 1], "once for the plan, once at the end"
-    assert rig.times.writes == []
+    assert rig.told.reads == [1, 1], "once for the plan, once at the end"
+    assert rig.told.writes == []
 
 
 def test_a_reconcile_reads_each_disrupted_workload_once():
-    rig = a_rig()
+    rig = Rig()
     interrupt(rig, web(), elsewhere=True)
     rig.drains.reconcile("harbor", "me")
-    assert rig.times.reads == [1, 1]
+    assert rig.told.reads == [1, 1]
 
 
 def test_a_run_writes_a_bounded_number_of_workloads():

@@ -13,6 +13,8 @@ import yaml
 from plimsoll.adapters.kubernetes.transport import Response as ApiResponse
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.observed_times import Sample, Samples
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.policy import Policy, Response
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.rig import Simulation
@@ -206,3 +208,40 @@ def test_a_binding_to_a_node_that_is_not_there_is_refused(environment, tmp_path)
     file.write_text(yaml.safe_dump(drill))
     with pytest.raises(BadInput, match="unknown node nodes-1-9"):
         read_drill(file)
+
+
+def test_a_stack_tells_how_long_pods_were_seen_to_take_and_the_model_plans_with_it(
+    environment, tmp_path
+):
+    db = Ref("StatefulSet", "shop", "db")
+    sample = [Sample(uid=f"{n}", at=environment.clock.now(), seconds=8) for n in range(4)]
+    environment.times.merge("harbor", db, Samples(stop=tuple(sample)))
+    found = foretold(environment, "--keep", str(tmp_path), status=1)
+    assert outcome(found, str(db))["stop"] == "30 s, observed (4 pods, p95 8 s)"
+    assert "stop times of workloads: 1 observed, 3 assumed" in found["notes"]
+    kept = read_drill(tmp_path / "rehearsal.yaml").scenario.clusters[0]
+    assert str(kept.observed["StatefulSet/shop/db"].stop).startswith("pods=4")
+    assert "drill.plimsoll.dev/stop: 8s" in "".join(
+        file.read_text() for file in tmp_path.glob("objects*")
+    )
+
+
+def test_without_a_stack_stop_times_are_said_to_be_assumed(environment):
+    result = run(environment, "rehearse", "--context", "harbor", "--json")
+    notes = json.loads(result.stdout)["notes"]
+    assert "stop times of workloads: 4 assumed" in notes
+    assert "without a stack nothing is remembered of pods that stopped" in " ".join(notes)
+
+
+def test_a_long_grace_period_of_which_nobody_knows_how_much_is_needed_is_named():
+    pod = {"terminationGracePeriodSeconds": 600}
+    stated = a_workload("Deployment", "stated", 2, pod=pod)
+    template = stated["spec"]["template"]["metadata"]
+    template["annotations"] = {"plimsoll.dev/stop-seconds": "5"}
+    slow = a_workload("Deployment", "slow", 2, pod=pod)
+    found = foretold(a_mixed_cluster(objects=[*OBJECTS, slow, stated]), status=1)
+    named = [each for each in found["obstacles"] if each["kind"] == "stop time"]
+    assert [each["workload"] for each in named] == ["Deployment shop/slow"]
+    assert "600 s" in named[0]["why"]
+    assert "plimsoll.dev/stop-seconds" in named[0]["change"]
+    assert outcome(found, "Deployment shop/stated")["stop"] == "5 s, stated"

@@ -37,6 +37,8 @@ class LiveCluster:
     """By resource, as in a path: `pods`. Of `jobs` nothing where there was no right to list them."""
     groups: Sequence[NodeGroup] | None = None
     """None where AWS was not asked: then nothing is known to grow."""
+    remembered: bool = False
+    """Whether a stack was asked how long pods were seen to take: `seen.times`."""
     launched: Mapping[str, datetime] = field(default_factory=dict)
     """Instance -> when EC2 launched it."""
 

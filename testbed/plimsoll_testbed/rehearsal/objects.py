@@ -7,19 +7,22 @@ What a tenant's object says is checked as a manifest is; one that is refused cos
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from plimsoll.domain.disruptions import leaves
+from plimsoll.domain.known_stops import known_stops, stop_of
 from plimsoll.domain.names import MOVED, PREFIX, RELEASED
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
-from plimsoll.domain.stop_time import least_seconds
+from plimsoll.domain.stop_time import ASSUMED_SECONDS, Basis, StopTime
 from plimsoll.domain.workloads import Workload
 from plimsoll_testbed.rehearsal.jobs import kept_of
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
-from plimsoll_testbed.rehearsal.pods import pod_spec, startup_of
+from plimsoll_testbed.rehearsal.pods import played_stop, pod_spec, startup_of
 from plimsoll_testbed.rehearsal.volumes import volumes_of
+from plimsoll_testbed.scenario.clusters import OWNER
 from plimsoll_testbed.scenario.kinds import KINDS, MODELS
 from plimsoll_testbed.scenario.problems import Problems
 from plimsoll_testbed.scenario.validation import validate
@@ -77,6 +80,10 @@ class ModelledObjects:
         self.bindings: dict[str, list[str]] = {}
         """As a scenario has them."""
         self.notes = [f"not read: {words}" for words in live.seen.left_out]
+        self.observed: dict[str, Json] = {}
+        """As a scenario has them."""
+        self.stops: dict[str, StopTime] = {}
+        """Workload, as it is played -> how long its pods are known to need to stop."""
         self.operated = False
         """Whether a custom resource makes pods."""
         self._live = live
@@ -120,7 +127,7 @@ class ModelledObjects:
 
     def _take(self, ref: Ref, workload: Workload | None, pods: Sequence[Pod]) -> None:
         """Play a workload."""
-        startup = startup_of([self._raw[pod.uid] for pod in pods])
+        startup = startup_of(pods)
         if workload is not None:
             count = min(workload.replicas, len(pods))
             taken = self._add(self._workload(ref, count, pods[0], startup))
@@ -142,6 +149,7 @@ class ModelledObjects:
             self._untimed + (startup is None),
         )
         kind = _played_as(ref.kind)
+        self._note_times(ref, kind, pods)
         for pod in pods[:count]:
             by_name = kind not in {OwnerKind.DEPLOYMENT, OwnerKind.REPLICA_SET, OwnerKind.JOB}
             of = (
@@ -150,6 +158,20 @@ class ModelledObjects:
                 else f"{kind}/{ref.namespace}/{ref.name}"
             )
             self.bindings.setdefault(of, []).append(self._names[pod.node or ""])
+
+    def _note_times(self, ref: Ref, kind: str, pods: Sequence[Pod]) -> None:
+        """Note what is remembered of a workload: Plimsoll plans with it in the drill too."""
+        seen = self._live.seen
+        self.stops |= {
+            f"{kind} {ref.namespace}/{ref.name}": stop for stop in known_stops(seen, pods).values()
+        }
+        times, owner = seen.times.get(ref), f"{kind}/{ref.namespace}/{ref.name}"
+        if times is not None and re.fullmatch(OWNER, owner):
+            self.observed[owner] = {
+                name: {"pods": told.pods, "p95": f"{told.p95_seconds:.0f}s"}
+                for name, told in (("stop", times.stop), ("start", times.start))
+                if told is not None
+            }
 
     def _workload(self, ref: Ref, count: int, pod: Pod, startup: float | None) -> Json:
         obj = self._workloads[ref.kind][ref.namespace, ref.name]
@@ -163,7 +185,7 @@ class ModelledObjects:
             "template": {
                 "metadata": {
                     "labels": template.get("metadata", {}).get("labels", {}),
-                    "annotations": _annotations(template, pod, startup),
+                    "annotations": self._annotations(template, pod, startup),
                 },
                 "spec": pod_spec(template["spec"], raw["spec"], self._names),
             },
@@ -192,7 +214,7 @@ class ModelledObjects:
         template = {
             "metadata": {
                 "labels": {k: v for k, v in labels.items() if not k.startswith(_OF_JOBS)},
-                "annotations": _annotations(raw, pods[0], startup),
+                "annotations": self._annotations(raw, pods[0], startup),
             },
             "spec": pod_spec(raw["spec"], raw["spec"], self._names),
         }
@@ -209,9 +231,15 @@ class ModelledObjects:
             pod.name,
             pod_spec(raw["spec"], raw["spec"], self._names),
             labels=raw["metadata"].get("labels"),
-            annotations=_annotations(raw, pod, startup),
+            annotations=self._annotations(raw, pod, startup),
             ownerReferences=owners,
         )
+
+    def _annotations(self, obj: Json, pod: Pod, startup: float | None) -> dict[str, str]:
+        drill = {"drill.plimsoll.dev/stop": f"{played_stop(pod, stop_of(self._live.seen, pod))}s"}
+        if startup is not None:
+            drill["drill.plimsoll.dev/startup"] = f"{startup:.0f}s"
+        return _ours(obj.get("metadata", {}).get("annotations")) | drill
 
     def _spaces(self) -> Iterator[Json]:
         used = {pod.namespace for pod in self._pods}
@@ -264,16 +292,29 @@ class ModelledObjects:
             )
         if self._untimed:
             yield f"{self._untimed} workloads are taken to need 15 s to start: their pods do not tell"
-        yield (
-            "no cluster shows how long pods take to stop: each takes what Plimsoll reserves for it "
-            "(plimsoll.dev/stop-seconds, else its grace period, at most 30 s without a volume)"
-        )
+        yield from self._about_stops()
         if "jobs" not in self._live.objects:
             yield "Jobs were not read for want of a right: those that would fail are not named"
         if self._live.objects["resourcequotas"]:
             yield "ResourceQuotas are not played: they may refuse a replacement"
         if self._live.objects["networkpolicies"]:
             yield "NetworkPolicies are not played: one that selects by pod-template-hash forbids releases"
+
+    def _about_stops(self) -> Iterator[str]:
+        bases = Counter(stop.basis for stop in self.stops.values())
+        if bases:
+            counts = ", ".join(f"{bases[basis]} {basis}" for basis in Basis if bases[basis])
+            yield f"stop times of workloads: {counts}"
+        if bases[Basis.ASSUMED]:
+            yield (
+                "a pod of which the stop time is assumed is played to stop after its grace period, at most "
+                f"{ASSUMED_SECONDS} s"
+                + (
+                    ""
+                    if self._live.remembered
+                    else "; without a stack nothing is remembered of pods that stopped"
+                )
+            )
 
 
 def _played_as(kind: str) -> str:
@@ -287,13 +328,6 @@ def _object(
     meta |= {key: value for key, value in metadata.items() if value}
     head = {"apiVersion": KINDS[kind], "kind": kind, "metadata": meta}
     return head if spec is None else head | {"spec": spec}
-
-
-def _annotations(obj: Json, pod: Pod, startup: float | None) -> dict[str, str]:
-    drill = {"drill.plimsoll.dev/stop": f"{least_seconds(pod)}s"}
-    if startup is not None:
-        drill["drill.plimsoll.dev/startup"] = f"{startup:.0f}s"
-    return _ours(obj.get("metadata", {}).get("annotations")) | drill
 
 
 def _ours(marks: Mapping[str, str] | None) -> dict[str, str]:

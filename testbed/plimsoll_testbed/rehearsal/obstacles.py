@@ -14,13 +14,14 @@ from typing import Final
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of, ignored, leaves
 from plimsoll.domain.floors import budget_keeps, resolve
 from plimsoll.domain.interruptions import actionable, marked, merge
-from plimsoll.domain.names import IGNORE, ZONE_LABELS
+from plimsoll.domain.names import IGNORE, STOP_SECONDS, ZONE_LABELS
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices.spot import SpotInterruption
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import OwnerKind
 from plimsoll.domain.replace import WorkloadDisruption, way_of
 from plimsoll.domain.replace.eligibility import one_node_claims
+from plimsoll.domain.stop_time import ASSUMED_SECONDS
 from plimsoll.domain.workloads import Claim, Workload
 
 _OF_OTHERS: Final = {
@@ -36,7 +37,7 @@ class Obstacle:
 
     workload: str
     kind: str
-    """single replica, not surged, budget, volume, opted out or job fails."""
+    """single replica, not surged, budget, volume, stop time, opted out or job fails."""
     why: str
     change: str
     """What its owner can change; empty where it is as it must be."""
@@ -81,6 +82,7 @@ def _of(
             yield Obstacle(workload=ref, kind="not surged", why=why, change=_change(disruption))
     yield from _budgets(disruption, surges=way.surges)
     yield from _volumes(seen, disruption, staying)
+    yield from _stop_times(disruption)
 
 
 def _change(disruption: WorkloadDisruption) -> str:
@@ -153,6 +155,22 @@ def _volumes(
             kind="volume",
             why=f"one node at a time has {', '.join(name for _, name in held)}: a pod stops before the next starts",
             change="",
+        )
+
+
+def _stop_times(disruption: WorkloadDisruption) -> Iterator[Obstacle]:
+    """Name a grace period of which nobody knows how much is needed."""
+    unstated = [
+        one.pod.grace_seconds
+        for one in disruption.evictable
+        if not one.stop.known and one.pod.grace_seconds > ASSUMED_SECONDS
+    ]
+    if unstated:
+        yield Obstacle(
+            workload=str(disruption.ref),
+            kind="stop time",
+            why=f"nobody knows how much its pods need of their grace period of {max(unstated)} s",
+            change=f"state it in the annotation {STOP_SECONDS} of the pods",
         )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from math import ceil
 from statistics import median
 from typing import Any, Final
 
-from plimsoll_testbed.rehearsal.live import Json, time_of
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.stop_time import ASSUMED_SECONDS, Basis, StopTime
+from plimsoll_testbed.rehearsal.live import Json
 
 _FIELDS: Final = (
     "hostNetwork",
@@ -25,8 +27,6 @@ _NAMING: Final = ("affinity", "nodeSelector")
 _OF_CONTAINERS: Final = ("name", "resources", "restartPolicy")
 _IMAGE: Final = "rehearsal"
 """Nothing runs: what does not decide anything is not told either."""
-_LONGEST: Final = 600.0
-"""Seconds. A pod that was Ready later than this after it was bound was not Ready for another reason."""
 
 
 def pod_spec(template: Json, live: Json, names: Mapping[str, str]) -> dict[str, Any]:
@@ -59,10 +59,24 @@ def pod_spec(template: Json, live: Json, names: Mapping[str, str]) -> dict[str, 
     return found | {k: renamed(found[k], names) for k in _NAMING if k in found}
 
 
-def startup_of(pods: Sequence[Json]) -> float | None:
+def startup_of(pods: Sequence[Pod]) -> float | None:
     """Return how many seconds pods took from their node to Ready; None where none tells."""
-    seconds = [took for pod in pods if (took := _startup(pod)) is not None]
+    seconds = [pod.start_seconds for pod in pods if pod.start_seconds is not None]
     return median(seconds) if seconds else None
+
+
+def played_stop(pod: Pod, known: StopTime) -> int:
+    """Return how many seconds a pod is played to take to stop.
+
+    Plimsoll may reserve more: an assumption is the whole grace period where that is safer, and a pod with a claim is given twice the p95.
+    """
+    match known.basis:
+        case Basis.STATED:
+            return known.seconds
+        case Basis.OBSERVED if known.observed is not None:
+            return ceil(known.observed.p95_seconds)
+        case _:
+            return min(pod.grace_seconds, ASSUMED_SECONDS)
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
@@ -72,24 +86,6 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, list | tuple):
         return [renamed(each, names) for each in value]
     return names.get(value, value) if isinstance(value, str) else value
-
-
-def _startup(pod: Json) -> float | None:
-    status = pod.get("status", {})
-    if any(each.get("restartCount") for each in status.get("containerStatuses") or ()):
-        return None  # it became Ready once more, later than the first time
-    bound, ready = _since(status, "PodScheduled"), _since(status, "Ready")
-    if bound is None or ready is None:
-        return None
-    took = (ready - bound).total_seconds()
-    return took if 0 <= took <= _LONGEST else None
-
-
-def _since(status: Json, condition: str) -> datetime | None:
-    for each in status.get("conditions") or ():
-        if each.get("type") == condition and each.get("status") == "True":
-            return time_of(each.get("lastTransitionTime"))
-    return None
 
 
 def _container(live: Json) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.rehearsals import rehearsed
 from plimsoll.domain.reports import Report
+from plimsoll.domain.stop_time import StopTime
 from plimsoll_testbed.measure.report import Report as DrillReport
 from plimsoll_testbed.rehearsal.jobs import failing_jobs
 from plimsoll_testbed.rehearsal.live import LiveCluster
@@ -31,6 +32,8 @@ class Outcome:
     seconds_at_zero: float
     pods_killed: int
     pods_cut_short: int
+    stop: str
+    """How long its pods need to stop, and how that is known."""
 
     @property
     def badness(self) -> tuple[float, ...]:
@@ -118,7 +121,7 @@ def prediction_of(
     seen = live.seen.among(groups=live.groups or ())
     rows = {row["name"]: row for row in report["nodes"]}
     nodes = [_lost(live, node, rows[drill.fleet.names[node.name]]) for node in drill.lost]
-    outcomes = [_outcome(row) for row in report["workloads"]]
+    outcomes = [_outcome(row, drill.stops) for row in report["workloads"]]
     return Prediction(
         cluster=live.name,
         scope=str(scope),
@@ -138,11 +141,11 @@ def prediction_of(
     )
 
 
-def _outcome(row: Mapping[str, Any]) -> Outcome:
-    return Outcome(
-        workload=f"{row['kind']} {row['namespace']}/{row['name']}",
-        **{name: row[name] for name in Outcome.__dataclass_fields__ if name != "workload"},
-    )
+def _outcome(row: Mapping[str, Any], stops: Mapping[str, StopTime]) -> Outcome:
+    workload = f"{row['kind']} {row['namespace']}/{row['name']}"
+    told: dict[str, Any] = {"workload": workload, "stop": str(stops.get(workload, ""))}
+    figures = Outcome.__dataclass_fields__.keys() - told.keys()
+    return Outcome(**told, **{name: row[name] for name in figures})
 
 
 def _lost(live: LiveCluster, node: Node, row: Mapping[str, Any]) -> LostNode:

@@ -13,6 +13,7 @@ import yaml
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.nodes import Node
+from plimsoll.domain.stop_time import StopTime
 from plimsoll_testbed.rehearsal.fleet import ModelledFleet, modelled_fleet
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.objects import ModelledObjects
@@ -35,6 +36,8 @@ class Modelled:
     fleet: ModelledFleet
     lost: Sequence[Node]
     """The live nodes that go."""
+    stops: Mapping[str, StopTime]
+    """Workload, as it is played -> how long its pods are known to need to stop."""
     notes: Sequence[str]
 
     def write(self, folder: Path) -> Path:
@@ -71,6 +74,7 @@ def modelled(live: LiveCluster, scope: Scope) -> Modelled:
         "manifests": list(manifests),
         "rivals": [*fleet.rivals, *(["operator"] if objects.operated else [])],
         "bindings": objects.bindings,
+        "observed": objects.observed,
     }
     at, whole = f"{NOTICE.total_seconds():.0f}s", f"{HORIZON.total_seconds():.0f}s"
     refusals = [
@@ -95,5 +99,6 @@ def modelled(live: LiveCluster, scope: Scope) -> Modelled:
         files={MAIN: [drill], **manifests},
         fleet=fleet,
         lost=lost,
+        stops=objects.stops,
         notes=(*fleet.notes, *objects.notes),
     )

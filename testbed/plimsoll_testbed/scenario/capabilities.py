@@ -33,6 +33,8 @@ class RigCapabilities:
     """Whether it plays zonal shifts."""
     binds: bool = False
     """Whether it can be said on which nodes pods stand at time 0."""
+    remembers: bool = False
+    """Whether it can be said what Plimsoll remembers at time 0."""
 
 
 RIGS: Mapping[str, RigCapabilities] = {
@@ -44,6 +46,7 @@ RIGS: Mapping[str, RigCapabilities] = {
         stops=True,
         shifts=True,
         binds=True,
+        remembers=True,
     ),
     **{
         rig: RigCapabilities(
@@ -125,6 +128,13 @@ def _unsupported_in(cluster: ClusterSpec, rig: str, can: RigCapabilities) -> Ite
             found=f"bindings, which the rig {rig} cannot play: its scheduler chooses the nodes",
             allowed="no bindings",
             cure="Take bindings out of the cluster, or choose the rig simulated",
+        )
+    if cluster.observed and not can.remembers:
+        yield Problem(
+            place=cluster.place,
+            found=f"observed, which the rig {rig} cannot play: its tables are empty at time 0",
+            allowed="nothing observed",
+            cure="Take observed out of the cluster, or choose the rig simulated",
         )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, override
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
+from plimsoll.domain.observed_times import LAST
 from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Word, repeated
 from plimsoll_testbed.model.durations import Duration, words
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec, each_once
@@ -46,10 +47,12 @@ type RivalName = Literal[
 ]
 
 
+OWNER: Final = r"^[A-Za-z]{1,63}/[a-z0-9-]{1,63}/[a-z0-9.-]{1,253}$"
+
 type Owner = Annotated[
     str,
     Field(
-        pattern=r"^[A-Za-z]{1,63}/[a-z0-9-]{1,63}/[a-z0-9.-]{1,253}$",
+        pattern=OWNER,
         title="Kind/namespace/name of what makes pods, such as Deployment/shop/web",
     ),
 ]
@@ -62,6 +65,24 @@ class PodTimes(Declared):
     """From bound to Ready; default 15s."""
     stop: Duration = timedelta(seconds=3)
     """From SIGTERM to exit; default 3s. Longer than the grace period means SIGKILL at its end."""
+
+
+class SeenTime(Declared):
+    """What the pods of a workload took."""
+
+    pods: Annotated[int, Field(ge=0, le=LAST)]
+    """How many pods told; 0: one was killed after so long, and nobody knows more."""
+    p95: Duration
+    """The 95th percentile, in whole seconds."""
+
+
+class SeenTimes(Declared):
+    """How long the pods of a workload were seen to take; leave out what was not seen."""
+
+    stop: SeenTime | None = None
+    """From the request to stop to the end."""
+    start: SeenTime | None = None
+    """From bound to Ready."""
 
 
 class Autoscaler(Declared):
@@ -106,6 +127,9 @@ class ClusterSpec(Placed):
     autoscaler: Autoscaler | None = None
     bindings: dict[Owner, list[Word]] = Field(default_factory=dict)
     """The nodes on which pods stand at time 0, one for each pod, by Kind/namespace/name: of a Deployment, a ReplicaSet or a Job, else of the pod itself. The scheduler places those that are not named."""
+
+    observed: dict[Owner, SeenTimes] = Field(default_factory=dict)
+    """What Plimsoll remembers at time 0 of how long the pods of a workload take, by Kind/namespace/name; default nothing. How long they really take is in their template."""
 
     def group(self, name: str) -> NodeGroupSpec:
         """Return one of its groups by name."""

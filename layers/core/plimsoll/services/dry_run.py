@@ -13,14 +13,18 @@ from dataclasses import dataclass, replace
 
 from plimsoll.domain.actions import Cordon
 from plimsoll.domain.clusters import Cluster, IndexEntry
+from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Effect, Interruption, actionable, marked
+from plimsoll.domain.known_stops import known_stops
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import Notice
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.plan import Plan, Step
+from plimsoll.domain.pods import Ref
+from plimsoll.domain.stop_time import StopTime
 from plimsoll.services.cordons import Located, by_instance, find_nodes, heeded, interruption_on
 from plimsoll.services.locator import Locate
 from plimsoll.services.observed_times import ObservedTimes, disrupted
@@ -39,11 +43,20 @@ class NoticeOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What would be done in one cluster, and what is reckoned with."""
+
+    plan: Plan
+    stops: Mapping[Ref, StopTime]
+    """How long the pods on the interrupted nodes need to stop, the longest of each workload."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunResult:
     """What all notices of an event would lead to."""
 
     outcomes: tuple[NoticeOutcome, ...]
-    plans: tuple[tuple[Cluster, Plan], ...] = ()
+    plans: tuple[tuple[Cluster, Planned], ...] = ()
     """One for each cluster with a node that would be drained."""
 
 
@@ -100,15 +113,15 @@ class DryRun:
                 why = f"{name} is not a registered cluster"
                 outcomes += [_nothing(located.notice, why) for located in found]
                 continue
-            told, plan = self.in_cluster(*connected, found)
+            told, planned = self.in_cluster(*connected, found)
             outcomes += told
-            if plan is not None:
-                plans.append((connected[0], plan))
+            if planned is not None:
+                plans.append((connected[0], planned))
         return DryRunResult(outcomes=tuple(outcomes), plans=tuple(plans))
 
     def in_cluster(
         self, cluster: Cluster, api: ClusterApi, found: Sequence[Located]
-    ) -> tuple[Sequence[NoticeOutcome], Plan | None]:
+    ) -> tuple[Sequence[NoticeOutcome], Planned | None]:
         """Return what notices would lead to in one cluster, and the plan; None: no node is drained.
 
         Raises:
@@ -135,8 +148,9 @@ class DryRun:
                 cordons.append(Step(action=action, nodes=frozenset({node.name})))
         if not interrupted:
             return outcomes, None
-        plan = self._plan(cluster, api, interrupted)
-        return outcomes, replace(plan, steps=(*cordons, *plan.steps))
+        planned = self._plan(cluster, api, interrupted)
+        plan = replace(planned.plan, steps=(*cordons, *planned.plan.steps))
+        return outcomes, replace(planned, plan=plan)
 
     def report(
         self, cluster: Cluster, api: ClusterApi, found: Sequence[Located], reports: Reports
@@ -146,9 +160,10 @@ class DryRun:
         Raises:
             PlimsollError: the cluster cannot be read, or a report not be written.
         """
-        _, plan = self.in_cluster(cluster, api, found)
-        if plan is None:
+        _, planned = self.in_cluster(cluster, api, found)
+        if planned is None:
             return
+        plan = planned.plan
         for step in plan.steps:
             self.telemetry.log(
                 "would act",
@@ -162,7 +177,7 @@ class DryRun:
 
     def _plan(
         self, cluster: Cluster, api: ClusterApi, interrupted: Mapping[str, Interruption]
-    ) -> Plan:
+    ) -> Planned:
         seen = api.observe()
         try:
             groups = self.groups(cluster, seen.nodes)
@@ -174,7 +189,8 @@ class DryRun:
         if known is not None:
             seen = replace(seen, times=known.of(cluster.name, disrupted(seen)) or {})
         seen = seen.among(groups=groups)
-        return plan_drain(seen, self.clock.now())
+        leaving = (p for p in seen.pods if p.node in interrupted and leaves(p))
+        return Planned(plan=plan_drain(seen, self.clock.now()), stops=known_stops(seen, leaving))
 
 
 def _nothing(notice: Notice, why: str) -> NoticeOutcome:

@@ -5,14 +5,17 @@ All see the same clusters through the same wire, so that their reports can be la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Final, override
 
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.notices import ZonalShift
+from plimsoll.domain.observed_times import Sample, Samples
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.turns import MOVES
@@ -50,6 +53,7 @@ from plimsoll_testbed.rigs.simulated.stores import (
 )
 from plimsoll_testbed.rigs.simulated.time import EPOCH, GreenletWorkers, VirtualClock
 from plimsoll_testbed.rigs.simulated.transport import SimulatedTransport
+from plimsoll_testbed.scenario.clusters import SeenTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +158,7 @@ class Plimsoll(Responder):
                 limits=lambda _: AmpleLimits(),
                 reports=behind(network, self._reports, REPORTS),
                 pools=behind(network, MemoryPools(), POOLS),
-                times=behind(network, MemoryTimes(), TIMES),
+                times=behind(network, _remembered(rig_clusters.values()), TIMES),
                 announcer=self.announcer,
                 wake_ups=SimulatedWakeUps(network, context.wake_ups),
                 resyncs=SimulatedResyncs(network, context.resyncs),
@@ -231,3 +235,25 @@ def _registered(rig_cluster: HollowRigCluster) -> Cluster:
         region=region_of(rig_cluster.spec.node_groups[0].zones[0]),
         added=EPOCH,
     )
+
+
+def _remembered(rig_clusters: Iterable[HollowRigCluster]) -> MemoryTimes:
+    """Return a memory that holds what clusters declare as observed."""
+    found = MemoryTimes()
+    for each in rig_clusters:
+        for of, seen in each.spec.observed.items():
+            told = Samples(
+                stop=_told(seen.stop),
+                killed=_told(seen.stop, pods=1) if seen.stop and not seen.stop.pods else (),
+                start=_told(seen.start),
+            )
+            found.merge(each.name, Ref(*of.split("/")), told)
+    return found
+
+
+def _told(seen: SeenTime | None, pods: int | None = None) -> tuple[Sample, ...]:
+    """Return samples of pods that all took the same."""
+    if seen is None:
+        return ()
+    seconds, count = ceil(seen.p95.total_seconds()), seen.pods if pods is None else pods
+    return tuple(Sample(uid=f"before-{n}", at=EPOCH, seconds=seconds) for n in range(count))

@@ -129,7 +129,7 @@ def parse_pod(obj: Raw) -> Pod:
         ready_since=Field(since, "status.conditions.lastTransitionTime").time_or_bound(),
         deleting=deleting,
         stopping_since=_stopping_since(meta, deleting),
-        start_seconds=_started_in(pod.status.conditions, ready),
+        start_seconds=_started_in(pod.status, ready),
         created=_created(meta),
         grace_seconds=grace,
         stated_stop_seconds=_stated(annotations, grace),
@@ -438,11 +438,14 @@ def _stopping_since(meta: schema.Metadata, deleting: datetime | None) -> datetim
     return deleting - timedelta(seconds=_count(grace, _LONGEST_GRACE))
 
 
-def _started_in(
-    conditions: tuple[schema.Condition, ...], ready: schema.Condition | None
-) -> int | None:
-    """Return how many seconds after it got its node a pod was Ready, as far as that tells how long it took to start."""
-    scheduled = _condition(conditions, "PodScheduled")
+def _started_in(status: schema.PodStatus, ready: schema.Condition | None) -> int | None:
+    """Return how many seconds after it got its node a pod was Ready, as far as that tells how long it took to start.
+
+    One whose container was restarted became Ready once more, later than the first time.
+    """
+    if any(container.restart_count for container in status.container_statuses):
+        return None
+    scheduled = _condition(status.conditions, "PodScheduled")
     if ready is None or scheduled is None or not (_holds(ready) and _holds(scheduled)):
         return None
     try:  # `Field` takes ten times as long, and this is asked of every pod of a cluster

@@ -249,9 +249,14 @@ class PodSpec(Placing):
     volumes: Annotated[tuple[PodVolume, ...], _MANY] = ()
 
 
+class ContainerStatus(_Read):
+    restart_count: Whole = 0
+
+
 class PodStatus(_Read):
     phase: str = "Pending"
     conditions: Conditions = ()
+    container_statuses: Annotated[tuple[ContainerStatus, ...], _MANY] = ()
 
 
 BarePod = Object[BarePodSpec, PodStatus]
