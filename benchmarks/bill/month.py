@@ -171,13 +171,13 @@ def _aws(call: str, act: Callable[[], object], answer: object) -> Mapping[str, f
     given = act.args if isinstance(act, partial) else ()
     match call:
         case "dynamodb:BatchGetItem":
-            counts["reads"] = len(given[0]) / 2
-            counts["bytes of AWS"] += ITEM * len(given[0])
+            counts["reads"] = len(given[-1]) / 2
+            counts["bytes of AWS"] += ITEM * len(given[-1])
         case "dynamodb:BatchWriteItem":
             counts |= {"reads": len(given[0]) / 2, "writes": len(given[0])}
             counts["bytes of AWS"] += 2 * ITEM * len(given[0])
         case "dynamodb:PutItem":
-            size = _size(answer)
+            size = _size(given[-1] if answer is None else answer)
             counts |= {"reads": ceil(size / UNIT_READ), "writes": 2 * ceil(size / UNIT_WRITE)}
             counts["bytes of AWS"] += 2 * size
         case "dynamodb:Query":
