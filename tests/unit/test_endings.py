@@ -22,11 +22,11 @@ def stopping(*, grace: float = 60, since: float = 0, name: str = "web-1", **how)
     return replace(pod, stopping_since=noon(since))
 
 
-def seen(*looks: tuple[float, list[Pod]], nodes=(UP,), terminated=()) -> Mapping[Ref, Samples]:
+def seen(*looks: tuple[float, list[Pod]], nodes=(UP,)) -> Mapping[Ref, Samples]:
     """Return what a reconcile learned that looked at these times; each look takes a tenth of a second."""
     endings = Endings()
     for at, pods in looks:
-        endings.note(looked([*nodes], pods), noon(at), noon(at + 0.1), terminated)
+        endings.note(looked([*nodes], pods), noon(at), noon(at + 0.1))
     return endings.samples
 
 
@@ -60,24 +60,30 @@ def test_two_looks_far_apart_tell_only_that_it_took_as_long_as_to_the_first():
 
 
 @pytest.mark.parametrize("left", [[], [a_node("n", ready=False)]], ids=["gone", "not ready"])
-def test_a_pod_that_vanishes_with_its_node_had_at_least_so_long(left):
-    endings = Endings()
-    endings.note(looked([UP], [stopping()]), noon(4), noon(4))
-    endings.note(looked(left, [stopping()]), noon(5), noon(5))
-    endings.note(looked(left, [stopping()]), noon(6), noon(6))
-    endings.note(looked(left, []), noon(7), noon(7))
-    assert endings.samples == told(4, 7, killed=True)
+def test_a_pod_that_vanishes_with_its_node_had_at_least_until_shortly_before(left):
+    pod, endings = stopping(grace=600), Endings()
+    endings.note(looked([UP], [pod]), noon(100), noon(100))
+    endings.note(looked(left, [pod]), noon(101), noon(101))
+    endings.note(looked(left, [pod]), noon(400), noon(400))
+    endings.note(looked(left, []), noon(401), noon(401))
+    assert endings.samples == told(50, 401, killed=True)
 
 
-def test_a_node_says_ready_for_a_while_after_its_instance_is_gone():
-    pod, looks = stopping(), [(second, [stopping()]) for second in (4, 5)]
-    assert seen(*looks, (6, []), terminated={UP.instance}) == told(4, 6, killed=True)
+def test_an_instance_that_is_terminated_ends_its_pods_though_its_node_says_ready():
+    pod, endings = stopping(grace=600), Endings()
+    endings.note(looked([UP], [pod]), noon(100), noon(100))
+    endings.note(looked([UP], [pod]), noon(101), noon(101), {UP.instance or ""})
+    endings.note(looked([UP], []), noon(102), noon(102), {UP.instance or ""})
+    assert endings.samples == told(50, 102, killed=True)
+
+
+def test_a_pod_had_until_the_deadline_of_its_node_and_nobody_knows_what_comes_after():
     going = interrupted("n", ends=20)
     deadline = going.interruption and going.interruption.deadline
     assert deadline is not None
-    first, late = deadline - timedelta(seconds=1), deadline + timedelta(seconds=30)
+    first, late = deadline - timedelta(seconds=1), deadline + timedelta(seconds=1)
     endings = Endings()
-    for at, pods in ((first, [pod]), (late, [pod]), (late + timedelta(seconds=1), [])):
+    for at, pods in ((first, [stopping()]), (late, [stopping()]), (late, [])):
         endings.note(looked([going], pods), at, at)
     (samples,) = endings.samples.values()
     assert [each.seconds for each in samples.killed] == [int((first - NOON).total_seconds())]
@@ -86,6 +92,11 @@ def test_a_node_says_ready_for_a_while_after_its_instance_is_gone():
 
 def test_a_pod_that_never_served_tells_nothing():
     assert seen((1, [stopping(ready=False)]), (2, [])) == {}
+
+
+def test_a_pod_that_is_first_seen_on_a_dead_node_tells_nothing():
+    dead = a_node("n", ready=False)
+    assert seen((1, [stopping()]), (2, []), nodes=[dead]) == {}
 
 
 @pytest.mark.parametrize("owner", [None, ("Job", "once"), ("DaemonSet", "logs")])

@@ -8,7 +8,7 @@ Succeeded or Failed, which the kubelet writes once their containers have ended.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
@@ -20,14 +20,19 @@ from plimsoll.domain.pods import Pod, Ref
 
 CLOSE: Final = timedelta(seconds=5)
 """Two observations further apart do not tell when a pod was gone."""
+UNNOTICED: Final = timedelta(seconds=50)
+"""How long a Node says Ready after its instance is gone.
+https://kubernetes.io/docs/reference/node/node-status/#node-heartbeats"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Stopping:
     workload: Ref
     pod: Pod
-    alive: datetime | None
+    alive: datetime
     """When it was last seen while its node was up."""
+    sure: bool
+    """Whether the node surely was: its instance goes at a deadline that is still to come."""
 
 
 @dataclass(slots=True)
@@ -51,29 +56,20 @@ class Endings:
             now: when it was made: what it does not show is gone.
             terminated: instances that EC2 says are terminated, whatever their Nodes say.
         """
-        up = {node.name for node in seen.nodes if _up(node, began, terminated)}
+        up = {node.name: node for node in seen.nodes if _up(node, began, terminated)}
         before, self._stopping = self._stopping, {}
         for pod in seen.pods:
             if pod.deleting is not None:
-                known = before.pop(pod.uid) if pod.uid in before else self._first(seen, pod, began)
-                if known is not None:
-                    alive = began if pod.node in up else known.alive
-                    known = _Stopping(known.workload, pod, alive)
-                self._stopping[pod.uid] = known
+                node = up.get(pod.node or "")
+                self._stopping[pod.uid] = (
+                    _again(before.pop(pod.uid), pod, node, began)
+                    if pod.uid in before
+                    else _first(seen.workload_of(pod), pod, node, began)
+                )
         for gone in before.values():
             if gone is not None:
                 self._end(gone, now, on_a_live_node=gone.pod.node in up)
         self._looked = began
-
-    def _first(self, seen: Observation, pod: Pod, began: datetime) -> _Stopping | None:
-        """Return a pod that is seen to stop for the first time, if its end will tell something.
-
-        One that never served stops at once: it does not tell how long the others take.
-        """
-        workload = seen.workload_of(pod)
-        if not pod.ready or pod.stopping_since is None or not remembered(workload):
-            return None
-        return _Stopping(workload, pod, began)
 
     def _end(self, gone: _Stopping, now: datetime, *, on_a_live_node: bool) -> None:
         pod, looked = gone.pod, self._looked
@@ -84,17 +80,37 @@ class Endings:
         if seen_to_end and now < pod.deleting:
             took = ceil((now - pod.stopping_since).total_seconds())
             told = Samples(stop=(Sample(uid=pod.uid, at=at, seconds=max(0, took)),))
-        elif gone.alive is not None:
-            had = int((min(gone.alive, pod.deleting) - pod.stopping_since).total_seconds())
+        else:
+            alive = gone.alive if on_a_live_node or gone.sure else gone.alive - UNNOTICED
+            had = int((min(alive, pod.deleting) - pod.stopping_since).total_seconds())
             if had <= 0:
                 return
             told = Samples(killed=(Sample(uid=pod.uid, at=at, seconds=had),))
-        else:
-            return
         self.samples[gone.workload] = self.samples.get(gone.workload, Samples()).merged(told)
 
 
+def _first(workload: Ref, pod: Pod, node: Node | None, now: datetime) -> _Stopping | None:
+    """Return a pod that is seen to stop for the first time, if its end will tell something.
+
+    One that never served stops at once: it does not tell how long the others take.
+    """
+    if node is None or not pod.ready or pod.stopping_since is None or not remembered(workload):
+        return None
+    return _Stopping(workload, pod, now, _deadline(node) is not None)
+
+
+def _again(known: _Stopping | None, pod: Pod, node: Node | None, now: datetime) -> _Stopping | None:
+    """Return the same pod as it is now; its grace period may be shorter."""
+    if known is None or node is None:
+        return known and replace(known, pod=pod)
+    return _Stopping(known.workload, pod, now, _deadline(node) is not None)
+
+
 def _up(node: Node, now: datetime, terminated: Collection[str]) -> bool:
-    """Whether what is on a node surely runs: a Node says Ready for a while after its instance is gone."""
-    deadline = None if node.interruption is None else node.interruption.deadline
+    """Whether what is on a node runs, as far as can be seen."""
+    deadline = _deadline(node)
     return node.ready and node.instance not in terminated and (deadline is None or now < deadline)
+
+
+def _deadline(node: Node) -> datetime | None:
+    return None if node.interruption is None else node.interruption.deadline
