@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, Final
 
 from plimsoll.domain.pods import Pod
-from plimsoll.domain.stop_time import ASSUMED_SECONDS, Basis, StopTime
+from plimsoll.domain.stop_time import StopTime, least_seconds
 from plimsoll_testbed.rehearsal.live import Json
 
 _FIELDS: Final = (
@@ -70,13 +70,7 @@ def played_stop(pod: Pod, known: StopTime) -> int:
 
     Plimsoll may reserve more: an assumption is the whole grace period where that is safer, and a pod with a claim is given twice the p95.
     """
-    match known.basis:
-        case Basis.STATED:
-            return known.seconds
-        case Basis.OBSERVED if known.observed is not None:
-            return ceil(known.observed.p95_seconds)
-        case _:
-            return min(pod.grace_seconds, ASSUMED_SECONDS)
+    return least_seconds(pod) if known.observed is None else ceil(known.observed.p95_seconds)
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:

@@ -13,6 +13,7 @@ from plimsoll.domain.floors import budget_keeps, ready_floor
 from plimsoll.domain.foreign_drains import DRAIN, why_drained
 from plimsoll.domain.guard import guards_of
 from plimsoll.domain.interruptions import ADVICE, NEVER, SCALE_DOWN, Interruption, in_this_life
+from plimsoll.domain.known_stops import stop_of
 from plimsoll.domain.lifecycle_hooks import as_told
 from plimsoll.domain.manual_drain import left_to_drain
 from plimsoll.domain.names import IGNORE, NEVER_OVERRULED, NODE_POOL, OVERRULE_BUDGETS
@@ -26,7 +27,6 @@ from plimsoll.domain.policy import Response
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.replace.disruption import PATIENCE, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.eligibility import one_node_claims, why_not_released, why_undone
-from plimsoll.domain.stop_time import StopTime, stop_time
 from plimsoll.domain.workloads import Budget, Workload
 from plimsoll.domain.zonal_shifts import (
     LEAVING,
@@ -124,11 +124,6 @@ def _never_overruled(seen: Observation, pod: Pod) -> bool:
     if seen.policy.obeys_budgets or pod.namespace in seen.obeying:
         return True
     return any(marks.get(OVERRULE_BUDGETS) == NEVER_OVERRULED for marks in _marks(seen, pod))
-
-
-def _stop_time(seen: Observation, pod: Pod) -> StopTime:
-    times = seen.times.get(seen.workload_of(pod))
-    return stop_time(pod, None if times is None else times.stop)
 
 
 def must_leave(seen: Observation, pod: Pod, node: Node) -> bool:
@@ -305,7 +300,7 @@ def disruptions_of(
                         interruption=interruption.identity,
                         cordoned=interruption.cordoned,
                         deadline=interruption.deadline,
-                        stop=_stop_time(seen, pod),
+                        stop=stop_of(seen, pod),
                         overrules=not interruption.guessed and not pod.of_job,
                         obeys=_never_overruled(seen, pod),
                         clamps=interruption.exact,
@@ -356,7 +351,7 @@ def _drained_by_others(
                         replica_set=replica_set,
                         interruption=DRAIN,
                         deadline=None,
-                        stop=_stop_time(seen, pod),
+                        stop=stop_of(seen, pod),
                         guarded=True,
                         notified=False,
                     )
@@ -396,7 +391,7 @@ def _leaving_zones(
                             replica_set=seen.replica_set(pod),
                             interruption=LEAVING,
                             deadline=None,
-                            stop=_stop_time(seen, pod),
+                            stop=stop_of(seen, pod),
                             released_only=True,
                             notified=False,
                         )
