@@ -79,7 +79,8 @@ def test_an_instance_that_is_terminated_ends_its_pods_though_its_node_says_ready
 
 def test_a_pod_had_until_the_deadline_of_its_node_and_nobody_knows_what_comes_after():
     going = interrupted("n", ends=20)
-    deadline = going.interruption and going.interruption.deadline
+    assert going.interruption is not None
+    deadline = going.interruption.deadline
     assert deadline is not None
     first, late = deadline - timedelta(seconds=1), deadline + timedelta(seconds=1)
     endings = Endings()

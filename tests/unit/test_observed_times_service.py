@@ -139,3 +139,6 @@ def test_a_second_interruption_plans_with_what_the_first_taught():
     first, second = (nodes[n]["empty"] - nodes[n]["noticed"] for n in ("first-1", "second-1"))
     assert first < 100, "told half a minute before the deadline"
     assert second > 110, "told ten seconds before it"
+    told = " ".join(reason for each in report["reports"] for reason in each["reasons"])
+    assert "30 s, assumed" in told
+    assert "observed (3 pods, p95" in told
