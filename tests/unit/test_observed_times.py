@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
 from plimsoll.domain.observed_times import (
     KEPT,
     LAST,
@@ -16,14 +17,15 @@ from plimsoll.domain.observed_times import (
     ObservedTime,
     Sample,
     Samples,
+    WorkloadTimes,
     chosen,
     remembered,
     starts,
 )
 from plimsoll.domain.pods import Ref
 from plimsoll.domain.stop_time import Basis, stop_time
-from tests.support.builders import NOON, a_pod, mounting
-from tests.support.observations import WEB, noon
+from tests.support.builders import NOON, a_pod, mounting, pods_of
+from tests.support.observations import WEB, interrupted, looked, noon
 
 
 def sample(pod: int, seconds: int, at: float | None = None) -> Sample:
@@ -162,3 +164,11 @@ def test_each_workload_has_its_turn():
     workloads = {Ref("Deployment", "default", f"w-{n}") for n in range(100)}
     turns = [chosen(workloads, noon(300 * run), 20) for run in range(60)]
     assert set().union(*turns) == workloads
+
+
+@pytest.mark.parametrize(("pods", "p95", "seconds"), [(2, 5, 30), (2, 90, 90), (3, 5, 5)])
+def test_three_pods_that_started_shorten_what_a_replacement_is_reckoned_to_take(pods, p95, seconds):
+    times = {WEB: WorkloadTimes(start=ObservedTime(pods=pods, p95_seconds=p95))}
+    seen = looked([interrupted("spot")], pods_of("web", 2, node="spot"), times=times)
+    (disruption,) = disruptions_of(seen, InterruptedNodes.of(seen), NOON)
+    assert disruption.start == timedelta(seconds=seconds)

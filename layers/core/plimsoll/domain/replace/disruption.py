@@ -12,7 +12,13 @@ from typing import Final
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
-from plimsoll.domain.stop_time import ASSUMED_SECONDS, LEAST_SECONDS, StopTime, least_seconds
+from plimsoll.domain.stop_time import (
+    ASSUMED_SECONDS,
+    LEAST_SECONDS,
+    PODS_THAT_TELL,
+    StopTime,
+    least_seconds,
+)
 from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 
 PATIENCE: Final = timedelta(minutes=5)
@@ -242,7 +248,10 @@ class WorkloadDisruption:
     def start(self) -> timedelta:
         """What a replacement that has a node is reckoned to take until it serves."""
         seen = self.times.start
-        return START if seen is None else timedelta(seconds=seen.p95_seconds)
+        if seen is None:
+            return START
+        took = timedelta(seconds=seen.p95_seconds)
+        return took if seen.pods >= PODS_THAT_TELL else max(START, took)
 
     @property
     def quorum(self) -> int:
