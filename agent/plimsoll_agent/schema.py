@@ -102,11 +102,10 @@ class ContainerState(Part):
     terminated: Terminated | None = None
 
 
-class ContainerStatus(Part):
+class ContainerStatus(core.ContainerStatus):
     """What the kubelet says of a container."""
 
     name: str = ""
-    restart_count: Whole = 0
     state: ContainerState = field(default_factory=ContainerState)
     last_state: ContainerState = field(default_factory=ContainerState)
 

@@ -15,7 +15,6 @@ from plimsoll.domain.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.stop_time import (
     ASSUMED_SECONDS,
     LEAST_SECONDS,
-    PODS_THAT_TELL,
     StopTime,
     least_seconds,
 )
@@ -246,12 +245,12 @@ class WorkloadDisruption:
 
     @property
     def start(self) -> timedelta:
-        """What a replacement that has a node is reckoned to take until it serves."""
+        """What a replacement that has a node is reckoned to take until it serves.
+
+        Never less than where nobody saw it: the pod in whose place it comes may have to stop first.
+        """
         seen = self.times.start
-        if seen is None:
-            return START
-        took = timedelta(seconds=seen.p95_seconds)
-        return took if seen.pods >= PODS_THAT_TELL else max(START, took)
+        return START if seen is None else max(START, timedelta(seconds=seen.p95_seconds))
 
     @property
     def quorum(self) -> int:
