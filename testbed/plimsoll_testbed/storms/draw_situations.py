@@ -16,7 +16,7 @@ from plimsoll.domain.names import HOSTNAME, ZONE
 from plimsoll_testbed.scenario.timeline import NoticeEntry, ScaleEntry
 from plimsoll_testbed.storms.chance import chance
 from plimsoll_testbed.storms.model import Rollout, Storm
-from plimsoll_testbed.storms.placement import HALF, Room
+from plimsoll_testbed.storms.placement import HALF, FreeCapacity
 from plimsoll_testbed.storms.workload import CUSTOM, SCALED, Workload
 
 BALLOONS: Final = 0.1
@@ -180,7 +180,7 @@ def _placed(rnd: random.Random, storm: Storm, bound: Sequence[str], *, balloons:
 
     As it was where they do not fit.
     """
-    room = Room(storm.groups)
+    room = FreeCapacity(storm.groups)
     base = [n for g in storm.groups if g.capacity == "on-demand" for n in _nodes(storm, g.name)]
     events, on = storm.events, {}
     ends = [(n, e) for n, e in enumerate(events) if isinstance(e, NoticeEntry) and e.nodes.group]

@@ -1,6 +1,6 @@
 """Where the pods of a storm stand at time 0, for storms in which that is no chance.
 
-All of them are placed, or none: what the scheduler placed beside them might have their room. Sizes are counted in
+All of them are placed, or none: what the scheduler placed beside them might have their places. Sizes are counted in
 half cores, as workloads are drawn.
 """
 
@@ -17,8 +17,8 @@ HALF: Final = 500
 """Half a core, in thousandths of one."""
 
 
-class Room:
-    """The room on the nodes of the start, in half cores."""
+class FreeCapacity:
+    """What is free on the nodes of the start, in half cores."""
 
     def __init__(self, groups: Sequence[NodeGroupSpec]) -> None:
         self.free = {
@@ -35,7 +35,7 @@ class Room:
         Args:
             workloads: those that are placed first come first.
             on: the nodes that a workload is confined to, by its name.
-            last: nodes that get a pod only where no other has room.
+            last: nodes that get a pod only where no other has a place.
         """
         placed: dict[str, tuple[str, ...]] = {}
         for workload in workloads:
