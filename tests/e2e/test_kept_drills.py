@@ -9,15 +9,15 @@ import pytest
 
 from plimsoll_testbed.rigs.simulated.rig import run
 from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_testbed.storms.compare import OURS, play, worse_than
 
 DRILLS: Final = Path(__file__).parents[1] / "drills"
-TOLERANCE: Final = 5
-"""Seconds, since a notice takes its way to us."""
 KEPT: Final = sorted(
     f"{theme}/{folder.name}"
     for theme in ("capacity", "notices", "replace")
     for folder in (DRILLS / theme).iterdir()
 )
+SITUATIONS: Final = sorted(folder.name for folder in (DRILLS / "situations").iterdir())
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -31,23 +31,12 @@ def test_a_kept_drill_says_what_it_teaches_and_holds(name: str):
     assert report["settled"]
 
 
-def losses(name: str, responder: str) -> dict[str, tuple[float, float, float]]:
-    """Return what each workload lost that a replacement serves for: pods of a negative priority serve nobody."""
-    drill = read_drill(DRILLS / name / "drill.yaml")
-    return {
-        row["name"]: (
-            row["seconds_at_zero"],
-            row["seconds_below_floor"],
-            row["pods_killed"] + row["pods_cut_short"],
-        )
-        for row in run(drill, responder=responder, seed=drill.scenario.seed)["workloads"]
-        if row["name"] != "balloon"
-    }
-
-
-def test_where_balloons_hold_the_room_nobody_is_worse_off_than_without_plimsoll():
-    drill = "replace/balloons-make-way"
-    ours, drain, none = (losses(drill, who) for who in ("plimsoll", "drain", "none"))
-    for name, lost in ours.items():
-        for mine, drained, left in zip(lost, drain[name], none[name], strict=True):
-            assert mine <= min(drained, left) + TOLERANCE, name
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_in_a_situation_of_real_clusters_nobody_is_worse_off_than_without_plimsoll(name: str):
+    file = DRILLS / "situations" / name / "drill.yaml"
+    assert "# What it teaches: " in file.read_text()
+    drill = read_drill(file)
+    report = run(drill, responder="plimsoll", seed=drill.scenario.seed)
+    assert report["expect"]["failures"] == []
+    worse = [w for w in worse_than(drill, ("drain", "none"), play(drill, OURS)) if not w.excused]
+    assert worse == []

@@ -98,16 +98,17 @@ def worse_than(
     first, *more = SCHEDULER_SEEDS
     mine = [ours]
     for other in others:
-        theirs = [_play(drill, other, first)]
+        theirs = [play(drill, other, first)]
         found = list(worse_of(drill, other, [(ours, theirs[0])]))
         if any(not worse.excused for worse in found):
-            mine += (_play(drill, OURS, seed) for seed in more[len(mine) - 1 :])
-            theirs += (_play(drill, other, seed) for seed in more)
+            mine += (play(drill, OURS, seed) for seed in more[len(mine) - 1 :])
+            theirs += (play(drill, other, seed) for seed in more)
             found = list(worse_of(drill, other, list(zip(mine, theirs, strict=True))))
         yield from found
 
 
-def _play(drill: Drill, responder: str, scheduler_seed: int) -> Mapping[str, Loss]:
+def play(drill: Drill, responder: str, scheduler_seed: int = 0) -> Mapping[str, Loss]:
+    """Play a drill with one seed of the scheduler, and return what each workload has lost."""
     hooks = FaultHooks(scheduler_seed=scheduler_seed)
     simulation = Simulation(drill, responder=responder, seed=drill.scenario.seed, hooks=hooks)
     try:
