@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.floors import budget_keeps
 from plimsoll.domain.interruptions import MARGIN
@@ -25,7 +26,7 @@ from plimsoll.domain.names import GUARD, IGNORE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.replace.disruption import EvictablePod
+from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.selectors import matches
 from plimsoll.domain.stop_time import stop_time
 from plimsoll_testbed.measure.measure import Measurement
@@ -197,12 +198,30 @@ class _Removal:
         floor = self._floor(owner, metrics)
         if hurried and (kept := self._kept(owner, metrics.replicas)):
             floor = max(*kept, metrics.quorum)
-        if len(mates) - 1 < floor:
+        if len(mates) - 1 < floor and not self._one_for_the_others(owner):
             rule = "below-floor-in-rollout" if self._rolls_out(owner) else "below-floor"
             yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {floor}"
         # A released pod has its replacement.
-        if not (pod.released or hurried or self._has_headroom()):
+        if not (pod.released or hurried or self._has_headroom() or self._in_turn(owner)):
             yield NO_HEADROOM, f"no node has headroom for the replacement of {pod} of {node.name}"
+
+    def _one_for_the_others(self, owner: Ref) -> bool:
+        """Whether all would leave before anything serves in their place, so that one leaves early: the product's own rule."""
+        return any(found.pressed for found in self._disruptions(owner))
+
+    def _in_turn(self, owner: Ref) -> bool:
+        """Whether it may leave without a place, since not all would be replaced in turn: the product's own rule."""
+        return any(
+            found.hurries(one, short=found.short_of_time())
+            for found in self._disruptions(owner)
+            for one in found.evictable
+            if one.pod.uid == self.pod.uid
+        )
+
+    def _disruptions(self, owner: Ref) -> Iterator[WorkloadDisruption]:
+        interrupted = InterruptedNodes.of(self.seen)
+        found = disruptions_of(self.seen, interrupted, self.write.now)
+        return (each for each in found if each.ref == owner)
 
     def _floor(self, owner: Ref, metrics: WorkloadMetrics) -> int:
         """Return the ready floor: of fewer replicas, if its autoscaler has overruled its owner."""
