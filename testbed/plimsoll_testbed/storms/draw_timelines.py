@@ -29,6 +29,8 @@ SHIFTED: Final = 0.15
 PRACTISED: Final = 0.3
 """The share of these in which that is a practice run."""
 _RETURNS: Final = (30, 60, 180)
+_SHUTDOWN: Final = (0, 10, 20, 30)
+"""Seconds from the state `stopping` or `shutting-down` until its operating system has ended all containers."""
 _WITH_DEADLINE: Final = (
     "spot-interruption",
     "spot-interruption",
@@ -148,10 +150,11 @@ def _notices(
             ends["returns"] = timedelta(seconds=rnd.choice(_RETURNS))
         case "state-change" if stops:
             ends["state"] = "stopping"
+            ends["reclaim"] = timedelta(seconds=rnd.choice(_SHUTDOWN))
             ends["returns"] = timedelta(seconds=rnd.choice(_RETURNS))
         case "state-change" if chance(rnd, BY_OWNER):
             ends |= {"state": "shutting-down", "byOwner": True}
-            ends["reclaim"] = timedelta(seconds=rnd.choice((0, 20, 60)))
+            ends["reclaim"] = timedelta(seconds=rnd.choice(_SHUTDOWN))
         case "lifecycle-terminate":
             ends["reclaim"] = timedelta(seconds=rnd.choice((300, 300, 120)))
             if chance(rnd, OTHERS_HOOK):
@@ -160,6 +163,8 @@ def _notices(
             ends["reclaim"] = timedelta(seconds=rnd.choice((200, 400)))
         case "state-change":
             ends["state"] = rnd.choice(("stopping", "terminated"))
+            if ends["state"] == "stopping":
+                ends["reclaim"] = timedelta(seconds=rnd.choice(_SHUTDOWN))
         case _:
             pass
     return NoticeEntry.model_validate(
