@@ -65,7 +65,7 @@ From now on Plimsoll writes to {name}:
   - interrupted nodes are cordoned, tainted and annotated;
   - pods of Deployments are released: one label, their owner and one annotation change, and their
     ReplicaSets create replacements; no workload is written;
-  - pods are evicted; at its last call a pod is deleted even if a PodDisruptionBudget refuses;
+  - pods are evicted; at its eviction deadline a pod is deleted even if a PodDisruptionBudget refuses;
   - node groups that are marked for it grow.
 A workload with the label or annotation plimsoll.dev/ignore: "true" is left alone. It stops with
 `plimsoll clusters set {name} --mode observe`, and for all clusters with the kill switch of the stack."""

@@ -86,10 +86,10 @@ def test_who_will_be_evicted_at_the_last_call_is_named_as_soon_as_the_rate_is_kn
     assert plan.pace.rate == 10
 
     late = {
-        words.partition(" will be evicted at its last call, ")[0]: node
+        words.partition(" will be evicted at its eviction deadline, ")[0]: node
         for node, waits in plan.waiting.items()
         for words in waits
-        if "will be evicted at its last call, " in words
+        if "will be evicted at its eviction deadline, " in words
     }
     pods = {str(pod): pod.node for pod in storm(60).pods}
     begun = {str(action.pod) for action in [*actions(plan, Release), *actions(plan, Evict)]}

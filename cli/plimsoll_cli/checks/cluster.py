@@ -16,7 +16,7 @@ from plimsoll_cli.checks.findings import APPLY, Finding, fail, info, ok, skipped
 STALE: Final = REFRESH + LULL
 """How old an entry of the index gets at most: what says the same is written again after `REFRESH`."""
 _WITHHELD: Final = {
-    "deletions": "no budget is overruled at a last call, and pods of dead instances stay until the "
+    "deletions": "no budget is overruled at an eviction deadline, and pods of dead instances stay until the "
     "cluster's own garbage collection",
     "guard": "no budget is made for workloads that opted in by plimsoll.dev/guard, nor deleted",
     "injection": "the admission policy of `plimsoll install-policy`, where there is one, is neither "

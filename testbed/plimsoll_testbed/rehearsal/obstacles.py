@@ -123,7 +123,7 @@ def _budgets(disruption: WorkloadDisruption, *, surges: bool) -> Iterator[Obstac
             yield Obstacle(
                 workload=ref,
                 kind="budget",
-                why=f"{budget.ref.name} never lets a pod go, so it is overruled at the last call",
+                why=f"{budget.ref.name} never lets a pod go, so it is overruled at its eviction deadline",
                 change="allow one to be unavailable, or let its rollouts surge",
             )
 
