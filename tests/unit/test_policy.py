@@ -219,8 +219,11 @@ def test_what_stands_on_an_instance_that_is_gone_waits_for_nobody():
     plan = moving(node, under("cordon", "spot-interruption"), now=40, instances=ec2(node))
 
     assert {deleted.pod.name for deleted in actions(plan, ForceDelete)} == {
-        *("web-0", "once-0", "db-0", "sum")
+        "web-0",
+        "once-0",
+        "db-0",
     }
+    assert {evicted.pod.name for evicted in actions(plan, Evict)} == {"sum"}, "a pod of a Job"
     assert not any("these stay" in words for words in plan.waiting.get("spot", ()))
 
 

@@ -70,5 +70,7 @@ def plan_begun(
         if words not in draft.waiting[node]:
             draft.wait(words, {node})
         if one.pod.uid in late:
-            told = f"{one.pod} will be evicted at its eviction deadline, {late[one.pod.uid]:%H:%M:%S}"
+            told = (
+                f"{one.pod} will be evicted at its eviction deadline, {late[one.pod.uid]:%H:%M:%S}"
+            )
             draft.wait(f"{told}: at the present rate it is not replaced by then", {node})

@@ -144,7 +144,7 @@ class Reader:
             label_selections=[*self._services.objects, *self._network_policies.objects],
             quotas=self._quotas.objects,
             attached={node: frozenset(volumes) for node, volumes in attached.items()},
-            obeying=self._obeying_namespaces() if self._budgets.objects else frozenset(),
+            obeying=self._obeying_namespaces(),
             left_out=[
                 *(f"Pod {pod}: {pod.unread}" for pod in pods if pod.unread is not None),
                 *(words for kind in (*self._always, self._rollouts) for words in kind.left_out),

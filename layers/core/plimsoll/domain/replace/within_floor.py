@@ -31,7 +31,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
         hurried = disruption.hurries(one, short=short)
         if one.pod.serving:
             held = _why_held(disruption)
-            by_budget = hurried and one.pod.uid in disruption.covering
+            by_budget = one.may_need_more(disruption.now) and one.pod.uid in disruption.covering
             if held is None and spare <= 0 and not (by_budget or pressed):
                 held = (
                     f"{floor} must serve, which does not allow one less than {disruption.serving}"
