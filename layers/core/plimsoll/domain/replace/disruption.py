@@ -259,26 +259,23 @@ class WorkloadDisruption:
             return 0
         return self.replicas // 2 + 1
 
-    def short_of_time(self, at_once: int = 1) -> bool:
-        """Whether its pods would not all be replaced in turn before their deadline, each stopped and started.
-
-        Then the first of several leaves although nobody knows of a place yet: else all would leave together at the end.
-        """
+    @cached_property
+    def short_of_time(self) -> bool:
+        """Whether its pods would not all be replaced one after the other, each stopped and started, before their deadline."""
         moving = [d for d in self.evictable if d.deadline is not None]
-        if len(moving) <= at_once:
+        if len(moving) < 2:  # noqa: PLR2004 - one alone waits for nobody
             return False
         each = timedelta(seconds=max(d.stop.seconds for d in moving)) + self.start
-        rounds = ceil(len(moving) / at_once)
-        return self.now + rounds * each > max(d.deadline for d in moving if d.deadline)
+        return self.now + len(moving) * each > max(d.deadline for d in moving if d.deadline)
 
-    def hurries(self, one: EvictablePod, *, short: bool) -> bool:
-        """Whether a pod leaves although nobody knows of a place, as far as its budget and its ready floor allow.
+    def hurries(self, one: EvictablePod) -> bool:
+        """Whether one of several pods that move in turn leaves although nobody knows of a place.
 
-        It may need all the time that is left to stop; or not all would be replaced in turn, as is known or as its
-        owner provided for by a budget.
+        It may need all the time that is left to stop. Or not all would be replaced in turn, and would leave together
+        at the end: as far as that is known, or its owner provided for it by a budget.
         """
-        covered = one.pod.uid in self.covering
-        return one.may_need_more(self.now) or (short and (one.stop.known or covered))
+        sure = one.stop.known or one.pod.uid in self.covering
+        return one.may_need_more(self.now) or (self.short_of_time and sure)
 
     @cached_property
     def rescaled(self) -> bool:

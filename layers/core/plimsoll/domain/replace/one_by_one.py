@@ -79,10 +79,9 @@ def _next(
 ) -> Steps:
     """Evict the first pod that has a place, or that may need all the time that is left."""
     waiting = "waits for headroom: " + ", ".join(one.pod.name for one, _ in places)
-    short = disruption.short_of_time()
     spare = disruption.serving - disruption.floor
     for one, place in places:
-        hurried = disruption.hurries(one, short=short) and (spare > 0 or not one.pod.serving)
+        hurried = disruption.hurries(one) and (spare > 0 or not one.pod.serving)
         if place is None and not hurried:
             continue
         if one.pod.serving:
@@ -94,7 +93,7 @@ def _next(
                 waiting = blocked
                 continue
         headroom.contention.promise(one.pod)
-        there = SHORT_OF_TIME if short else TIME_TO_STOP
+        there = TIME_TO_STOP if one.may_need_more(disruption.now) else SHORT_OF_TIME
         if place is not None:
             there = f"its place on {place} is ready"
         reason = f"{there}, and {disruption.serving} of {disruption.replicas} serve"

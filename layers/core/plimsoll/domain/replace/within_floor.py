@@ -10,7 +10,7 @@ from __future__ import annotations
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
-from plimsoll.domain.replace.steps import CONTENDED, SHORT_OF_TIME, TIME_TO_STOP, Steps, Way
+from plimsoll.domain.replace.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 
 
 def _why(disruption: WorkloadDisruption) -> str:
@@ -21,23 +21,22 @@ def _why(disruption: WorkloadDisruption) -> str:
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     floor = disruption.floor
     spare = disruption.serving - floor
-    short = disruption.short_of_time(max(1, spare))
     pressed = spare <= 0 and disruption.pressed
     allowance = disruption.allowance()
     actions = []
     waiting = None
     for one in sorted(disruption.evictable, key=lambda d: d.pod.serving):
         place = headroom.reserve(one.pod)
-        hurried = disruption.hurries(one, short=short)
+        hurried = one.may_need_more(disruption.now)
         if one.pod.serving:
             held = _why_held(disruption)
-            by_budget = one.may_need_more(disruption.now) and one.pod.uid in disruption.covering
+            by_budget = hurried and one.pod.uid in disruption.covering
             if held is None and spare <= 0 and not (by_budget or pressed):
                 held = (
                     f"{floor} must serve, which does not allow one less than {disruption.serving}"
                 )
             hurried = hurried and (spare > 0 or by_budget)
-            if held is None and place and not hurried and not headroom.holds(one.pod):
+            if held is None and place is not None and not hurried and not headroom.holds(one.pod):
                 held = CONTENDED
             if held is not None:
                 waiting = held
@@ -52,7 +51,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
         if one.pod.serving:
             spare -= 1
             pressed = False
-        there = f"headroom on {place}" if place else SHORT_OF_TIME if short else TIME_TO_STOP
+        there = TIME_TO_STOP if place is None else f"headroom on {place}"
         actions.append(
             Evict(
                 pod=one.pod,
