@@ -164,7 +164,7 @@ def test_a_wake_up_for_nobody_is_nothing_to_do(stack):
     )
     assert "FunctionError" not in answer, stack.complaints()
     message = "wake-up for a cluster that is not registered"
-    assert within(15, lambda: logged(stack, message)), stack.complaints()
+    assert within(60, lambda: logged(stack, message)), stack.complaints()
 
 
 @pytest.fixture

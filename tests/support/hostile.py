@@ -536,7 +536,7 @@ class Canned:
         if path in KIND_AT:
             return Response(status=200, body={"items": self.items.get(KIND_AT[path], [])})
         name = path.rpartition("/")[2]
-        for obj in self.items["Node"]:
+        for obj in self.items.get("Node", []):
             if isinstance(obj.get("metadata"), dict) and obj["metadata"].get("name") == name:
                 return Response(status=200, body=obj)
         return Response(status=404, body={"message": "not found"})
