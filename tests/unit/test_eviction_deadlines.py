@@ -78,6 +78,13 @@ def test_what_is_stated_overrules_a_budget_when_the_time_has_come_and_ten_second
     assert eviction.overrule
 
 
+def test_a_time_that_is_longer_than_the_notice_overrules_a_budget_in_the_last_thirty_seconds():
+    seen = database(members(3, annotations={STOP_SECONDS: "200"}), allowed=1)
+    assert {e.overrule for e in evicted(seen, 1)} == {False}
+    assert {e.overrule for e in evicted(seen, 86)} == {False}
+    assert {e.overrule for e in evicted(seen, 88)} == {True}
+
+
 def test_what_was_observed_counts_as_what_is_stated():
     times = {DB: WorkloadTimes(stop=ObservedTime(pods=9, p95_seconds=25))}
     seen = database(members(3), allowed=0, times=times)

@@ -300,6 +300,7 @@ def disruptions_of(
                         interruption=interruption.identity,
                         cordoned=interruption.cordoned,
                         deadline=interruption.deadline,
+                        told=interruption.deadline_told,
                         stop=stop_of(seen, pod),
                         overrules=not interruption.guessed and not pod.of_job,
                         obeys=_never_overruled(seen, pod),

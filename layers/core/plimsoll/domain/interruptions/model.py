@@ -160,6 +160,13 @@ class Interruption:
         ends = [notice.ends for notice in self.standing if notice.ends]
         return min(ends) - MARGIN if ends else None
 
+    @property
+    def deadline_told(self) -> datetime | None:
+        """When the first notice told of the deadline; None while there is none."""
+        deadline = self.deadline
+        times = (n.time for n in self.standing if n.ends and n.ends - MARGIN == deadline)
+        return min(times, default=None)
+
     def on_advice(self, now: datetime) -> bool:
         """Whether only advice says that it goes, and no deadline is near."""
         near = self.deadline is not None and self.deadline - now < NEAR

@@ -12,12 +12,7 @@ from typing import Final
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
-from plimsoll.domain.stop_time import (
-    ASSUMED_SECONDS,
-    LEAST_SECONDS,
-    StopTime,
-    least_seconds,
-)
+from plimsoll.domain.stop_time import ASSUMED_SECONDS, LEAST_SECONDS, StopTime
 from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 
 PATIENCE: Final = timedelta(minutes=5)
@@ -45,7 +40,8 @@ class EvictablePod:
     """When its node was cordoned for it."""
     deadline: datetime | None
     """When the node must be empty; None while nobody says (a rebalance recommendation)."""
-
+    told: datetime | None = None
+    """When a notice told of the deadline."""
     stop: StopTime
     """How long it needs to stop."""
     overrules: bool = True
@@ -72,10 +68,15 @@ class EvictablePod:
 
     @property
     def overrules_from(self) -> datetime | None:
-        """From when its budget is overruled: an assumption that it needs long does not count for that."""
-        if self.stop.known:
-            return self.latest_start
-        return self._before_deadline(least_seconds(self.pod))
+        """From when its budget is overruled.
+
+        An assumption that it needs long does not count for that. Nor does a known time that is longer than the
+        notice: all members of a database would leave at the notice, and none would have its time.
+        """
+        known = self.latest_start if self.stop.known else None
+        if known is not None and (self.told is None or self.told <= known):
+            return known
+        return self._before_deadline(min(self.pod.grace_seconds, ASSUMED_SECONDS))
 
     @property
     def eviction_deadline(self) -> datetime | None:
@@ -83,7 +84,7 @@ class EvictablePod:
 
         Of a pod beside which nothing serves there is nothing to wait for: it has all the time that it may need.
         """
-        return self.latest_start if self.pod.alone else self.overrules_from
+        return self.latest_start if self.pod.alone or self.stop.known else self.overrules_from
 
     @property
     def unstated(self) -> bool:
