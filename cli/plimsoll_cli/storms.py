@@ -69,8 +69,8 @@ SHRUNK: Final = 3
     type=click.Choice(("drain", "none")),
     multiple=True,
     help="Play this responder too, and print the workloads that it serves better: longer at zero, below quorum or "
-    "below the ready floor, by more than 5 s (32 s beside none, and where it let pods be killed), or more pods killed "
-    "or cut short.",
+    "below the ready floor, by more than 5 s (32 s or the stated stop time and 2 s beside none, and where it let pods "
+    "be killed), or more pods killed or cut short.",
 )
 @click.option(
     "--rival",

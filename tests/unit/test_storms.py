@@ -40,7 +40,7 @@ from plimsoll_testbed.storms import (
     storm_by,
     write_storm,
 )
-from plimsoll_testbed.storms.compare import Loss, worse_of, worse_than
+from plimsoll_testbed.storms.compare import SCARCE, Loss, worse_of, worse_than
 from plimsoll_testbed.storms.endings import Ending, endings_wrong
 from plimsoll_testbed.storms.model import Rollout
 from plimsoll_testbed.storms.notice_delivery import NOTICE, NoticeDelivery
@@ -192,6 +192,31 @@ def test_a_workload_may_lack_pods_a_little_longer_and_where_the_other_let_them_d
     our_figure: dict[str, Any] = {field: 10.0 + longer}
     ours, theirs = Loss(**our_figure), Loss(died=died, **their_figure)
     assert found_in((ours, theirs), than=than) == ({(figure, None)} if is_worse else set())
+
+
+@pytest.mark.parametrize(("longer", "is_worse"), [(62, False), (62.1, True)])
+def test_a_pod_may_be_asked_to_stop_as_early_as_its_owner_states(longer, is_worse):
+    ours = Loss(seconds_at_zero=longer)
+    found = found_in(
+        (ours, Loss(died=True)),
+        than="drain",
+        storm=a_storm(workloads=(replace(WEB, grace_seconds=600, stop_seconds=60, stated=True),)),
+    )
+    assert found == ({("seconds at zero", None)} if is_worse else set())
+
+
+@pytest.mark.parametrize(
+    ("others", "excused"), [((900, 1000), SCARCE), ((900, 800), None)], ids=["gain", "lose"]
+)
+@pytest.mark.parametrize("scarce", [True, False])
+def test_where_a_place_is_missing_to_the_end_all_workloads_together_decide(scarce, others, excused):
+    ours = {
+        NAME: Loss(seconds_at_zero=60, lost=60, lacks=scarce),
+        "Deployment default/x": Loss(lost=others[0]),
+    }
+    theirs = {NAME: Loss(lacks=scarce), "Deployment default/x": Loss(lost=others[1])}
+    found = [worse.excused for worse in worse_of(read_storm(a_storm()), "drain", [(ours, theirs)])]
+    assert found == [excused if scarce else None]
 
 
 @pytest.mark.parametrize("than", ["drain", "none"])

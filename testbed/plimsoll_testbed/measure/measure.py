@@ -124,6 +124,8 @@ class Measurement:
         node = self._node(cluster, seen.node)
         if node is not None and node.gone is not None:
             seen.die()  # a watch tells of it late
+            if was_on is None and node.noticed is None and seen.metrics is not None:
+                seen.metrics.surprised += 1  # nobody had told that it is gone
         if (was_on, was_there) != (seen.node, seen.occupies):
             self._move(now, cluster, seen, was_on if was_there else None)
         if seen.metrics is not None:

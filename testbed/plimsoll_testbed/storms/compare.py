@@ -16,7 +16,7 @@ from functools import partial
 from statistics import median
 from typing import Any, Final, Literal
 
-from plimsoll.domain.names import IGNORE
+from plimsoll.domain import names
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
@@ -28,11 +28,16 @@ OURS: Final = "plimsoll"
 SCHEDULER_SEEDS: Final = range(5)
 LONGER: Final = 5.0
 """How many seconds longer a workload may lack pods than under `drain`: a notice takes its way to us."""
-LONGER_THAN_KILLED: Final = 32.0
-"""The same where the other let pods of the workload be killed, and beside `none`: they served until their instance
-went, and a pod that is asked to stop goes 30 s and a margin of 2 s before that."""
+STOP_SECONDS: Final = 30.0
+MARGIN_SECONDS: Final = 2.0
+"""Where the other let pods of the workload be killed, and beside `none`, a workload may lack pods for both together
+longer: those pods served until their instance went, and one that is asked to stop goes so long before that. It goes
+as much earlier as its owner states that it needs."""
 OPTED_OUT: Final = "they have opted out"
 SURPRISED: Final = "they stood where nobody knew of an end"
+SCARCE: Final = (
+    "there was no place for all pods to the end, and all workloads together lost no more"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,10 @@ class Loss:
     """Pods that came to an instance that was yet to get its first notice, or whose end was not told in time."""
     died: bool = False
     """Whether any pod was killed or cut short, however late its end was told."""
+    lost: float = 0.0
+    """Ready-replica-seconds."""
+    lacks: bool = False
+    """Whether it lacked pods in the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +87,8 @@ def losses(measurement: Measurement) -> Mapping[str, Loss]:
             killed=metrics.killed + metrics.cut_short - metrics.unforeseen,
             surprised=metrics.surprised + metrics.unforeseen,
             died=metrics.killed + metrics.cut_short > 0,
+            lost=metrics.lost.total_seconds(),
+            lacks=metrics.counted and metrics.lacking() is not None,
         )
         for (_, namespace, kind, name), metrics in measurement.workload_metrics.items()
     }
@@ -135,11 +146,13 @@ def worse_of(
     drill: Drill, than: Other, plays: Sequence[tuple[Mapping[str, Loss], Mapping[str, Loss]]]
 ) -> Iterator[Worse]:
     """Yield what is worse in the median of these plays, each ours and theirs."""
-    exempt, opted_out = _exempt(drill), _opted_out(drill)
-    for workload in sorted((plays[0][0].keys() & plays[0][1].keys()) - exempt):
+    opted_out, stated = _opted_out(drill), _stated_stops(drill)
+    judged = (plays[0][0].keys() & plays[0][1].keys()) - _exempt(drill)
+    for workload in sorted(judged):
         pairs = [(ours[workload], theirs[workload]) for ours, theirs in plays]
+        longer = partial(_longer, than, stated.get(workload, 0.0))
         for figure, of in _FIGURES.items():
-            worse = partial(_is_worse, of, _none if figure == KILLED else partial(_longer, than))
+            worse = partial(_is_worse, of, _none if figure == KILLED else longer)
             if worse(pairs):
                 yield Worse(
                     workload=workload,
@@ -147,7 +160,9 @@ def worse_of(
                     figure=figure,
                     ours=median(of(a) for a, _ in pairs),
                     theirs=median(of(b) for _, b in pairs),
-                    excused=OPTED_OUT if workload in opted_out else _chance(pairs, worse),
+                    excused=OPTED_OUT
+                    if workload in opted_out
+                    else _chance(pairs, worse) or _scarcity(plays, judged),
                 )
 
 
@@ -155,8 +170,10 @@ def _none(_: Loss) -> float:
     return 0.0
 
 
-def _longer(than: Other, theirs: Loss) -> float:
-    return LONGER if than == "drain" and not theirs.died else LONGER_THAN_KILLED
+def _longer(than: Other, stated: float, theirs: Loss) -> float:
+    if than == "drain" and not theirs.died:
+        return LONGER
+    return max(STOP_SECONDS, stated) + MARGIN_SECONDS
 
 
 def _is_worse(of: _Figure, allowed: Callable[[Loss], float], pairs: _Pairs) -> bool:
@@ -170,12 +187,32 @@ def _chance(pairs: _Pairs, worse: Callable[[_Pairs], bool]) -> str | None:
     return None if worse(known) else SURPRISED
 
 
+def _scarcity(
+    plays: Sequence[tuple[Mapping[str, Loss], Mapping[str, Loss]]],
+    judged: Collection[str],
+) -> str | None:
+    """Say that some workload had to go without in every play, if all together lost no more Ready pods than under the other."""
+    scarce = all(any(loss.lacks for loss in play.values()) for pair in plays for play in pair)
+    more = median(sum(a[name].lost - b[name].lost for name in judged) for a, b in plays)
+    return SCARCE if scarce and more <= 0 else None
+
+
+def _stated_stops(drill: Drill) -> Mapping[str, float]:
+    """Return how many seconds owners state that a pod of theirs needs to stop, by workload."""
+    found: dict[str, float] = {}
+    for manifest, template in _templates(drill):
+        stated = template["metadata"].get("annotations", {}).get(names.STOP_SECONDS)
+        if stated is not None:
+            found[_name(manifest)] = max(found.get(_name(manifest), 0.0), float(stated))
+    return found
+
+
 def _opted_out(drill: Drill) -> frozenset[str]:
     """Return the workloads whose pods nobody may touch: their owner answers for them."""
     return frozenset(
         _name(manifest)
         for manifest, template in _templates(drill)
-        if template["metadata"].get("annotations", {}).get(IGNORE) == "true"
+        if template["metadata"].get("annotations", {}).get(names.IGNORE) == "true"
     )
 
 
