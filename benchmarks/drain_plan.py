@@ -25,14 +25,19 @@ from rich.console import Console
 from benchmarks.output import machine, table
 from benchmarks.placement import pod, workload_of
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.names import ZONE
+from plimsoll.domain.kubernetes.names import ZONE
+from plimsoll.domain.kubernetes.pods import Scheduling, SpreadConstraint
+from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.workloads import (
+    Budget,
+    LabelSelection,
+    ReplicaSet,
+    Workload,
+)
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
-from plimsoll.domain.pods import Scheduling, SpreadConstraint
-from plimsoll.domain.quantities import Resources
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.replace.throughput import Throughput
-from plimsoll.domain.workloads import Budget, LabelSelection, ReplicaSet, Workload
 from tests.support.builders import NOON, a_node
 from tests.support.observations import interrupted
 

@@ -24,7 +24,7 @@ from rich.console import Console
 
 from benchmarks.output import table
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.names import MIN_ON_DEMAND
+from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
 from plimsoll.domain.placement.on_demand import floor_of
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
 from plimsoll_cli.snippet import pod_spec

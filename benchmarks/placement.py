@@ -19,7 +19,7 @@ from itertools import product
 from rich.console import Console
 
 from benchmarks.output import machine, spread, table
-from plimsoll.domain.names import (
+from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
     DELETION_COST,
     HOSTNAME,
@@ -27,14 +27,20 @@ from plimsoll.domain.names import (
     MIN_ON_DEMAND,
     POD_TEMPLATE_HASH,
 )
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import (
+    Pod,
+    Ref,
+    Scheduling,
+    Selector,
+    SpreadConstraint,
+)
+from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll.domain.placement.moves import AT_ONCE
 from plimsoll.domain.placement.spread_groups import label_key
-from plimsoll.domain.pods import Pod, Ref, Scheduling, Selector, SpreadConstraint
-from plimsoll.domain.quantities import Resources
-from plimsoll.domain.workloads import ReplicaSet, Workload
 from tests.support.builders import NOON
 
 NODES, WORKLOADS, REPLICAS = 10_000, 20_000, 50

@@ -14,8 +14,8 @@ from typing import Final, Literal, Protocol
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Conflict, MissingRights, Temporary
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.writers import Writers

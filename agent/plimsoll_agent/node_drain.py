@@ -20,11 +20,11 @@ from plimsoll.domain.disruptions import (
 )
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.manual_drain import DRAIN, released_by_drain
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.pods import OwnerKind, Pod
 from plimsoll.domain.replace.release import releasable, releases, undo
 
 

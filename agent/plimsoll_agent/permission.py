@@ -15,9 +15,9 @@ from typing import Final
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.disruptions import leaves, opted_out_on
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod, Ref
 from plimsoll_agent.journal import Journal
 from plimsoll_agent.owner_policy import OwnerPolicy
 from plimsoll_service.wire.instructions import Instruction, StandingWorkload

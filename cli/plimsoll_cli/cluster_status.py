@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from plimsoll.domain.disruptions import left_on
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
 

@@ -14,8 +14,8 @@ import click
 from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Conflict
+from plimsoll.domain.kubernetes.names import NEVER_OVERRULED
 from plimsoll.domain.maintenance import MaintenanceWindow
-from plimsoll.domain.names import NEVER_OVERRULED
 from plimsoll.domain.notices.taint import AGENT
 from plimsoll.domain.policy import Response
 from plimsoll_cli.clusters_wide import Wide

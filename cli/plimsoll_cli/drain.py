@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 import click
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.kubernetes.pods import Selector
+from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Selector
-from plimsoll.domain.selectors import matches
 from plimsoll_agent.drain_loop import End, NodeDrain, waits
 from plimsoll_agent.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll_cli.drain_progress import Progress

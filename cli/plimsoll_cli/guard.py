@@ -13,9 +13,9 @@ from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.domain.actions import Guard, Unguard
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.guard import guard_name, plan_guard
-from plimsoll.domain.names import GUARD, KUBE_SYSTEM
+from plimsoll.domain.kubernetes.names import GUARD, KUBE_SYSTEM
+from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Ref
 from plimsoll_cli.environment import environment_of
 from plimsoll_cli.options import console, json_option, kubeconfig_options, print_json, table
 

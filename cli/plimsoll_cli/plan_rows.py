@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.placement import PlacementPlan
 from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT
-from plimsoll.domain.quantities import Resources
 from plimsoll_cli.savings import Savings
 
 DOLLARS: Final = "${:,.2f}"

@@ -11,8 +11,8 @@ import click
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import URGENCY
+from plimsoll.domain.kubernetes.names import NEVER_OVERRULED
 from plimsoll.domain.maintenance import MaintenanceWindow
-from plimsoll.domain.names import NEVER_OVERRULED
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.policy import FOREIGN_CORDON, Policy, Response, usual_response
 

@@ -11,7 +11,7 @@ import click
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
-from plimsoll.domain.names import FLOORS
+from plimsoll.domain.kubernetes.names import FLOORS
 from plimsoll.domain.plan import Plan
 from plimsoll_cli.cluster_status import status_of
 from plimsoll_cli.environment import Deployed, Environment, Said, warn

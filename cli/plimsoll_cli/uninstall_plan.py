@@ -14,8 +14,12 @@ from typing import Final
 from plimsoll.domain.actions import Action, TaintNode, Uncordon, Unguard
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
 from plimsoll.domain.interruptions import NEAR, Interruption
-from plimsoll.domain.names import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import (
+    EXCLUDED,
+    EXCLUDED_BY_US,
+    INTERRUPTION,
+)
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.replace.release import undo

@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.names import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND
+from plimsoll.domain.kubernetes.names import (
+    CAPACITY_LABELS,
+    INSTANCE_TYPE,
+    MIN_ON_DEMAND,
+)
+from plimsoll.domain.kubernetes.pods import OwnerKind, Ref
 from plimsoll.domain.placement import plan_placement
-from plimsoll.domain.pods import OwnerKind, Ref
 from tests.cluster.placing import ROUNDS, Cast
 from tests.support.floors import PENDING_SECONDS, on_demand, waits_in_vain
 from tests.support.hollows import MERGE, a_deployment, a_stateful_set, a_template

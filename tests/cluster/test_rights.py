@@ -19,7 +19,7 @@ from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.names import (
+from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
     DELETION_COST,
     EXCLUDED,

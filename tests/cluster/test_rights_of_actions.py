@@ -42,8 +42,7 @@ from plimsoll.domain.actions import (
 )
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.names import (
+from plimsoll.domain.kubernetes.names import (
     DELETION_COST,
     EXCLUDED,
     EXCLUDED_BY_US,
@@ -53,11 +52,12 @@ from plimsoll.domain.names import (
     MOVED,
     SPREAD_PREFIX,
 )
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod, Ref
+from plimsoll.domain.kubernetes.workloads import Workload
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.workloads import Workload
 from plimsoll.domain.writers import Writers
 from plimsoll.domain.zonal_shifts import has_shift_taint
 from plimsoll.services.executor import Executor, Outcome

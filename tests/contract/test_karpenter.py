@@ -18,7 +18,7 @@ from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.expectations import BEGUN, expect
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.karpenter import failed_claim, node_claim, node_pool
 from plimsoll_testbed.model.machines import node_object

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
-from plimsoll.domain import names
-from plimsoll.domain.cluster_events import ClusterEvent, about_node
 from plimsoll.domain.errors import (
     Blocked,
     Conflict,
@@ -23,8 +21,10 @@ from plimsoll.domain.errors import (
     Throttled,
 )
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.nodes import Node, Taint
-from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.kubernetes import names
+from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_node
+from plimsoll.domain.kubernetes.nodes import Node, Taint
+from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.zonal_shifts import has_shift_taint
 
 from .conftest import T0, ContractRig, machine

@@ -18,9 +18,9 @@ from plimsoll.adapters.nodegroups.asg import hooks_of
 from plimsoll.adapters.nodegroups.launches import Launches, launches_of
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.kubernetes.nodes import Node, Taint
+from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.nodes import Node, Taint
-from plimsoll.domain.quantities import Resources
 from plimsoll.domain.refusals import NotGrown
 
 from .conftest import REGION, T0, Answers, FakeClock, refused

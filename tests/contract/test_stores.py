@@ -22,13 +22,13 @@ from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
+from plimsoll.domain.kubernetes.pods import Ref
+from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.observed_times import KEPT as KEPT_TIMES
 from plimsoll.domain.observed_times import Sample, Samples
-from plimsoll.domain.pods import Ref
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.pool_memory import KEPT, MERGED, PoolEvent, PoolEventKind
-from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest, resync_requests
 from plimsoll.domain.shift_events import LONGEST, ShiftEvent

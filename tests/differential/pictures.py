@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
-from plimsoll.domain.names import DELETION_COST, RELEASED
-from plimsoll.domain.selectors import matches
+from plimsoll.domain.kubernetes.names import DELETION_COST, RELEASED
+from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll_testbed.model.hollow.conditions import condition, controller_of, is_deleting, is_ready
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.resources import BY_KIND

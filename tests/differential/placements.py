@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_finished
 from plimsoll_testbed.model.hollow.edits import Json, look
 from tests.differential.sides import Seen

@@ -21,10 +21,14 @@ from plimsoll.adapters.kubernetes.objects import (
     parse_volume,
 )
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
-from plimsoll.domain.nodes import Node, Taint
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.quantities import Resources
-from plimsoll.domain.workloads import Budget, Claim, Workload
+from plimsoll.domain.kubernetes.nodes import Node, Taint
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.workloads import (
+    Budget,
+    Claim,
+    Workload,
+)
 
 type Json = dict[str, Any]
 

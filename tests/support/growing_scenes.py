@@ -12,7 +12,7 @@ from plimsoll.adapters.nodegroups.kind import target_of
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.refusals import InsufficientCapacity, NotGrown
 from plimsoll_batch.domain.names import NODES
 from plimsoll_batch.services.growing import Growing

@@ -19,14 +19,14 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions import LabelNode, Release
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
-from plimsoll.domain.names import (
+from plimsoll.domain.kubernetes.names import (
     DELETION_COST,
     INTERRUPTION,
     MIN_ON_DEMAND,
     RELEASED,
     STOP_SECONDS,
 )
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll.domain.placement.spread_groups import label_key

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
-from plimsoll.domain.names import POD_TEMPLATE_HASH, RELEASED
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH, RELEASED
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod, Ref
+from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
-from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.workloads import ReplicaSet, Workload
 from tests.support.builders import NOON, a_node, a_pod
 
 WEB = Ref("Deployment", "default", "web")

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
-from plimsoll.domain.quantities import Resources
+from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.builders import node_json, pod_spec_json

@@ -15,8 +15,8 @@ from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.nodes import Node, Taint
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.kubernetes.nodes import Node, Taint
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.refusals import (
     GroupMaximum,
     InsufficientCapacity,

@@ -13,7 +13,11 @@ from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions import UndoRelease
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.names import INTERRUPTION, NAMESPACE, RELEASED
+from plimsoll.domain.kubernetes.names import (
+    INTERRUPTION,
+    NAMESPACE,
+    RELEASED,
+)
 from plimsoll.domain.writers import Writers
 from plimsoll.services.executor import Executor
 from plimsoll_agent.node_drain import drain_interruption

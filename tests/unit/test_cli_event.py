@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.domain.clusters import Mode
+from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observed_times import Sample, Samples
-from plimsoll.domain.pods import Ref
 from tests.support.builders import a_group
 from tests.support.cli_environment import (
     EVENTS,

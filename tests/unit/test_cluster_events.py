@@ -11,7 +11,6 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.action_events import of_action
 from plimsoll.domain.actions import Evict, LabelNode, Release, Uncordon
-from plimsoll.domain.cluster_events import LONGEST, ClusterEvent, of_report
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import (
     BadInput,
@@ -21,9 +20,14 @@ from plimsoll.domain.errors import (
     PlimsollError,
     Temporary,
 )
-from plimsoll.domain.names import MIN_ON_DEMAND
+from plimsoll.domain.kubernetes.cluster_events import (
+    LONGEST,
+    ClusterEvent,
+    of_report,
+)
+from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod
 from plimsoll.domain.reports import Report
 from plimsoll.services.cluster_events import AT_ONCE, MOST, create_events
 from plimsoll.services.delivery import RECONCILE_SECONDS

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.disruptions import InterruptedNodes
 from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod
 from plimsoll.domain.preemption import PreemptingSnapshot
 from plimsoll.domain.replace.contention import Contention
 from plimsoll.domain.snapshot import headroom_for

@@ -20,11 +20,11 @@ from plimsoll.domain.actions import (
 )
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
+from plimsoll.domain.kubernetes.names import IGNORE, STOP_SECONDS
+from plimsoll.domain.kubernetes.nodes import Taint
+from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.names import IGNORE, STOP_SECONDS
-from plimsoll.domain.nodes import Taint
 from plimsoll.domain.plan import Plan
-from plimsoll.domain.pods import Ref
 from plimsoll.domain.refusals import InsufficientCapacity
 from tests.support.builders import (
     NOON,

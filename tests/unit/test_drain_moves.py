@@ -9,7 +9,7 @@ import pytest
 from plimsoll.domain.actions import Cordon, Evict, Release
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.pods import Ref
+from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from tests.support.builders import (
     ZONE_A,

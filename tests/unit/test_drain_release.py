@@ -11,11 +11,21 @@ import pytest
 from plimsoll.domain.actions import Evict, Release, UndoRelease
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.names import POD_TEMPLATE_HASH
+from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
+from plimsoll.domain.kubernetes.pods import (
+    Pod,
+    PodTerm,
+    Ref,
+    Selector,
+    SpreadConstraint,
+)
+from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.workloads import (
+    LabelSelection,
+    Quota,
+    Workload,
+)
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod, PodTerm, Ref, Selector, SpreadConstraint
-from plimsoll.domain.quantities import Resources
-from plimsoll.domain.workloads import LabelSelection, Quota, Workload
 from tests.support.builders import (
     NOON,
     a_budget,

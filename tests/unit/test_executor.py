@@ -12,8 +12,8 @@ import pytest
 from plimsoll.adapters.workers import SerialWorkers, ThreadWorkers
 from plimsoll.domain.actions import Action, Evict, ForceDelete, Grow
 from plimsoll.domain.errors import Throttled
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.pods import Pod
 from plimsoll.domain.writers import Writers
 from plimsoll.services.executor import ROUND, TOGETHER, Executor, Outcome
 from tests.support.builders import a_group, pods_of

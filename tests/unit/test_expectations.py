@@ -12,7 +12,7 @@ from plimsoll.domain.expectations import Expectation, expect
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.refusals import OtherRefusal
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_group, a_node, a_pod
 

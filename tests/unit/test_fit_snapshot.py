@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.replace.contention import Contention
 from plimsoll.domain.replace.headroom import Headroom
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_node, a_pod, pods_of

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.floors import budget_keeps, ready_floor, resolve, runs_twice, unavailable
+from plimsoll.domain.kubernetes.floors import (
+    budget_keeps,
+    ready_floor,
+    resolve,
+    runs_twice,
+    unavailable,
+)
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.domain.actions import InjectFloors
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import NotFound, Temporary
-from plimsoll.domain.metrics import Metric
-from plimsoll.domain.names import (
+from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
     FLOORS,
     INJECT_FLOORS,
     INSTANCE_TYPE,
     NAMESPACE,
 )
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.placement.injection import Injection
 from plimsoll.services.injection import Proof, prove
 from plimsoll_testbed.model.hollow.edits import put

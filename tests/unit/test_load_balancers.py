@@ -10,12 +10,16 @@ import pytest
 from plimsoll.domain.actions import Exclude
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.kubernetes.names import EXCLUDED, EXCLUDED_BY_US
+from plimsoll.domain.kubernetes.nodes import Node, Taint
+from plimsoll.domain.kubernetes.pods import (
+    Pod,
+    Ref,
+    Selector,
+)
+from plimsoll.domain.kubernetes.workloads import LabelSelection
 from plimsoll.domain.load_balancers import LEAD, MOST, SETTLED
-from plimsoll.domain.names import EXCLUDED, EXCLUDED_BY_US
-from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod, Ref, Selector
-from plimsoll.domain.workloads import LabelSelection
 from tests.support.builders import NOON, ZONE_B, a_node, a_pod
 from tests.support.observations import actions, interrupted, looked, noon
 

@@ -13,8 +13,8 @@ from plimsoll.domain.actions import Cordon, Evict, Release
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import join, marked
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.maintenance import DAYS, MaintenanceWindow
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.policy import Policy
 from tests.support.builders import NOON, a_node, a_stateful_set, pods_of
 from tests.support.observations import actions, interrupted, looked, noon, sets_of

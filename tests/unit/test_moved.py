@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from plimsoll.domain.kubernetes.names import MOVED
 from plimsoll.domain.moved import Mark, next_mark
-from plimsoll.domain.names import MOVED
 from tests.support.builders import a_pod
 from tests.support.observations import noon
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
+from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observed_times import (
     KEPT,
     LAST,
@@ -22,7 +23,6 @@ from plimsoll.domain.observed_times import (
     remembered,
     starts,
 )
-from plimsoll.domain.pods import Ref
 from plimsoll.domain.stop_time import Basis, stop_time
 from tests.support.builders import NOON, a_pod, mounting, pods_of
 from tests.support.observations import WEB, interrupted, looked, noon

@@ -16,17 +16,21 @@ from plimsoll.domain.actions import Evict, LabelNode, Release, SetDeletionCost
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.names import DELETION_COST, MIN_ON_DEMAND, MOVED
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import (
+    DELETION_COST,
+    MIN_ON_DEMAND,
+    MOVED,
+)
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod, Ref
+from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.workloads import Quota, Workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll.domain.placement.moves import HELD
 from plimsoll.domain.placement.on_demand import floor_of
 from plimsoll.domain.placement.spread_groups import TOLERATED, family_of, groups_of
-from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.policy import Policy
-from plimsoll.domain.quantities import Resources
-from plimsoll.domain.workloads import Quota, Workload
 from tests.support.builders import (
     NOON,
     a_deployment,

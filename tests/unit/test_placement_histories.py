@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.domain.kubernetes.pods import OwnerKind, Ref
 from plimsoll.domain.placement import plan_placement
-from plimsoll.domain.pods import OwnerKind, Ref
 from tests.support.floors import a_cluster, on_demand, web
 from tests.support.scheduled import ScheduledCluster
 from tests.support.workload_sets import deployment

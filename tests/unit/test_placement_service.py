@@ -7,9 +7,9 @@ import pytest
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Refused, Temporary
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.node_index import REFRESH
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.placement.report import reports_of
 from plimsoll.domain.placement.spread_groups import label_key
 from tests.support.floors import a_cluster, spread_over, standing, web

@@ -9,8 +9,8 @@ import pytest
 from plimsoll.domain.actions import Cordon, Evict, ForceDelete, Grow, Release, Uncordon
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, join
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.maintenance import MaintenanceWindow
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.reports import Report
 from plimsoll.domain.turns import GATHER

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from plimsoll.domain.actions import Evict, Grow, Release, Uncordon
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
-from plimsoll.domain.pods import Pod
 from plimsoll.domain.preemption import PreemptingSnapshot
-from plimsoll.domain.workloads import Workload
 from tests.support.builders import (
     ZONE_A,
     ZONE_B,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.nodes import Taint
-from plimsoll.domain.pods import Toleration
+from plimsoll.domain.kubernetes.nodes import Taint
+from plimsoll.domain.kubernetes.pods import Toleration
 from plimsoll_batch.domain.gangs import Topology
 from plimsoll_batch.domain.queues.forest import Flavor, Order, QueueOrder
 from plimsoll_batch.domain.queues.tournament import age_of

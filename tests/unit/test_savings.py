@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.names import MIN_ON_DEMAND
+from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll_cli.savings import Savings, savings_of

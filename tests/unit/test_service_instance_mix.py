@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from plimsoll.domain.future_nodes import Daemons
-from plimsoll.domain.names import MIN_ON_DEMAND
+from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.domain import instance_mix
 from plimsoll_service.domain.instance_mix import InstanceMix, cheaper_mix, offers_of

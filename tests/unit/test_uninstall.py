@@ -14,8 +14,13 @@ from plimsoll.domain.actions import TaintNode, Uncordon, UndoRelease
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import marked
-from plimsoll.domain.names import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION, ZONAL_SHIFT
-from plimsoll.domain.nodes import Taint
+from plimsoll.domain.kubernetes.names import (
+    EXCLUDED,
+    EXCLUDED_BY_US,
+    INTERRUPTION,
+    ZONAL_SHIFT,
+)
+from plimsoll.domain.kubernetes.nodes import Taint
 from plimsoll_cli.environment import Said
 from plimsoll_cli.uninstall_plan import UninstallPlan, plan_uninstall
 from plimsoll_cli.uninstall_service import UninstallService

@@ -10,10 +10,15 @@ import pytest
 
 from plimsoll.domain.actions import Cordon, Evict, Grow, Release, TaintNode, UndoRelease
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.names import NODE_POOL, RELEASED, ZONAL_SHIFT, ZONE
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import (
+    NODE_POOL,
+    RELEASED,
+    ZONAL_SHIFT,
+    ZONE,
+)
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod
 from plimsoll.domain.policy import FOREIGN_CORDON, Policy, Response
 from plimsoll.domain.shift_events import LONGEST, ShiftedZone, ShiftEvent, shifted_zones
 from plimsoll.domain.zonal_shifts import LEAVING

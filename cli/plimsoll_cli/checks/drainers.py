@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from plimsoll.adapters.nodegroups.eks import LABEL
 from plimsoll.domain.clusters import Mode
-from plimsoll.domain.names import INTERRUPTION
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import INTERRUPTION
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll_cli.checks.facts import Drainer, Facts, read_or_raise
 from plimsoll_cli.checks.findings import Finding, fail, info, ok
 

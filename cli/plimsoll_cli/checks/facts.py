@@ -10,8 +10,8 @@ from enum import StrEnum
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.preflight import VcpuQuota
 from plimsoll_cli.checks.policies import Decision, Request
 

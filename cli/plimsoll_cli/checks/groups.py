@@ -7,7 +7,7 @@ from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.names import GROW
+from plimsoll.domain.kubernetes.names import GROW
 from plimsoll.domain.preflight import (
     QUOTA_CODE,
     Shortfall,

@@ -31,7 +31,7 @@ from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import BadInput, Refused, Temporary
-from plimsoll.domain.names import GUARD
+from plimsoll.domain.kubernetes.names import GUARD
 from plimsoll.services.ports import Workers
 from plimsoll_cli.checks.drainers import (
     AUTOSCALER,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.names import INSTANCE_TYPE
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import INSTANCE_TYPE
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan
 from plimsoll.domain.placement.node_labels import SpreadGroup

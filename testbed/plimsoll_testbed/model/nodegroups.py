@@ -12,7 +12,7 @@ from pydantic_core.core_schema import (
     plain_serializer_function_ser_schema,
 )
 
-from plimsoll.domain import names
+from plimsoll.domain.kubernetes import names
 from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Quantity, Word
 from plimsoll_testbed.model.durations import DurationOrRange, Span
 

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import Conflict, NotFound
+from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observed_times import Samples
-from plimsoll.domain.pods import Ref
 from plimsoll.domain.pool_memory import KEPT, PoolEvent
 from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.reports import Report

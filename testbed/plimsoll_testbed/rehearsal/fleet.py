@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.names import NODE_POOL
-from plimsoll.domain.nodes import Node, Taint
+from plimsoll.domain.kubernetes.names import NODE_POOL
+from plimsoll.domain.kubernetes.nodes import Node, Taint
+from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.quantities import Resources, total
 from plimsoll_testbed.model.nodegroups import KARPENTER, SET_BY_RIG
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster, time_of
 from plimsoll_testbed.rehearsal.scope import SPOT, Scope, type_of

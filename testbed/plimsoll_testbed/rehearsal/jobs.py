@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from plimsoll.domain.disruptions import ignored, leaves
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Ref
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll_testbed.model.hollow.controllers.jobs import policy_on
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.obstacles import Obstacle

@@ -14,10 +14,18 @@ from typing import Any, Final
 
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.known_stops import known_stops, stop_of
-from plimsoll.domain.names import MOVED, PREFIX, RELEASED
-from plimsoll.domain.pods import OwnerKind, Pod, Ref
+from plimsoll.domain.kubernetes.names import (
+    MOVED,
+    PREFIX,
+    RELEASED,
+)
+from plimsoll.domain.kubernetes.pods import (
+    OwnerKind,
+    Pod,
+    Ref,
+)
+from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.stop_time import ASSUMED_SECONDS, Basis, StopTime
-from plimsoll.domain.workloads import Workload
 from plimsoll_testbed.rehearsal.jobs import kept_of
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.pods import played_stop, pod_spec, startup_of

@@ -12,17 +12,21 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of, ignored, leaves
-from plimsoll.domain.floors import budget_keeps, resolve
 from plimsoll.domain.interruptions import actionable, marked, merge
-from plimsoll.domain.names import IGNORE, STOP_SECONDS, ZONE_LABELS
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.floors import budget_keeps, resolve
+from plimsoll.domain.kubernetes.names import (
+    IGNORE,
+    STOP_SECONDS,
+    ZONE_LABELS,
+)
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import OwnerKind
+from plimsoll.domain.kubernetes.workloads import Claim, Workload
 from plimsoll.domain.notices.spot import SpotInterruption
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import OwnerKind
 from plimsoll.domain.replace import WorkloadDisruption, way_of
 from plimsoll.domain.replace.eligibility import one_node_claims
 from plimsoll.domain.stop_time import ASSUMED_SECONDS
-from plimsoll.domain.workloads import Claim, Workload
 
 _OF_OTHERS: Final = {
     "Pod": "let a Deployment own it",

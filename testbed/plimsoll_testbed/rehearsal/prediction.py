@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from plimsoll.domain.disruptions import leaves
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.rehearsals import rehearsed
 from plimsoll.domain.reports import Report
 from plimsoll.domain.stop_time import StopTime

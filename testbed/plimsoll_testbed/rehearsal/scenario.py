@@ -12,7 +12,7 @@ from typing import Any, Final
 import yaml
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.stop_time import StopTime
 from plimsoll_testbed.rehearsal.fleet import ModelledFleet, modelled_fleet
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster

@@ -19,8 +19,8 @@ from plimsoll.adapters.kubernetes.objects import parse_pod
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError
+from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.notices import InstanceNotice, parse
-from plimsoll.domain.pods import OwnerKind, Pod
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.rig_cluster import RigCluster

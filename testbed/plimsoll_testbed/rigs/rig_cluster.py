@@ -15,8 +15,12 @@ from plimsoll.adapters.kubernetes.objects import parse_deployment, parse_node, p
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.actions import LabelNode
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.names import INTERRUPTION, MIRROR, RELEASED
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import (
+    INTERRUPTION,
+    MIRROR,
+    RELEASED,
+)
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll.domain.turns import GATHER, waiting_for_turn

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, override
 from pydantic import Field
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
-from plimsoll.domain.floors import resolve
-from plimsoll.domain.selectors import matches
+from plimsoll.domain.kubernetes.floors import resolve
+from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll_testbed.model.declared import Contradiction, Declared, repeated
 from plimsoll_testbed.scenario.object_fields import (
     Amount,

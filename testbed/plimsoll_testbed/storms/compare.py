@@ -16,7 +16,7 @@ from functools import partial
 from statistics import median
 from typing import Any, Final, Literal
 
-from plimsoll.domain import names
+from plimsoll.domain.kubernetes import names
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation

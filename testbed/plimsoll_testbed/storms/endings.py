@@ -12,7 +12,7 @@ from plimsoll.adapters.kubernetes.objects import parse_node
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import ADVICE
-from plimsoll.domain.names import INTERRUPTION, RELEASED
+from plimsoll.domain.kubernetes.names import INTERRUPTION, RELEASED
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Step
 from plimsoll.domain.reports import Report

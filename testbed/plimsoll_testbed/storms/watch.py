@@ -14,10 +14,10 @@ from typing import Final, override
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.names import LEASE
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import LEASE
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod
 from plimsoll.services.ports import Clock
 from plimsoll_testbed.model.hollow.api import HollowApi
 from plimsoll_testbed.model.hollow.conditions import controller_of

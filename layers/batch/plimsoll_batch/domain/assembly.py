@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, override
 
-from plimsoll.domain.names import ZONE
-from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.quantities import Resources, total
+from plimsoll.domain.kubernetes.names import ZONE
+from plimsoll.domain.kubernetes.pods import Pod, Ref
+from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll_batch.domain.gangs import (
     FlavorResource,
     Gang,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.domain.names import INTERRUPTION
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import INTERRUPTION
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll_batch.domain.assembly import GangJobs
 from plimsoll_batch.domain.decisions import Admitted
 from plimsoll_batch.domain.gangs import Gang

@@ -17,9 +17,13 @@ from typing import Final, Self
 
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.future_nodes import Daemons
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod, Ref, Scheduling
-from plimsoll.domain.quantities import Resources, total
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import (
+    Pod,
+    Ref,
+    Scheduling,
+)
+from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll_batch.domain.flavors import RoleFlavors
 from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, Topology, amounts_of
 from plimsoll_batch.domain.leases import lease_of

@@ -15,8 +15,8 @@ from datetime import datetime
 from functools import partial
 from typing import Final, assert_never
 
-from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Refused
+from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
 from plimsoll.services.cluster_events import MOST
 from plimsoll.services.ports import Telemetry, Workers
 from plimsoll_batch.domain.assembly import GangJobs

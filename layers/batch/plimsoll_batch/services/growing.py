@@ -15,7 +15,7 @@ from plimsoll.domain.added_nodes import added
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Temporary
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.pool_memory import risks
 from plimsoll.domain.reports import Report
 from plimsoll.services.ports import NodeGroups, Pools, Reports, Telemetry

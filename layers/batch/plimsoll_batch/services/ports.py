@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from plimsoll.domain.clusters import Cluster
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.writers import EventWriter
 from plimsoll.services.ports import LeaseKeeper
 from plimsoll_batch.domain.gangs import Gang

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from plimsoll.domain.disruptions import leaves
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.quantities import Resources, total
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll_batch.domain.assembly import GangJobs, Shapes, assemble, running_of
 from plimsoll_batch.domain.interruption_cost import priced_queues
 from plimsoll_batch.domain.jobs import Job

@@ -19,9 +19,14 @@ from plimsoll.domain.actions import (
     Uncordon,
     UndoRelease,
 )
-from plimsoll.domain.cluster_events import LONGEST, ClusterEvent, about_node, of_cordon
 from plimsoll.domain.errors import BadInput, Blocked, PlimsollError, Refused
-from plimsoll.domain.pods import Ref
+from plimsoll.domain.kubernetes.cluster_events import (
+    LONGEST,
+    ClusterEvent,
+    about_node,
+    of_cordon,
+)
+from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.stop_time import least_seconds
 
 _REASONS: Final[Mapping[type, str]] = {

@@ -16,11 +16,20 @@ from typing import ClassVar, override
 from plimsoll.domain.errors import Blocked, Conflict, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.kubernetes.names import (
+    DELETION_COST,
+    EXCLUDED,
+    EXCLUDED_BY_US,
+    MOVED,
+)
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.workloads import (
+    Budget,
+    ReplicaSet,
+    Workload,
+)
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.names import DELETION_COST, EXCLUDED, EXCLUDED_BY_US, MOVED
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 from plimsoll.domain.writers import Writers
 
 

@@ -18,7 +18,7 @@ from plimsoll.domain.disruptions import is_empty
 from plimsoll.domain.expectations import ARRIVAL
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
 from plimsoll.domain.turns import MOVES, cordon, waiting_for_turn

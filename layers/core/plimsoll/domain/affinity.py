@@ -17,9 +17,9 @@ from collections.abc import Hashable, Iterator
 from copy import copy
 from typing import Self
 
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod, PodTerm
-from plimsoll.domain.selectors import key_of, matches
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod, PodTerm
+from plimsoll.domain.kubernetes.selectors import key_of, matches
 from plimsoll.domain.topology_counts import DomainOf, FilterReason, TopologyCounts
 
 

@@ -18,11 +18,11 @@ from plimsoll.domain.expectations import Expectation
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.future_nodes import Daemons, future_node
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
-from plimsoll.domain.names import GROW
+from plimsoll.domain.kubernetes.names import GROW
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.node_rules import why_never
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.quantities import Resources
 
 _GLANCE = 200
 """How many of the next pods are looked at to compare groups: enough to fill any node."""

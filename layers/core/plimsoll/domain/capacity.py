@@ -28,8 +28,8 @@ from plimsoll.domain.capacity_pools import (
 from plimsoll.domain.expectations import DOUBTED, RETRY, Expectation
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.refusals import Refusal
 
 

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, assert_never, override
 
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import SCALE_DOWN
-from plimsoll.domain.names import INSTANCE_TYPE
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import INSTANCE_TYPE
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.notices import HealthScheduledChange, LifecycleTerminate
 from plimsoll.domain.refusals import (
     GroupMaximum,

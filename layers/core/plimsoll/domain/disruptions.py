@@ -9,25 +9,34 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final, Self
 
-from plimsoll.domain.floors import budget_keeps, ready_floor
 from plimsoll.domain.foreign_drains import DRAIN, why_drained
 from plimsoll.domain.guard import guards_of
 from plimsoll.domain.interruptions import ADVICE, NEVER, SCALE_DOWN, Interruption, in_this_life
 from plimsoll.domain.known_stops import stop_of
+from plimsoll.domain.kubernetes.floors import budget_keeps, ready_floor
+from plimsoll.domain.kubernetes.names import (
+    IGNORE,
+    NEVER_OVERRULED,
+    NODE_POOL,
+    OVERRULE_BUDGETS,
+)
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import (
+    Pod,
+    Ref,
+    Scheduling,
+)
+from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.workloads import Budget, Workload
 from plimsoll.domain.lifecycle_hooks import as_told
 from plimsoll.domain.manual_drain import left_to_drain
-from plimsoll.domain.names import IGNORE, NEVER_OVERRULED, NODE_POOL, OVERRULE_BUDGETS
 from plimsoll.domain.node_rules import UNSCHEDULABLE, tolerated
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import RebalanceRecommendation
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import WorkloadTimes
-from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.policy import Response
-from plimsoll.domain.quantities import Resources
 from plimsoll.domain.replace.disruption import PATIENCE, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.eligibility import one_node_claims, why_not_released, why_undone
-from plimsoll.domain.workloads import Budget, Workload
 from plimsoll.domain.zonal_shifts import (
     LEAVING,
     elsewhere,

@@ -32,10 +32,10 @@ from plimsoll.domain.disruptions import (
 from plimsoll.domain.draft import Draft, named
 from plimsoll.domain.finalize import finalize_steps, report_of
 from plimsoll.domain.freeing import kept
+from plimsoll.domain.kubernetes.names import STOP_SECONDS
 from plimsoll.domain.last_calls import evict_now, last_calls
 from plimsoll.domain.load_balancers import exclusions
 from plimsoll.domain.moves import plan_begun, plan_moves, without_told
-from plimsoll.domain.names import STOP_SECONDS
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import between_runs
 from plimsoll.domain.plan import Plan

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
 
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import Sample, Samples, remembered
-from plimsoll.domain.pods import Pod, Ref
 
 CLOSE: Final = timedelta(seconds=5)
 """Two observations further apart do not tell when a pod was gone."""

@@ -17,7 +17,7 @@ from typing import Final
 
 from plimsoll.domain.capacity_pools import Asked
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.notices import RebalanceRecommendation
 from plimsoll.domain.refusals import LaunchesThrottled
 

@@ -21,16 +21,16 @@ from copy import copy
 from typing import Final, Self
 
 from plimsoll.domain.affinity import AntiAffinityIndex, affinity_filter
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.quantities import Resources, total
+from plimsoll.domain.kubernetes.workloads import Claim, NodeRequirements
 from plimsoll.domain.node_rules import why_never
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.quantities import Resources, total
 from plimsoll.domain.ranking import Domain, EquivalenceGroup, NodeOrder, NodeRanking, Spare
 from plimsoll.domain.scoring import PeerCounts, best, left, shunned
 from plimsoll.domain.spreading import SpreadFilter, spread_filters
 from plimsoll.domain.suitable_nodes import SuitableNodes, in_reach
 from plimsoll.domain.topology_counts import FilterReason, TopologyCounts
-from plimsoll.domain.workloads import Claim, NodeRequirements
 
 MOST_ORDERS: Final = 16
 """Orders of nodes that are kept: few templates of a cluster differ in what they demand of a node itself."""

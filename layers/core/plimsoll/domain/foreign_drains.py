@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.policy import FOREIGN_CORDON, Policy, Response
 
 KARPENTER: Final = "karpenter.sh/disrupted"

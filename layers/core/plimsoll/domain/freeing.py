@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.disruptions import InterruptedNodes, is_dead
+from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.replace.disruption import PATIENCE
 from plimsoll.domain.replace.headroom import Headroom
 

@@ -7,12 +7,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from plimsoll.domain import names
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
+from plimsoll.domain.kubernetes import names
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import (
+    NodeTerm,
+    Pod,
+    Scheduling,
+)
 from plimsoll.domain.node_rules import why_never
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import NodeTerm, Pod, Scheduling
 
 
 def future_node(group: NodeGroup, template: NodeTemplate, zone: str, name: str) -> Node:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from plimsoll.domain.kubernetes.nodes import Taint
+from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.nodes import Taint
-from plimsoll.domain.quantities import Resources
 from plimsoll.domain.refusals import Refusal
 
 

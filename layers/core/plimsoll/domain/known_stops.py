@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import WorkloadTimes
-from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.stop_time import StopTime, stop_time
 
 NOTHING_SEEN = WorkloadTimes()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.domain.names import RELEASED
+from plimsoll.domain.kubernetes.names import RELEASED
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod
 
 DRAIN: Final = "drain"
 """Kind of the notice, and in the place of the instance in the identity `drain@<time>`."""

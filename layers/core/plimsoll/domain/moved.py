@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Self, override
 
-from plimsoll.domain.names import MOVED
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.kubernetes.names import MOVED
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.policy import DAY, HOUR
 
 PAUSES: Final = (timedelta(minutes=5), timedelta(hours=2), DAY)

@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from plimsoll.domain.nodes import Node, Taint
-from plimsoll.domain.pods import NodeTerm, Scheduling, Toleration
-from plimsoll.domain.selectors import satisfied
+from plimsoll.domain.kubernetes.nodes import Node, Taint
+from plimsoll.domain.kubernetes.pods import (
+    NodeTerm,
+    Scheduling,
+    Toleration,
+)
+from plimsoll.domain.kubernetes.selectors import satisfied
 
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable")
 _NOT_READY: Final = Taint(key="node.kubernetes.io/not-ready")

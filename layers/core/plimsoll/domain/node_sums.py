@@ -12,10 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from plimsoll.domain.clusters import IndexEntry
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import (
+    OwnerKind,
+    Pod,
+    Ref,
+    Scheduling,
+    Toleration,
+)
+from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import OwnerKind, Pod, Ref, Scheduling, Toleration
-from plimsoll.domain.quantities import Resources
 
 _ARCHITECTURE = "kubernetes.io/arch"
 

@@ -11,16 +11,15 @@ from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.names import HASHES
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.observed_times import WorkloadTimes
-from plimsoll.domain.pods import OwnerKind, Pod, Ref
-from plimsoll.domain.policy import Policy
-from plimsoll.domain.reports import Report
-from plimsoll.domain.selectors import matches
-from plimsoll.domain.shift_events import ShiftedZone
-from plimsoll.domain.workloads import (
+from plimsoll.domain.kubernetes.names import HASHES
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import (
+    OwnerKind,
+    Pod,
+    Ref,
+)
+from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes.workloads import (
     Budget,
     Claim,
     LabelSelection,
@@ -28,6 +27,11 @@ from plimsoll.domain.workloads import (
     ReplicaSet,
     Workload,
 )
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
+from plimsoll.domain.observed_times import WorkloadTimes
+from plimsoll.domain.policy import Policy
+from plimsoll.domain.reports import Report
+from plimsoll.domain.shift_events import ShiftedZone
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import Final
 
 from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.refusals import InsufficientCapacity, Refusal
 
 HALF_LIFE: Final = timedelta(hours=48)

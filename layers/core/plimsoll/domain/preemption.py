@@ -22,11 +22,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, override
 
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod, Ref
+from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes.workloads import Budget, Claim
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.selectors import matches
-from plimsoll.domain.workloads import Budget, Claim
 
 MOST_BUDGETS: Final = 100
 """Of one namespace: each pod there is compared with all of them, and tenants may make any number."""

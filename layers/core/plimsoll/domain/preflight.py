@@ -15,9 +15,9 @@ from typing import Final
 
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.quantities import Resources, total
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll.domain.refusals import LaunchTemplateBroken, NoFreeAddresses
 from plimsoll.domain.reports import Report
 

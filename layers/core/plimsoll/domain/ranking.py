@@ -23,12 +23,12 @@ from copy import copy
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, Self
 
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Ref, Scheduling
-from plimsoll.domain.quantities import Resources
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Ref, Scheduling
+from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.workloads import NodeRequirements
 from plimsoll.domain.scoring import weights
 from plimsoll.domain.topology_counts import FilterReason
-from plimsoll.domain.workloads import NodeRequirements
 
 type Domain = tuple[str | None, ...]
 """A zone, and the values of the labels that hard spread constraints count by."""

@@ -14,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod, Ref
+from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.node_rules import untolerated
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.quantities import Resources
 
 _SOFT: Final = frozenset({"PreferNoSchedule"})
 

@@ -9,13 +9,13 @@ from itertools import islice
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.disruptions import InterruptedNodes, is_gone, leaves
-from plimsoll.domain.floors import resolve, unavailable
+from plimsoll.domain.kubernetes.floors import resolve, unavailable
+from plimsoll.domain.kubernetes.pods import Pod, Ref
+from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.preemption import snapshot_of
 from plimsoll.domain.replace.contention import Contention
 from plimsoll.domain.replace.headroom import MOST_UNSERVED, Headroom
-from plimsoll.domain.workloads import Workload
 
 
 def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:

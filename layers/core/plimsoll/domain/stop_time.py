@@ -17,8 +17,8 @@ from enum import StrEnum, unique
 from math import ceil
 from typing import Final, override
 
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observed_times import ObservedTime
-from plimsoll.domain.pods import Pod
 
 ASSUMED_SECONDS: Final = 30
 """The default `terminationGracePeriodSeconds` of Kubernetes."""

@@ -17,9 +17,9 @@ from plimsoll.domain.interruptions import (
     Interruption,
     marked,
 )
-from plimsoll.domain.names import INTERRUPTION
+from plimsoll.domain.kubernetes.names import INTERRUPTION
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_rules import UNSCHEDULABLE
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.policy import HOUR, Response
 from plimsoll.domain.reports import Report

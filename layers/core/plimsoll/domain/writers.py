@@ -11,13 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.workloads import (
+    Budget,
+    ReplicaSet,
+    Workload,
+)
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 
 
 class EventWriter(Protocol):

@@ -15,11 +15,20 @@ from typing import Final
 from plimsoll.domain.actions import TaintNode
 from plimsoll.domain.foreign_drains import why_drained
 from plimsoll.domain.interruptions import ADVICE
-from plimsoll.domain.names import RELEASED, ZONAL_SHIFT, ZONE
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import (
+    RELEASED,
+    ZONAL_SHIFT,
+    ZONE,
+)
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import (
+    NodeTerm,
+    Pod,
+    Requirement,
+    Scheduling,
+)
 from plimsoll.domain.notices.zonal_shift import ZonalShift
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import NodeTerm, Pod, Requirement, Scheduling
 from plimsoll.domain.policy import HOUR, Response
 
 LEAVING: Final = ZonalShift.kind

@@ -7,8 +7,8 @@ from functools import partial
 from itertools import batched
 from typing import Final
 
-from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import Conflict
+from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
 from plimsoll.domain.writers import EventWriter
 from plimsoll.services.ports import Telemetry, Workers
 

@@ -23,7 +23,7 @@ from plimsoll.domain.interruptions import (
     merge,
     of_former_life,
 )
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.notices import InstanceNotice
 from plimsoll.domain.policy import Response
 from plimsoll.services.ports import Clock, ClusterApi, Workers

@@ -13,10 +13,10 @@ from plimsoll.domain.clusters import Cluster, Instance
 from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import is_near
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import WorkloadTimes
-from plimsoll.domain.pods import Ref
 from plimsoll.domain.pool_memory import risks
 from plimsoll.domain.reports import Report
 from plimsoll.domain.shift_events import ShiftedZone, shifted_zones

@@ -19,11 +19,11 @@ from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Effect, Interruption, actionable, marked
 from plimsoll.domain.known_stops import known_stops
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.notices import Notice
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.pods import Ref
 from plimsoll.domain.stop_time import StopTime
 from plimsoll.services.cordons import Located, by_instance, find_nodes, heeded, interruption_on
 from plimsoll.services.locator import Locate

@@ -16,8 +16,8 @@ from typing import Final
 
 from plimsoll.domain.action_events import of_action
 from plimsoll.domain.actions import Action
-from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import NotFound, PlimsollError, Temporary, Throttled
+from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.writers import Writers

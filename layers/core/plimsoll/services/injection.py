@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.kubernetes.pods import Ref, Scheduling
 from plimsoll.domain.placement.injection import (
     ENTRIES,
     NO_INJECTION,
@@ -20,7 +21,6 @@ from plimsoll.domain.placement.injection import (
     canaries_told,
     is_as_injected,
 )
-from plimsoll.domain.pods import Ref, Scheduling
 from plimsoll.services.ports import ClusterApi
 
 RESTART: Final = (

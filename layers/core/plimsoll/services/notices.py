@@ -15,10 +15,10 @@ from functools import partial
 
 from plimsoll.domain.canaries import echo_of
 from plimsoll.domain.capacity_pools import CapacityPool
-from plimsoll.domain.cluster_events import ClusterEvent, of_cordon
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.errors import Permanent, PlimsollError, Temporary
 from plimsoll.domain.interruptions import Decision, actionable
+from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, of_cordon
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.notices.about import About

@@ -9,12 +9,12 @@ from functools import partial
 from zlib import crc32
 
 from plimsoll.domain.actions import Release
-from plimsoll.domain.cluster_events import ClusterEvent, about_namespace
 from plimsoll.domain.clusters import Cluster, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.guard import plan_guard
+from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_namespace
+from plimsoll.domain.kubernetes.names import NAMESPACE
 from plimsoll.domain.metrics import Metric, labelled
-from plimsoll.domain.names import NAMESPACE
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import starts
 from plimsoll.domain.placement import PlacementPlan, plan_placement

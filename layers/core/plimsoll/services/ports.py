@@ -12,12 +12,16 @@ from typing import Protocol
 
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import (
+    Pod,
+    Ref,
+    Scheduling,
+)
 from plimsoll.domain.metrics import Metric
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import Samples
-from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.pool_memory import PoolEvent
 from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.reports import Report

@@ -8,16 +8,16 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.capacity_pools import CapacityPool
-from plimsoll.domain.cluster_events import LONGEST
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.endings import Endings
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
 from plimsoll.domain.expectations import BEGUN, expect
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.cluster_events import LONGEST
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import WorkloadTimes
-from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.pool_memory import PoolEvent, events_of
 from plimsoll.domain.refusals import (
     LONGEST_WHY,

@@ -26,6 +26,7 @@ from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.foreign_drains import why_drained
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Effect, actionable
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.lifecycle_hooks import waits_for_hooks
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.node_index import (
@@ -36,7 +37,6 @@ from plimsoll.domain.node_index import (
     to_write,
     witnesses,
 )
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice, StateChange
 from plimsoll.domain.notices.state_change import GONE
 from plimsoll.domain.observation import Observation

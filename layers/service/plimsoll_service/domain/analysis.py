@@ -11,9 +11,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from plimsoll.domain.floors import unavailable
-from plimsoll.domain.names import INSTANCE_TYPE, MIN_ON_DEMAND
-from plimsoll.domain.pods import OwnerKind
+from plimsoll.domain.kubernetes.floors import unavailable
+from plimsoll.domain.kubernetes.names import INSTANCE_TYPE, MIN_ON_DEMAND
+from plimsoll.domain.kubernetes.pods import OwnerKind
 from plimsoll_service.domain.consolidation import Consolidation, Consolidations, consolidations
 from plimsoll_service.domain.instance_mix import (
     Instance,

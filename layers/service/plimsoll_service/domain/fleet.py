@@ -10,9 +10,9 @@ from typing import Final
 
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.future_nodes import Daemons
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.quantities import total
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.quantities import total
 from plimsoll_service.domain.consolidation import spared
 from plimsoll_service.domain.packing import Offer, Worth, filled
 from plimsoll_service.domain.spot import ON_DEMAND, SPOT

@@ -18,10 +18,16 @@ from typing import Final
 
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.future_nodes import Daemons
-from plimsoll.domain.names import CAPACITY_LABELS, HOSTNAME, INSTANCE_TYPE, REGION, ZONE
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.quantities import Resources, total
+from plimsoll.domain.kubernetes.names import (
+    CAPACITY_LABELS,
+    HOSTNAME,
+    INSTANCE_TYPE,
+    REGION,
+    ZONE,
+)
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll_service.domain.consolidation import spared
 from plimsoll_service.domain.fleet import FAMILIES, Fleet
 from plimsoll_service.domain.packing import Offer, Worth, useful, worth_of

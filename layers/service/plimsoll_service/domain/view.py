@@ -14,10 +14,18 @@ from functools import cached_property
 from typing import Final
 
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.floors import runs_twice, unavailable
-from plimsoll.domain.names import IGNORE, REGION, ZONE
-from plimsoll.domain.nodes import Node, Taint, capacity_of
-from plimsoll.domain.pods import (
+from plimsoll.domain.kubernetes.floors import runs_twice, unavailable
+from plimsoll.domain.kubernetes.names import (
+    IGNORE,
+    REGION,
+    ZONE,
+)
+from plimsoll.domain.kubernetes.nodes import (
+    Node,
+    Taint,
+    capacity_of,
+)
+from plimsoll.domain.kubernetes.pods import (
     NodeTerm,
     OwnerKind,
     Pod,
@@ -29,8 +37,8 @@ from plimsoll.domain.pods import (
     SpreadConstraint,
     Toleration,
 )
-from plimsoll.domain.quantities import Resources
-from plimsoll.domain.workloads import Claim, Workload
+from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.workloads import Claim, Workload
 from plimsoll_service.wire import snapshot as wire
 
 OWNER: Final = "plimsoll.dev/owner"

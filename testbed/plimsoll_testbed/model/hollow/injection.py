@@ -6,7 +6,13 @@ policy on a real API server.
 
 from __future__ import annotations
 
-from plimsoll.domain.names import CAPACITY_LABELS, FLOORS, INJECT_FLOORS, KUBE_SYSTEM, SPREAD_PREFIX
+from plimsoll.domain.kubernetes.names import (
+    CAPACITY_LABELS,
+    FLOORS,
+    INJECT_FLOORS,
+    KUBE_SYSTEM,
+    SPREAD_PREFIX,
+)
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.store import Store
 

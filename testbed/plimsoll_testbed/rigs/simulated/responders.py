@@ -13,9 +13,9 @@ from typing import Final, override
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.observed_times import Sample, Samples
-from plimsoll.domain.pods import Ref
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.turns import MOVES

@@ -13,9 +13,9 @@ from fractions import Fraction
 from itertools import chain
 from typing import Final
 
-from plimsoll.domain.names import CAPACITY_LABELS
-from plimsoll.domain.nodes import Taint, capacity_of
-from plimsoll.domain.pods import Toleration
+from plimsoll.domain.kubernetes.names import CAPACITY_LABELS
+from plimsoll.domain.kubernetes.nodes import Taint, capacity_of
+from plimsoll.domain.kubernetes.pods import Toleration
 from plimsoll_batch.domain.gangs import FlavorResource
 
 SPOT: Final = "spot"

@@ -19,10 +19,10 @@ from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.adapters.kubernetes.reading import Reader
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
-from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import MissingRights, NotFound
 from plimsoll.domain.interruptions import Interruption, to_record
-from plimsoll.domain.names import (
+from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
+from plimsoll.domain.kubernetes.names import (
     EXCLUDED,
     EXCLUDED_BY_US,
     FLOORS,
@@ -34,10 +34,19 @@ from plimsoll.domain.names import (
     REVISION_HASH,
     ZONAL_SHIFT,
 )
-from plimsoll.domain.nodes import Node, Taint
+from plimsoll.domain.kubernetes.nodes import Node, Taint
+from plimsoll.domain.kubernetes.pods import (
+    OwnerKind,
+    Pod,
+    Ref,
+    Scheduling,
+)
+from plimsoll.domain.kubernetes.workloads import (
+    Budget,
+    ReplicaSet,
+    Workload,
+)
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import OwnerKind, Pod, Ref, Scheduling
-from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 from plimsoll.services.ports import Clock, Workers
 
 OUT_OF_SERVICE: Final = Taint(

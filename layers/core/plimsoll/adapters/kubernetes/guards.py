@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from plimsoll.domain.names import GUARD
-from plimsoll.domain.pods import Selector
-from plimsoll.domain.workloads import Workload
+from plimsoll.domain.kubernetes.names import GUARD
+from plimsoll.domain.kubernetes.pods import Selector
+from plimsoll.domain.kubernetes.workloads import Workload
 
 type Json = dict[str, Any]
 

@@ -18,16 +18,21 @@ from msgspec import Raw
 from plimsoll.adapters.kubernetes import schema
 from plimsoll.adapters.kubernetes.decoding import SAID, Json, decoded, naming, raw
 from plimsoll.adapters.kubernetes.scheduling import read_resources, read_scheduling, read_selector
-from plimsoll.domain import names
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
 from plimsoll.domain.interruptions import Interruption, NewerRecord, from_record
-from plimsoll.domain.nodes import Node, capacity_of
-from plimsoll.domain.observed_times import LONGEST_START
-from plimsoll.domain.pods import OwnerKind, Pod, Ref, Scheduling, Selector
-from plimsoll.domain.quantities import Resources
-from plimsoll.domain.selectors import NOTHING
-from plimsoll.domain.workloads import (
+from plimsoll.domain.kubernetes import names
+from plimsoll.domain.kubernetes.nodes import Node, capacity_of
+from plimsoll.domain.kubernetes.pods import (
+    OwnerKind,
+    Pod,
+    Ref,
+    Scheduling,
+    Selector,
+)
+from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.selectors import NOTHING
+from plimsoll.domain.kubernetes.workloads import (
     Budget,
     Claim,
     LabelSelection,
@@ -38,6 +43,7 @@ from plimsoll.domain.workloads import (
     Volume,
     Workload,
 )
+from plimsoll.domain.observed_times import LONGEST_START
 
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The age of an object that does not say when it was made."""

@@ -17,11 +17,11 @@ from plimsoll.adapters.kubernetes.collection import Collection
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
 from plimsoll.domain.errors import MissingRights, NotFound
-from plimsoll.domain.names import FLOORS
-from plimsoll.domain.nodes import Node, refuse_twins
+from plimsoll.domain.kubernetes.names import FLOORS
+from plimsoll.domain.kubernetes.nodes import Node, refuse_twins
+from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
+from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import OwnerKind, Pod
-from plimsoll.domain.workloads import ReplicaSet, Workload
 from plimsoll.services.ports import Clock, Workers
 
 UNBOUND: Final = "spec.nodeName="

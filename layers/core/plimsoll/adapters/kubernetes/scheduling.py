@@ -16,7 +16,7 @@ import msgspec
 
 from plimsoll.adapters.kubernetes import schema
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.pods import (
+from plimsoll.domain.kubernetes.pods import (
     NodeTerm,
     PodTerm,
     Requirement,
@@ -24,8 +24,8 @@ from plimsoll.domain.pods import (
     Selector,
     SpreadConstraint,
 )
-from plimsoll.domain.quantities import Resources
-from plimsoll.domain.selectors import NOTHING
+from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.selectors import NOTHING
 
 _LONGEST: Final = 16 * 1024
 """Characters of all that decides together: what it costs to evaluate it for a node or a pod grows with

@@ -31,9 +31,14 @@ from plimsoll.domain.errors import (
     Throttled,
 )
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.kubernetes.names import (
+    CAPACITY_LABELS,
+    GROW,
+    HOOK_MARK,
+    RENEW,
+)
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.names import CAPACITY_LABELS, GROW, HOOK_MARK, RENEW
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.refusals import LaunchesThrottled, NotGrown, OtherRefusal
 
 if TYPE_CHECKING:

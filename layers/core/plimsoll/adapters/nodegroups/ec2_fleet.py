@@ -17,8 +17,12 @@ from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError, Refused
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.names import CAPACITY_LABELS, GROW, RENEW
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import (
+    CAPACITY_LABELS,
+    GROW,
+    RENEW,
+)
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.refusals import Refusal
 
 if TYPE_CHECKING:

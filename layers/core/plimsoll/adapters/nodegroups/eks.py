@@ -16,8 +16,8 @@ from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.adapters.nodegroups.launches import launches_of
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
-from plimsoll.domain.names import GROW, RENEW
-from plimsoll.domain.nodes import Node, Taint
+from plimsoll.domain.kubernetes.names import GROW, RENEW
+from plimsoll.domain.kubernetes.nodes import Node, Taint
 
 if TYPE_CHECKING:
     from plimsoll.adapters.kubernetes.calls import Call

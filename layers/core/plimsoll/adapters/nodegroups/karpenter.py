@@ -25,10 +25,15 @@ from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError, Refused
 from plimsoll.domain.fields import INSTANCE, LIST_LIMIT, Field
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
-from plimsoll.domain.names import CAPACITY_LABELS, INSTANCE_TYPE, NODE_POOL, ZONE
-from plimsoll.domain.nodes import Node, Taint
-from plimsoll.domain.pods import Requirement
-from plimsoll.domain.quantities import Resources
+from plimsoll.domain.kubernetes.names import (
+    CAPACITY_LABELS,
+    INSTANCE_TYPE,
+    NODE_POOL,
+    ZONE,
+)
+from plimsoll.domain.kubernetes.nodes import Node, Taint
+from plimsoll.domain.kubernetes.pods import Requirement
+from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.refusals import Refusal
 
 NAME: Final = "karpenter"

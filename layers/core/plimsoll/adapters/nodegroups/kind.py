@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.refusals import GroupMaximum, NotGrown
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 from plimsoll.adapters.nodegroups.kind import Warn
 from plimsoll.adapters.nodegroups.refusals import of_activity, of_health
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.refusals import Refusal
 
 if TYPE_CHECKING:

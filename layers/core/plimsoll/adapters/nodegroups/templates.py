@@ -20,11 +20,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from plimsoll.domain import names
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.groups import NodeTemplate
-from plimsoll.domain.nodes import Node, Taint
-from plimsoll.domain.quantities import Resources
+from plimsoll.domain.kubernetes import names
+from plimsoll.domain.kubernetes.nodes import Node, Taint
+from plimsoll.domain.kubernetes.quantities import Resources
 
 TAG: Final = "k8s.io/cluster-autoscaler/node-template/"
 _MIB: Final = 2**20

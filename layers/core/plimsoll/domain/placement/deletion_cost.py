@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from plimsoll.domain.names import DELETION_COST
+from plimsoll.domain.kubernetes.names import DELETION_COST
+from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.on_demand import OnDemandFloor
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
-from plimsoll.domain.pods import OwnerKind, Pod
 
 COST: Final = "1000"
 """Any other value on a pod is its owner's, and stays."""

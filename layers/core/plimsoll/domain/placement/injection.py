@@ -14,14 +14,29 @@ from itertools import islice
 from typing import Final
 
 from plimsoll.domain.actions import InjectFloors
-from plimsoll.domain.cluster_events import NAMED, ClusterEvent, about_workload
-from plimsoll.domain.names import CAPACITY_LABELS, NAMESPACE, POD_TEMPLATE_HASH
+from plimsoll.domain.kubernetes.cluster_events import (
+    NAMED,
+    ClusterEvent,
+    about_workload,
+)
+from plimsoll.domain.kubernetes.names import (
+    CAPACITY_LABELS,
+    NAMESPACE,
+    POD_TEMPLATE_HASH,
+)
+from plimsoll.domain.kubernetes.pods import (
+    OwnerKind,
+    Pod,
+    Ref,
+    Scheduling,
+    Selector,
+    SpreadConstraint,
+)
+from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.on_demand import MOST_GROUPS, OnDemandFloor, Way
 from plimsoll.domain.placement.places import held_by_on_demand
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
-from plimsoll.domain.pods import OwnerKind, Pod, Ref, Scheduling, Selector, SpreadConstraint
-from plimsoll.domain.workloads import Workload
 
 type Injected = Mapping[str, Mapping[str, str]]
 """Namespace that opted in -> workload, as in `deployment.web` -> what its new pods get."""

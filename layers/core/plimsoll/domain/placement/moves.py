@@ -19,16 +19,20 @@ from plimsoll.domain.actions import Release
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.interruptions import NEAR
+from plimsoll.domain.kubernetes.names import (
+    CAPACITY_LABELS,
+    POD_TEMPLATE_HASH,
+    RELEASED_FOR_PLACEMENT,
+)
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.moved import Mark, moves_within_hour, next_mark
-from plimsoll.domain.names import CAPACITY_LABELS, POD_TEMPLATE_HASH, RELEASED_FOR_PLACEMENT
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import as_injected
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.quantities import Resources
 from plimsoll.domain.replace.eligibility import why_not_released
-from plimsoll.domain.workloads import Workload
 
 AT_ONCE: Final = 10
 """Moves under way in a cluster at a time: the next begin when the drain has ended these."""

@@ -15,10 +15,10 @@ from enum import StrEnum
 from typing import Final
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.floors import resolve
-from plimsoll.domain.names import KUBE_SYSTEM, MIN_ON_DEMAND
-from plimsoll.domain.pods import OwnerKind, Ref
-from plimsoll.domain.workloads import Workload
+from plimsoll.domain.kubernetes.floors import resolve
+from plimsoll.domain.kubernetes.names import KUBE_SYSTEM, MIN_ON_DEMAND
+from plimsoll.domain.kubernetes.pods import OwnerKind, Ref
+from plimsoll.domain.kubernetes.workloads import Workload
 
 MOST_GROUPS: Final = 3
 """More spot groups leave little to gain: with three of them a quarter stands on on-demand."""

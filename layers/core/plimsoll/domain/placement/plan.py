@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from plimsoll.domain.actions import LabelNode, SetDeletionCost, Wave
-from plimsoll.domain.cluster_events import ClusterEvent, about_workload
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_workload
+from plimsoll.domain.kubernetes.pods import Ref
+from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.deletion_cost import deletion_costs
 from plimsoll.domain.placement.injection import (
@@ -33,8 +35,6 @@ from plimsoll.domain.placement.spread_groups import ON_DEMAND
 from plimsoll.domain.placement.standing import Standing, lacks, standing_of
 from plimsoll.domain.placement.waiting import waited
 from plimsoll.domain.plan import Step
-from plimsoll.domain.pods import Ref
-from plimsoll.domain.workloads import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

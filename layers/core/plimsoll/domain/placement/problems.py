@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from plimsoll.domain.cluster_events import NAMED, ClusterEvent, about_workload
-from plimsoll.domain.names import CAPACITY_LABELS
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.cluster_events import (
+    NAMED,
+    ClusterEvent,
+    about_workload,
+)
+from plimsoll.domain.kubernetes.names import CAPACITY_LABELS
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Ref
+from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
-from plimsoll.domain.pods import Ref
-from plimsoll.domain.workloads import Workload
 
 
 def problems_of(

@@ -7,7 +7,7 @@ from datetime import datetime, time
 from typing import Final
 
 from plimsoll.domain.actions import Action, Release
-from plimsoll.domain.names import RELEASED_FOR_PLACEMENT
+from plimsoll.domain.kubernetes.names import RELEASED_FOR_PLACEMENT
 from plimsoll.domain.reports import Report
 
 PLACEMENT: Final = "placement"

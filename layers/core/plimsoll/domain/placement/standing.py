@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.domain.names import CAPACITY_LABELS
-from plimsoll.domain.nodes import capacity_of
+from plimsoll.domain.kubernetes.names import CAPACITY_LABELS
+from plimsoll.domain.kubernetes.nodes import capacity_of
+from plimsoll.domain.kubernetes.pods import Scheduling
+from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import spread_keys
 from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
-from plimsoll.domain.pods import Scheduling
-from plimsoll.domain.workloads import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

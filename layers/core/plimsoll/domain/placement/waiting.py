@@ -13,11 +13,15 @@ from itertools import islice
 from typing import Final
 
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.names import SPREAD_PREFIX
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.names import SPREAD_PREFIX
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import (
+    NodeTerm,
+    Pod,
+    Scheduling,
+)
+from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import NodeTerm, Pod, Scheduling
-from plimsoll.domain.workloads import Workload
 
 WAITED: Final = timedelta(seconds=30)
 """How long a pod is Pending before the groups that have no place for it are closed."""

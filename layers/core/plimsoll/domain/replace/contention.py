@@ -23,8 +23,8 @@ from operator import or_
 from typing import NamedTuple
 
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.pods import Pod, Scheduling
-from plimsoll.domain.quantities import Resources
+from plimsoll.domain.kubernetes.pods import Pod, Scheduling
+from plimsoll.domain.kubernetes.quantities import Resources
 
 
 @dataclass(slots=True)

@@ -10,10 +10,18 @@ from math import ceil
 from typing import Final
 
 from plimsoll.domain.interruptions import NEAR
+from plimsoll.domain.kubernetes.pods import (
+    OwnerKind,
+    Pod,
+    Ref,
+)
+from plimsoll.domain.kubernetes.workloads import (
+    Budget,
+    ReplicaSet,
+    Workload,
+)
 from plimsoll.domain.observed_times import WorkloadTimes
-from plimsoll.domain.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.stop_time import ASSUMED_SECONDS, LEAST_SECONDS, StopTime
-from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 
 PATIENCE: Final = timedelta(minutes=5)
 """How long a released pod may wait for its replacement, or for its budget, where no deadline is near:

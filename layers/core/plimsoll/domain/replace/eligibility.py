@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
-from plimsoll.domain.floors import resolve
-from plimsoll.domain.names import HASHES, HOSTNAME
+from plimsoll.domain.kubernetes.floors import resolve
+from plimsoll.domain.kubernetes.names import HASHES, HOSTNAME
+from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
+from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import OwnerKind, Pod
-from plimsoll.domain.quantities import Resources
-from plimsoll.domain.selectors import matches
-from plimsoll.domain.workloads import ReplicaSet, Workload
 
 
 def why_not_released(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from plimsoll.domain.actions import Evict, Release
 from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.rounds import Beginning
 

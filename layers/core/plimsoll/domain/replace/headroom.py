@@ -8,7 +8,7 @@ from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.preemption import BudgetsIn, victims_for
 from plimsoll.domain.replace.contention import Contention
 

@@ -16,9 +16,9 @@ from dataclasses import replace
 
 from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
 from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.kubernetes.names import MOVED
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.moved import heir_of
-from plimsoll.domain.names import MOVED
-from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace.displaced import displacing, leaving_a_place
 from plimsoll.domain.replace.disruption import PATIENCE, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from plimsoll.domain.actions import Evict, Release
 from plimsoll.domain.interruptions import is_near
-from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.pace import Pace
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from plimsoll.domain.actions import Release
 from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.names import HASHES
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.kubernetes.names import HASHES
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 

@@ -20,10 +20,10 @@ from datetime import datetime
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll.domain.node_rules import why_never
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.stamps import moment
 from plimsoll_testbed.model.hollow.store import Store

@@ -23,8 +23,8 @@ from typing import ClassVar, assert_never, override
 
 from plimsoll.adapters.kubernetes.objects import parse_claim, parse_node, parse_pod, parse_volume
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll_testbed.model.hollow.conditions import (
     condition,
     controller_of,

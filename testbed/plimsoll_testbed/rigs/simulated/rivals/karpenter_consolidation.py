@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Final, override
 
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.model.nodegroups import KARPENTER

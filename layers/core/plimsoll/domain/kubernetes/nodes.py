@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from plimsoll.domain import names
 from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.quantities import Resources
+from plimsoll.domain.kubernetes import names
+from plimsoll.domain.kubernetes.quantities import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
-from plimsoll.domain.pods import Requirement, Selector
+from plimsoll.domain.kubernetes.pods import Requirement, Selector
 
 NOTHING: Final = Selector(requirements=(Requirement(key="", operator="In"),))
 """A selector that no labels satisfy: `In` an empty set."""

@@ -8,8 +8,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, override
 
-from plimsoll.domain.names import HASHES, RELEASED, RELEASED_FOR_PLACEMENT
-from plimsoll.domain.quantities import Resources
+from plimsoll.domain.kubernetes.names import (
+    HASHES,
+    RELEASED,
+    RELEASED_FOR_PLACEMENT,
+)
+from plimsoll.domain.kubernetes.quantities import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

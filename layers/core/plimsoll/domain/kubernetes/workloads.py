@@ -7,9 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
 
-from plimsoll.domain.names import POD_TEMPLATE_HASH
-from plimsoll.domain.pods import Ref, Scheduling, Selector
-from plimsoll.domain.quantities import Resources
+from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
+from plimsoll.domain.kubernetes.pods import (
+    Ref,
+    Scheduling,
+    Selector,
+)
+from plimsoll.domain.kubernetes.quantities import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
