@@ -24,6 +24,7 @@ from rich.console import Console
 
 from benchmarks.output import machine, table
 from benchmarks.placement import pod, workload_of
+from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.kubernetes.names import ZONE
 from plimsoll.domain.kubernetes.pods import Scheduling, SpreadConstraint
@@ -35,7 +36,6 @@ from plimsoll.domain.kubernetes.workloads import (
     Workload,
 )
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.plan import Plan
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.replace.throughput import Throughput
 from tests.support.builders import NOON, a_node

@@ -11,7 +11,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from plimsoll.domain.actions import Evict, Release, UndoRelease, Wave
+from plimsoll.domain.actions.actions import (
+    Evict,
+    Release,
+    UndoRelease,
+    Wave,
+)
+from plimsoll.domain.actions.plan import Plan, Step
 from plimsoll.domain.disruptions import (
     InterruptedNodes,
     disruptions_of,
@@ -24,7 +30,6 @@ from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.manual_drain import DRAIN, released_by_drain
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.replace.release import releasable, releases, undo
 
 

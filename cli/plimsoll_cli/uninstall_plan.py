@@ -11,7 +11,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Action, TaintNode, Uncordon, Unguard
+from plimsoll.domain.actions.actions import (
+    Action,
+    TaintNode,
+    Uncordon,
+    Unguard,
+)
+from plimsoll.domain.actions.plan import Plan, Step
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
 from plimsoll.domain.interruptions import NEAR, Interruption
 from plimsoll.domain.kubernetes.names import (
@@ -21,7 +27,6 @@ from plimsoll.domain.kubernetes.names import (
 )
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.replace.release import undo
 from plimsoll.domain.zonal_shifts import has_shift_taint
 

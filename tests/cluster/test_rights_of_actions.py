@@ -17,7 +17,7 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.api import OUT_OF_SERVICE
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.domain.actions import (
+from plimsoll.domain.actions.actions import (
     Action,
     CompleteLifecycle,
     Cordon,
@@ -40,6 +40,8 @@ from plimsoll.domain.actions import (
     UndoRelease,
     Unguard,
 )
+from plimsoll.domain.actions.plan import Plan, Step
+from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes.names import (
@@ -57,8 +59,6 @@ from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.writers import Writers
 from plimsoll.domain.zonal_shifts import has_shift_taint
 from plimsoll.services.executor import Executor, Outcome
 from plimsoll_testbed.rigs.controlplane import ControlPlane

@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions import Cordon, Record, TerminateInstance, Uncordon
+from plimsoll.domain.actions.actions import (
+    Cordon,
+    Record,
+    TerminateInstance,
+    Uncordon,
+)
 from plimsoll.domain.added_nodes import SETTLE, added, taken_back
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.groups import NodeGroup

@@ -10,7 +10,12 @@ import pytest
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.action_events import of_action
-from plimsoll.domain.actions import Evict, LabelNode, Release, Uncordon
+from plimsoll.domain.actions.actions import (
+    Evict,
+    LabelNode,
+    Release,
+    Uncordon,
+)
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import (
     BadInput,

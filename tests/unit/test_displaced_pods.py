@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions import Release, UndoRelease
+from plimsoll.domain.actions.actions import Release, UndoRelease
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observation import Observation

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions import (
+from plimsoll.domain.actions.actions import (
     CompleteLifecycle,
     Evict,
     ForceDelete,
@@ -18,13 +18,13 @@ from plimsoll.domain.actions import (
     TerminateInstance,
     Uncordon,
 )
+from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
 from plimsoll.domain.kubernetes.names import IGNORE, STOP_SECONDS
 from plimsoll.domain.kubernetes.nodes import Taint
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.plan import Plan
 from plimsoll.domain.refusals import InsufficientCapacity
 from tests.support.builders import (
     NOON,

@@ -6,7 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions import Cordon, Evict, Release
+from plimsoll.domain.actions.actions import (
+    Cordon,
+    Evict,
+    Release,
+)
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.kubernetes.pods import Ref

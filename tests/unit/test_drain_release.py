@@ -8,7 +8,11 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions import Evict, Release, UndoRelease
+from plimsoll.domain.actions.actions import (
+    Evict,
+    Release,
+    UndoRelease,
+)
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH

@@ -10,11 +10,16 @@ from typing import Any, override
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers, ThreadWorkers
-from plimsoll.domain.actions import Action, Evict, ForceDelete, Grow
+from plimsoll.domain.actions.actions import (
+    Action,
+    Evict,
+    ForceDelete,
+    Grow,
+)
+from plimsoll.domain.actions.plan import Plan, Step
+from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import Throttled
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.writers import Writers
 from plimsoll.services.executor import ROUND, TOGETHER, Executor, Outcome
 from tests.support.builders import a_group, pods_of
 from tests.support.workload_sets import Aws, Telemetry

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
-from plimsoll.domain.actions import InjectFloors
+from plimsoll.domain.actions.actions import InjectFloors
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import NotFound, Temporary
 from plimsoll.domain.kubernetes.names import (

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions import Evict
+from plimsoll.domain.actions.actions import Evict
 from plimsoll.domain.draft import MOST_NAMED
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.observation import Observation

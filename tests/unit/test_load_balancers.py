@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions import Exclude
+from plimsoll.domain.actions.actions import Exclude
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.kubernetes.names import EXCLUDED, EXCLUDED_BY_US

@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions import Cordon, Evict, Release
+from plimsoll.domain.actions.actions import (
+    Cordon,
+    Evict,
+    Release,
+)
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import join, marked

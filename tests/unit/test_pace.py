@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions import Evict, Release
+from plimsoll.domain.actions.actions import Evict, Release
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.replace.disruption import START as TO_START

@@ -12,7 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions import Evict, LabelNode, Release, SetDeletionCost
+from plimsoll.domain.actions.actions import (
+    Evict,
+    LabelNode,
+    Release,
+    SetDeletionCost,
+)
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fit import ClusterSnapshot

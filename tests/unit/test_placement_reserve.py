@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions import LabelNode, Release
+from plimsoll.domain.actions.actions import LabelNode, Release
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, MIN_ON_DEMAND
 from plimsoll.domain.kubernetes.nodes import Node

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions import Cordon, Evict, ForceDelete, Grow, Release, Uncordon
+from plimsoll.domain.actions.actions import (
+    Cordon,
+    Evict,
+    ForceDelete,
+    Grow,
+    Release,
+    Uncordon,
+)
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, join
 from plimsoll.domain.kubernetes.nodes import Node

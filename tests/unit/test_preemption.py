@@ -9,13 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions import Evict, Grow, Release, Uncordon
+from plimsoll.domain.actions.actions import (
+    Evict,
+    Grow,
+    Release,
+    Uncordon,
+)
+from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.plan import Plan
 from plimsoll.domain.preemption import PreemptingSnapshot
 from tests.support.builders import (
     ZONE_A,

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions import Grow
+from plimsoll.domain.actions.actions import Grow
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.expectations import BEGUN
 from plimsoll.domain.groups import NodeGroup

@@ -10,7 +10,11 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import TaintNode, Uncordon, UndoRelease
+from plimsoll.domain.actions.actions import (
+    TaintNode,
+    Uncordon,
+    UndoRelease,
+)
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import marked

@@ -8,7 +8,14 @@ from itertools import permutations
 
 import pytest
 
-from plimsoll.domain.actions import Cordon, Evict, Grow, Release, TaintNode, UndoRelease
+from plimsoll.domain.actions.actions import (
+    Cordon,
+    Evict,
+    Grow,
+    Release,
+    TaintNode,
+    UndoRelease,
+)
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.kubernetes.names import (
     NODE_POOL,

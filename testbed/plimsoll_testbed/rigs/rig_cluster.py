@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.objects import parse_deployment, parse_node, parse_stateful_set
 from plimsoll.adapters.kubernetes.transport import Response
-from plimsoll.domain.actions import LabelNode
+from plimsoll.domain.actions.actions import LabelNode
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes.names import (
     INTERRUPTION,

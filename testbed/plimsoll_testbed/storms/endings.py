@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.objects import parse_node
+from plimsoll.domain.actions.plan import Step
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import ADVICE
 from plimsoll.domain.kubernetes.names import INTERRUPTION, RELEASED
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.plan import Step
 from plimsoll.domain.reports import Report
 from plimsoll.domain.zonal_shifts import has_shift_taint
 from plimsoll_testbed.model.machines import zone_id_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from plimsoll.domain.actions import (
+from plimsoll.domain.actions.actions import (
     AboutNode,
     AboutPod,
     Action,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Cordon, Record
+from plimsoll.domain.actions.actions import Cordon, Record
 from plimsoll.domain.disruptions import is_empty
 from plimsoll.domain.expectations import ARRIVAL
 from plimsoll.domain.groups import NodeGroup

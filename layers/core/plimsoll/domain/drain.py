@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from plimsoll.domain.actions import (
+from plimsoll.domain.actions.actions import (
     Cordon,
     Evict,
     Exclude,
@@ -20,6 +20,7 @@ from plimsoll.domain.actions import (
     Uncordon,
     Unguard,
 )
+from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.added_nodes import may_be_added, scale_down_steps
 from plimsoll.domain.disruptions import (
     InterruptedNodes,
@@ -38,7 +39,6 @@ from plimsoll.domain.load_balancers import exclusions
 from plimsoll.domain.moves import plan_begun, plan_moves, without_told
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import between_runs
-from plimsoll.domain.plan import Plan
 from plimsoll.domain.refusals import Refusal
 from plimsoll.domain.replace import Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.replace.evict_first import EvictFirst

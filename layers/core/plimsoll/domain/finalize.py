@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from plimsoll.domain.actions import (
+from plimsoll.domain.actions.actions import (
     Action,
     CompleteLifecycle,
     Evict,

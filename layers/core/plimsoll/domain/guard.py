@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.domain.actions import Guard, Unguard
+from plimsoll.domain.actions.actions import Guard, Unguard
+from plimsoll.domain.actions.plan import Step
 from plimsoll.domain.kubernetes.names import GUARD, KUBE_SYSTEM
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.selectors import key_of, matches
 from plimsoll.domain.kubernetes.workloads import Budget, Workload
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.plan import Step
 from plimsoll.domain.replace.eligibility import why_never_released
 
 LONGEST: Final = 253

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 
-from plimsoll.domain.actions import Evict
+from plimsoll.domain.actions.actions import Evict
 from plimsoll.domain.replace import EvictablePod, WorkloadDisruption, way_of
 from plimsoll.domain.replace.throughput import LAST_CALLS, Throughput
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Exclude
+from plimsoll.domain.actions.actions import Exclude
 from plimsoll.domain.disruptions import InterruptedNodes, is_gone, leaves, why_over
 from plimsoll.domain.foreign_drains import why_drained
 from plimsoll.domain.kubernetes.names import EXCLUDED, EXCLUDED_BY_US

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from hashlib import sha256
 
-from plimsoll.domain.actions import Grow
+from plimsoll.domain.actions.actions import Grow
 from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
 from plimsoll.domain.disruptions import InterruptedNodes, ended_by_owner, leaves
 from plimsoll.domain.expectations import BEGUN, DOUBTED, Expectation, expect, on_the_way

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Cordon, Uncordon
+from plimsoll.domain.actions.actions import Cordon, Uncordon
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.interruptions import (
     ADVICE,

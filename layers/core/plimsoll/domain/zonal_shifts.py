@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.actions import TaintNode
+from plimsoll.domain.actions.actions import TaintNode
 from plimsoll.domain.foreign_drains import why_drained
 from plimsoll.domain.interruptions import ADVICE
 from plimsoll.domain.kubernetes.names import (

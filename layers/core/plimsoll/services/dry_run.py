@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from plimsoll.domain.actions import Cordon
+from plimsoll.domain.actions.actions import Cordon
+from plimsoll.domain.actions.plan import Plan, Step
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
@@ -23,7 +24,6 @@ from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.notices import Notice
 from plimsoll.domain.notices.about import About
-from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.stop_time import StopTime
 from plimsoll.services.cordons import Located, by_instance, find_nodes, heeded, interruption_on
 from plimsoll.services.locator import Locate

@@ -15,12 +15,12 @@ from itertools import groupby
 from typing import Final
 
 from plimsoll.domain.action_events import of_action
-from plimsoll.domain.actions import Action
+from plimsoll.domain.actions.actions import Action
+from plimsoll.domain.actions.plan import Plan, Step
+from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import NotFound, PlimsollError, Temporary, Throttled
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
 from plimsoll.domain.metrics import Metric
-from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.writers import Writers
 from plimsoll.services.cluster_events import MOST, create_events
 from plimsoll.services.ports import Telemetry, Workers
 

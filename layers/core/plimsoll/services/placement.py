@@ -8,7 +8,9 @@ from datetime import datetime
 from functools import partial
 from zlib import crc32
 
-from plimsoll.domain.actions import Release
+from plimsoll.domain.actions.actions import Release
+from plimsoll.domain.actions.plan import Plan
+from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.clusters import Cluster, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.guard import plan_guard
@@ -20,8 +22,6 @@ from plimsoll.domain.observed_times import starts
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
-from plimsoll.domain.plan import Plan
-from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.executor import Executor
 from plimsoll.services.injection import Proof, Proven, injection_of

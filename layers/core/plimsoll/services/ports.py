@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
+from plimsoll.domain.actions.writers import CapacityWriter, ClusterWriter
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.nodes import Node
@@ -27,7 +28,6 @@ from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.shift_events import ShiftEvent
-from plimsoll.domain.writers import CapacityWriter, ClusterWriter
 
 
 class Clock(Protocol):

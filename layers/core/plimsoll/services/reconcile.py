@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Self
 
-from plimsoll.domain.actions import (
+from plimsoll.domain.actions.actions import (
     Evict,
     Exclude,
     Grow,
@@ -18,13 +18,13 @@ from plimsoll.domain.actions import (
     UndoRelease,
     Unguard,
 )
+from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.added_nodes import added, reports_wanted
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput, Refused, Temporary, Throttled
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.placement.report import report_of, words_of
-from plimsoll.domain.plan import Plan
 from plimsoll.domain.replace.pace import begins
 from plimsoll.domain.replace.throughput import SAMPLE
 from plimsoll.domain.reports import Report

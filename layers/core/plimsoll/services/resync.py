@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from plimsoll.domain.actions import Uncordon
+from plimsoll.domain.actions.actions import Uncordon
 from plimsoll.domain.added_nodes import reports_wanted
 from plimsoll.domain.announcements import announcement, costs
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance, Mode

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
-from plimsoll.domain.actions import InjectFloors
+from plimsoll.domain.actions.actions import InjectFloors
 from plimsoll.domain.kubernetes.cluster_events import (
     NAMED,
     ClusterEvent,

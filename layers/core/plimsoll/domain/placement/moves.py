@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 from zlib import crc32
 
-from plimsoll.domain.actions import Release
+from plimsoll.domain.actions.actions import Release
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.interruptions import NEAR

@@ -7,7 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from plimsoll.domain.actions import LabelNode, SetDeletionCost, Wave
+from plimsoll.domain.actions.actions import (
+    LabelNode,
+    SetDeletionCost,
+    Wave,
+)
+from plimsoll.domain.actions.plan import Step
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_workload
 from plimsoll.domain.kubernetes.pods import Ref
@@ -34,7 +39,6 @@ from plimsoll.domain.placement.reserve import Loss, losses
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
 from plimsoll.domain.placement.standing import Standing, lacks, standing_of
 from plimsoll.domain.placement.waiting import waited
-from plimsoll.domain.plan import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

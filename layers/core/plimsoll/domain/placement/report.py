@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, time
 from typing import Final
 
-from plimsoll.domain.actions import Action, Release
+from plimsoll.domain.actions.actions import Action, Release
 from plimsoll.domain.kubernetes.names import RELEASED_FOR_PLACEMENT
 from plimsoll.domain.reports import Report
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from plimsoll.domain.actions import Evict, Release
+from plimsoll.domain.actions.actions import Evict, Release
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.replace.headroom import Headroom

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from plimsoll.domain.actions import Evict
+from plimsoll.domain.actions.actions import Evict
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.observation import Observation

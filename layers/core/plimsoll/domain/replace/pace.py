@@ -19,7 +19,11 @@ from datetime import datetime, timedelta
 from math import inf
 from typing import Final, TypeGuard
 
-from plimsoll.domain.actions import Action, Evict, Release
+from plimsoll.domain.actions.actions import (
+    Action,
+    Evict,
+    Release,
+)
 from plimsoll.domain.kubernetes.pods import OwnerKind
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom

@@ -14,7 +14,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
+from plimsoll.domain.actions.actions import (
+    Evict,
+    MarkMoved,
+    Release,
+    UndoRelease,
+    Wave,
+)
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.kubernetes.names import MOVED
 from plimsoll.domain.kubernetes.pods import Pod

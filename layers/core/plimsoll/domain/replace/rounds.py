@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from plimsoll.domain.actions import Evict, Release
+from plimsoll.domain.actions.actions import Evict, Release
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from plimsoll.domain.actions import Release
+from plimsoll.domain.actions.actions import Release
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.kubernetes.names import HASHES
 from plimsoll.domain.kubernetes.pods import Pod

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.domain.actions import Action
+from plimsoll.domain.actions.actions import Action
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import override
 
-from plimsoll.domain.actions import Action
+from plimsoll.domain.actions.actions import Action
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.reports import Report
 

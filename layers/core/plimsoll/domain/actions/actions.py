@@ -13,6 +13,7 @@ from enum import IntEnum, unique
 from itertools import islice
 from typing import ClassVar, override
 
+from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import Blocked, Conflict, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
@@ -30,7 +31,6 @@ from plimsoll.domain.kubernetes.workloads import (
     Workload,
 )
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.writers import Writers
 
 
 @unique
