@@ -2,7 +2,7 @@
 
 The scheduler chooses freely among the nodes that fit, so where its pods stand cannot be compared
 node by node. But each of its choices, and each pod that it leaves waiting, is a verdict on the
-predicates of `plimsoll.domain.fit`, the same that plans are made with.
+predicates of `plimsoll.domain.scheduling.cluster_snapshot`, the same that plans are made with.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_finished
 from plimsoll_testbed.model.hollow.edits import Json, look
 from tests.differential.sides import Seen

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes.nodes import Node, Taint
@@ -26,6 +25,7 @@ from plimsoll.domain.refusals import (
     OtherRefusal,
     VcpuQuota,
 )
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from tests.support.builders import (
     NOON,
     ZONE_A,

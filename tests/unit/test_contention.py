@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.disruptions import InterruptedNodes
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.preemption import PreemptingSnapshot
-from plimsoll.domain.replace.contention import Contention
-from plimsoll.domain.snapshot import headroom_for
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.scheduling.contention import Contention
+from plimsoll.domain.scheduling.plan_headroom import headroom_for
+from plimsoll.domain.scheduling.preemption import PreemptingSnapshot
 from tests.support.builders import (
     ZONE_A,
     ZONE_B,

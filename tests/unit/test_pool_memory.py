@@ -9,7 +9,6 @@ import pytest
 
 from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.capacity_pools import CapacityPool
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.pool_memory import (
     HALF_LIFE,
     MERGED,
@@ -19,6 +18,7 @@ from plimsoll.domain.pool_memory import (
     risks,
 )
 from plimsoll.domain.refusals import InsufficientCapacity, VcpuQuota
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_group, a_node, a_pod
 
 M5, R5 = (CapacityPool(f"{family}.xlarge", ZONE_A, "spot") for family in ("m5", "r5"))

@@ -21,7 +21,7 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.preemption import PreemptingSnapshot
+from plimsoll.domain.scheduling.preemption import PreemptingSnapshot
 from tests.support.builders import (
     ZONE_A,
     ZONE_B,

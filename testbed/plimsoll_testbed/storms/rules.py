@@ -19,7 +19,6 @@ from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.interruptions import MARGIN
 from plimsoll.domain.kubernetes.floors import budget_keeps
 from plimsoll.domain.kubernetes.names import GUARD, IGNORE
@@ -28,6 +27,7 @@ from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.stop_time import stop_time
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics

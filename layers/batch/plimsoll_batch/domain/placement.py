@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Self
 
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.future_nodes import Daemons
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import (
@@ -24,6 +23,7 @@ from plimsoll.domain.kubernetes.pods import (
     Scheduling,
 )
 from plimsoll.domain.kubernetes.quantities import Resources, total
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll_batch.domain.flavors import RoleFlavors
 from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, Topology, amounts_of
 from plimsoll_batch.domain.leases import lease_of

@@ -26,11 +26,11 @@ from plimsoll.domain.capacity_pools import (
     risk_of,
 )
 from plimsoll.domain.expectations import DOUBTED, RETRY, Expectation
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.refusals import Refusal
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

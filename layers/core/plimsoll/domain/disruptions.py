@@ -30,13 +30,13 @@ from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import Budget, Workload
 from plimsoll.domain.lifecycle_hooks import as_told
 from plimsoll.domain.manual_drain import left_to_drain
-from plimsoll.domain.node_rules import UNSCHEDULABLE, tolerated
 from plimsoll.domain.notices import RebalanceRecommendation
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.policy import Response
 from plimsoll.domain.replace.disruption import PATIENCE, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.eligibility import one_node_claims, why_not_released, why_undone
+from plimsoll.domain.scheduling.node_rules import UNSCHEDULABLE, tolerated
 from plimsoll.domain.zonal_shifts import (
     LEAVING,
     elsewhere,

@@ -47,7 +47,7 @@ from plimsoll.domain.replace.pace import SURE, Pace, queued
 from plimsoll.domain.replace.rounds import Beginning, in_rounds, too_late
 from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, Throughput
 from plimsoll.domain.scale_up import plan_scale_up
-from plimsoll.domain.snapshot import headroom_for
+from plimsoll.domain.scheduling.plan_headroom import headroom_for
 from plimsoll.domain.turns import GATHERING, given_back, turns
 from plimsoll.domain.under_way import eviction_deadlines, under_way, with_near_deadline
 from plimsoll.domain.zonal_shifts import shift_taints

@@ -15,7 +15,7 @@ from plimsoll.domain.disruptions import InterruptedNodes, is_dead
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.replace.disruption import PATIENCE
-from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.scheduling.headroom import Headroom
 
 HEAD_START: Final = timedelta(seconds=5)
 """How long the others leave the line to the first of each workload. A plan takes a second, and

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.kubernetes import names
 from plimsoll.domain.kubernetes.nodes import Node
@@ -16,7 +15,8 @@ from plimsoll.domain.kubernetes.pods import (
     Pod,
     Scheduling,
 )
-from plimsoll.domain.node_rules import why_never
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.scheduling.node_rules import why_never
 
 
 def future_node(group: NodeGroup, template: NodeTemplate, zone: str, name: str) -> Node:

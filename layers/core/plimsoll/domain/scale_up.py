@@ -19,7 +19,7 @@ from plimsoll.domain.notices import LifecycleTerminate
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.refusals import GroupMaximum, Refusal, advice
 from plimsoll.domain.replace.disruption import WorkloadDisruption
-from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.scheduling.headroom import Headroom
 from plimsoll.domain.zonal_shifts import frozen_zones
 
 

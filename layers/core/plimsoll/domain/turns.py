@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions.actions import Cordon, Uncordon
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.interruptions import (
     ADVICE,
     NEAR,
@@ -19,10 +18,11 @@ from plimsoll.domain.interruptions import (
 )
 from plimsoll.domain.kubernetes.names import INTERRUPTION
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_rules import UNSCHEDULABLE
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.policy import HOUR, Response
 from plimsoll.domain.reports import Report
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.scheduling.node_rules import UNSCHEDULABLE
 
 GATHER: Final = timedelta(seconds=5)
 """For so long after its notice a node waits for others that AWS named in the same moment: their notices come one by

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.future_nodes import Daemons
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
@@ -28,6 +27,7 @@ from plimsoll.domain.kubernetes.names import (
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources, total
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll_service.domain.consolidation import spared
 from plimsoll_service.domain.fleet import FAMILIES, Fleet
 from plimsoll_service.domain.packing import Offer, Worth, useful, worth_of

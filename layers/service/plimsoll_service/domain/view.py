@@ -13,7 +13,6 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final
 
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.kubernetes.floors import runs_twice, unavailable
 from plimsoll.domain.kubernetes.names import (
     IGNORE,
@@ -39,6 +38,7 @@ from plimsoll.domain.kubernetes.pods import (
 )
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import Claim, Workload
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll_service.wire import snapshot as wire
 
 OWNER: Final = "plimsoll.dev/owner"

@@ -17,7 +17,6 @@ from zlib import crc32
 
 from plimsoll.domain.actions.actions import Release
 from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
@@ -33,6 +32,7 @@ from plimsoll.domain.placement.injection import as_injected
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 from plimsoll.domain.replace.eligibility import why_not_released
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 
 AT_ONCE: Final = 10
 """Moves under way in a cluster at a time: the next begin when the drain has ended these."""

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.kubernetes.names import SPREAD_PREFIX
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import (
@@ -22,6 +21,7 @@ from plimsoll.domain.kubernetes.pods import (
 )
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 
 WAITED: Final = timedelta(seconds=30)
 """How long a pod is Pending before the groups that have no place for it are closed."""

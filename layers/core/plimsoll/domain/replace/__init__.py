@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
-from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.last_call import LAST_CALL
 from plimsoll.domain.replace.one_by_one import ONE_BY_ONE
 from plimsoll.domain.replace.release import RELEASE
 from plimsoll.domain.replace.steps import Steps, Way
 from plimsoll.domain.replace.within_floor import WITHIN_FLOOR
+from plimsoll.domain.scheduling.headroom import Headroom
 
 WAYS: Final = (RELEASE, LAST_CALL, ONE_BY_ONE, WITHIN_FLOOR)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.replace.disruption import WorkloadDisruption
-from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.scheduling.headroom import Headroom
 
 
 def displacing(disruption: WorkloadDisruption, headroom: Headroom) -> Sequence[tuple[Pod, str]]:

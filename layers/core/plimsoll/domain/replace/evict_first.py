@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from plimsoll.domain.actions.actions import Evict, Release
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.rounds import Beginning
+from plimsoll.domain.scheduling.headroom import Headroom
 
 
 @dataclass(frozen=True, slots=True)

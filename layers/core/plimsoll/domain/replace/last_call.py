@@ -7,8 +7,8 @@ that these need.
 from __future__ import annotations
 
 from plimsoll.domain.replace.disruption import WorkloadDisruption
-from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.steps import Steps, Way
+from plimsoll.domain.scheduling.headroom import Headroom
 
 
 def _why(disruption: WorkloadDisruption) -> str | None:

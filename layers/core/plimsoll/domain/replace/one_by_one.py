@@ -15,8 +15,8 @@ from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.replace.disruption import Allowance, EvictablePod, WorkloadDisruption
-from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.steps import CONTENDED, SHORT_OF_TIME, TIME_TO_STOP, Steps, Way
+from plimsoll.domain.scheduling.headroom import Headroom
 
 
 def returning(seen: Observation) -> Iterator[Pod]:

@@ -26,7 +26,7 @@ from plimsoll.domain.actions.actions import (
 )
 from plimsoll.domain.kubernetes.pods import OwnerKind
 from plimsoll.domain.replace.disruption import WorkloadDisruption
-from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.scheduling.headroom import Headroom
 
 START: Final = 300
 """The bound where nothing was seen yet, and the least where controllers are slow: more than a few nodes hold, and less than half

@@ -14,7 +14,7 @@ from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.kubernetes.names import HASHES
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.replace.disruption import WorkloadDisruption
-from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.scheduling.headroom import Headroom
 
 
 def skew_left(

@@ -8,7 +8,7 @@ from typing import Final
 
 from plimsoll.domain.actions.actions import Action
 from plimsoll.domain.replace.disruption import WorkloadDisruption
-from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.scheduling.headroom import Headroom
 
 TIME_TO_STOP: Final = "it may need all the time that is left"
 SHORT_OF_TIME: Final = "its pods would not all be replaced in turn before their deadline"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from plimsoll.domain.actions.actions import Evict
 from plimsoll.domain.replace.disruption import WorkloadDisruption
-from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.steps import CONTENDED, TIME_TO_STOP, Steps, Way
+from plimsoll.domain.scheduling.headroom import Headroom
 
 
 def _why(disruption: WorkloadDisruption) -> str:

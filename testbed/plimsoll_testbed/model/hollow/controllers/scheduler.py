@@ -1,6 +1,6 @@
 """The scheduler: pods that wait for a node, highest priority first, then first come.
 
-The predicates and the scoring are those of `plimsoll.domain.fit`, the same that plans are made
+The predicates and the scoring are those of `plimsoll.domain.scheduling.cluster_snapshot`, the same that plans are made
 with; the test suite against a real control plane is the independent check of both. A pod that fits
 nowhere waits until something changed that could let it in, or until those it may preempt are gone:
 it is nominated for their node then, and lower ones are kept off that room.
@@ -22,9 +22,9 @@ from datetime import datetime
 from typing import ClassVar, assert_never, override
 
 from plimsoll.adapters.kubernetes.objects import parse_claim, parse_node, parse_pod, parse_volume
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll_testbed.model.hollow.conditions import (
     condition,
     controller_of,

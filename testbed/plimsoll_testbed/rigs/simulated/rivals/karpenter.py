@@ -21,7 +21,7 @@ from plimsoll.adapters.kubernetes.objects import parse_pod
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.names import MIRROR
 from plimsoll.domain.kubernetes.nodes import Taint
-from plimsoll.domain.node_rules import tolerated
+from plimsoll.domain.scheduling.node_rules import tolerated
 from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.model.hollow.edits import look
 from plimsoll_testbed.model.hollow.stamps import moment

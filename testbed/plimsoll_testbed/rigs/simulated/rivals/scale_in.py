@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.disruptions import leaves
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll.domain.kubernetes.workloads import Budget
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 
 
 def movable(seen: Observation, node: Node) -> list[Pod]:

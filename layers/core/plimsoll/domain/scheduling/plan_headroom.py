@@ -13,9 +13,9 @@ from plimsoll.domain.kubernetes.floors import resolve, unavailable
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.preemption import snapshot_of
-from plimsoll.domain.replace.contention import Contention
-from plimsoll.domain.replace.headroom import MOST_UNSERVED, Headroom
+from plimsoll.domain.scheduling.contention import Contention
+from plimsoll.domain.scheduling.headroom import MOST_UNSERVED, Headroom
+from plimsoll.domain.scheduling.preemption import snapshot_of
 
 
 def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Scheduling
 from plimsoll.domain.kubernetes.workloads import NodeRequirements
-from plimsoll.domain.node_rules import why_never
+from plimsoll.domain.scheduling.node_rules import why_never
 
 
 def in_reach(volumes: NodeRequirements, node: Node) -> bool:

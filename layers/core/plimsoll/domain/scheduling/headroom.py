@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.preemption import BudgetsIn, victims_for
-from plimsoll.domain.replace.contention import Contention
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.scheduling.contention import Contention
+from plimsoll.domain.scheduling.preemption import BudgetsIn, victims_for
 
 MOST_UNSERVED: Final = 20
 

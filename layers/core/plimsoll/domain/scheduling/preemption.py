@@ -2,7 +2,7 @@
 
 Clusters keep headroom by pods of a negative priority ("balloons", the cluster-overprovisioner). Their places
 are free to any pod that preempts, at once: `PreemptingSnapshot`. Pods of other lower priorities serve somebody:
-`victims_for` finds them, and `plimsoll.domain.replace.headroom` says when they count.
+`victims_for` finds them, and `plimsoll.domain.scheduling.headroom` says when they count.
 
 Sources: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/,
 k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode,
@@ -21,12 +21,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, override
 
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll.domain.kubernetes.workloads import Budget, Claim
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 
 MOST_BUDGETS: Final = 100
 """Of one namespace: each pod there is compared with all of them, and tenants may make any number."""

@@ -17,7 +17,7 @@ from typing import Final, Self
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.node_rules import untolerated
+from plimsoll.domain.scheduling.node_rules import untolerated
 
 _SOFT: Final = frozenset({"PreferNoSchedule"})
 

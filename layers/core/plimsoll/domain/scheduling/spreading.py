@@ -20,8 +20,12 @@ from plimsoll.domain.kubernetes.pods import (
     SpreadConstraint,
 )
 from plimsoll.domain.kubernetes.selectors import key_of, matches
-from plimsoll.domain.node_rules import selected, taints_of, untolerated
-from plimsoll.domain.topology_counts import DomainOf, TopologyCounts
+from plimsoll.domain.scheduling.node_rules import (
+    selected,
+    taints_of,
+    untolerated,
+)
+from plimsoll.domain.scheduling.topology_counts import DomainOf, TopologyCounts
 
 _SKEWED = "node(s) didn't match pod topology spread constraints"
 

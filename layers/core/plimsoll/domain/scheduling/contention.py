@@ -6,7 +6,7 @@ it, however they are placed, cannot fill every node that it fits on. That is ans
 on the safe side: each of the others that fit on one of these nodes is taken to be as large as the
 largest of them, and to go where it does the most harm. In doubt the answer is no, and a second later they have their places.
 
-Pods that make way at once (`plimsoll.domain.preemption`) take no place from a pod that would preempt them,
+Pods that make way at once (`plimsoll.domain.scheduling.preemption`) take no place from a pod that would preempt them,
 neither where they stand nor where they ask for one.
 
 Not looked at: that others of its kind may come to stand where its spread constraints forbid it.
@@ -22,9 +22,9 @@ from itertools import compress
 from operator import or_
 from typing import NamedTuple
 
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.kubernetes.pods import Pod, Scheduling
 from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 
 
 @dataclass(slots=True)

@@ -27,8 +27,8 @@ from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Ref, Scheduling
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import NodeRequirements
-from plimsoll.domain.scoring import weights
-from plimsoll.domain.topology_counts import FilterReason
+from plimsoll.domain.scheduling.scoring import weights
+from plimsoll.domain.scheduling.topology_counts import FilterReason
 
 type Domain = tuple[str | None, ...]
 """A zone, and the values of the labels that hard spread constraints count by."""

@@ -20,17 +20,28 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from copy import copy
 from typing import Final, Self
 
-from plimsoll.domain.affinity import AntiAffinityIndex, affinity_filter
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll.domain.kubernetes.workloads import Claim, NodeRequirements
-from plimsoll.domain.node_rules import why_never
-from plimsoll.domain.ranking import Domain, EquivalenceGroup, NodeOrder, NodeRanking, Spare
-from plimsoll.domain.scoring import PeerCounts, best, left, shunned
-from plimsoll.domain.spreading import SpreadFilter, spread_filters
-from plimsoll.domain.suitable_nodes import SuitableNodes, in_reach
-from plimsoll.domain.topology_counts import FilterReason, TopologyCounts
+from plimsoll.domain.scheduling.affinity import AntiAffinityIndex, affinity_filter
+from plimsoll.domain.scheduling.node_filter_cache import SuitableNodes, in_reach
+from plimsoll.domain.scheduling.node_ranking import (
+    Domain,
+    EquivalenceGroup,
+    NodeOrder,
+    NodeRanking,
+    Spare,
+)
+from plimsoll.domain.scheduling.node_rules import why_never
+from plimsoll.domain.scheduling.scoring import (
+    PeerCounts,
+    best,
+    left,
+    shunned,
+)
+from plimsoll.domain.scheduling.spreading import SpreadFilter, spread_filters
+from plimsoll.domain.scheduling.topology_counts import FilterReason, TopologyCounts
 
 MOST_ORDERS: Final = 16
 """Orders of nodes that are kept: few templates of a cluster differ in what they demand of a node itself."""
@@ -155,7 +166,7 @@ class ClusterSnapshot:
 
     @property
     def without_yielding(self) -> ClusterSnapshot:
-        """The same without the pods that make way for others at once: see `plimsoll.domain.preemption`."""
+        """The same without the pods that make way for others at once: see `plimsoll.domain.scheduling.preemption`."""
         return self
 
     def yields(self, _pod: Pod) -> bool:
