@@ -17,9 +17,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from plimsoll.domain import pool_memory
-from plimsoll.domain.capacity_pools import CapacityPool
-from plimsoll.domain.pool_memory import PoolEvent, PoolEventKind, risks
+from plimsoll.domain.spot import pool_history
+from plimsoll.domain.spot.capacity_pools import CapacityPool
+from plimsoll.domain.spot.pool_history import PoolEvent, PoolEventKind, risks
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 LEARN: Final = timedelta(days=1)
@@ -31,7 +31,7 @@ HALF_LIVES: Final = (1, 3, 6, 12, 24, 48, 96)
 
 def main(folder: Path) -> None:
     """Print a row for each set that has regions of several pools."""
-    own = pool_memory.HALF_LIFE
+    own = pool_history.HALF_LIFE
     for where in sorted(each for each in folder.iterdir() if each.is_dir()):
         choices = list(_choices(where))
         if not choices:
@@ -40,9 +40,9 @@ def main(folder: Path) -> None:
         best = sum(min(lost.values()) for *_, lost in choices)
         found = {}
         for hours in HALF_LIVES:
-            pool_memory.HALF_LIFE = timedelta(hours=hours)  # type: ignore[misc] # the one setting that is measured
+            pool_history.HALF_LIFE = timedelta(hours=hours)  # type: ignore[misc] # the one setting that is measured
             found[hours] = sum(_lost(*choice) for choice in choices)
-        pool_memory.HALF_LIFE = own  # type: ignore[misc] # as above
+        pool_history.HALF_LIFE = own  # type: ignore[misc] # as above
         print(f"{where.name}: {len(choices)} choices; lost within the hour, in per cent:")
         said = {"by chance": chance, "knowing the future": best}
         said |= {f"half-life {hours} h": lost for hours, lost in found.items()}
@@ -83,7 +83,7 @@ def _choices(
                 event.key: event
                 for pool, times in losses.items()
                 for before in times
-                if before <= n and (n - before) * gap < pool_memory.KEPT
+                if before <= n and (n - before) * gap < pool_history.KEPT
                 for event in [
                     PoolEvent(pool=pool, kind=PoolEventKind.INTERRUPTION, at=START + before * gap)
                 ]

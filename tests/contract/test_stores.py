@@ -19,7 +19,6 @@ from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.dynamodb.times import READ_BATCH, DynamoTimes
 from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
-from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.kubernetes.pods import Ref
@@ -28,10 +27,16 @@ from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.observed_times import KEPT as KEPT_TIMES
 from plimsoll.domain.observed_times import Sample, Samples
 from plimsoll.domain.policy import Policy, Response
-from plimsoll.domain.pool_memory import KEPT, MERGED, PoolEvent, PoolEventKind
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest, resync_requests
 from plimsoll.domain.shift_events import LONGEST, ShiftEvent
+from plimsoll.domain.spot.capacity_pools import CapacityPool
+from plimsoll.domain.spot.pool_history import (
+    KEPT,
+    MERGED,
+    PoolEvent,
+    PoolEventKind,
+)
 from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, Times, WakeUps
 from plimsoll_testbed.model.stores import (
     MemoryNodeIndex,

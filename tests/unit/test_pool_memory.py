@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from plimsoll.domain.capacity import plan_growth
-from plimsoll.domain.capacity_pools import CapacityPool
-from plimsoll.domain.pool_memory import (
+from plimsoll.domain.refusals import InsufficientCapacity, VcpuQuota
+from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.spot.capacity_pools import CapacityPool
+from plimsoll.domain.spot.pool_history import (
     HALF_LIFE,
     MERGED,
     PoolEvent,
@@ -17,8 +19,6 @@ from plimsoll.domain.pool_memory import (
     events_of,
     risks,
 )
-from plimsoll.domain.refusals import InsufficientCapacity, VcpuQuota
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_group, a_node, a_pod
 
 M5, R5 = (CapacityPool(f"{family}.xlarge", ZONE_A, "spot") for family in ("m5", "r5"))

@@ -12,11 +12,11 @@ from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import Conflict, NotFound
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observed_times import Samples
-from plimsoll.domain.pool_memory import KEPT, PoolEvent
 from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.shift_events import LONGEST, ShiftEvent
+from plimsoll.domain.spot.pool_history import KEPT, PoolEvent
 
 
 class MemoryRegistry:

@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.capacity import Growth, plan_growth
-from plimsoll.domain.capacity_pools import CapacityPool, interrupted_pools
 from plimsoll.domain.expectations import expect, on_the_way, start_up
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.names import HOSTNAME, ZONE_LABELS
@@ -22,6 +21,7 @@ from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.refusals import OtherRefusal, Refusal
 from plimsoll.domain.scale_up import token
+from plimsoll.domain.spot.capacity_pools import CapacityPool, interrupted_pools
 from plimsoll_batch.domain.flavors import RoleFlavors
 from plimsoll_batch.domain.gangs import Gang
 from plimsoll_batch.domain.node_requests import Ask, NodeRequest

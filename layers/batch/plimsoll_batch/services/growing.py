@@ -16,8 +16,8 @@ from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Temporary
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.pool_memory import risks
 from plimsoll.domain.reports import Report
+from plimsoll.domain.spot.pool_history import risks
 from plimsoll.services.ports import NodeGroups, Pools, Reports, Telemetry
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from plimsoll_batch.domain.admission import plan_queues

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from plimsoll.domain.capacity_pools import Asked, Source, covered
 from plimsoll.domain.expectations import Expectation
 from plimsoll.domain.future_nodes import Daemons, future_node
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
@@ -23,6 +22,11 @@ from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.node_rules import why_never
+from plimsoll.domain.spot.capacity_pools import (
+    Asked,
+    Source,
+    covered,
+)
 
 _GLANCE = 200
 """How many of the next pods are looked at to compare groups: enough to fill any node."""

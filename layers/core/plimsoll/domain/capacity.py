@@ -18,19 +18,19 @@ from datetime import datetime
 from types import MappingProxyType
 
 from plimsoll.domain.bin_packing import BinPacking, Doubts
-from plimsoll.domain.capacity_pools import (
-    Asked,
-    CapacityPool,
-    interrupted_pools,
-    refused_sources,
-    risk_of,
-)
 from plimsoll.domain.expectations import DOUBTED, RETRY, Expectation
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.refusals import Refusal
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.spot.capacity_pools import (
+    Asked,
+    CapacityPool,
+    interrupted_pools,
+    refused_sources,
+    risk_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

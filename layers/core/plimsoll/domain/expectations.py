@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.capacity_pools import Asked
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.notices import RebalanceRecommendation
 from plimsoll.domain.refusals import LaunchesThrottled
+from plimsoll.domain.spot.capacity_pools import Asked
 
 DOUBTED: Final = timedelta(minutes=3)
 """How long a group is doubted after it refused, as long as Karpenter remembers an offering without capacity."""

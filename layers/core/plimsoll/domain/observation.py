@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
@@ -32,6 +31,7 @@ from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.policy import Policy
 from plimsoll.domain.reports import Report
 from plimsoll.domain.shift_events import ShiftedZone
+from plimsoll.domain.spot.capacity_pools import CapacityPool
 
 
 @dataclass(frozen=True, kw_only=True)

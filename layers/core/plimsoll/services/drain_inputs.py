@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.clusters import Cluster, Instance
 from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
 from plimsoll.domain.groups import NodeGroup
@@ -17,9 +16,10 @@ from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import WorkloadTimes
-from plimsoll.domain.pool_memory import risks
 from plimsoll.domain.reports import Report
 from plimsoll.domain.shift_events import ShiftedZone, shifted_zones
+from plimsoll.domain.spot.capacity_pools import CapacityPool
+from plimsoll.domain.spot.pool_history import risks
 from plimsoll.domain.turns import MOVES
 from plimsoll.services.observed_times import ObservedTimes, disrupted
 from plimsoll.services.ports import Clock, Instances, NodeGroups, Pools, Reports, Telemetry

@@ -14,7 +14,6 @@ from datetime import datetime
 from functools import partial
 
 from plimsoll.domain.canaries import echo_of
-from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.errors import Permanent, PlimsollError, Temporary
 from plimsoll.domain.interruptions import Decision, actionable
@@ -22,8 +21,9 @@ from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, of_cordon
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.notices.about import About
-from plimsoll.domain.pool_memory import KIND_OF_NOTICE, PoolEvent
 from plimsoll.domain.shift_events import ShiftEvent, shift_report
+from plimsoll.domain.spot.capacity_pools import CapacityPool
+from plimsoll.domain.spot.pool_history import KIND_OF_NOTICE, PoolEvent
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.confirmation import Confirmation
 from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon, find_nodes, heeded

@@ -23,11 +23,11 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import Samples
-from plimsoll.domain.pool_memory import PoolEvent
 from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.shift_events import ShiftEvent
+from plimsoll.domain.spot.pool_history import PoolEvent
 
 
 class Clock(Protocol):

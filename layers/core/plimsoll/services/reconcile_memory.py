@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.endings import Endings
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
@@ -18,7 +17,6 @@ from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import WorkloadTimes
-from plimsoll.domain.pool_memory import PoolEvent, events_of
 from plimsoll.domain.refusals import (
     LONGEST_WHY,
     LaunchesThrottled,
@@ -30,6 +28,8 @@ from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.replace.throughput import Throughput
 from plimsoll.domain.reports import Report
 from plimsoll.domain.shift_events import ShiftedZone
+from plimsoll.domain.spot.capacity_pools import CapacityPool
+from plimsoll.domain.spot.pool_history import PoolEvent, events_of
 
 REREAD: Final = timedelta(seconds=5)
 BUSY: Final = timedelta(seconds=5)

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.capacity import plan_growth
-from plimsoll.domain.capacity_pools import Asked
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.spot.capacity_pools import Asked
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.nodegroups import KARPENTER
 from plimsoll_testbed.rigs.rig_cluster import RigCluster

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum, unique
 from typing import Final
 
-from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.refusals import InsufficientCapacity, Refusal
+from plimsoll.domain.spot.capacity_pools import CapacityPool
 
 HALF_LIFE: Final = timedelta(hours=48)
 """On recordings of two sets of GPU pools any half-life from one to ninety-six hours chose about equally well, and
