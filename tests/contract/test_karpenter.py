@@ -17,8 +17,8 @@ from plimsoll.adapters.nodegroups.karpenter import ABSENT, UNLIMITED, NodePools
 from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.expectations import BEGUN, expect
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.karpenter import failed_claim, node_claim, node_pool
 from plimsoll_testbed.model.machines import node_object

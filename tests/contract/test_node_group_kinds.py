@@ -16,8 +16,8 @@ from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
 from plimsoll.adapters.nodegroups.ec2_fleet import MAXIMUM
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll.domain.expectations import BEGUN, expect
-from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.refusals import NotGrown
+from plimsoll.domain.node_groups.launch_failures import NotGrown
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.services.ports import NodeGroups
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from plimsoll_testbed.model.fleet import ANSWER, STALLED, Fleet

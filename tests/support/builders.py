@@ -20,7 +20,6 @@ from plimsoll.adapters.kubernetes.objects import (
     parse_stateful_set,
     parse_volume,
 )
-from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources
@@ -29,6 +28,7 @@ from plimsoll.domain.kubernetes.workloads import (
     Claim,
     Workload,
 )
+from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
 
 type Json = dict[str, Any]
 

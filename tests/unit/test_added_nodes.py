@@ -14,9 +14,9 @@ from plimsoll.domain.actions.actions import (
 )
 from plimsoll.domain.added_nodes import SETTLE, added, taken_back
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, marked
 from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
 from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod, pods_of

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.refusals import (
+from plimsoll.domain.node_groups.launch_failures import (
     GroupMaximum,
     InsufficientCapacity,
     LaunchesThrottled,
@@ -25,6 +24,7 @@ from plimsoll.domain.refusals import (
     OtherRefusal,
     VcpuQuota,
 )
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from tests.support.builders import (
     NOON,

@@ -10,8 +10,7 @@ from typing import Any, Final
 import pytest
 
 from plimsoll.domain.expectations import BEGUN
-from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.refusals import (
+from plimsoll.domain.node_groups.launch_failures import (
     GroupMaximum,
     InsufficientCapacity,
     LaunchesThrottled,
@@ -19,6 +18,7 @@ from plimsoll.domain.refusals import (
     NoFreeAddresses,
     VcpuQuota,
 )
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.services.reconcile_memory import BUSY
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import as_text

@@ -25,7 +25,7 @@ from plimsoll.domain.kubernetes.names import IGNORE, STOP_SECONDS
 from plimsoll.domain.kubernetes.nodes import Taint
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.refusals import InsufficientCapacity
+from plimsoll.domain.node_groups.launch_failures import InsufficientCapacity
 from tests.support.builders import (
     NOON,
     a_budget,

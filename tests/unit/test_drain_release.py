@@ -14,7 +14,6 @@ from plimsoll.domain.actions.actions import (
     UndoRelease,
 )
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
 from plimsoll.domain.kubernetes.pods import (
     Pod,
@@ -29,6 +28,7 @@ from plimsoll.domain.kubernetes.workloads import (
     Quota,
     Workload,
 )
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from tests.support.builders import (
     NOON,

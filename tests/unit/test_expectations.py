@@ -9,10 +9,10 @@ import pytest
 
 from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.expectations import Expectation, expect
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.refusals import OtherRefusal
+from plimsoll.domain.node_groups.launch_failures import OtherRefusal
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_group, a_node, a_pod
 

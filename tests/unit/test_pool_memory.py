@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from plimsoll.domain.capacity import plan_growth
-from plimsoll.domain.refusals import InsufficientCapacity, VcpuQuota
+from plimsoll.domain.node_groups.launch_failures import InsufficientCapacity, VcpuQuota
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 from plimsoll.domain.spot.pool_history import (

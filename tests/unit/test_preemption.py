@@ -17,9 +17,9 @@ from plimsoll.domain.actions.actions import (
 )
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.workloads import Workload
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.scheduling.preemption import PreemptingSnapshot
 from tests.support.builders import (

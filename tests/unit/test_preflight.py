@@ -10,8 +10,8 @@ import pytest
 
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import MissingRights, PlimsollError
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.metrics import Metric
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.preflight import (
     SpotLoss,
     VcpuQuota,

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from plimsoll.domain.errors import Refused, Throttled
 from plimsoll.domain.expectations import BEGUN, expect
-from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from tests.support.builders import NOON, a_group
 

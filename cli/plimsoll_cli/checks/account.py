@@ -12,7 +12,7 @@ from plimsoll.adapters.nodegroups import asg
 from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import NotFound, Refused
-from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices.canary import DETAIL_TYPE, SOURCE
 from plimsoll_cli import stack as stacks
 from plimsoll_cli.checks.facts import Direct, GroupSettings, Target

@@ -9,9 +9,9 @@ from enum import StrEnum
 
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.preflight import VcpuQuota
 from plimsoll_cli.checks.policies import Decision, Request
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.names import GROW
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.preflight import (
     QUOTA_CODE,
     Shortfall,

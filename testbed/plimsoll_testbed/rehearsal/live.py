@@ -13,7 +13,7 @@ from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import RequestParts, Response
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import MissingRights, NotFound
-from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll.services.ports import Clock
 

@@ -17,7 +17,7 @@ from typing import Final, Self
 
 from plimsoll.domain.expectations import ARRIVAL, BEGUN
 from plimsoll.domain.fields import Field
-from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll_batch.domain.annotations import LONGEST_WHY, record_in, text_of
 from plimsoll_batch.domain.retries import pause_after
 

@@ -16,9 +16,9 @@ from typing import Final
 from plimsoll.domain.actions.actions import Cordon, Record
 from plimsoll.domain.disruptions import is_empty
 from plimsoll.domain.expectations import ARRIVAL
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
 from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
 from plimsoll.domain.turns import MOVES, cordon, waiting_for_turn

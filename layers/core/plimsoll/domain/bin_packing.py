@@ -15,11 +15,11 @@ from types import MappingProxyType
 
 from plimsoll.domain.expectations import Expectation
 from plimsoll.domain.future_nodes import Daemons, future_node
-from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.kubernetes.names import GROW
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.node_rules import why_never
 from plimsoll.domain.spot.capacity_pools import (

@@ -19,10 +19,10 @@ from types import MappingProxyType
 
 from plimsoll.domain.bin_packing import BinPacking, Doubts
 from plimsoll.domain.expectations import DOUBTED, RETRY, Expectation
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.refusals import Refusal
+from plimsoll.domain.node_groups.launch_failures import Refusal
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.spot.capacity_pools import (
     Asked,

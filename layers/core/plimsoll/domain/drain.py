@@ -37,9 +37,9 @@ from plimsoll.domain.kubernetes.names import STOP_SECONDS
 from plimsoll.domain.last_calls import evict_now, last_calls
 from plimsoll.domain.load_balancers import exclusions
 from plimsoll.domain.moves import plan_begun, plan_moves, without_told
+from plimsoll.domain.node_groups.launch_failures import Refusal
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import between_runs
-from plimsoll.domain.refusals import Refusal
 from plimsoll.domain.replace import Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.replace.evict_first import EvictFirst
 from plimsoll.domain.replace.one_by_one import returning

@@ -10,7 +10,7 @@ PlimsollError
     ├── BadInput           the words of a person or an event are wrong: say where, and the cure
     └── Refused            the other side says no until somebody changes something
         ├── MissingRights  grant the right; an API server that has just started may yet read it
-        └── NotGrown       a node group gets no nodes: see `plimsoll.domain.refusals`
+        └── NotGrown       a node group gets no nodes: see `plimsoll.domain.node_groups.launch_failures`
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.kubernetes import names
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import (
@@ -15,6 +14,7 @@ from plimsoll.domain.kubernetes.pods import (
     Pod,
     Scheduling,
 )
+from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.node_rules import why_never
 

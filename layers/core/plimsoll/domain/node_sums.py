@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from plimsoll.domain.clusters import IndexEntry
-from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import (
@@ -21,6 +20,7 @@ from plimsoll.domain.kubernetes.pods import (
     Toleration,
 )
 from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
 from plimsoll.domain.observation import Observation
 
 _ARCHITECTURE = "kubernetes.io/arch"

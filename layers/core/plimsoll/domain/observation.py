@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from plimsoll.domain.clusters import Instance
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.kubernetes.names import HASHES
 from plimsoll.domain.kubernetes.nodes import Node
@@ -27,6 +26,7 @@ from plimsoll.domain.kubernetes.workloads import (
     Workload,
 )
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.policy import Policy
 from plimsoll.domain.reports import Report

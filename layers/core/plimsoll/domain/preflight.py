@@ -14,11 +14,11 @@ from enum import StrEnum
 from typing import Final
 
 from plimsoll.domain.disruptions import leaves
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources, total
-from plimsoll.domain.refusals import LaunchTemplateBroken, NoFreeAddresses
+from plimsoll.domain.node_groups.launch_failures import LaunchTemplateBroken, NoFreeAddresses
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.reports import Report
 
 PREFLIGHT: Final = "preflight"

@@ -12,12 +12,16 @@ from plimsoll.domain.actions.actions import Grow
 from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
 from plimsoll.domain.disruptions import InterruptedNodes, ended_by_owner, leaves
 from plimsoll.domain.expectations import BEGUN, DOUBTED, Expectation, expect, on_the_way
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.names import NODE_POOL
 from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.node_groups.launch_failures import (
+    GroupMaximum,
+    Refusal,
+    advice,
+)
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import LifecycleTerminate
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.refusals import GroupMaximum, Refusal, advice
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.scheduling.headroom import Headroom
 from plimsoll.domain.zonal_shifts import frozen_zones

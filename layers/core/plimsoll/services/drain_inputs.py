@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from plimsoll.domain.clusters import Cluster, Instance
 from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Ref
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.reports import Report

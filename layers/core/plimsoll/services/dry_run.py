@@ -17,11 +17,11 @@ from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Effect, Interruption, actionable, marked
 from plimsoll.domain.known_stops import known_stops
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Ref
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import Notice
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.stop_time import StopTime

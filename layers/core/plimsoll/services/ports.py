@@ -12,7 +12,6 @@ from typing import Protocol
 
 from plimsoll.domain.actions.writers import CapacityWriter, ClusterWriter
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import (
     Pod,
@@ -20,6 +19,7 @@ from plimsoll.domain.kubernetes.pods import (
     Scheduling,
 )
 from plimsoll.domain.metrics import Metric
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import Samples

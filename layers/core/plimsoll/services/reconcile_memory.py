@@ -11,19 +11,19 @@ from plimsoll.domain.clusters import Instance
 from plimsoll.domain.endings import Endings
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
 from plimsoll.domain.expectations import BEGUN, expect
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.cluster_events import LONGEST
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.observation import Observation
-from plimsoll.domain.observed_times import WorkloadTimes
-from plimsoll.domain.refusals import (
+from plimsoll.domain.node_groups.launch_failures import (
     LONGEST_WHY,
     LaunchesThrottled,
     NotGrown,
     OtherRefusal,
     Refusal,
 )
+from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.replace.throughput import Throughput
 from plimsoll.domain.reports import Report

@@ -24,11 +24,11 @@ from plimsoll.domain.clusters import Cluster, IndexEntry, Instance, Mode
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.foreign_drains import why_drained
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Effect, actionable
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.lifecycle_hooks import waits_for_hooks
 from plimsoll.domain.metrics import Metric
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.node_index import (
     by_instance,
     entries_of,

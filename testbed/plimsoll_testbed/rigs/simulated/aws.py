@@ -11,10 +11,15 @@ from plimsoll.adapters.nodegroups.kind import target_of
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.errors import Refused, Throttled
-from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
+from plimsoll.domain.node_groups.launch_failures import (
+    LaunchesThrottled,
+    NotGrown,
+    Refusal,
+)
+from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
 from plimsoll.domain.notices import (
     HealthScheduledChange,
     InstanceNotice,
@@ -24,7 +29,6 @@ from plimsoll.domain.notices import (
     parse,
 )
 from plimsoll.domain.notices.state_change import GONE, LEAVING
-from plimsoll.domain.refusals import LaunchesThrottled, NotGrown, Refusal
 from plimsoll_testbed.model.fleet import AGE, Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels, zone_id_of
 from plimsoll_testbed.model.nodegroups import KARPENTER

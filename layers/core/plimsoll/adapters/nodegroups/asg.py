@@ -30,7 +30,6 @@ from plimsoll.domain.errors import (
     Refused,
     Throttled,
 )
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
     GROW,
@@ -39,7 +38,12 @@ from plimsoll.domain.kubernetes.names import (
 )
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.refusals import LaunchesThrottled, NotGrown, OtherRefusal
+from plimsoll.domain.node_groups.launch_failures import (
+    LaunchesThrottled,
+    NotGrown,
+    OtherRefusal,
+)
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 
 if TYPE_CHECKING:
     from plimsoll.adapters.kubernetes.calls import Call

@@ -24,7 +24,6 @@ from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError, Refused
 from plimsoll.domain.fields import INSTANCE, LIST_LIMIT, Field
-from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
     INSTANCE_TYPE,
@@ -34,7 +33,8 @@ from plimsoll.domain.kubernetes.names import (
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.pods import Requirement
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.refusals import Refusal
+from plimsoll.domain.node_groups.launch_failures import Refusal
+from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
 
 NAME: Final = "karpenter"
 GROUP: Final = "karpenter.sh"

@@ -14,7 +14,7 @@ from plimsoll.adapters.nodegroups.kind import Warn
 from plimsoll.adapters.nodegroups.refusals import of_activity, of_health
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.refusals import Refusal
+from plimsoll.domain.node_groups.launch_failures import Refusal
 
 if TYPE_CHECKING:
     from datetime import datetime

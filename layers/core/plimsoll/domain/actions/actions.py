@@ -15,7 +15,6 @@ from typing import ClassVar, override
 
 from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import Blocked, Conflict, NotFound, Refused
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.kubernetes.names import (
     DELETION_COST,
@@ -31,6 +30,7 @@ from plimsoll.domain.kubernetes.workloads import (
     Workload,
 )
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 
 
 @unique

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
 from plimsoll.domain.kubernetes.nodes import Node
@@ -22,6 +21,7 @@ from plimsoll.domain.kubernetes.workloads import (
     Workload,
 )
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 
 
 class EventWriter(Protocol):

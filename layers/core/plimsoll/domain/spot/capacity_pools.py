@@ -10,12 +10,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple, assert_never, override
 
-from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import SCALE_DOWN
 from plimsoll.domain.kubernetes.names import INSTANCE_TYPE
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.notices import HealthScheduledChange, LifecycleTerminate
-from plimsoll.domain.refusals import (
+from plimsoll.domain.node_groups.launch_failures import (
     GroupMaximum,
     InsufficientCapacity,
     LaunchesThrottled,
@@ -25,6 +23,8 @@ from plimsoll.domain.refusals import (
     Refusal,
     VcpuQuota,
 )
+from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.notices import HealthScheduledChange, LifecycleTerminate
 
 type Source = tuple[str, str]
 """The key of a node group, and a zone of it."""

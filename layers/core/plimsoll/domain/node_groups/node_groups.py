@@ -9,7 +9,7 @@ from datetime import datetime
 from plimsoll.domain.kubernetes.nodes import Taint
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.refusals import Refusal
+from plimsoll.domain.node_groups.launch_failures import Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
