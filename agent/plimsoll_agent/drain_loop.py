@@ -15,8 +15,8 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import Conflict, MissingRights, Temporary
+from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll.services.executor import Executor, Outcome, requested_pause

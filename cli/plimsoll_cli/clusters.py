@@ -14,10 +14,10 @@ import click
 from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Conflict
+from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
+from plimsoll.domain.interruptions.response_policy import Response
 from plimsoll.domain.kubernetes.names import NEVER_OVERRULED
-from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.notices.taint import AGENT
-from plimsoll.domain.policy import Response
 from plimsoll_cli.clusters_wide import Wide
 from plimsoll_cli.clusters_wide import wide as wide_of
 from plimsoll_cli.environment import Deployed, environment_of, warn

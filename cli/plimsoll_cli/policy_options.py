@@ -11,10 +11,15 @@ import click
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import URGENCY
+from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
+from plimsoll.domain.interruptions.response_policy import (
+    FOREIGN_CORDON,
+    Policy,
+    Response,
+    usual_response,
+)
 from plimsoll.domain.kubernetes.names import NEVER_OVERRULED
-from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.notices import ZonalShift
-from plimsoll.domain.policy import FOREIGN_CORDON, Policy, Response, usual_response
 
 
 class _Window(click.ParamType[MaintenanceWindow | Literal["none"]]):

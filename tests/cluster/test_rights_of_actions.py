@@ -44,6 +44,7 @@ from plimsoll.domain.actions.plan import Plan, Step
 from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
+from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.names import (
     DELETION_COST,
     EXCLUDED,
@@ -57,7 +58,6 @@ from plimsoll.domain.kubernetes.names import (
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.zonal_shifts import has_shift_taint
 from plimsoll.services.executor import Executor, Outcome

@@ -21,12 +21,12 @@ from plimsoll.adapters.dynamodb.times import READ_BATCH, DynamoTimes
 from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
+from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
+from plimsoll.domain.interruptions.response_policy import Policy, Response
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.observed_times import KEPT as KEPT_TIMES
 from plimsoll.domain.observed_times import Sample, Samples
-from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest, resync_requests
 from plimsoll.domain.shift_events import LONGEST, ShiftEvent

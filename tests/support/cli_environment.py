@@ -18,9 +18,9 @@ from plimsoll.domain.canaries import echo_of
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Instance, Mode
 from plimsoll.domain.errors import BadInput, PlimsollError, Temporary
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
+from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.names import NAMESPACE
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import Canary, InstanceNotice
 from plimsoll.domain.preflight import VcpuQuota

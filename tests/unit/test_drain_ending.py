@@ -21,10 +21,10 @@ from plimsoll.domain.actions.actions import (
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
+from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.names import IGNORE, STOP_SECONDS
 from plimsoll.domain.kubernetes.nodes import Taint
 from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.node_groups.launch_failures import InsufficientCapacity
 from tests.support.builders import (
     NOON,

@@ -28,7 +28,7 @@ from plimsoll.domain.interruptions import (
     merge,
     to_record,
 )
-from plimsoll.domain.lifecycle_hooks import (
+from plimsoll.domain.interruptions.lifecycle_hooks import (
     LifecycleHook,
     needs_heartbeat,
     waits_for_hooks,

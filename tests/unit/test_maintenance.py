@@ -17,9 +17,9 @@ from plimsoll.domain.actions.actions import (
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import join, marked
+from plimsoll.domain.interruptions.maintenance import DAYS, MaintenanceWindow
+from plimsoll.domain.interruptions.response_policy import Policy
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.maintenance import DAYS, MaintenanceWindow
-from plimsoll.domain.policy import Policy
 from tests.support.builders import NOON, a_node, a_stateful_set, pods_of
 from tests.support.observations import actions, interrupted, looked, noon, sets_of
 

@@ -20,6 +20,7 @@ from plimsoll.domain.actions.actions import (
 )
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.interruptions.response_policy import Policy
 from plimsoll.domain.kubernetes.names import (
     DELETION_COST,
     MIN_ON_DEMAND,
@@ -34,7 +35,6 @@ from plimsoll.domain.placement import plan_placement
 from plimsoll.domain.placement.moves import HELD
 from plimsoll.domain.placement.on_demand import floor_of
 from plimsoll.domain.placement.spread_groups import TOLERATED, family_of, groups_of
-from plimsoll.domain.policy import Policy
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from tests.support.builders import (
     NOON,

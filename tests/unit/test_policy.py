@@ -16,9 +16,9 @@ from plimsoll.domain.actions.actions import (
 )
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, join
+from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
+from plimsoll.domain.interruptions.response_policy import Policy, Response
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.maintenance import MaintenanceWindow
-from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.reports import Report
 from plimsoll.domain.turns import GATHER
 from tests.support.builders import (

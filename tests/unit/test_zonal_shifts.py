@@ -17,6 +17,11 @@ from plimsoll.domain.actions.actions import (
     UndoRelease,
 )
 from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.interruptions.response_policy import (
+    FOREIGN_CORDON,
+    Policy,
+    Response,
+)
 from plimsoll.domain.kubernetes.names import (
     NODE_POOL,
     RELEASED,
@@ -26,7 +31,6 @@ from plimsoll.domain.kubernetes.names import (
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.policy import FOREIGN_CORDON, Policy, Response
 from plimsoll.domain.shift_events import LONGEST, ShiftedZone, ShiftEvent, shifted_zones
 from plimsoll.domain.zonal_shifts import LEAVING
 from tests.support.builders import (

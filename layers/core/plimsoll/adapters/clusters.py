@@ -16,7 +16,7 @@ from plimsoll.adapters.kubernetes.transport import RequestParts, Response, Trans
 from plimsoll.adapters.secrets import SecretToken
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Refused
-from plimsoll.domain.policy import Policy
+from plimsoll.domain.interruptions.response_policy import Policy
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

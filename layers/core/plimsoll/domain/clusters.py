@@ -8,9 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from plimsoll.domain.interruptions.response_policy import Policy
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.notices.state_change import GONE, LEAVING
-from plimsoll.domain.policy import Policy
 
 _ACCOUNT: Final = 4
 """Which part of an ARN names the account."""

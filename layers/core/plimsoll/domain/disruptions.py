@@ -12,6 +12,8 @@ from typing import Final, Self
 from plimsoll.domain.foreign_drains import DRAIN, why_drained
 from plimsoll.domain.guard import guards_of
 from plimsoll.domain.interruptions import ADVICE, NEVER, SCALE_DOWN, Interruption, in_this_life
+from plimsoll.domain.interruptions.lifecycle_hooks import as_told
+from plimsoll.domain.interruptions.response_policy import Response
 from plimsoll.domain.known_stops import stop_of
 from plimsoll.domain.kubernetes.floors import budget_keeps, ready_floor
 from plimsoll.domain.kubernetes.names import (
@@ -28,12 +30,10 @@ from plimsoll.domain.kubernetes.pods import (
 )
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import Budget, Workload
-from plimsoll.domain.lifecycle_hooks import as_told
 from plimsoll.domain.manual_drain import left_to_drain
 from plimsoll.domain.notices import RebalanceRecommendation
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import WorkloadTimes
-from plimsoll.domain.policy import Response
 from plimsoll.domain.replace.disruption import PATIENCE, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.eligibility import one_node_claims, why_not_released, why_undone
 from plimsoll.domain.scheduling.node_rules import UNSCHEDULABLE, tolerated

@@ -26,9 +26,9 @@ from plimsoll.domain.disruptions import (
     why_over,
 )
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, marked
+from plimsoll.domain.interruptions.lifecycle_hooks import needs_heartbeat, with_ends
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.lifecycle_hooks import needs_heartbeat, with_ends
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.replace.disruption import WorkloadDisruption

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Self, override
 
+from plimsoll.domain.interruptions.response_policy import DAY, HOUR
 from plimsoll.domain.kubernetes.names import MOVED
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.policy import DAY, HOUR
 
 PAUSES: Final = (timedelta(minutes=5), timedelta(hours=2), DAY)
 """How long a workload is left alone after the first, the second and each later move in vain."""

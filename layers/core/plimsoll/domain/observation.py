@@ -9,6 +9,8 @@ from functools import cached_property
 
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
+from plimsoll.domain.interruptions.response_policy import Policy
 from plimsoll.domain.kubernetes.names import HASHES
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import (
@@ -25,10 +27,8 @@ from plimsoll.domain.kubernetes.workloads import (
     ReplicaSet,
     Workload,
 )
-from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observed_times import WorkloadTimes
-from plimsoll.domain.policy import Policy
 from plimsoll.domain.reports import Report
 from plimsoll.domain.shift_events import ShiftedZone
 from plimsoll.domain.spot.capacity_pools import CapacityPool

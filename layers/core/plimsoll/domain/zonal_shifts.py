@@ -15,6 +15,7 @@ from typing import Final
 from plimsoll.domain.actions.actions import TaintNode
 from plimsoll.domain.foreign_drains import why_drained
 from plimsoll.domain.interruptions import ADVICE
+from plimsoll.domain.interruptions.response_policy import HOUR, Response
 from plimsoll.domain.kubernetes.names import (
     RELEASED,
     ZONAL_SHIFT,
@@ -29,7 +30,6 @@ from plimsoll.domain.kubernetes.pods import (
 )
 from plimsoll.domain.notices.zonal_shift import ZonalShift
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.policy import HOUR, Response
 
 LEAVING: Final = ZonalShift.kind
 """In the place of an interruption, on a pod that is released to leave a zone."""

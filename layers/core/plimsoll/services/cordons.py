@@ -23,9 +23,9 @@ from plimsoll.domain.interruptions import (
     merge,
     of_former_life,
 )
+from plimsoll.domain.interruptions.response_policy import Response
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.notices import InstanceNotice
-from plimsoll.domain.policy import Response
 from plimsoll.services.ports import Clock, ClusterApi, Workers
 
 ATTEMPTS: Final = 5

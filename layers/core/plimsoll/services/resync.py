@@ -25,8 +25,9 @@ from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.foreign_drains import why_drained
 from plimsoll.domain.interruptions import Effect, actionable
+from plimsoll.domain.interruptions.lifecycle_hooks import waits_for_hooks
+from plimsoll.domain.interruptions.response_policy import Response
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.lifecycle_hooks import waits_for_hooks
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.node_index import (
@@ -41,7 +42,6 @@ from plimsoll.domain.notices import InstanceNotice, StateChange
 from plimsoll.domain.notices.state_change import GONE
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.waiting import keeps_spread_groups, waits_for_spread_group
-from plimsoll.domain.policy import Response
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.shift_events import shifted_zones

@@ -11,9 +11,9 @@ from plimsoll.adapters.nodegroups.kind import target_of
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.errors import Refused, Throttled
+from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.node_groups.launch_failures import (
     LaunchesThrottled,
     NotGrown,

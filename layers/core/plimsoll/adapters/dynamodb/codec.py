@@ -13,11 +13,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
+from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
+from plimsoll.domain.interruptions.response_policy import Policy, Response
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.observed_times import KEPT, Sample, Samples
-from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.reports import Report
 
 if TYPE_CHECKING:

@@ -30,6 +30,7 @@ from plimsoll.domain.errors import (
     Refused,
     Throttled,
 )
+from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
     GROW,
@@ -37,7 +38,6 @@ from plimsoll.domain.kubernetes.names import (
     RENEW,
 )
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.node_groups.launch_failures import (
     LaunchesThrottled,
     NotGrown,

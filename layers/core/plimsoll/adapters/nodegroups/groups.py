@@ -14,9 +14,9 @@ from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.kind import Access, Kind, Warn
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.errors import BadInput, NotFound, Refused
+from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.names import RENEW
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import ClassVar, override
 from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import Blocked, Conflict, NotFound, Refused
 from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.names import (
     DELETION_COST,
     EXCLUDED,
@@ -29,7 +30,6 @@ from plimsoll.domain.kubernetes.workloads import (
     ReplicaSet,
     Workload,
 )
-from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
@@ -20,7 +21,6 @@ from plimsoll.domain.kubernetes.workloads import (
     ReplicaSet,
     Workload,
 )
-from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final, override
 
 from plimsoll.domain.interruptions import NEAR, Interruption
-from plimsoll.domain.maintenance import MaintenanceWindow
+from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
 from plimsoll.domain.notices import HealthScheduledChange
 
 HOUR: Final = timedelta(hours=1)
