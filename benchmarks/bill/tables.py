@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.bill.month import FUNCTIONS, Counts
-from plimsoll.domain.metrics import LABELLED, Metric
+from plimsoll.domain.reports.metrics import LABELLED, Metric
 from tests.package.template import functions, resources
 
 HERE: Final = Path(__file__).parent

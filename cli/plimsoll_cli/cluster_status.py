@@ -12,7 +12,7 @@ from datetime import datetime
 from plimsoll.domain.disruptions import left_on
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 
 ZONES = "*"
 """The cluster that reports of zones are kept under: a zone belongs to none."""

@@ -9,8 +9,8 @@ from typing import Final
 
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.rehearsals import TOGETHER
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.rehearsals import TOGETHER
+from plimsoll.domain.reports.report import Report
 from plimsoll_cli.environment import Deployed
 from plimsoll_cli.options import clock_text
 

@@ -17,8 +17,12 @@ from rich.console import Console
 from plimsoll.domain.added_nodes import added_by_group
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.placement.report import reports_of
-from plimsoll.domain.rehearsals import Comparison, comparison, rehearsals_of
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.rehearsals import (
+    Comparison,
+    comparison,
+    rehearsals_of,
+)
+from plimsoll.domain.reports.report import Report
 from plimsoll_cli.environment import Deployed, environment_of, warn
 from plimsoll_cli.options import (
     clock_text,

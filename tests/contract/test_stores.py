@@ -27,7 +27,7 @@ from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.observed_times import KEPT as KEPT_TIMES
 from plimsoll.domain.observed_times import Sample, Samples
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 from plimsoll.domain.resyncs import ResyncRequest, resync_requests
 from plimsoll.domain.shift_events import LONGEST, ShiftEvent
 from plimsoll.domain.spot.capacity_pools import CapacityPool

@@ -12,8 +12,8 @@ from importlib.metadata import version
 import pytest
 
 from plimsoll.config import Config
-from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import canary, taint
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.resyncs import PREFLIGHT_EVERY, RESYNC_EVERY
 from plimsoll.observability import NAMESPACE
 from plimsoll.services import delivery

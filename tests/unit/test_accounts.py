@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import MissingRights, Temporary
-from plimsoll.domain.metrics import Metric
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.senders import Senders
 from tests.support.workload_sets import Aws, WiredServices, a_spot_notice, advised, deployment

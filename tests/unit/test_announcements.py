@@ -13,11 +13,15 @@ from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.sns import SnsAnnouncer
-from plimsoll.domain.announcements import LISTED, announcement
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.metrics import LABELLED, OTHERS, Metric
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.announcements import LISTED, announcement
+from plimsoll.domain.reports.metrics import (
+    LABELLED,
+    OTHERS,
+    Metric,
+)
+from plimsoll.domain.reports.report import Report
 from tests.support.workload_sets import WiredServices
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.canaries import CANARIES, seen_in
 from plimsoll.domain.errors import BadInput, Temporary
-from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import Canary, parse
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.canaries import CANARIES, seen_in
+from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.reports.report import Report
 from plimsoll.services.senders import Senders
 from tests.support.workload_sets import WiredServices
 

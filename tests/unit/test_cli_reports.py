@@ -9,7 +9,7 @@ from itertools import chain
 
 from plimsoll.domain.added_nodes import added
 from plimsoll.domain.placement.report import report_of
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 from tests.support.builders import NOON, a_group
 from tests.support.cli_environment import SPOT, MemoryEnvironment, a_cluster, run
 

@@ -11,8 +11,8 @@ import pytest
 
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import BadInput, Temporary
-from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import SpotInterruption, StateChange, taint
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.delivery import URGENT_WAKE_UPS
 from tests.support.workload_sets import WiredServices
 

@@ -20,8 +20,8 @@ from plimsoll.domain.kubernetes.names import (
     INSTANCE_TYPE,
     NAMESPACE,
 )
-from plimsoll.domain.metrics import Metric
 from plimsoll.domain.placement.injection import Injection
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.injection import Proof, prove
 from plimsoll_testbed.model.hollow.edits import put
 from plimsoll_testbed.model.hollow.injection import injected

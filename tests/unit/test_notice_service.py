@@ -14,8 +14,8 @@ from plimsoll.domain.errors import BadInput, Permanent, Temporary
 from plimsoll.domain.interruptions.response_policy import Policy, Response
 from plimsoll.domain.kubernetes.names import INTERRUPTION
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices.registry import DRILL_SOURCE
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.delivery import SERIES_SHARED, URGENT_WAKE_UPS
 from plimsoll.services.senders import Senders
 from tests.support.workload_sets import WiredServices, advised, handled

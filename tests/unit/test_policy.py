@@ -19,7 +19,7 @@ from plimsoll.domain.interruptions import Interruption, join
 from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
 from plimsoll.domain.interruptions.response_policy import Policy, Response
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 from plimsoll.domain.turns import GATHER
 from tests.support.builders import (
     NOON,

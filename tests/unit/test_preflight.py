@@ -10,7 +10,6 @@ import pytest
 
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import MissingRights, PlimsollError
-from plimsoll.domain.metrics import Metric
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.preflight import (
     SpotLoss,
@@ -22,6 +21,7 @@ from plimsoll.domain.preflight import (
     preflights_of,
     spot_loss,
 )
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.resyncs import ResyncRequest
 from tests.support.builders import a_group, a_node, a_pod
 from tests.support.workload_sets import WiredServices

@@ -12,7 +12,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.added_nodes import added
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import MissingRights, Refused, Temporary, Throttled
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 from plimsoll.services import executor
 from plimsoll.services.lease import LEASE_SECONDS
 from plimsoll.services.reconcile import PAUSE_SECONDS

@@ -8,7 +8,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain import drain
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.replace.throughput import AT_ONCE, SAMPLE
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 from tests.support.workload_sets import (
     Interrupted,
     WiredServices,

@@ -9,7 +9,11 @@ import pytest
 
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.metrics import LABELLED, OTHERS, Metric
+from plimsoll.domain.reports.metrics import (
+    LABELLED,
+    OTHERS,
+    Metric,
+)
 from plimsoll.domain.resyncs import RESYNC_EVERY, ResyncRequest
 from tests.support.workload_sets import WiredServices
 

@@ -13,7 +13,7 @@ from plimsoll.domain.errors import Conflict, NotFound
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observed_times import Samples
 from plimsoll.domain.preflight import VcpuQuota
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.shift_events import LONGEST, ShiftEvent
 from plimsoll.domain.spot.pool_history import KEPT, PoolEvent

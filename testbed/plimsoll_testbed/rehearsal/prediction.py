@@ -9,8 +9,8 @@ from typing import Any
 
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.rehearsals import rehearsed
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.rehearsals import rehearsed
+from plimsoll.domain.reports.report import Report
 from plimsoll.domain.stop_time import StopTime
 from plimsoll_testbed.measure.report import Report as DrillReport
 from plimsoll_testbed.rehearsal.jobs import failing_jobs

@@ -20,7 +20,7 @@ from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 from plimsoll.domain.turns import MOVES, cordon, waiting_for_turn
 
 SETTLE: Final = timedelta(minutes=10)

@@ -32,7 +32,7 @@ from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.replace.disruption import WorkloadDisruption
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 
 
 def finalize_steps(

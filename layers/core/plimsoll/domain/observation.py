@@ -29,7 +29,7 @@ from plimsoll.domain.kubernetes.workloads import (
 )
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observed_times import WorkloadTimes
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 from plimsoll.domain.shift_events import ShiftedZone
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 

@@ -19,7 +19,7 @@ from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll.domain.node_groups.launch_failures import LaunchTemplateBroken, NoFreeAddresses
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 
 PREFLIGHT: Final = "preflight"
 """The kind of the reports that keep what was told last, and the first part of their ids."""

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final, Self
 
 from plimsoll.domain.clusters import Cluster
-from plimsoll.domain.metrics import labelled
+from plimsoll.domain.reports.metrics import labelled
 
 RESYNC_EVERY: Final = timedelta(minutes=1)
 """The schedule's rate in the template."""

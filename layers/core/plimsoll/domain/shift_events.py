@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final, Self
 
 from plimsoll.domain.notices.zonal_shift import Cause, ZonalShift
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 
 LONGEST: Final[Mapping[Cause, timedelta]] = {
     "practice": timedelta(hours=1),

@@ -13,8 +13,8 @@ from functools import partial
 
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import InstanceNotice, InterruptionTaint, Notice
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.ports import Instances, Registry, Telemetry
 

@@ -20,7 +20,7 @@ from plimsoll.domain.actions.plan import Plan, Step
 from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import NotFound, PlimsollError, Temporary, Throttled
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
-from plimsoll.domain.metrics import Metric
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.cluster_events import MOST, create_events
 from plimsoll.services.ports import Telemetry, Workers
 

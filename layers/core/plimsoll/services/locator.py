@@ -13,8 +13,8 @@ from typing import Final
 
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import InstanceNotice
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.ports import Clock, Instances, NodeIndex, Registry, Telemetry
 from plimsoll.services.senders import Senders
 

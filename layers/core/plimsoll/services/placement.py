@@ -16,12 +16,12 @@ from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.guard import plan_guard
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_namespace
 from plimsoll.domain.kubernetes.names import NAMESPACE
-from plimsoll.domain.metrics import Metric, labelled
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import starts
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
+from plimsoll.domain.reports.metrics import Metric, labelled
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.executor import Executor
 from plimsoll.services.injection import Proof, Proven, injection_of

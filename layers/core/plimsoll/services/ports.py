@@ -18,13 +18,13 @@ from plimsoll.domain.kubernetes.pods import (
     Ref,
     Scheduling,
 )
-from plimsoll.domain.metrics import Metric
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import Samples
 from plimsoll.domain.preflight import VcpuQuota
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.reports.report import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.shift_events import ShiftEvent
 from plimsoll.domain.spot.pool_history import PoolEvent

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from plimsoll.domain import preflight
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.metrics import Metric
 from plimsoll.domain.preflight import Short, Shortfall
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.services.ports import (
     Announcer,

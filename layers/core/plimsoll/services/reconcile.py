@@ -27,7 +27,7 @@ from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.replace.pace import begins
 from plimsoll.domain.replace.throughput import SAMPLE
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 from plimsoll.services.drain_inputs import DrainInputs
 from plimsoll.services.executor import Executor, Outcome, requested_pause
 from plimsoll.services.lease import Lease, LeaseLost

@@ -26,7 +26,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.replace.throughput import Throughput
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 from plimsoll.domain.shift_events import ShiftedZone
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 from plimsoll.domain.spot.pool_history import PoolEvent, events_of

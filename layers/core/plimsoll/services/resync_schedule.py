@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plimsoll.domain.metrics import Metric
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.resyncs import resync_requests
 from plimsoll.services.ports import Clock, Registry, Resyncs, Telemetry
 

@@ -13,7 +13,7 @@ from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.sentences import sentence

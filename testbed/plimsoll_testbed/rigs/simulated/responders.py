@@ -16,7 +16,7 @@ from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.observed_times import Sample, Samples
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.turns import MOVES
 from plimsoll.services.ports import Telemetry

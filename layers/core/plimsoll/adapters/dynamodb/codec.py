@@ -18,7 +18,7 @@ from plimsoll.domain.interruptions.response_policy import Policy, Response
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.observed_times import KEPT, Sample, Samples
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import UniversalAttributeValueTypeDef as Value

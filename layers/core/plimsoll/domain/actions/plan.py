@@ -9,7 +9,7 @@ from typing import override
 
 from plimsoll.domain.actions.actions import Action
 from plimsoll.domain.replace.pace import Pace
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Final
 
 from plimsoll.domain.actions.actions import Action, Release
 from plimsoll.domain.kubernetes.names import RELEASED_FOR_PLACEMENT
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 
 PLACEMENT: Final = "placement"
 """The kind of these reports, and the first part of their ids."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.notices.canary import Canary
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 
 CANARIES: Final = "*canaries"
 """The cluster that echoes are kept under. No EKS cluster can have the name."""

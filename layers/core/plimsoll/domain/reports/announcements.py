@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from plimsoll.domain.metrics import Metric
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.reports.report import Report
 
 LISTED: Final = 20
 """Nodes, and killed pods of a node, that one message names: a mail is read, not searched."""

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.placement.report import PLACEMENT
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports.report import Report
 
 REHEARSAL: Final = "rehearsal"
 """The kind of these reports, and the first part of their ids."""
