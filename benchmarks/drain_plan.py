@@ -35,7 +35,7 @@ from plimsoll.domain.kubernetes.workloads import (
     ReplicaSet,
     Workload,
 )
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.replace.throughput import Throughput
 from tests.support.builders import NOON, a_node

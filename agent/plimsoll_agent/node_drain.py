@@ -29,7 +29,7 @@ from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.manual_drain import DRAIN, released_by_drain
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace.release import releasable, releases, undo
 
 

@@ -16,7 +16,7 @@ from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.disruptions import leaves, opted_out_on
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll_agent.journal import Journal
 from plimsoll_agent.owner_policy import OwnerPolicy

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from plimsoll.domain.disruptions import left_on
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.reports.report import Report
 
 ZONES = "*"

@@ -12,7 +12,7 @@ import click
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes.pods import Selector
 from plimsoll.domain.kubernetes.selectors import matches
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll_agent.drain_loop import End, NodeDrain, waits
 from plimsoll_agent.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll_cli.drain_progress import Progress

@@ -15,7 +15,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.guard import guard_name, plan_guard
 from plimsoll.domain.kubernetes.names import GUARD, KUBE_SYSTEM
 from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll_cli.environment import environment_of
 from plimsoll_cli.options import console, json_option, kubeconfig_options, print_json, table
 

@@ -15,7 +15,7 @@ from plimsoll.domain.kubernetes.names import INSTANCE_TYPE, REGION
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, Standing
 from plimsoll.domain.placement.on_demand import Way
 from plimsoll.domain.placement.spread_groups import SPOT

@@ -26,7 +26,7 @@ from plimsoll.domain.kubernetes.names import (
     INTERRUPTION,
 )
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace.release import undo
 from plimsoll.domain.zonal_shifts import has_shift_taint
 

@@ -25,8 +25,8 @@ from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
 from plimsoll.domain.interruptions.response_policy import Policy, Response
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.observed_times import KEPT as KEPT_TIMES
-from plimsoll.domain.observed_times import Sample, Samples
+from plimsoll.domain.observation.observed_times import KEPT as KEPT_TIMES
+from plimsoll.domain.observation.observed_times import Sample, Samples
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.resyncs import ResyncRequest, resync_requests
 from plimsoll.domain.shift_events import LONGEST, ShiftEvent

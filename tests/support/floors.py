@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.injection import spread_keys
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
 from plimsoll.domain.placement.waiting import without_spread_groups

@@ -27,7 +27,7 @@ from plimsoll.domain.kubernetes.names import (
     STOP_SECONDS,
 )
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll.domain.placement.spread_groups import label_key
 from tests.support.builders import (

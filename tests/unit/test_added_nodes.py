@@ -17,7 +17,7 @@ from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, marked
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.reports.report import Report
 from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod, pods_of
 from tests.support.observations import actions, ec2, interrupted, looked, noon, sole_action

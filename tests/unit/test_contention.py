@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.disruptions import InterruptedNodes
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.contention import Contention
 from plimsoll.domain.scheduling.plan_headroom import headroom_for

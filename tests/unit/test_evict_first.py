@@ -10,7 +10,7 @@ import pytest
 from plimsoll.domain.actions.actions import Evict, Release
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace.pace import START, Pace
 from tests.support.builders import a_budget
 from tests.support.many_nodes import PODS, gone, storm

@@ -19,7 +19,7 @@ from plimsoll.adapters.kubernetes.objects import parse_pod
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.draft import MOST_NAMED
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.stop_time import stop_time
 from plimsoll.services.drains import DrainService
 from tests.support.builders import NOON, pod_json

@@ -12,7 +12,7 @@ import pytest
 from plimsoll.domain.actions.actions import Evict
 from plimsoll.domain.draft import MOST_NAMED
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, SAMPLE, SUSTAINED, Throughput
 from tests.support.builders import a_budget
 from tests.support.many_nodes import PODS, storm

@@ -19,7 +19,7 @@ from plimsoll.domain.kubernetes.pods import (
 )
 from plimsoll.domain.kubernetes.workloads import LabelSelection
 from plimsoll.domain.load_balancers import LEAD, MOST, SETTLED
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from tests.support.builders import NOON, ZONE_B, a_node, a_pod
 from tests.support.observations import actions, interrupted, looked, noon
 

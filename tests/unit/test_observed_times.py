@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
 from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observed_times import (
+from plimsoll.domain.observation.observed_times import (
     KEPT,
     LAST,
     LONGEST_KEY,

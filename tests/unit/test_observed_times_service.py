@@ -13,7 +13,11 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observed_times import MOST_WORKLOADS, Sample, Samples
+from plimsoll.domain.observation.observed_times import (
+    MOST_WORKLOADS,
+    Sample,
+    Samples,
+)
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll_testbed.model.stores import MemoryTimes
 from plimsoll_testbed.rigs.simulated.rig import run

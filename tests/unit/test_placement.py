@@ -30,7 +30,7 @@ from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import Quota, Workload
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll.domain.placement.moves import HELD
 from plimsoll.domain.placement.on_demand import floor_of

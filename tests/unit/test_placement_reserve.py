@@ -13,7 +13,7 @@ from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, MIN_ON_DEMAND
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from plimsoll.domain.placement.moves import plan_moves
 from plimsoll.domain.placement.on_demand import floor_of

@@ -20,7 +20,7 @@ from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.preemption import PreemptingSnapshot
 from tests.support.builders import (
     ZONE_A,

@@ -11,7 +11,7 @@ from datetime import datetime
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import Conflict, NotFound
 from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observed_times import Samples
+from plimsoll.domain.observation.observed_times import Samples
 from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.resyncs import ResyncRequest

@@ -20,7 +20,7 @@ from plimsoll.domain.kubernetes.names import NODE_POOL
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll_testbed.model.nodegroups import KARPENTER, SET_BY_RIG
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster, time_of
 from plimsoll_testbed.rehearsal.scope import SPOT, Scope, type_of

@@ -23,7 +23,7 @@ from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import OwnerKind
 from plimsoll.domain.kubernetes.workloads import Claim, Workload
 from plimsoll.domain.notices.spot import SpotInterruption
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace import WorkloadDisruption, way_of
 from plimsoll.domain.replace.eligibility import one_node_claims
 from plimsoll.domain.stop_time import ASSUMED_SECONDS

@@ -21,7 +21,7 @@ from plimsoll.domain.kubernetes.names import (
     RELEASED,
 )
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll.domain.turns import GATHER, waiting_for_turn
 from plimsoll_testbed.measure.actions import actions

@@ -14,7 +14,7 @@ from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import ADVICE
 from plimsoll.domain.kubernetes.names import INTERRUPTION, RELEASED
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.zonal_shifts import has_shift_taint
 from plimsoll_testbed.model.machines import zone_id_of

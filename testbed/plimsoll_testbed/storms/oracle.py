@@ -30,7 +30,7 @@ from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.future_nodes import Daemons, future_node
 from plimsoll.domain.kubernetes.floors import resolve
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.aws import group_of

@@ -17,7 +17,7 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.kubernetes.names import LEASE
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.services.ports import Clock
 from plimsoll_testbed.model.hollow.api import HollowApi
 from plimsoll_testbed.model.hollow.conditions import controller_of

@@ -19,7 +19,7 @@ from plimsoll.domain.expectations import ARRIVAL
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.turns import MOVES, cordon, waiting_for_turn
 

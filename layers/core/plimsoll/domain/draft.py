@@ -17,7 +17,7 @@ from plimsoll.domain.actions.actions import (
 )
 from plimsoll.domain.actions.plan import Step
 from plimsoll.domain.disruptions import InterruptedNodes
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 
 MOST_NAMED: Final = 20
 """How many of the objects that could not be read, or have no headroom, the report of a node names."""

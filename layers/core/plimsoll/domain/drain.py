@@ -38,7 +38,7 @@ from plimsoll.domain.last_calls import evict_now, last_calls
 from plimsoll.domain.load_balancers import exclusions
 from plimsoll.domain.moves import plan_begun, plan_moves, without_told
 from plimsoll.domain.node_groups.launch_failures import Refusal
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement import between_runs
 from plimsoll.domain.replace import Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.replace.evict_first import EvictFirst

@@ -30,7 +30,7 @@ from plimsoll.domain.interruptions.lifecycle_hooks import needs_heartbeat, with_
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.reports.report import Report
 

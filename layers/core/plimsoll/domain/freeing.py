@@ -13,7 +13,7 @@ from typing import Final
 
 from plimsoll.domain.disruptions import InterruptedNodes, is_dead
 from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace.disruption import PATIENCE
 from plimsoll.domain.scheduling.headroom import Headroom
 

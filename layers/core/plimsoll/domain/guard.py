@@ -18,7 +18,7 @@ from plimsoll.domain.kubernetes.names import GUARD, KUBE_SYSTEM
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.selectors import key_of, matches
 from plimsoll.domain.kubernetes.workloads import Budget, Workload
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace.eligibility import why_never_released
 
 LONGEST: Final = 253

@@ -22,13 +22,13 @@ from typing import Final
 
 from plimsoll.domain.actions.actions import Exclude
 from plimsoll.domain.disruptions import InterruptedNodes, is_gone, leaves, why_over
-from plimsoll.domain.foreign_drains import why_drained
 from plimsoll.domain.kubernetes.names import EXCLUDED, EXCLUDED_BY_US
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll.domain.kubernetes.workloads import LabelSelection
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.external_drains import why_drained
+from plimsoll.domain.observation.observation import Observation
 
 SETTLED: Final = timedelta(minutes=2)
 """How old a node is before it is counted on as a healthy target: a Network Load Balancer takes up to that long.

@@ -10,7 +10,7 @@ from typing import Final
 
 from plimsoll.domain.kubernetes.names import RELEASED
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 
 DRAIN: Final = "drain"
 """Kind of the notice, and in the place of the instance in the identity `drain@<time>`."""

@@ -16,7 +16,7 @@ from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.kubernetes.names import INSTANCE_TYPE
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 
 REFRESH: Final = timedelta(minutes=30)
 """How often an entry that says the same is written again: it expires after days."""

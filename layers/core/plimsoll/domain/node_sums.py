@@ -21,7 +21,7 @@ from plimsoll.domain.kubernetes.pods import (
 )
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 
 _ARCHITECTURE = "kubernetes.io/arch"
 

@@ -21,7 +21,7 @@ from plimsoll.domain.node_groups.launch_failures import (
 )
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import LifecycleTerminate
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.scheduling.headroom import Headroom
 from plimsoll.domain.zonal_shifts import frozen_zones

@@ -18,7 +18,7 @@ from math import ceil
 from typing import Final, override
 
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observed_times import ObservedTime
+from plimsoll.domain.observation.observed_times import ObservedTime
 
 ASSUMED_SECONDS: Final = 30
 """The default `terminationGracePeriodSeconds` of Kubernetes."""

@@ -19,7 +19,7 @@ from plimsoll.domain.interruptions import (
 from plimsoll.domain.interruptions.response_policy import HOUR, Response
 from plimsoll.domain.kubernetes.names import INTERRUPTION
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.node_rules import UNSCHEDULABLE

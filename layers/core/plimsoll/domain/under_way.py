@@ -7,7 +7,7 @@ from datetime import datetime
 
 from plimsoll.domain.disruptions import InterruptedNodes, is_gone, left_on, left_to_pod_gc
 from plimsoll.domain.interruptions import NEAR, is_near
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace import WorkloadDisruption
 from plimsoll.domain.replace.disruption import PATIENCE
 

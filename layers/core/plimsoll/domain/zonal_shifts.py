@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.actions.actions import TaintNode
-from plimsoll.domain.foreign_drains import why_drained
 from plimsoll.domain.interruptions import ADVICE
 from plimsoll.domain.interruptions.response_policy import HOUR, Response
 from plimsoll.domain.kubernetes.names import (
@@ -29,7 +28,8 @@ from plimsoll.domain.kubernetes.pods import (
     Scheduling,
 )
 from plimsoll.domain.notices.zonal_shift import ZonalShift
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.external_drains import why_drained
+from plimsoll.domain.observation.observation import Observation
 
 LEAVING: Final = ZonalShift.kind
 """In the place of an interruption, on a pod that is released to leave a zone."""

@@ -14,8 +14,8 @@ from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation import Observation
-from plimsoll.domain.observed_times import WorkloadTimes
+from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation.observed_times import WorkloadTimes
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.shift_events import ShiftedZone, shifted_zones
 from plimsoll.domain.spot.capacity_pools import CapacityPool

@@ -16,8 +16,8 @@ from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.guard import plan_guard
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_namespace
 from plimsoll.domain.kubernetes.names import NAMESPACE
-from plimsoll.domain.observation import Observation
-from plimsoll.domain.observed_times import starts
+from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation.observed_times import starts
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT

@@ -20,8 +20,8 @@ from plimsoll.domain.kubernetes.pods import (
 )
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
-from plimsoll.domain.observation import Observation
-from plimsoll.domain.observed_times import Samples
+from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation.observed_times import Samples
 from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.reports.report import Report

@@ -22,7 +22,6 @@ from plimsoll.domain.added_nodes import reports_wanted
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance, Mode
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.foreign_drains import why_drained
 from plimsoll.domain.interruptions import Effect, actionable
 from plimsoll.domain.interruptions.lifecycle_hooks import waits_for_hooks
 from plimsoll.domain.interruptions.response_policy import Response
@@ -38,7 +37,8 @@ from plimsoll.domain.node_index import (
 )
 from plimsoll.domain.notices import InstanceNotice, StateChange
 from plimsoll.domain.notices.state_change import GONE
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.external_drains import why_drained
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.waiting import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.reports.announcements import announcement, costs
 from plimsoll.domain.reports.metrics import Metric

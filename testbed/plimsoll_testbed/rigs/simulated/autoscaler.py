@@ -19,7 +19,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.spot.capacity_pools import Asked
 from plimsoll_testbed.model.fleet import Fleet

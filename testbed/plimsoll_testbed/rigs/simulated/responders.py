@@ -15,7 +15,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.notices import ZonalShift
-from plimsoll.domain.observed_times import Sample, Samples
+from plimsoll.domain.observation.observed_times import Sample, Samples
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.turns import MOVES

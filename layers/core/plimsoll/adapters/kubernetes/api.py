@@ -46,7 +46,7 @@ from plimsoll.domain.kubernetes.workloads import (
     ReplicaSet,
     Workload,
 )
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.services.ports import Clock, Workers
 
 OUT_OF_SERVICE: Final = Taint(

@@ -43,7 +43,7 @@ from plimsoll.domain.kubernetes.workloads import (
     Volume,
     Workload,
 )
-from plimsoll.domain.observed_times import LONGEST_START
+from plimsoll.domain.observation.observed_times import LONGEST_START
 
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The age of an object that does not say when it was made."""

@@ -21,7 +21,7 @@ from plimsoll.domain.kubernetes.names import FLOORS
 from plimsoll.domain.kubernetes.nodes import Node, refuse_twins
 from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.services.ports import Clock, Workers
 
 UNBOUND: Final = "spec.nodeName="

@@ -27,7 +27,7 @@ from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.moved import Mark, moves_within_hour, next_mark
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.injection import as_injected
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key

@@ -18,7 +18,7 @@ from plimsoll.domain.kubernetes.names import CAPACITY_LABELS
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.places import count_places, free_without
 from plimsoll.domain.placement.reserve import GOES, STAYS, takes
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of, groups_of, label_key

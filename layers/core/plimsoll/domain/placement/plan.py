@@ -17,7 +17,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_workload
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.deletion_cost import deletion_costs
 from plimsoll.domain.placement.injection import (
     NO_INJECTION,

@@ -15,7 +15,7 @@ from typing import Final
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Scheduling
 from plimsoll.domain.kubernetes.quantities import Resources, total
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of
 from plimsoll.domain.scheduling.node_rules import why_never
 

@@ -10,7 +10,7 @@ from plimsoll.domain.kubernetes.names import CAPACITY_LABELS
 from plimsoll.domain.kubernetes.nodes import capacity_of
 from plimsoll.domain.kubernetes.pods import Scheduling
 from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.injection import spread_keys
 from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key

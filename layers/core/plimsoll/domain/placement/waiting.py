@@ -20,7 +20,7 @@ from plimsoll.domain.kubernetes.pods import (
     Scheduling,
 )
 from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 
 WAITED: Final = timedelta(seconds=30)

@@ -20,7 +20,7 @@ from plimsoll.domain.kubernetes.workloads import (
     ReplicaSet,
     Workload,
 )
-from plimsoll.domain.observed_times import WorkloadTimes
+from plimsoll.domain.observation.observed_times import WorkloadTimes
 from plimsoll.domain.stop_time import ASSUMED_SECONDS, LEAST_SECONDS, StopTime
 
 PATIENCE: Final = timedelta(minutes=5)

@@ -16,7 +16,7 @@ from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 
 
 def why_not_released(

@@ -12,7 +12,7 @@ from plimsoll.domain.disruptions import InterruptedNodes, is_gone, leaves
 from plimsoll.domain.kubernetes.floors import resolve, unavailable
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.contention import Contention
 from plimsoll.domain.scheduling.headroom import MOST_UNSERVED, Headroom
 from plimsoll.domain.scheduling.preemption import snapshot_of

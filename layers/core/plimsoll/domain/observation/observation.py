@@ -28,7 +28,7 @@ from plimsoll.domain.kubernetes.workloads import (
     Workload,
 )
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observed_times import WorkloadTimes
+from plimsoll.domain.observation.observed_times import WorkloadTimes
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.shift_events import ShiftedZone
 from plimsoll.domain.spot.capacity_pools import CapacityPool
