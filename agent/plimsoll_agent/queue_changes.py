@@ -16,7 +16,7 @@ from plimsoll.adapters.kubernetes import schema
 from plimsoll.adapters.kubernetes.collection import Collection
 from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.adapters.kubernetes.requests import Requests
-from plimsoll.domain.queue_changes import OURS, QUEUE
+from plimsoll.domain.registry.queue_changes import OURS, QUEUE
 from plimsoll.services.ports import Clock
 from plimsoll_agent.calls import LIST_JOBS
 from plimsoll_agent.forwarding import Followed

@@ -12,12 +12,16 @@ from typing import Final, Literal
 import click
 
 from plimsoll.adapters.clusters import check_endpoint
-from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Conflict
 from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
 from plimsoll.domain.interruptions.response_policy import Response
 from plimsoll.domain.kubernetes.names import NEVER_OVERRULED
 from plimsoll.domain.notices.taint import AGENT
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    ClusterKind,
+    Mode,
+)
 from plimsoll_cli.clusters_wide import Wide
 from plimsoll_cli.clusters_wide import wide as wide_of
 from plimsoll_cli.environment import Deployed, environment_of, warn

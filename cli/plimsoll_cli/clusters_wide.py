@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.registry.clusters import Cluster
 from plimsoll.domain.reports.rehearsals import TOGETHER
 from plimsoll.domain.reports.report import Report
 from plimsoll_cli.environment import Deployed

@@ -15,11 +15,15 @@ from rich.console import Console
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.notices import InstanceNotice, Notice, Unknown, parse
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.envelope import BODY_LIMIT
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    IndexEntry,
+    Mode,
+)
 from plimsoll.services.dry_run import DryRun, DryRunResult, NoticeOutcome, Planned
 from plimsoll.services.locator import InstanceLocator, Locate, Owner
 from plimsoll.services.ports import ClusterApi

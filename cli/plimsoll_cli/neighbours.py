@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import BadInput, PlimsollError
+from plimsoll.domain.registry.clusters import Cluster
 from plimsoll_cli.checks.drainers import managed_spot
 from plimsoll_cli.checks.probe import KubernetesProbe
 from plimsoll_cli.environment import Deployed, warn

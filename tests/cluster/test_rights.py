@@ -17,7 +17,6 @@ from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.kubernetes.client import PLAYED, ClientTransport
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
@@ -28,6 +27,11 @@ from plimsoll.domain.kubernetes.names import (
     IGNORE,
     INTERRUPTION,
     RELEASED,
+)
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    ClusterKind,
+    Mode,
 )
 from plimsoll_cli.checks.facts import Queue, TrialResult
 from plimsoll_cli.checks.probe import GROUP, KubernetesProbe

@@ -19,7 +19,6 @@ from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.dynamodb.times import READ_BATCH, DynamoTimes
 from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
-from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
 from plimsoll.domain.interruptions.response_policy import Policy, Response
@@ -27,8 +26,14 @@ from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.observation.observed_times import KEPT as KEPT_TIMES
 from plimsoll.domain.observation.observed_times import Sample, Samples
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    ClusterKind,
+    IndexEntry,
+    Mode,
+)
+from plimsoll.domain.registry.resyncs import ResyncRequest, resync_requests
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.resyncs import ResyncRequest, resync_requests
 from plimsoll.domain.shift_events import LONGEST, ShiftEvent
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 from plimsoll.domain.spot.pool_history import (

@@ -9,7 +9,7 @@ from threading import RLock
 import pytest
 
 from plimsoll.domain.kubernetes.names import CAPACITY_LABELS
-from plimsoll.domain.resyncs import ResyncRequest
+from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.serve import HollowServer

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from functions.batch import END_SECONDS, PLAN_SECONDS
-from plimsoll.domain import queue_changes
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import taint
 from plimsoll.domain.notices.registry import TABLE
+from plimsoll.domain.registry import queue_changes
 from plimsoll_batch.config import Config
 from plimsoll_batch.services.growing import KIND
 from tests.package.template import ROOT, listed, statements, template

@@ -12,9 +12,9 @@ import pytest
 
 from functions.api import app
 from functions.authorizer import policy
-from plimsoll.domain import queue_changes
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import taint
+from plimsoll.domain.registry import queue_changes
 from plimsoll_cli.checks.policies import Decision, Request, decide
 from plimsoll_service.config import Config
 from plimsoll_service.domain.advice_requests import CLOCKS_APART

@@ -13,8 +13,8 @@ import pytest
 
 from plimsoll.config import Config
 from plimsoll.domain.notices import canary, taint
+from plimsoll.domain.registry.resyncs import PREFLIGHT_EVERY, RESYNC_EVERY
 from plimsoll.domain.reports.metrics import Metric
-from plimsoll.domain.resyncs import PREFLIGHT_EVERY, RESYNC_EVERY
 from plimsoll.observability import NAMESPACE
 from plimsoll.services import delivery
 from plimsoll_cli.checks.stack import DELIVERY_SECONDS

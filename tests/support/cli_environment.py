@@ -14,7 +14,6 @@ from click.testing import CliRunner, Result
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Instance, Mode
 from plimsoll.domain.errors import BadInput, PlimsollError, Temporary
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
@@ -23,6 +22,13 @@ from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import Canary, InstanceNotice
 from plimsoll.domain.preflight import VcpuQuota
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    ClusterKind,
+    IndexEntry,
+    Instance,
+    Mode,
+)
 from plimsoll.domain.reports.canaries import echo_of
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from plimsoll_cli import main

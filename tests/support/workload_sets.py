@@ -14,11 +14,16 @@ from typing import Any
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.clusters import Cluster, ClusterKind, Instance, Mode
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import InstanceNotice, SpotInterruption, ZonalShift
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    ClusterKind,
+    Instance,
+    Mode,
+)
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.turns import GATHER
 from plimsoll.services.ports import Limits, NodeGroups

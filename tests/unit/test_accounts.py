@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import MissingRights, Temporary
+from plimsoll.domain.registry.clusters import Cluster
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.senders import Senders

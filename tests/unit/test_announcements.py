@@ -13,8 +13,8 @@ from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.sns import SnsAnnouncer
-from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import Temporary
+from plimsoll.domain.registry.clusters import Cluster
 from plimsoll.domain.reports.announcements import LISTED, announcement
 from plimsoll.domain.reports.metrics import (
     LABELLED,

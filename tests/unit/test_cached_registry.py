@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.adapters.cached_registry import CachedRegistry
-from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import Temporary
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll_testbed.model.stores import MemoryRegistry
 from tests.support.builders import NOON

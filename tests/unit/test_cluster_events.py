@@ -16,7 +16,6 @@ from plimsoll.domain.actions.actions import (
     Release,
     Uncordon,
 )
-from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import (
     BadInput,
     Blocked,
@@ -33,6 +32,7 @@ from plimsoll.domain.kubernetes.cluster_events import (
 from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.registry.clusters import Mode
 from plimsoll.domain.reports.report import Report
 from plimsoll.services.cluster_events import AT_ONCE, MOST, create_events
 from plimsoll.services.delivery import RECONCILE_SECONDS

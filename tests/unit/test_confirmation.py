@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import BadInput, Temporary
 from plimsoll.domain.notices import SpotInterruption, StateChange, taint
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    ClusterKind,
+    IndexEntry,
+    Mode,
+)
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.delivery import URGENT_WAKE_UPS
 from tests.support.workload_sets import WiredServices

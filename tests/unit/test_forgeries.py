@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
-from plimsoll.domain.clusters import IndexEntry, Instance
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked, to_record
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.names import INTERRUPTION
+from plimsoll.domain.registry.clusters import IndexEntry, Instance
 from tests.support.builders import NOON, a_group
 from tests.support.workload_sets import LAUNCHED, WiredServices, deployment
 

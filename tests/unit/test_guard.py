@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from plimsoll.domain.clusters import Mode
 from plimsoll.domain.guard import plan_guard
 from plimsoll.domain.interruptions.response_policy import (
     FOREIGN_CORDON,
@@ -16,6 +15,7 @@ from plimsoll.domain.interruptions.response_policy import (
     Response,
 )
 from plimsoll.domain.kubernetes.names import GUARD
+from plimsoll.domain.registry.clusters import Mode
 from plimsoll_cli.uninstall_plan import plan_uninstall
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.cli_environment import MemoryEnvironment, run

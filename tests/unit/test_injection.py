@@ -11,7 +11,6 @@ from click.testing import Result
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.domain.actions.actions import InjectFloors
-from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import NotFound, Temporary
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
@@ -21,6 +20,7 @@ from plimsoll.domain.kubernetes.names import (
     NAMESPACE,
 )
 from plimsoll.domain.placement.injection import Injection
+from plimsoll.domain.registry.clusters import Mode
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.injection import Proof, prove
 from plimsoll_testbed.model.hollow.edits import put

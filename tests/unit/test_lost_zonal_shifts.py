@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import MissingRights, Temporary, Throttled
 from plimsoll.domain.notices import ZonalShift, parse
 from plimsoll.domain.notices.zonal_shift import Cause
+from plimsoll.domain.registry.clusters import Mode
 from plimsoll.domain.shift_events import BEHIND, LONGEST, ShiftEvent, made_up, shifted_zones
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.zonal_shifts import ZonalShiftService

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.domain.clusters import IndexEntry
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.node_sums import remembered
+from plimsoll.domain.registry.clusters import IndexEntry
 from tests.support.builders import NOON
 from tests.support.observations import interrupted
 

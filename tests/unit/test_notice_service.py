@@ -9,12 +9,12 @@ from functools import partial
 
 import pytest
 
-from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import BadInput, Permanent, Temporary
 from plimsoll.domain.interruptions.response_policy import Policy, Response
 from plimsoll.domain.kubernetes.names import INTERRUPTION
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.notices.registry import DRILL_SOURCE
+from plimsoll.domain.registry.clusters import Mode
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.delivery import SERIES_SHARED, URGENT_WAKE_UPS
 from plimsoll.services.senders import Senders

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observation.observed_times import (
@@ -18,6 +17,7 @@ from plimsoll.domain.observation.observed_times import (
     Sample,
     Samples,
 )
+from plimsoll.domain.registry.clusters import Mode
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll_testbed.model.stores import MemoryTimes
 from plimsoll_testbed.rigs.simulated.rig import run

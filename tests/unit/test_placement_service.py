@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_index import REFRESH
 from plimsoll.domain.placement.report import reports_of
 from plimsoll.domain.placement.spread_groups import label_key
+from plimsoll.domain.registry.clusters import Mode
+from plimsoll.domain.registry.node_index import REFRESH
 from plimsoll.domain.reports.metrics import Metric
 from tests.support.floors import a_cluster, spread_over, standing, web
 from tests.support.scheduled import ScheduledCluster

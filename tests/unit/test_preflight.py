@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import MissingRights, PlimsollError
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.preflight import (
@@ -21,8 +20,9 @@ from plimsoll.domain.preflight import (
     preflights_of,
     spot_loss,
 )
+from plimsoll.domain.registry.clusters import Mode
+from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.metrics import Metric
-from plimsoll.domain.resyncs import ResyncRequest
 from tests.support.builders import a_group, a_node, a_pod
 from tests.support.workload_sets import WiredServices
 

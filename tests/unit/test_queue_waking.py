@@ -9,9 +9,13 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.queue_changes import DETAIL_TYPE
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    ClusterKind,
+    IndexEntry,
+)
+from plimsoll.domain.registry.queue_changes import DETAIL_TYPE
 from plimsoll_batch.services.waking import AFTER_CHANGE, AFTER_NOTICE, SHARED, Waking
 from tests.support.builders import NOON
 from tests.support.queue_scenes import Heard

@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import Temporary
+from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.registry.resyncs import RESYNC_EVERY, ResyncRequest
 from plimsoll.domain.reports.metrics import (
     LABELLED,
     OTHERS,
     Metric,
 )
-from plimsoll.domain.resyncs import RESYNC_EVERY, ResyncRequest
 from tests.support.workload_sets import WiredServices
 
 

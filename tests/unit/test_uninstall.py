@@ -15,7 +15,6 @@ from plimsoll.domain.actions.actions import (
     Uncordon,
     UndoRelease,
 )
-from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import marked
 from plimsoll.domain.kubernetes.names import (
@@ -25,6 +24,7 @@ from plimsoll.domain.kubernetes.names import (
     ZONAL_SHIFT,
 )
 from plimsoll.domain.kubernetes.nodes import Taint
+from plimsoll.domain.registry.clusters import Mode
 from plimsoll_cli.environment import Said
 from plimsoll_cli.uninstall_plan import UninstallPlan, plan_uninstall
 from plimsoll_cli.uninstall_service import UninstallService

@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import MissingRights, Temporary
 from plimsoll.domain.interruptions.response_policy import Policy, Response
+from plimsoll.domain.registry.clusters import Mode
 from plimsoll.domain.shift_events import LONGEST
 from plimsoll.domain.zonal_shifts import has_shift_taint
 from plimsoll.services.delivery import SLOW_WAKE_UPS

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.adapters.aws_errors import code_of, translated
 from plimsoll.adapters.nodegroups import asg
 from plimsoll.adapters.nodegroups.account import Account
-from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices.canary import DETAIL_TYPE, SOURCE
+from plimsoll.domain.registry.clusters import Cluster
 from plimsoll_cli import stack as stacks
 from plimsoll_cli.checks.facts import Direct, GroupSettings, Target
 from plimsoll_cli.checks.probe import GROUP

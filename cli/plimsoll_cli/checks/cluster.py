@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Final
 
 from plimsoll.adapters.kubernetes.calls import OVERLAYS
-from plimsoll.domain.clusters import ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
-from plimsoll.domain.node_index import LULL, REFRESH
+from plimsoll.domain.registry.clusters import ClusterKind, Mode
+from plimsoll.domain.registry.node_index import LULL, REFRESH
 from plimsoll_cli.checks.facts import Facts, Right, read_or_raise
 from plimsoll_cli.checks.findings import APPLY, Finding, fail, info, ok, skipped
 

@@ -29,9 +29,9 @@ from plimsoll.adapters.kubernetes.errors import refusal
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.adapters.nodegroups import CALLS
-from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.domain.kubernetes.names import GUARD
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind
 from plimsoll.services.ports import Workers
 from plimsoll_cli.checks.drainers import (
     AUTOSCALER,

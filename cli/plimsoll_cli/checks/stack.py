@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.registry.clusters import Mode
 from plimsoll_cli.checks.facts import Direct, Facts
 from plimsoll_cli.checks.findings import Finding, fail, info, ok, skipped
 

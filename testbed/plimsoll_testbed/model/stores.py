@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import Conflict, NotFound
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observation.observed_times import Samples
 from plimsoll.domain.preflight import VcpuQuota
+from plimsoll.domain.registry.clusters import Cluster, IndexEntry
+from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.shift_events import LONGEST, ShiftEvent
 from plimsoll.domain.spot.pool_history import KEPT, PoolEvent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.domain import queue_changes
+from plimsoll.domain.registry import queue_changes
 
 QUEUE: Final = queue_changes.QUEUE
 ADMISSION: Final = queue_changes.ADMISSION

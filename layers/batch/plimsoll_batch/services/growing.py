@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.added_nodes import added
-from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Temporary
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.registry.clusters import Cluster
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.spot.pool_history import risks
 from plimsoll.services.ports import NodeGroups, Pools, Reports, Telemetry

@@ -15,7 +15,7 @@ from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.notices import parse
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.decision import Effect
-from plimsoll.domain.queue_changes import agent_of
+from plimsoll.domain.registry.queue_changes import agent_of
 from plimsoll.services.ports import Clock, NodeIndex, Registry, Telemetry, WakeUps
 
 AFTER_NOTICE: Final = (1, 4, 10, 20, 40)

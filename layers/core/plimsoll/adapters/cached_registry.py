@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import Temporary
+from plimsoll.domain.registry.clusters import Cluster
 from plimsoll.services.ports import Registry, Telemetry
 
 

@@ -15,7 +15,6 @@ from itertools import batched
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import code_of, message_of, translated
-from plimsoll.domain.clusters import Instance
 from plimsoll.domain.notices import (
     HealthScheduledChange,
     InstanceNotice,
@@ -23,6 +22,7 @@ from plimsoll.domain.notices import (
     StateChange,
 )
 from plimsoll.domain.notices.health import Change
+from plimsoll.domain.registry.clusters import Instance
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from plimsoll.domain.clusters import IndexEntry
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import (
@@ -22,6 +21,7 @@ from plimsoll.domain.kubernetes.pods import (
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
 from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.registry.clusters import IndexEntry
 
 _ARCHITECTURE = "kubernetes.io/arch"
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.notices import InstanceNotice, InterruptionTaint, Notice
+from plimsoll.domain.registry.clusters import Cluster, IndexEntry
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.ports import Instances, Registry, Telemetry

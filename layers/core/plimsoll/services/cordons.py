@@ -13,7 +13,6 @@ from enum import Enum, auto
 from functools import partial
 from typing import Final
 
-from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError, Temporary
 from plimsoll.domain.interruptions import (
     Decision,
@@ -26,6 +25,7 @@ from plimsoll.domain.interruptions import (
 from plimsoll.domain.interruptions.response_policy import Response
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.notices import InstanceNotice
+from plimsoll.domain.registry.clusters import Cluster, IndexEntry
 from plimsoll.services.ports import Clock, ClusterApi, Workers
 
 ATTEMPTS: Final = 5

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.domain.clusters import Cluster, Instance
 from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes.nodes import Node
@@ -16,6 +15,7 @@ from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import WorkloadTimes
+from plimsoll.domain.registry.clusters import Cluster, Instance
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.shift_events import ShiftedZone, shifted_zones
 from plimsoll.domain.spot.capacity_pools import CapacityPool

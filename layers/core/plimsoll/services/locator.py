@@ -11,9 +11,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.domain.clusters import Cluster, IndexEntry, Instance
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.notices import InstanceNotice
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    IndexEntry,
+    Instance,
+)
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.ports import Clock, Instances, NodeIndex, Registry, Telemetry
 from plimsoll.services.senders import Senders

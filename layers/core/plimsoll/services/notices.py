@@ -13,12 +13,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.errors import Permanent, PlimsollError, Temporary
 from plimsoll.domain.interruptions import Decision, actionable
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, of_cordon
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.notices.about import About
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    IndexEntry,
+    Mode,
+)
 from plimsoll.domain.reports.canaries import echo_of
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.shift_events import ShiftEvent, shift_report

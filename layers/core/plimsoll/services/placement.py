@@ -11,7 +11,6 @@ from zlib import crc32
 from plimsoll.domain.actions.actions import Release
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.actions.writers import Writers
-from plimsoll.domain.clusters import Cluster, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.guard import plan_guard
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_namespace
@@ -21,6 +20,7 @@ from plimsoll.domain.observation.observed_times import starts
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
+from plimsoll.domain.registry.clusters import Cluster, Mode
 from plimsoll.domain.reports.metrics import Metric, labelled
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.executor import Executor

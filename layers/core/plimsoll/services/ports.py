@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Protocol
 
 from plimsoll.domain.actions.writers import CapacityWriter, ClusterWriter
-from plimsoll.domain.clusters import Cluster, IndexEntry, Instance
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import (
     Pod,
@@ -23,9 +22,14 @@ from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import Samples
 from plimsoll.domain.preflight import VcpuQuota
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    IndexEntry,
+    Instance,
+)
+from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.shift_events import ShiftEvent
 from plimsoll.domain.spot.pool_history import PoolEvent
 

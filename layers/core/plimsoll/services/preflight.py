@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from plimsoll.domain import preflight
-from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.preflight import Short, Shortfall
+from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.metrics import Metric
-from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.services.ports import (
     Announcer,
     Clock,

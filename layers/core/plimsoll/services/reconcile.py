@@ -20,11 +20,11 @@ from plimsoll.domain.actions.actions import (
 )
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.added_nodes import added, reports_wanted
-from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput, Refused, Temporary, Throttled
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.placement.report import report_of, words_of
+from plimsoll.domain.registry.clusters import Cluster
 from plimsoll.domain.replace.pace import begins
 from plimsoll.domain.replace.throughput import SAMPLE
 from plimsoll.domain.reports.report import Report

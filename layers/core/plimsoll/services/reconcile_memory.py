@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.clusters import Instance
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
 from plimsoll.domain.expectations import BEGUN, expect
 from plimsoll.domain.kubernetes.cluster_events import LONGEST
@@ -24,6 +23,7 @@ from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import WorkloadTimes
 from plimsoll.domain.observation.pod_endings import Endings
+from plimsoll.domain.registry.clusters import Instance
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.replace.throughput import Throughput
 from plimsoll.domain.reports.report import Report

@@ -19,7 +19,6 @@ from typing import Final
 
 from plimsoll.domain.actions.actions import Uncordon
 from plimsoll.domain.added_nodes import reports_wanted
-from plimsoll.domain.clusters import Cluster, IndexEntry, Instance, Mode
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.interruptions import Effect, actionable
@@ -27,7 +26,18 @@ from plimsoll.domain.interruptions.lifecycle_hooks import waits_for_hooks
 from plimsoll.domain.interruptions.response_policy import Response
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.node_index import (
+from plimsoll.domain.notices import InstanceNotice, StateChange
+from plimsoll.domain.notices.state_change import GONE
+from plimsoll.domain.observation.external_drains import why_drained
+from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.placement.waiting import keeps_spread_groups, waits_for_spread_group
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    IndexEntry,
+    Instance,
+    Mode,
+)
+from plimsoll.domain.registry.node_index import (
     by_instance,
     entries_of,
     resynced_lately,
@@ -35,15 +45,10 @@ from plimsoll.domain.node_index import (
     to_write,
     witnesses,
 )
-from plimsoll.domain.notices import InstanceNotice, StateChange
-from plimsoll.domain.notices.state_change import GONE
-from plimsoll.domain.observation.external_drains import why_drained
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.placement.waiting import keeps_spread_groups, waits_for_spread_group
+from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.announcements import announcement, costs
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.shift_events import shifted_zones
 from plimsoll.domain.zonal_shifts import has_shift_taint
 from plimsoll.services.cordons import Located, heeded

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from plimsoll.domain.registry.resyncs import resync_requests
 from plimsoll.domain.reports.metrics import Metric
-from plimsoll.domain.resyncs import resync_requests
 from plimsoll.services.ports import Clock, Registry, Resyncs, Telemetry
 
 

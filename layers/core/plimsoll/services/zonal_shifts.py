@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from plimsoll.domain.clusters import Cluster, Mode
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.notices import ZonalShift
-from plimsoll.domain.resyncs import ResyncRequest
+from plimsoll.domain.registry.clusters import Cluster, Mode
+from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.shift_events import ShiftEvent, made_up, newest_of, shift_report
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.ports import (

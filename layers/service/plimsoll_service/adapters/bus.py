@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plimsoll.adapters.aws_errors import translated
-from plimsoll.domain import queue_changes
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.notices import taint
+from plimsoll.domain.registry import queue_changes
 from plimsoll_service.adapters.aws import ServiceAws
 
 if TYPE_CHECKING:

@@ -11,10 +11,14 @@ from typing import Any, Final, override
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
-from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    ClusterKind,
+    Mode,
+)
+from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.sentences import sentence
 from plimsoll_testbed.rigs.access import Access

@@ -9,7 +9,6 @@ from functools import partial
 
 from plimsoll.adapters.nodegroups.kind import target_of
 from plimsoll.adapters.nodegroups.refusals import refusal_of
-from plimsoll.domain.clusters import Instance
 from plimsoll.domain.errors import Refused, Throttled
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.nodes import Node, Taint
@@ -29,6 +28,7 @@ from plimsoll.domain.notices import (
     parse,
 )
 from plimsoll.domain.notices.state_change import GONE, LEAVING
+from plimsoll.domain.registry.clusters import Instance
 from plimsoll_testbed.model.fleet import AGE, Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels, zone_id_of
 from plimsoll_testbed.model.nodegroups import KARPENTER

@@ -12,12 +12,16 @@ from typing import Final, override
 
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.observation.observed_times import Sample, Samples
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    ClusterKind,
+    Mode,
+)
+from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.turns import MOVES
 from plimsoll.services.ports import Telemetry
 from plimsoll.services.senders import Senders

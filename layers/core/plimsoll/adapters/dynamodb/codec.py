@@ -12,7 +12,6 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
 from plimsoll.domain.interruptions.response_policy import Policy, Response
 from plimsoll.domain.kubernetes.pods import Ref
@@ -21,6 +20,12 @@ from plimsoll.domain.observation.observed_times import (
     KEPT,
     Sample,
     Samples,
+)
+from plimsoll.domain.registry.clusters import (
+    Cluster,
+    ClusterKind,
+    IndexEntry,
+    Mode,
 )
 from plimsoll.domain.reports.report import Report
 

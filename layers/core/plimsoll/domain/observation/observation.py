@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from plimsoll.domain.clusters import Instance
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.interruptions.response_policy import Policy
@@ -29,6 +28,7 @@ from plimsoll.domain.kubernetes.workloads import (
 )
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation.observed_times import WorkloadTimes
+from plimsoll.domain.registry.clusters import Instance
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.shift_events import ShiftedZone
 from plimsoll.domain.spot.capacity_pools import CapacityPool

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Final, Literal
 
-from plimsoll.domain.clusters import Cluster
+from plimsoll.domain.registry.clusters import Cluster
 
 LABELLED: Final = 50
 """How many clusters, the first by name, have metrics of their own: each costs as much as one."""

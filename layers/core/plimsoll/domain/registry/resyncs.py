@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Self
 
-from plimsoll.domain.clusters import Cluster
+from plimsoll.domain.registry.clusters import Cluster
 from plimsoll.domain.reports.metrics import labelled
 
 RESYNC_EVERY: Final = timedelta(minutes=1)
