@@ -28,7 +28,7 @@ from plimsoll.domain.kubernetes.names import (
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace.release import undo
-from plimsoll.domain.zonal_shifts import has_shift_taint
+from plimsoll.domain.zones.zonal_shifts import has_shift_taint
 
 OVERDUE: Final = timedelta(minutes=2)
 """How long after its deadline an instance that still serves is believed to be interrupted."""

@@ -59,7 +59,7 @@ from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.zonal_shifts import has_shift_taint
+from plimsoll.domain.zones.zonal_shifts import has_shift_taint
 from plimsoll.services.executor import Executor, Outcome
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground

@@ -25,7 +25,7 @@ from plimsoll.domain.kubernetes import names
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_node
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.zonal_shifts import has_shift_taint
+from plimsoll.domain.zones.zonal_shifts import has_shift_taint
 
 from .conftest import T0, ContractRig, machine
 

@@ -34,7 +34,6 @@ from plimsoll.domain.registry.clusters import (
 )
 from plimsoll.domain.registry.resyncs import ResyncRequest, resync_requests
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.shift_events import LONGEST, ShiftEvent
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 from plimsoll.domain.spot.pool_history import (
     KEPT,
@@ -42,6 +41,7 @@ from plimsoll.domain.spot.pool_history import (
     PoolEvent,
     PoolEventKind,
 )
+from plimsoll.domain.zones.shift_events import LONGEST, ShiftEvent
 from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, Times, WakeUps
 from plimsoll_testbed.model.stores import (
     MemoryNodeIndex,

@@ -31,8 +31,13 @@ from plimsoll.domain.kubernetes.names import (
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.shift_events import LONGEST, ShiftedZone, ShiftEvent, shifted_zones
-from plimsoll.domain.zonal_shifts import LEAVING
+from plimsoll.domain.zones.shift_events import (
+    LONGEST,
+    ShiftedZone,
+    ShiftEvent,
+    shifted_zones,
+)
+from plimsoll.domain.zones.zonal_shifts import LEAVING
 from tests.support.builders import (
     NOON,
     ZONE_A,

@@ -15,8 +15,8 @@ from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.registry.clusters import Cluster, IndexEntry
 from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.shift_events import LONGEST, ShiftEvent
 from plimsoll.domain.spot.pool_history import KEPT, PoolEvent
+from plimsoll.domain.zones.shift_events import LONGEST, ShiftEvent
 
 
 class MemoryRegistry:

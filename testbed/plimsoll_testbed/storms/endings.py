@@ -16,7 +16,7 @@ from plimsoll.domain.interruptions import ADVICE
 from plimsoll.domain.kubernetes.names import INTERRUPTION, RELEASED
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.zonal_shifts import has_shift_taint
+from plimsoll.domain.zones.zonal_shifts import has_shift_taint
 from plimsoll_testbed.model.machines import zone_id_of
 from plimsoll_testbed.rigs.simulated.aws import group_of, instance_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation

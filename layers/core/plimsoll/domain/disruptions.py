@@ -37,7 +37,7 @@ from plimsoll.domain.observation.observed_times import WorkloadTimes
 from plimsoll.domain.replace.disruption import PATIENCE, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.eligibility import one_node_claims, why_not_released, why_undone
 from plimsoll.domain.scheduling.node_rules import UNSCHEDULABLE, tolerated
-from plimsoll.domain.zonal_shifts import (
+from plimsoll.domain.zones.zonal_shifts import (
     LEAVING,
     elsewhere,
     emptied_nodes,

@@ -50,7 +50,7 @@ from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.scheduling.plan_headroom import headroom_for
 from plimsoll.domain.turns import GATHERING, given_back, turns
 from plimsoll.domain.under_way import eviction_deadlines, under_way, with_near_deadline
-from plimsoll.domain.zonal_shifts import shift_taints
+from plimsoll.domain.zones.zonal_shifts import shift_taints
 
 
 def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each part named

@@ -24,7 +24,7 @@ from plimsoll.domain.notices import LifecycleTerminate
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.scheduling.headroom import Headroom
-from plimsoll.domain.zonal_shifts import frozen_zones
+from plimsoll.domain.zones.zonal_shifts import frozen_zones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,10 @@ from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import WorkloadTimes
 from plimsoll.domain.registry.clusters import Cluster, Instance
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.shift_events import ShiftedZone, shifted_zones
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 from plimsoll.domain.spot.pool_history import risks
 from plimsoll.domain.turns import MOVES
+from plimsoll.domain.zones.shift_events import ShiftedZone, shifted_zones
 from plimsoll.services.observed_times import ObservedTimes, disrupted
 from plimsoll.services.ports import Clock, Instances, NodeGroups, Pools, Reports, Telemetry
 from plimsoll.services.reconcile_memory import ReconcileMemory

@@ -25,9 +25,9 @@ from plimsoll.domain.registry.clusters import (
 )
 from plimsoll.domain.reports.canaries import echo_of
 from plimsoll.domain.reports.metrics import Metric
-from plimsoll.domain.shift_events import ShiftEvent, shift_report
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 from plimsoll.domain.spot.pool_history import KIND_OF_NOTICE, PoolEvent
+from plimsoll.domain.zones.shift_events import ShiftEvent, shift_report
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.confirmation import Confirmation
 from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon, find_nodes, heeded

@@ -30,8 +30,8 @@ from plimsoll.domain.registry.clusters import (
 from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.shift_events import ShiftEvent
 from plimsoll.domain.spot.pool_history import PoolEvent
+from plimsoll.domain.zones.shift_events import ShiftEvent
 
 
 class Clock(Protocol):

@@ -27,9 +27,9 @@ from plimsoll.domain.registry.clusters import Instance
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.replace.throughput import Throughput
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.shift_events import ShiftedZone
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 from plimsoll.domain.spot.pool_history import PoolEvent, events_of
+from plimsoll.domain.zones.shift_events import ShiftedZone
 
 REREAD: Final = timedelta(seconds=5)
 BUSY: Final = timedelta(seconds=5)

@@ -49,8 +49,8 @@ from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.announcements import announcement, costs
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.shift_events import shifted_zones
-from plimsoll.domain.zonal_shifts import has_shift_taint
+from plimsoll.domain.zones.shift_events import shifted_zones
+from plimsoll.domain.zones.zonal_shifts import has_shift_taint
 from plimsoll.services.cordons import Located, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.notices import NoticeService

@@ -30,8 +30,8 @@ from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation.observed_times import WorkloadTimes
 from plimsoll.domain.registry.clusters import Instance
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.shift_events import ShiftedZone
 from plimsoll.domain.spot.capacity_pools import CapacityPool
+from plimsoll.domain.zones.shift_events import ShiftedZone
 
 
 @dataclass(frozen=True, kw_only=True)
