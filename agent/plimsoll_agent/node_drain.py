@@ -18,17 +18,17 @@ from plimsoll.domain.actions.actions import (
     Wave,
 )
 from plimsoll.domain.actions.plan import Plan, Step
-from plimsoll.domain.disruptions import (
+from plimsoll.domain.disruptions.disruption_builder import (
     InterruptedNodes,
     disruptions_of,
     left_on,
     opted_out_on,
 )
+from plimsoll.domain.disruptions.manual_drain import DRAIN, released_by_drain
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
-from plimsoll.domain.manual_drain import DRAIN, released_by_drain
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace.release import releasable, releases, undo
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.disruptions import leaves, opted_out_on
+from plimsoll.domain.disruptions.disruption_builder import leaves, opted_out_on
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.observation.observation import Observation

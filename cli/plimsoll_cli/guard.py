@@ -11,8 +11,8 @@ import click
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.domain.actions.actions import Guard, Unguard
+from plimsoll.domain.disruptions.guard import guard_name, plan_guard
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.guard import guard_name, plan_guard
 from plimsoll.domain.kubernetes.names import GUARD, KUBE_SYSTEM
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observation.observation import Observation

@@ -18,7 +18,7 @@ from plimsoll.domain.actions.actions import (
     Unguard,
 )
 from plimsoll.domain.actions.plan import Plan, Step
-from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
+from plimsoll.domain.disruptions.disruption_builder import InterruptedNodes, disruptions_of
 from plimsoll.domain.interruptions import NEAR, Interruption
 from plimsoll.domain.kubernetes.names import (
     EXCLUDED,

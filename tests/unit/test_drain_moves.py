@@ -11,7 +11,7 @@ from plimsoll.domain.actions.actions import (
     Evict,
     Release,
 )
-from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
+from plimsoll.domain.disruptions.disruption_builder import InterruptedNodes, disruptions_of
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.services.reconcile_memory import ReconcileMemory

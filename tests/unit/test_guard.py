@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from plimsoll.domain.guard import plan_guard
+from plimsoll.domain.disruptions.guard import plan_guard
 from plimsoll.domain.interruptions.response_policy import (
     FOREIGN_CORDON,
     Policy,

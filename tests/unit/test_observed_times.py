@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
+from plimsoll.domain.disruptions.disruption_builder import InterruptedNodes, disruptions_of
+from plimsoll.domain.disruptions.stop_times import Basis, stop_time
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observation.observed_times import (
     KEPT,
@@ -23,7 +24,6 @@ from plimsoll.domain.observation.observed_times import (
     remembered,
     starts,
 )
-from plimsoll.domain.stop_time import Basis, stop_time
 from tests.support.builders import NOON, a_pod, mounting, pods_of
 from tests.support.observations import WEB, interrupted, looked, noon
 

@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.actions.actions import Evict, Release
+from plimsoll.domain.disruptions.workload_disruption import START as TO_START
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace.disruption import START as TO_START
 from plimsoll.domain.replace.pace import FAST, LOWEST, START, STEP, SURE, Pace
 from plimsoll.domain.replace.throughput import LAST_CALLS
 from tests.support.builders import a_pod

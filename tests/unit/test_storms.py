@@ -824,7 +824,9 @@ def test_the_rules_see_an_added_node_left_empty_and_one_not_given_back(monkeypat
     assert [play_storm(storm).violations for storm in (added, returned)] == [(), ()]
     monkeypatch.setattr("plimsoll.domain.drain.scale_down_steps", lambda _, __: iter(()))
     assert "left-added" in play_storm(added).rules
-    monkeypatch.setattr("plimsoll.domain.disruptions.in_this_life", lambda found, **_: found)
+    monkeypatch.setattr(
+        "plimsoll.domain.disruptions.disruption_builder.in_this_life", lambda found, **_: found
+    )
     assert "left-open" in play_storm(returned).rules
 
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, Final
 
-from plimsoll.domain.disruptions import leaves
+from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.kubernetes.names import NODE_POOL
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.quantities import Resources, total

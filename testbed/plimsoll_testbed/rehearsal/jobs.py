@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from plimsoll.domain.disruptions import ignored, leaves
+from plimsoll.domain.disruptions.disruption_builder import ignored, leaves
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll_testbed.model.hollow.controllers.jobs import policy_on

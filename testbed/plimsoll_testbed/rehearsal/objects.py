@@ -12,8 +12,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from plimsoll.domain.disruptions import leaves
-from plimsoll.domain.known_stops import known_stops, stop_of
+from plimsoll.domain.disruptions.disruption_builder import leaves
+from plimsoll.domain.disruptions.known_stops import known_stops, stop_of
+from plimsoll.domain.disruptions.stop_times import (
+    ASSUMED_SECONDS,
+    Basis,
+    StopTime,
+)
 from plimsoll.domain.kubernetes.names import (
     MOVED,
     PREFIX,
@@ -25,7 +30,6 @@ from plimsoll.domain.kubernetes.pods import (
     Ref,
 )
 from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.stop_time import ASSUMED_SECONDS, Basis, StopTime
 from plimsoll_testbed.rehearsal.jobs import kept_of
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.pods import played_stop, pod_spec, startup_of

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of, ignored, leaves
+from plimsoll.domain.disruptions.disruption_builder import (
+    InterruptedNodes,
+    disruptions_of,
+    ignored,
+    leaves,
+)
+from plimsoll.domain.disruptions.releasability import one_node_claims
+from plimsoll.domain.disruptions.stop_times import ASSUMED_SECONDS
 from plimsoll.domain.interruptions import actionable, marked, merge
 from plimsoll.domain.kubernetes.floors import budget_keeps, resolve
 from plimsoll.domain.kubernetes.names import (
@@ -25,8 +32,6 @@ from plimsoll.domain.kubernetes.workloads import Claim, Workload
 from plimsoll.domain.notices.spot import SpotInterruption
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace import WorkloadDisruption, way_of
-from plimsoll.domain.replace.eligibility import one_node_claims
-from plimsoll.domain.stop_time import ASSUMED_SECONDS
 
 _OF_OTHERS: Final = {
     "Pod": "let a Deployment own it",

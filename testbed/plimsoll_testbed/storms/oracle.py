@@ -156,7 +156,7 @@ class _Search:
         return bool(pods) and all(p.node in self._interrupted for p in pods)
 
     def _surges(self, workload: Workload) -> bool:
-        """Whether its pods can be released: see `plimsoll.domain.replace.eligibility`."""
+        """Whether its pods can be released: see `plimsoll.domain.disruptions.releasability`."""
         return (
             workload.kind == "Deployment"
             and workload.strategy == "RollingUpdate"

@@ -18,7 +18,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
+from plimsoll.domain.disruptions.disruption_builder import InterruptedNodes, disruptions_of
+from plimsoll.domain.disruptions.stop_times import stop_time
+from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.interruptions import MARGIN
 from plimsoll.domain.kubernetes.floors import budget_keeps
 from plimsoll.domain.kubernetes.names import GUARD, IGNORE
@@ -26,9 +28,7 @@ from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
-from plimsoll.domain.stop_time import stop_time
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
 from plimsoll_testbed.model.hollow.subresources import Request

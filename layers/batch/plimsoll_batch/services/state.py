@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from plimsoll.domain.disruptions import leaves
+from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll_batch.domain.assembly import GangJobs, Shapes, assemble, running_of

@@ -19,6 +19,7 @@ from plimsoll.domain.actions.actions import (
     Uncordon,
     UndoRelease,
 )
+from plimsoll.domain.disruptions.stop_times import least_seconds
 from plimsoll.domain.errors import BadInput, Blocked, PlimsollError, Refused
 from plimsoll.domain.kubernetes.cluster_events import (
     LONGEST,
@@ -27,7 +28,6 @@ from plimsoll.domain.kubernetes.cluster_events import (
     of_cordon,
 )
 from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.stop_time import least_seconds
 
 _REASONS: Final[Mapping[type, str]] = {
     Uncordon: "Uncordoned",

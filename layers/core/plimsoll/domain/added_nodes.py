@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions.actions import Cordon, Record
-from plimsoll.domain.disruptions import is_empty
+from plimsoll.domain.disruptions.disruption_builder import is_empty
 from plimsoll.domain.expectations import ARRIVAL
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
 from plimsoll.domain.kubernetes.nodes import Node

@@ -16,7 +16,7 @@ from plimsoll.domain.actions.actions import (
     Unguard,
 )
 from plimsoll.domain.actions.plan import Step
-from plimsoll.domain.disruptions import InterruptedNodes
+from plimsoll.domain.disruptions.disruption_builder import InterruptedNodes
 from plimsoll.domain.observation.observation import Observation
 
 MOST_NAMED: Final = 20

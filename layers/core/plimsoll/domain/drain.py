@@ -22,7 +22,7 @@ from plimsoll.domain.actions.actions import (
 )
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.added_nodes import may_be_added, scale_down_steps
-from plimsoll.domain.disruptions import (
+from plimsoll.domain.disruptions.disruption_builder import (
     InterruptedNodes,
     by_node,
     disruptions_of,

@@ -17,7 +17,7 @@ from plimsoll.domain.actions.actions import (
     Uncordon,
 )
 from plimsoll.domain.added_nodes import taken_back
-from plimsoll.domain.disruptions import (
+from plimsoll.domain.disruptions.disruption_builder import (
     InterruptedNodes,
     is_gone,
     left_on,
@@ -25,13 +25,13 @@ from plimsoll.domain.disruptions import (
     opted_out_on,
     why_over,
 )
+from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, marked
 from plimsoll.domain.interruptions.lifecycle_hooks import needs_heartbeat, with_ends
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.reports.report import Report
 
 

@@ -21,7 +21,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions.actions import Exclude
-from plimsoll.domain.disruptions import InterruptedNodes, is_gone, leaves, why_over
+from plimsoll.domain.disruptions.disruption_builder import (
+    InterruptedNodes,
+    is_gone,
+    leaves,
+    why_over,
+)
 from plimsoll.domain.kubernetes.names import EXCLUDED, EXCLUDED_BY_US
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Ref

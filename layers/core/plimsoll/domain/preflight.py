@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from plimsoll.domain.disruptions import leaves
+from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources, total

@@ -10,7 +10,12 @@ from hashlib import sha256
 
 from plimsoll.domain.actions.actions import Grow
 from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
-from plimsoll.domain.disruptions import InterruptedNodes, ended_by_owner, leaves
+from plimsoll.domain.disruptions.disruption_builder import (
+    InterruptedNodes,
+    ended_by_owner,
+    leaves,
+)
+from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
 from plimsoll.domain.expectations import BEGUN, DOUBTED, Expectation, expect, on_the_way
 from plimsoll.domain.kubernetes.names import NODE_POOL
 from plimsoll.domain.kubernetes.pods import Pod
@@ -22,7 +27,6 @@ from plimsoll.domain.node_groups.launch_failures import (
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import LifecycleTerminate
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.scheduling.headroom import Headroom
 from plimsoll.domain.zones.zonal_shifts import frozen_zones
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from plimsoll.domain.disruptions import InterruptedNodes, is_gone, left_on, left_to_pod_gc
+from plimsoll.domain.disruptions.disruption_builder import (
+    InterruptedNodes,
+    is_gone,
+    left_on,
+    left_to_pod_gc,
+)
+from plimsoll.domain.disruptions.workload_disruption import PATIENCE
 from plimsoll.domain.interruptions import NEAR, is_near
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.replace import WorkloadDisruption
-from plimsoll.domain.replace.disruption import PATIENCE
 
 
 def eviction_deadlines(disruptions: Iterable[WorkloadDisruption]) -> Iterator[datetime]:

@@ -11,8 +11,8 @@ from zlib import crc32
 from plimsoll.domain.actions.actions import Release
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.actions.writers import Writers
+from plimsoll.domain.disruptions.guard import plan_guard
 from plimsoll.domain.errors import NotFound, PlimsollError
-from plimsoll.domain.guard import plan_guard
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_namespace
 from plimsoll.domain.kubernetes.names import NAMESPACE
 from plimsoll.domain.observation.observation import Observation

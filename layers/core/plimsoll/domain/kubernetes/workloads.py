@@ -116,7 +116,7 @@ class Budget:
     ref: Ref
     uid: str = ""
     guards: bool = False
-    """Whether it is ours: see `plimsoll.domain.guard`."""
+    """Whether it is ours: see `plimsoll.domain.disruptions.guard`."""
     selector: Selector
     min_available: int | str | None = None
     max_unavailable: int | str | None = None

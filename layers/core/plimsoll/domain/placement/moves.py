@@ -17,6 +17,7 @@ from zlib import crc32
 
 from plimsoll.domain.actions.actions import Release
 from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.disruptions.releasability import why_not_released
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
@@ -31,7 +32,6 @@ from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.injection import as_injected
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
-from plimsoll.domain.replace.eligibility import why_not_released
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 
 AT_ONCE: Final = 10

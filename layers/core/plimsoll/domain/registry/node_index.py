@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.disruptions import leaves
+from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.kubernetes.names import INSTANCE_TYPE
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.quantities import Resources

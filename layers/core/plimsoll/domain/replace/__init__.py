@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
+from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.last_call import LAST_CALL
 from plimsoll.domain.replace.one_by_one import ONE_BY_ONE
 from plimsoll.domain.replace.release import RELEASE

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.scheduling.headroom import Headroom
 
 

@@ -6,7 +6,7 @@ that these need.
 
 from __future__ import annotations
 
-from plimsoll.domain.replace.disruption import WorkloadDisruption
+from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
 from plimsoll.domain.replace.steps import Steps, Way
 from plimsoll.domain.scheduling.headroom import Headroom
 

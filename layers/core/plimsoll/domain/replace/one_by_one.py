@@ -12,9 +12,13 @@ from dataclasses import replace
 
 from plimsoll.domain.actions.actions import Evict
 from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.disruptions.workload_disruption import (
+    Allowance,
+    EvictablePod,
+    WorkloadDisruption,
+)
 from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace.disruption import Allowance, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.steps import CONTENDED, SHORT_OF_TIME, TIME_TO_STOP, Steps, Way
 from plimsoll.domain.scheduling.headroom import Headroom
 

@@ -24,8 +24,8 @@ from plimsoll.domain.actions.actions import (
     Evict,
     Release,
 )
+from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
 from plimsoll.domain.kubernetes.pods import OwnerKind
-from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.scheduling.headroom import Headroom
 
 START: Final = 300

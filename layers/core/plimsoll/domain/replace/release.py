@@ -22,11 +22,15 @@ from plimsoll.domain.actions.actions import (
     Wave,
 )
 from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.disruptions.workload_disruption import (
+    PATIENCE,
+    EvictablePod,
+    WorkloadDisruption,
+)
 from plimsoll.domain.kubernetes.names import MOVED
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.moved import heir_of
 from plimsoll.domain.replace.displaced import displacing, leaving_a_place
-from plimsoll.domain.replace.disruption import PATIENCE, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.skew import skew_left
 from plimsoll.domain.replace.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 from plimsoll.domain.replace.within_floor import WITHIN_FLOOR

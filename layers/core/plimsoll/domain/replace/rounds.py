@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from plimsoll.domain.actions.actions import Evict, Release
+from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.pace import Pace
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from plimsoll.domain.actions.actions import Release
 from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
 from plimsoll.domain.kubernetes.names import HASHES
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.scheduling.headroom import Headroom
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.domain.actions.actions import Action
-from plimsoll.domain.replace.disruption import WorkloadDisruption
+from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
 from plimsoll.domain.scheduling.headroom import Headroom
 
 TIME_TO_STOP: Final = "it may need all the time that is left"

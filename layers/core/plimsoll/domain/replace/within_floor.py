@@ -8,7 +8,7 @@ know.
 from __future__ import annotations
 
 from plimsoll.domain.actions.actions import Evict
-from plimsoll.domain.replace.disruption import WorkloadDisruption
+from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
 from plimsoll.domain.replace.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 from plimsoll.domain.scheduling.headroom import Headroom
 

@@ -8,7 +8,11 @@ from dataclasses import replace
 from itertools import islice
 
 from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.disruptions import InterruptedNodes, is_gone, leaves
+from plimsoll.domain.disruptions.disruption_builder import (
+    InterruptedNodes,
+    is_gone,
+    leaves,
+)
 from plimsoll.domain.kubernetes.floors import resolve, unavailable
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.workloads import Workload

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.disruptions import leaves
+from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.selectors import matches

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from plimsoll.domain.disruptions.stop_times import StopTime, stop_time
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import WorkloadTimes
-from plimsoll.domain.stop_time import StopTime, stop_time
 
 NOTHING_SEEN = WorkloadTimes()
 

@@ -14,12 +14,12 @@ from typing import Final
 
 from plimsoll.domain.actions.actions import Guard, Unguard
 from plimsoll.domain.actions.plan import Step
+from plimsoll.domain.disruptions.releasability import why_never_released
 from plimsoll.domain.kubernetes.names import GUARD, KUBE_SYSTEM
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.selectors import key_of, matches
 from plimsoll.domain.kubernetes.workloads import Budget, Workload
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace.eligibility import why_never_released
 
 LONGEST: Final = 253
 """Characters of an object's name. Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/"""

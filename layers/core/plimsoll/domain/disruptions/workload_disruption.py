@@ -9,6 +9,11 @@ from functools import cached_property
 from math import ceil
 from typing import Final
 
+from plimsoll.domain.disruptions.stop_times import (
+    ASSUMED_SECONDS,
+    LEAST_SECONDS,
+    StopTime,
+)
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.kubernetes.pods import (
     OwnerKind,
@@ -21,7 +26,6 @@ from plimsoll.domain.kubernetes.workloads import (
     Workload,
 )
 from plimsoll.domain.observation.observed_times import WorkloadTimes
-from plimsoll.domain.stop_time import ASSUMED_SECONDS, LEAST_SECONDS, StopTime
 
 PATIENCE: Final = timedelta(minutes=5)
 """How long a released pod may wait for its replacement, or for its budget, where no deadline is near:
@@ -184,7 +188,7 @@ class WorkloadDisruption:
     undone: Mapping[str, str] = field(default_factory=dict)
     """Uid of a released pod -> why it must not stay so."""
     left_to_drain: frozenset[str] = frozenset()
-    """Uids of released pods that a `plimsoll drain` goes on with: see `plimsoll.domain.manual_drain`."""
+    """Uids of released pods that a `plimsoll drain` goes on with: see `plimsoll.domain.disruptions.manual_drain`."""
     provisioned: bool = False
     """Whether Karpenter takes the nodes of its pods away, and makes others for what is Pending."""
     current: ReplicaSet | None = None

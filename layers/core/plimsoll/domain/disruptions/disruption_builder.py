@@ -9,11 +9,22 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final, Self
 
-from plimsoll.domain.guard import guards_of
+from plimsoll.domain.disruptions.guard import guards_of
+from plimsoll.domain.disruptions.known_stops import stop_of
+from plimsoll.domain.disruptions.manual_drain import left_to_drain
+from plimsoll.domain.disruptions.releasability import (
+    one_node_claims,
+    why_not_released,
+    why_undone,
+)
+from plimsoll.domain.disruptions.workload_disruption import (
+    PATIENCE,
+    EvictablePod,
+    WorkloadDisruption,
+)
 from plimsoll.domain.interruptions import ADVICE, NEVER, SCALE_DOWN, Interruption, in_this_life
 from plimsoll.domain.interruptions.lifecycle_hooks import as_told
 from plimsoll.domain.interruptions.response_policy import Response
-from plimsoll.domain.known_stops import stop_of
 from plimsoll.domain.kubernetes.floors import budget_keeps, ready_floor
 from plimsoll.domain.kubernetes.names import (
     IGNORE,
@@ -29,13 +40,10 @@ from plimsoll.domain.kubernetes.pods import (
 )
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import Budget, Workload
-from plimsoll.domain.manual_drain import left_to_drain
 from plimsoll.domain.notices import RebalanceRecommendation
 from plimsoll.domain.observation.external_drains import DRAIN, why_drained
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import WorkloadTimes
-from plimsoll.domain.replace.disruption import PATIENCE, EvictablePod, WorkloadDisruption
-from plimsoll.domain.replace.eligibility import one_node_claims, why_not_released, why_undone
 from plimsoll.domain.scheduling.node_rules import UNSCHEDULABLE, tolerated
 from plimsoll.domain.zones.zonal_shifts import (
     LEAVING,
