@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.capacity.growth_plan import replacement_of
 from plimsoll.domain.disruptions.disruption_builder import leaves, opted_out_on
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref

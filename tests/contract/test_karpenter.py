@@ -15,8 +15,8 @@ from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.karpenter import ABSENT, UNLIMITED, NodePools
 from plimsoll.adapters.nodegroups.kind import Access
+from plimsoll.domain.capacity.upcoming_nodes import BEGUN, expect
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.expectations import BEGUN, expect
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll_testbed.model.fleet import Fleet

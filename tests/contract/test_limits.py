@@ -10,8 +10,8 @@ from botocore.stub import Stubber
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.limits import AwsLimits
 from plimsoll.adapters.nodegroups import AwsNodeGroups
+from plimsoll.domain.capacity.preflight import QUOTA_CODE, VcpuQuota
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.preflight import QUOTA_CODE, VcpuQuota
 
 from .conftest import REGION, T0, Answers, FakeClock, refused
 from .test_nodegroups import empty

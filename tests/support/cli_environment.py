@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.capacity.preflight import VcpuQuota
 from plimsoll.domain.errors import BadInput, PlimsollError, Temporary
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
@@ -21,7 +22,6 @@ from plimsoll.domain.kubernetes.names import NAMESPACE
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import Canary, InstanceNotice
-from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.registry.clusters import (
     Cluster,
     ClusterKind,

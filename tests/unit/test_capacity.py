@@ -11,7 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
+from plimsoll.domain.capacity.growth_plan import (
+    GrowthPlan,
+    plan_growth,
+    replacement_of,
+)
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.pods import Pod

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from plimsoll.domain.expectations import BEGUN
+from plimsoll.domain.capacity.upcoming_nodes import BEGUN
 from plimsoll.domain.node_groups.launch_failures import (
     GroupMaximum,
     InsufficientCapacity,

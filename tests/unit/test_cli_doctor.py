@@ -12,8 +12,8 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.nodegroups import CALLS
+from plimsoll.domain.capacity.preflight import VcpuQuota
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
-from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.registry.clusters import (
     Cluster,
     ClusterKind,

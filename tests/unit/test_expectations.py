@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.capacity import plan_growth
-from plimsoll.domain.expectations import Expectation, expect
+from plimsoll.domain.capacity.growth_plan import plan_growth
+from plimsoll.domain.capacity.upcoming_nodes import Expectation, expect
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.launch_failures import OtherRefusal

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from plimsoll.domain.capacity.offline_estimate import remembered
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.node_sums import remembered
 from plimsoll.domain.registry.clusters import IndexEntry
 from tests.support.builders import NOON
 from tests.support.observations import interrupted

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from plimsoll.domain.capacity import plan_growth
+from plimsoll.domain.capacity.growth_plan import plan_growth
 from plimsoll.domain.node_groups.launch_failures import InsufficientCapacity, VcpuQuota
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.spot.capacity_pools import CapacityPool

@@ -8,9 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.errors import MissingRights, PlimsollError
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.preflight import (
+from plimsoll.domain.capacity.preflight import (
     SpotLoss,
     VcpuQuota,
     of_addresses,
@@ -20,6 +18,8 @@ from plimsoll.domain.preflight import (
     preflights_of,
     spot_loss,
 )
+from plimsoll.domain.errors import MissingRights, PlimsollError
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.registry.clusters import Mode
 from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.metrics import Metric

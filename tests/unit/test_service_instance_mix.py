@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from plimsoll.domain.future_nodes import Daemons
+from plimsoll.domain.capacity.node_templates import Daemons
 from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.domain import instance_mix

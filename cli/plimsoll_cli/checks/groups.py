@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.kubernetes.names import GROW
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.preflight import (
+from plimsoll.domain.capacity.preflight import (
     QUOTA_CODE,
     Shortfall,
     of_addresses,
@@ -18,6 +15,9 @@ from plimsoll.domain.preflight import (
     spot_loss,
     vcpus,
 )
+from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.kubernetes.names import GROW
+from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll_cli.checks.facts import Facts, GroupSettings, read_or_raise
 from plimsoll_cli.checks.findings import Finding, fail, info, ok
 

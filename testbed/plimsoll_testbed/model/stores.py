@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
+from plimsoll.domain.capacity.preflight import VcpuQuota
 from plimsoll.domain.errors import Conflict, NotFound
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.observation.observed_times import Samples
-from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.registry.clusters import Cluster, IndexEntry
 from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.report import Report

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.capacity.growth_plan import replacement_of
 from plimsoll.domain.disruptions.disruption_builder import InterruptedNodes, disruptions_of
 from plimsoll.domain.disruptions.stop_times import stop_time
 from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption

@@ -13,14 +13,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.capacity import Growth, plan_growth
-from plimsoll.domain.expectations import expect, on_the_way, start_up
+from plimsoll.domain.capacity.growth_plan import Growth, plan_growth
+from plimsoll.domain.capacity.scale_up import token
+from plimsoll.domain.capacity.upcoming_nodes import (
+    expect,
+    on_the_way,
+    start_up,
+)
 from plimsoll.domain.kubernetes.names import HOSTNAME, ZONE_LABELS
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.node_groups.launch_failures import OtherRefusal, Refusal
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.scale_up import token
 from plimsoll.domain.spot.capacity_pools import CapacityPool, interrupted_pools
 from plimsoll_batch.domain.flavors import RoleFlavors
 from plimsoll_batch.domain.gangs import Gang

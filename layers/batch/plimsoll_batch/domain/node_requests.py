@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Final, Self
 
-from plimsoll.domain.expectations import ARRIVAL, BEGUN
+from plimsoll.domain.capacity.upcoming_nodes import ARRIVAL, BEGUN
 from plimsoll.domain.fields import Field
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll_batch.domain.annotations import LONGEST_WHY, record_in, text_of

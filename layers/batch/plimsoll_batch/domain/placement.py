@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Self
 
-from plimsoll.domain.future_nodes import Daemons
+from plimsoll.domain.capacity.node_templates import Daemons
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import (
     Pod,

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions.actions import Cordon, Record
+from plimsoll.domain.capacity.upcoming_nodes import ARRIVAL
 from plimsoll.domain.disruptions.disruption_builder import is_empty
-from plimsoll.domain.expectations import ARRIVAL
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup

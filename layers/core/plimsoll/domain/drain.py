@@ -22,6 +22,7 @@ from plimsoll.domain.actions.actions import (
 )
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.added_nodes import may_be_added, scale_down_steps
+from plimsoll.domain.capacity.scale_up import plan_scale_up
 from plimsoll.domain.disruptions.disruption_builder import (
     InterruptedNodes,
     by_node,
@@ -46,7 +47,6 @@ from plimsoll.domain.replace.one_by_one import returning
 from plimsoll.domain.replace.pace import SURE, Pace, queued
 from plimsoll.domain.replace.rounds import Beginning, in_rounds, too_late
 from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, Throughput
-from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.scheduling.plan_headroom import headroom_for
 from plimsoll.domain.turns import GATHERING, given_back, turns
 from plimsoll.domain.under_way import eviction_deadlines, under_way, with_near_deadline

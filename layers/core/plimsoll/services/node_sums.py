@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from plimsoll.domain.actions.actions import Grow
 from plimsoll.domain.actions.plan import Plan
+from plimsoll.domain.capacity.offline_estimate import node_of, remembered
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import NEAR, Interruption, actionable
-from plimsoll.domain.node_sums import node_of, remembered
 from plimsoll.domain.registry.clusters import Cluster
 from plimsoll.services.cordons import Located, by_instance, interruption_on
 from plimsoll.services.ports import Clock, Instances, NodeGroups, NodeIndex

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Protocol
 
 from plimsoll.domain.actions.writers import CapacityWriter, ClusterWriter
+from plimsoll.domain.capacity.preflight import VcpuQuota
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import (
     Pod,
@@ -21,7 +22,6 @@ from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import Samples
-from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.registry.clusters import (
     Cluster,
     IndexEntry,

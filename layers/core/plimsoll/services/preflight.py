@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from plimsoll.domain import preflight
+from plimsoll.domain.capacity import preflight
+from plimsoll.domain.capacity.preflight import Short, Shortfall
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.preflight import Short, Shortfall
 from plimsoll.domain.registry.clusters import Cluster
 from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.metrics import Metric

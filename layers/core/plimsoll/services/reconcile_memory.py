@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from plimsoll.domain.capacity.upcoming_nodes import BEGUN, expect
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
-from plimsoll.domain.expectations import BEGUN, expect
 from plimsoll.domain.kubernetes.cluster_events import LONGEST
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref

@@ -8,7 +8,7 @@ from itertools import combinations, count
 from math import ceil
 from typing import Final
 
-from plimsoll.domain.future_nodes import Daemons
+from plimsoll.domain.capacity.node_templates import Daemons
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import total

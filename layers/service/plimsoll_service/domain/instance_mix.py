@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 
-from plimsoll.domain.future_nodes import Daemons
+from plimsoll.domain.capacity.node_templates import Daemons
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
     HOSTNAME,

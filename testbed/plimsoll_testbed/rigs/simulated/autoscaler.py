@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.capacity import plan_growth
+from plimsoll.domain.capacity.growth_plan import plan_growth
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation.observation import Observation

@@ -16,7 +16,7 @@ from typing import Final
 from zlib import crc32
 
 from plimsoll.domain.actions.actions import Release
-from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.capacity.growth_plan import replacement_of
 from plimsoll.domain.disruptions.releasability import why_not_released
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.kubernetes.names import (

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from plimsoll.domain.actions.actions import Evict
-from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.capacity.growth_plan import replacement_of
 from plimsoll.domain.disruptions.workload_disruption import (
     Allowance,
     EvictablePod,

@@ -21,7 +21,7 @@ from plimsoll.domain.actions.actions import (
     UndoRelease,
     Wave,
 )
-from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.capacity.growth_plan import replacement_of
 from plimsoll.domain.disruptions.workload_disruption import (
     PATIENCE,
     EvictablePod,

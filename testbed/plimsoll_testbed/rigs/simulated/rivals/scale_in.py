@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.capacity.growth_plan import replacement_of
 from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod

@@ -17,8 +17,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from plimsoll.domain.bin_packing import BinPacking, Doubts
-from plimsoll.domain.expectations import DOUBTED, RETRY, Expectation
+from plimsoll.domain.capacity.bin_packing import BinPacking, Doubts
+from plimsoll.domain.capacity.upcoming_nodes import (
+    DOUBTED,
+    RETRY,
+    Expectation,
+)
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.node_groups.launch_failures import Refusal

@@ -9,14 +9,24 @@ from functools import partial
 from hashlib import sha256
 
 from plimsoll.domain.actions.actions import Grow
-from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
+from plimsoll.domain.capacity.growth_plan import (
+    GrowthPlan,
+    plan_growth,
+    replacement_of,
+)
+from plimsoll.domain.capacity.upcoming_nodes import (
+    BEGUN,
+    DOUBTED,
+    Expectation,
+    expect,
+    on_the_way,
+)
 from plimsoll.domain.disruptions.disruption_builder import (
     InterruptedNodes,
     ended_by_owner,
     leaves,
 )
 from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
-from plimsoll.domain.expectations import BEGUN, DOUBTED, Expectation, expect, on_the_way
 from plimsoll.domain.kubernetes.names import NODE_POOL
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.node_groups.launch_failures import (

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from plimsoll.domain.expectations import Expectation
-from plimsoll.domain.future_nodes import Daemons, future_node
+from plimsoll.domain.capacity.node_templates import Daemons, future_node
+from plimsoll.domain.capacity.upcoming_nodes import Expectation
 from plimsoll.domain.kubernetes.names import GROW
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
