@@ -39,7 +39,7 @@ from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement import plan_placement
-from plimsoll.domain.placement.moves import AT_ONCE
+from plimsoll.domain.placement.rebalancing import AT_ONCE
 from plimsoll.domain.placement.spread_groups import label_key
 from tests.support.builders import NOON
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.injection import spread_keys
+from plimsoll.domain.placement.pending import without_spread_groups
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
-from plimsoll.domain.placement.waiting import without_spread_groups
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from tests.support.workload_sets import WiredServices, deployment
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plimsoll.domain.kubernetes.names import MOVED
-from plimsoll.domain.moved import Mark, next_mark
+from plimsoll.domain.placement.move_history import Mark, next_mark
 from tests.support.builders import a_pod
 from tests.support.observations import noon
 

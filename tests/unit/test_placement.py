@@ -32,8 +32,8 @@ from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import Quota, Workload
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement import plan_placement
-from plimsoll.domain.placement.moves import HELD
 from plimsoll.domain.placement.on_demand import floor_of
+from plimsoll.domain.placement.rebalancing import HELD
 from plimsoll.domain.placement.spread_groups import TOLERATED, family_of, groups_of
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from tests.support.builders import (

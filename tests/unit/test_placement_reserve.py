@@ -15,8 +15,8 @@ from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, plan_placement
-from plimsoll.domain.placement.moves import plan_moves
 from plimsoll.domain.placement.on_demand import floor_of
+from plimsoll.domain.placement.rebalancing import plan_moves
 from plimsoll.domain.placement.reserve import losses, takes
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_deployment, a_node, a_pod, pod_spec_json

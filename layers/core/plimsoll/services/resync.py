@@ -30,7 +30,7 @@ from plimsoll.domain.notices import InstanceNotice, StateChange
 from plimsoll.domain.notices.state_change import GONE
 from plimsoll.domain.observation.external_drains import why_drained
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.placement.waiting import keeps_spread_groups, waits_for_spread_group
+from plimsoll.domain.placement.pending import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.registry.clusters import (
     Cluster,
     IndexEntry,

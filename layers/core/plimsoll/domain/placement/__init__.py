@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from plimsoll.domain.placement.plan import PlacementPlan, between_runs, plan_placement
-from plimsoll.domain.placement.standing import Standing
+from plimsoll.domain.placement.status import Standing
 
 __all__ = ["PlacementPlan", "Standing", "between_runs", "plan_placement"]

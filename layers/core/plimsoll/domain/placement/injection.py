@@ -35,7 +35,7 @@ from plimsoll.domain.kubernetes.pods import (
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.on_demand import MOST_GROUPS, OnDemandFloor, Way
-from plimsoll.domain.placement.places import held_by_on_demand
+from plimsoll.domain.placement.slots import held_by_on_demand
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
 
 type Injected = Mapping[str, Mapping[str, str]]

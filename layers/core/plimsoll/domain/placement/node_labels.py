@@ -19,10 +19,10 @@ from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.placement.places import count_places, free_without
+from plimsoll.domain.placement.pending import places_of_waiting
 from plimsoll.domain.placement.reserve import GOES, STAYS, takes
+from plimsoll.domain.placement.slots import count_places, free_without
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of, groups_of, label_key
-from plimsoll.domain.placement.waiting import places_of_waiting
 from plimsoll.domain.scheduling.node_rules import why_never
 from plimsoll.domain.scheduling.plan_headroom import creatable
 

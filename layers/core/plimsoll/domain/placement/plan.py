@@ -27,18 +27,22 @@ from plimsoll.domain.placement.injection import (
     not_injected,
     spread_keys,
 )
-from plimsoll.domain.placement.moves import plan_moves, why_not_now
 from plimsoll.domain.placement.node_labels import (
     SpreadGroup,
     label_changes,
     spread_groups,
 )
 from plimsoll.domain.placement.on_demand import OnDemandFloor, Way, floor_of
-from plimsoll.domain.placement.problems import problems_of
+from plimsoll.domain.placement.pending import waited
+from plimsoll.domain.placement.rebalancing import plan_moves, why_not_now
 from plimsoll.domain.placement.reserve import Loss, losses
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
-from plimsoll.domain.placement.standing import Standing, lacks, standing_of
-from plimsoll.domain.placement.waiting import waited
+from plimsoll.domain.placement.status import (
+    Standing,
+    lacks,
+    standing_of,
+)
+from plimsoll.domain.placement.violations import problems_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from plimsoll.domain.disruptions.workload_disruption import (
 )
 from plimsoll.domain.kubernetes.names import MOVED
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.moved import heir_of
+from plimsoll.domain.placement.move_history import heir_of
 from plimsoll.domain.replace.displaced import displacing, leaving_a_place
 from plimsoll.domain.replace.skew import skew_left
 from plimsoll.domain.replace.steps import CONTENDED, TIME_TO_STOP, Steps, Way

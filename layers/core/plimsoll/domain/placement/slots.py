@@ -9,8 +9,8 @@ from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.placement.pending import TRIES
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
-from plimsoll.domain.placement.waiting import TRIES
 from plimsoll.domain.scheduling.node_rules import why_never
 
 

@@ -3,7 +3,7 @@
 They repair an on-demand floor that scale-in or a lost node broke, and bring pods back to spot after
 a storm. Both are one rule: the fullest open group stands more than one pod above the emptiest, which
 the scheduler would not have allowed. Each move makes that smaller, so moves end. One that did not,
-since its replacement came back, is followed by a pause, longer each time: see `plimsoll.domain.moved`.
+since its replacement came back, is followed by a pause, longer each time: see `plimsoll.domain.placement.move_history`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,13 @@ from plimsoll.domain.kubernetes.names import (
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.moved import Mark, moves_within_hour, next_mark
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.injection import as_injected
+from plimsoll.domain.placement.move_history import (
+    Mark,
+    moves_within_hour,
+    next_mark,
+)
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
