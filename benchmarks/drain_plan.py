@@ -25,7 +25,9 @@ from rich.console import Console
 from benchmarks.output import machine, table
 from benchmarks.placement import pod, workload_of
 from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.pace import Pace
+from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.drain.throughput import Throughput
 from plimsoll.domain.kubernetes.names import ZONE
 from plimsoll.domain.kubernetes.pods import Scheduling, SpreadConstraint
 from plimsoll.domain.kubernetes.quantities import Resources
@@ -36,8 +38,6 @@ from plimsoll.domain.kubernetes.workloads import (
     Workload,
 )
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace.pace import Pace
-from plimsoll.domain.replace.throughput import Throughput
 from tests.support.builders import NOON, a_node
 from tests.support.observations import interrupted
 

@@ -25,12 +25,16 @@ from plimsoll.domain.disruptions.disruption_builder import (
     opted_out_on,
 )
 from plimsoll.domain.disruptions.manual_drain import DRAIN, released_by_drain
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.drain.strategies.release import (
+    releasable,
+    releases,
+    undo,
+)
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace.release import releasable, releases, undo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from plimsoll.domain.added_nodes import added_by_group
+from plimsoll.domain.drain.added_nodes import added_by_group
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.placement.report import reports_of
 from plimsoll.domain.reports.rehearsals import (

@@ -19,6 +19,7 @@ from plimsoll.domain.actions.actions import (
 )
 from plimsoll.domain.actions.plan import Plan, Step
 from plimsoll.domain.disruptions.disruption_builder import InterruptedNodes, disruptions_of
+from plimsoll.domain.drain.strategies.release import undo
 from plimsoll.domain.interruptions import NEAR, Interruption
 from plimsoll.domain.kubernetes.names import (
     EXCLUDED,
@@ -27,7 +28,6 @@ from plimsoll.domain.kubernetes.names import (
 )
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace.release import undo
 from plimsoll.domain.zones.zonal_shifts import has_shift_taint
 
 OVERDUE: Final = timedelta(minutes=2)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.domain.added_nodes import added_by_group
+from plimsoll.domain.drain.added_nodes import added_by_group
 from plimsoll.domain.registry.clusters import Mode
 from plimsoll_batch.domain.names import CONFIGURATION, ON_INTERRUPTION
 from plimsoll_batch.services.growing import KIND

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.domain import drain
-from plimsoll.domain.replace.pace import Pace
-from plimsoll.domain.replace.throughput import AT_ONCE
+from plimsoll.domain.drain.pace import Pace
+from plimsoll.domain.drain.planner import planner
+from plimsoll.domain.drain.throughput import AT_ONCE
 from plimsoll_testbed.storms import Storm, StormResult, draw_storm, play_storm, read_storm
 from tests.support.storms import storms
 
@@ -28,10 +28,10 @@ def _play(seed: int) -> StormResult:
 
 
 def _play_evicting_first(seed: int) -> StormResult:
-    """Play a storm as if all its replacements came too late: see `plimsoll.domain.replace.evict_first`."""
+    """Play a storm as if all its replacements came too late: see `plimsoll.domain.drain.evict_first`."""
     with pytest.MonkeyPatch.context() as patch:
         late = dict.fromkeys(map(str, range(AT_ONCE + 1)))
-        patch.setattr(drain, "too_late", lambda *_: late)
+        patch.setattr(planner, "too_late", lambda *_: late)
         patch.setattr(Pace, "keeps_up", True)
         return _play(seed)
 

@@ -17,7 +17,7 @@ from typing import Any
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, calls
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions.actions import LabelNode, Release
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
 from plimsoll.domain.kubernetes.names import (
     DELETION_COST,

@@ -14,6 +14,7 @@ from typing import Any
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.drain.cordon_rate_limit import GATHER
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup
@@ -25,7 +26,6 @@ from plimsoll.domain.registry.clusters import (
     Mode,
 )
 from plimsoll.domain.reports.metrics import Metric
-from plimsoll.domain.turns import GATHER
 from plimsoll.services.ports import Limits, NodeGroups
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_testbed.model.hollow.cluster import HollowCluster

@@ -12,8 +12,12 @@ from plimsoll.domain.actions.actions import (
     TerminateInstance,
     Uncordon,
 )
-from plimsoll.domain.added_nodes import SETTLE, added, taken_back
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.added_nodes import (
+    SETTLE,
+    added,
+    taken_back,
+)
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.interruptions import Interruption, marked
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup

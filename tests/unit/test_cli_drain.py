@@ -13,7 +13,7 @@ from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions.actions import UndoRelease
 from plimsoll.domain.actions.writers import Writers
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.kubernetes.names import (
     INTERRUPTION,
     NAMESPACE,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import chain
 
-from plimsoll.domain.added_nodes import added
+from plimsoll.domain.drain.added_nodes import added
 from plimsoll.domain.placement.report import report_of
 from plimsoll.domain.reports.report import Report
 from tests.support.builders import NOON, a_group

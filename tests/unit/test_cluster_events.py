@@ -9,13 +9,13 @@ import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.action_events import of_action
 from plimsoll.domain.actions.actions import (
     Evict,
     LabelNode,
     Release,
     Uncordon,
 )
+from plimsoll.domain.drain.action_events import of_action
 from plimsoll.domain.errors import (
     BadInput,
     Blocked,

@@ -19,7 +19,7 @@ from plimsoll.domain.actions.actions import (
     Uncordon,
 )
 from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.names import IGNORE, STOP_SECONDS

@@ -12,7 +12,7 @@ from plimsoll.domain.actions.actions import (
     Release,
 )
 from plimsoll.domain.disruptions.disruption_builder import InterruptedNodes, disruptions_of
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from tests.support.builders import (

@@ -13,7 +13,7 @@ from plimsoll.domain.actions.actions import (
     Release,
     UndoRelease,
 )
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
 from plimsoll.domain.kubernetes.pods import (
     Pod,

@@ -9,9 +9,9 @@ import pytest
 
 from plimsoll.domain.actions.actions import Evict, Release
 from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.pace import START, Pace
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace.pace import START, Pace
 from tests.support.builders import a_budget
 from tests.support.many_nodes import PODS, gone, storm
 from tests.support.observations import actions, interrupted, noon

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.domain.actions.actions import Evict, Release
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.interruptions.response_policy import Policy
 from plimsoll.domain.kubernetes.names import OVERRULE_BUDGETS, STOP_SECONDS
 from plimsoll.domain.kubernetes.pods import Pod

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.domain.actions.actions import Evict, ForceDelete
 from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observation.observation import Observation
 from tests.support.builders import a_deployment, a_node, a_pod, pods_of

@@ -9,8 +9,8 @@ from typing import override
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.replace.pace import START
-from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS
+from plimsoll.domain.drain.pace import START
+from plimsoll.domain.drain.throughput import AT_ONCE, LAST_CALLS
 from plimsoll.services.executor import ROUND
 from tests.support.workload_sets import WiredServices, deployment, handled
 

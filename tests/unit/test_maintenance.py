@@ -14,7 +14,7 @@ from plimsoll.domain.actions.actions import (
     Evict,
     Release,
 )
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import join, marked
 from plimsoll.domain.interruptions.maintenance import DAYS, MaintenanceWindow

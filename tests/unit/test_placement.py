@@ -18,7 +18,7 @@ from plimsoll.domain.actions.actions import (
     Release,
     SetDeletionCost,
 )
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions.response_policy import Policy
 from plimsoll.domain.kubernetes.names import (

@@ -14,13 +14,13 @@ from plimsoll.domain.actions.actions import (
     Release,
     Uncordon,
 )
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.cordon_rate_limit import GATHER
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.interruptions import Interruption, join
 from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
 from plimsoll.domain.interruptions.response_policy import Policy, Response
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.turns import GATHER
 from tests.support.builders import (
     NOON,
     a_deployment,

@@ -16,7 +16,7 @@ from plimsoll.domain.actions.actions import (
     Uncordon,
 )
 from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.node_groups.node_groups import NodeGroup

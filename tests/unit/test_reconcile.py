@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.added_nodes import added
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.added_nodes import added
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.errors import MissingRights, Refused, Temporary, Throttled
 from plimsoll.domain.reports.report import Report
 from plimsoll.services import executor

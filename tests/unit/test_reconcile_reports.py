@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain import drain
+from plimsoll.domain.drain.planner import planner
+from plimsoll.domain.drain.throughput import AT_ONCE, SAMPLE
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.replace.throughput import AT_ONCE, SAMPLE
 from plimsoll.domain.reports.report import Report
 from tests.support.workload_sets import (
     Interrupted,
@@ -46,7 +46,7 @@ def test_reports_that_say_nothing_yet_wait_while_a_plan_moves_many_pods():
 
 
 def test_reports_that_say_nothing_yet_wait_while_a_plan_is_hurried(monkeypatch):
-    monkeypatch.setattr(drain, "LAST_CALLS", 1)
+    monkeypatch.setattr(planner, "LAST_CALLS", 1)
     rig = Interrupted()
     interrupt(rig, deployment("web", replicas=2))
     found: list[Report] = []

@@ -16,7 +16,7 @@ from plimsoll.domain.actions.actions import (
     TaintNode,
     UndoRelease,
 )
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.interruptions.response_policy import (
     FOREIGN_CORDON,
     Policy,

@@ -19,6 +19,7 @@ from plimsoll.domain.disruptions.disruption_builder import (
 )
 from plimsoll.domain.disruptions.releasability import one_node_claims
 from plimsoll.domain.disruptions.stop_times import ASSUMED_SECONDS
+from plimsoll.domain.drain.strategies import WorkloadDisruption, way_of
 from plimsoll.domain.interruptions import actionable, marked, merge
 from plimsoll.domain.kubernetes.floors import budget_keeps, resolve
 from plimsoll.domain.kubernetes.names import (
@@ -31,7 +32,6 @@ from plimsoll.domain.kubernetes.pods import OwnerKind
 from plimsoll.domain.kubernetes.workloads import Claim, Workload
 from plimsoll.domain.notices.spot import SpotInterruption
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace import WorkloadDisruption, way_of
 
 _OF_OTHERS: Final = {
     "Pod": "let a Deployment own it",

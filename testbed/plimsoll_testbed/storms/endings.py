@@ -11,7 +11,7 @@ from typing import Any, Final
 from plimsoll.adapters.kubernetes.objects import parse_node
 from plimsoll.domain.actions.plan import Step
 from plimsoll.domain.disruptions.disruption_builder import leaves
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.interruptions import ADVICE
 from plimsoll.domain.kubernetes.names import INTERRUPTION, RELEASED
 from plimsoll.domain.observation.observation import Observation

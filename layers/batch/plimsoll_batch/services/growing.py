@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.added_nodes import added
+from plimsoll.domain.drain.added_nodes import added
 from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Temporary
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from plimsoll.domain.drain.cordon_rate_limit import MOVES
 from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes.nodes import Node
@@ -19,7 +20,6 @@ from plimsoll.domain.registry.clusters import Cluster, Instance
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 from plimsoll.domain.spot.pool_history import risks
-from plimsoll.domain.turns import MOVES
 from plimsoll.domain.zones.shift_events import ShiftedZone, shifted_zones
 from plimsoll.services.observed_times import ObservedTimes, disrupted
 from plimsoll.services.ports import Clock, Instances, NodeGroups, Pools, Reports, Telemetry

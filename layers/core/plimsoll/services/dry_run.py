@@ -16,7 +16,7 @@ from plimsoll.domain.actions.plan import Plan, Step
 from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.disruptions.known_stops import known_stops
 from plimsoll.domain.disruptions.stop_times import StopTime
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.interruptions import Effect, Interruption, actionable, marked
 from plimsoll.domain.kubernetes.nodes import Node

@@ -14,10 +14,10 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from plimsoll.domain.action_events import of_action
 from plimsoll.domain.actions.actions import Action
 from plimsoll.domain.actions.plan import Plan, Step
 from plimsoll.domain.actions.writers import Writers
+from plimsoll.domain.drain.action_events import of_action
 from plimsoll.domain.errors import NotFound, PlimsollError, Temporary, Throttled
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
 from plimsoll.domain.reports.metrics import Metric

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from plimsoll.domain.actions.actions import Grow
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.capacity.offline_estimate import node_of, remembered
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.interruptions import NEAR, Interruption, actionable
 from plimsoll.domain.registry.clusters import Cluster
 from plimsoll.services.cordons import Located, by_instance, interruption_on

@@ -19,14 +19,14 @@ from plimsoll.domain.actions.actions import (
     Unguard,
 )
 from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.added_nodes import added, reports_wanted
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.added_nodes import added, reports_wanted
+from plimsoll.domain.drain.pace import begins
+from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.drain.throughput import SAMPLE
 from plimsoll.domain.errors import BadInput, Refused, Temporary, Throttled
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.registry.clusters import Cluster
-from plimsoll.domain.replace.pace import begins
-from plimsoll.domain.replace.throughput import SAMPLE
 from plimsoll.domain.reports.report import Report
 from plimsoll.services.drain_inputs import DrainInputs
 from plimsoll.services.executor import Executor, Outcome, requested_pause

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.capacity.upcoming_nodes import BEGUN, expect
+from plimsoll.domain.drain.pace import Pace
+from plimsoll.domain.drain.throughput import Throughput
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
 from plimsoll.domain.kubernetes.cluster_events import LONGEST
 from plimsoll.domain.kubernetes.nodes import Node
@@ -24,8 +26,6 @@ from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import WorkloadTimes
 from plimsoll.domain.observation.pod_endings import Endings
 from plimsoll.domain.registry.clusters import Instance
-from plimsoll.domain.replace.pace import Pace
-from plimsoll.domain.replace.throughput import Throughput
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 from plimsoll.domain.spot.pool_history import PoolEvent, events_of

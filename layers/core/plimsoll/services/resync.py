@@ -18,8 +18,8 @@ from functools import partial
 from typing import Final
 
 from plimsoll.domain.actions.actions import Uncordon
-from plimsoll.domain.added_nodes import reports_wanted
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.added_nodes import reports_wanted
+from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.interruptions import Effect, actionable
 from plimsoll.domain.interruptions.lifecycle_hooks import waits_for_hooks

@@ -12,6 +12,7 @@ from typing import Final, override
 
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.domain.drain.cordon_rate_limit import MOVES
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.observation.observed_times import Sample, Samples
@@ -22,7 +23,6 @@ from plimsoll.domain.registry.clusters import (
 )
 from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.report import Report
-from plimsoll.domain.turns import MOVES
 from plimsoll.services.ports import Telemetry
 from plimsoll.services.senders import Senders
 from plimsoll.services.wiring import Ports, wire

@@ -34,7 +34,7 @@ ADVICE: Final = frozenset({"health-scheduled-change", "rebalance-recommendation"
 """The kinds of notice that leave time, if ever they come true."""
 
 SCALE_DOWN: Final = "scale-down"
-"""No notice of AWS: a node that we added is empty again. See `plimsoll.domain.added_nodes`."""
+"""No notice of AWS: a node that we added is empty again. See `plimsoll.domain.drain.added_nodes`."""
 
 NEAR: Final = timedelta(minutes=10)
 """A deadline nearer than this presses. Maintenance in two weeks does not."""

@@ -2,7 +2,7 @@
 
 Controllers make pods at a rate of their own, in an order of their own. If the pods of five hundred nodes are
 all released at once, replacements come for a few pods of every node, and no node is empty in time.
-So replacements are begun in turn (`plimsoll.domain.replace.rounds`), and no more than are made within some seconds.
+So replacements are begun in turn (`plimsoll.domain.drain.rounds`), and no more than are made within some seconds.
 
 How many that is nobody knows beforehand, so the bound follows what is seen, as congestion control
 does: it rises by a step while what was begun is soon made, and at first by more, is halved when the API server asks for patience

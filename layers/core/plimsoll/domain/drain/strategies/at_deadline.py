@@ -7,7 +7,7 @@ that these need.
 from __future__ import annotations
 
 from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
-from plimsoll.domain.replace.steps import Steps, Way
+from plimsoll.domain.drain.strategies.steps import Steps, Way
 from plimsoll.domain.scheduling.headroom import Headroom
 
 

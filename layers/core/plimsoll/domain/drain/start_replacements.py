@@ -7,11 +7,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
-from plimsoll.domain.draft import Draft
-from plimsoll.domain.replace import Headroom, WorkloadDisruption, way_of
-from plimsoll.domain.replace.evict_first import EvictFirst
-from plimsoll.domain.replace.pace import begins
-from plimsoll.domain.replace.rounds import Beginning
+from plimsoll.domain.drain.evict_first import EvictFirst
+from plimsoll.domain.drain.pace import begins
+from plimsoll.domain.drain.plan_builder import Draft
+from plimsoll.domain.drain.rounds import Beginning
+from plimsoll.domain.drain.strategies import (
+    Headroom,
+    WorkloadDisruption,
+    way_of,
+)
 
 
 def without_told(

@@ -12,9 +12,9 @@ from plimsoll.domain.disruptions.disruption_builder import (
     left_to_pod_gc,
 )
 from plimsoll.domain.disruptions.workload_disruption import PATIENCE
+from plimsoll.domain.drain.strategies import WorkloadDisruption
 from plimsoll.domain.interruptions import NEAR, is_near
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace import WorkloadDisruption
 
 
 def eviction_deadlines(disruptions: Iterable[WorkloadDisruption]) -> Iterator[datetime]:

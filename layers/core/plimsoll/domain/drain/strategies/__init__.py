@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
-from plimsoll.domain.replace.last_call import LAST_CALL
-from plimsoll.domain.replace.one_by_one import ONE_BY_ONE
-from plimsoll.domain.replace.release import RELEASE
-from plimsoll.domain.replace.steps import Steps, Way
-from plimsoll.domain.replace.within_floor import WITHIN_FLOOR
+from plimsoll.domain.drain.strategies.at_deadline import LAST_CALL
+from plimsoll.domain.drain.strategies.evict_within_floor import WITHIN_FLOOR
+from plimsoll.domain.drain.strategies.release import RELEASE
+from plimsoll.domain.drain.strategies.stateful_set import ONE_BY_ONE
+from plimsoll.domain.drain.strategies.steps import Steps, Way
 from plimsoll.domain.scheduling.headroom import Headroom
 
 WAYS: Final = (RELEASE, LAST_CALL, ONE_BY_ONE, WITHIN_FLOOR)

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 
 from plimsoll.domain.actions.actions import Evict, Release
 from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
+from plimsoll.domain.drain.pace import Pace
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.replace.pace import Pace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

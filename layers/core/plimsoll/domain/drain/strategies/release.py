@@ -27,13 +27,18 @@ from plimsoll.domain.disruptions.workload_disruption import (
     EvictablePod,
     WorkloadDisruption,
 )
+from plimsoll.domain.drain.strategies.displaced import displacing, leaving_a_place
+from plimsoll.domain.drain.strategies.evict_within_floor import WITHIN_FLOOR
+from plimsoll.domain.drain.strategies.skew import skew_left
+from plimsoll.domain.drain.strategies.steps import (
+    CONTENDED,
+    TIME_TO_STOP,
+    Steps,
+    Way,
+)
 from plimsoll.domain.kubernetes.names import MOVED
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.placement.move_history import heir_of
-from plimsoll.domain.replace.displaced import displacing, leaving_a_place
-from plimsoll.domain.replace.skew import skew_left
-from plimsoll.domain.replace.steps import CONTENDED, TIME_TO_STOP, Steps, Way
-from plimsoll.domain.replace.within_floor import WITHIN_FLOOR
 from plimsoll.domain.scheduling.headroom import Headroom
 
 

@@ -2,7 +2,7 @@
 
 At the latest that is a pod's last call, the last moment that leaves it the time it needs to stop. In a large storm it
 is earlier for some, since an API server takes only so many evictions in a second: see
-`plimsoll.domain.replace.throughput`.
+`plimsoll.domain.drain.throughput`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ from datetime import datetime
 from operator import itemgetter
 
 from plimsoll.domain.actions.actions import Evict
-from plimsoll.domain.replace import EvictablePod, WorkloadDisruption, way_of
-from plimsoll.domain.replace.throughput import LAST_CALLS, Throughput
+from plimsoll.domain.drain.strategies import (
+    EvictablePod,
+    WorkloadDisruption,
+    way_of,
+)
+from plimsoll.domain.drain.throughput import LAST_CALLS, Throughput
 
 
 def last_calls(

@@ -17,9 +17,15 @@ from plimsoll.domain.disruptions.workload_disruption import (
     EvictablePod,
     WorkloadDisruption,
 )
+from plimsoll.domain.drain.strategies.steps import (
+    CONTENDED,
+    SHORT_OF_TIME,
+    TIME_TO_STOP,
+    Steps,
+    Way,
+)
 from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.replace.steps import CONTENDED, SHORT_OF_TIME, TIME_TO_STOP, Steps, Way
 from plimsoll.domain.scheduling.headroom import Headroom
 
 

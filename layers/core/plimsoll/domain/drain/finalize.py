@@ -16,7 +16,6 @@ from plimsoll.domain.actions.actions import (
     TerminateInstance,
     Uncordon,
 )
-from plimsoll.domain.added_nodes import taken_back
 from plimsoll.domain.disruptions.disruption_builder import (
     InterruptedNodes,
     is_gone,
@@ -26,6 +25,7 @@ from plimsoll.domain.disruptions.disruption_builder import (
     why_over,
 )
 from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
+from plimsoll.domain.drain.added_nodes import taken_back
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, marked
 from plimsoll.domain.interruptions.lifecycle_hooks import needs_heartbeat, with_ends
 from plimsoll.domain.kubernetes.nodes import Node
