@@ -24,19 +24,14 @@ from rich.console import Console
 
 from benchmarks.output import machine, table
 from benchmarks.placement import pod, workload_of
+from plimsoll.domain.actions.pace import Pace
 from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain.pace import Pace
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.drain.throughput import Throughput
 from plimsoll.domain.kubernetes.names import ZONE
 from plimsoll.domain.kubernetes.pods import Scheduling, SpreadConstraint
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import (
-    Budget,
-    LabelSelection,
-    ReplicaSet,
-    Workload,
-)
+from plimsoll.domain.kubernetes.workloads import Budget, LabelSelection, ReplicaSet, Workload
 from plimsoll.domain.observation.observation import Observation
 from tests.support.builders import NOON, a_node
 from tests.support.observations import interrupted

@@ -28,13 +28,7 @@ from plimsoll.domain.kubernetes.names import (
     POD_TEMPLATE_HASH,
 )
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import (
-    Pod,
-    Ref,
-    Scheduling,
-    Selector,
-    SpreadConstraint,
-)
+from plimsoll.domain.kubernetes.pods import Pod, Ref, Scheduling, Selector, SpreadConstraint
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
 from plimsoll.domain.observation.observation import Observation

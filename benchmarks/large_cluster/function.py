@@ -21,12 +21,7 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    ClusterKind,
-    IndexEntry,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.registry.resyncs import RESYNC_EVERY, ResyncRequest
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_testbed.model import stores

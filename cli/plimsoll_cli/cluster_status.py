@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from plimsoll.domain.disruptions.disruption_builder import left_on
+from plimsoll.domain.disruptions.opt_outs import left_on
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.reports.report import Report

@@ -17,11 +17,7 @@ from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
 from plimsoll.domain.interruptions.response_policy import Response
 from plimsoll.domain.kubernetes.names import NEVER_OVERRULED
 from plimsoll.domain.notices.taint import AGENT
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    ClusterKind,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
 from plimsoll_cli.clusters_wide import Wide
 from plimsoll_cli.clusters_wide import wide as wide_of
 from plimsoll_cli.environment import Deployed, environment_of, warn

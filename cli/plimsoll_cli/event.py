@@ -19,11 +19,7 @@ from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.notices import InstanceNotice, Notice, Unknown, parse
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.envelope import BODY_LIMIT
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    IndexEntry,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import Cluster, IndexEntry, Mode
 from plimsoll.services.dry_run import DryRun, DryRunResult, NoticeOutcome, Planned
 from plimsoll.services.locator import InstanceLocator, Locate, Owner
 from plimsoll.services.ports import ClusterApi

@@ -17,11 +17,7 @@ from rich.console import Console
 from plimsoll.domain.drain.added_nodes import added_by_group
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.placement.report import reports_of
-from plimsoll.domain.reports.rehearsals import (
-    Comparison,
-    comparison,
-    rehearsals_of,
-)
+from plimsoll.domain.reports.rehearsals import Comparison, comparison, rehearsals_of
 from plimsoll.domain.reports.report import Report
 from plimsoll_cli.environment import Deployed, environment_of, warn
 from plimsoll_cli.options import (

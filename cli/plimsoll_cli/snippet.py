@@ -7,11 +7,7 @@ from typing import Any, Final
 import click
 import yaml
 
-from plimsoll.domain.kubernetes.names import (
-    CAPACITY_LABELS,
-    POD_TEMPLATE_HASH,
-    REVISION_HASH,
-)
+from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, POD_TEMPLATE_HASH, REVISION_HASH
 from plimsoll.domain.kubernetes.pods import OwnerKind, Selector
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.placement import plan_placement

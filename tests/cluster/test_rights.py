@@ -28,11 +28,7 @@ from plimsoll.domain.kubernetes.names import (
     INTERRUPTION,
     RELEASED,
 )
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    ClusterKind,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
 from plimsoll_cli.checks.facts import Queue, TrialResult
 from plimsoll_cli.checks.probe import GROUP, KubernetesProbe
 from plimsoll_testbed.rigs.controlplane import ControlPlane

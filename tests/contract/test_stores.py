@@ -26,21 +26,11 @@ from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.observation.observed_times import KEPT as KEPT_TIMES
 from plimsoll.domain.observation.observed_times import Sample, Samples
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    ClusterKind,
-    IndexEntry,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.registry.resyncs import ResyncRequest, resync_requests
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.spot.capacity_pools import CapacityPool
-from plimsoll.domain.spot.pool_history import (
-    KEPT,
-    MERGED,
-    PoolEvent,
-    PoolEventKind,
-)
+from plimsoll.domain.spot.pool_history import KEPT, MERGED, PoolEvent, PoolEventKind
 from plimsoll.domain.zones.shift_events import LONGEST, ShiftEvent
 from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, Times, WakeUps
 from plimsoll_testbed.model.stores import (

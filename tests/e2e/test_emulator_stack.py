@@ -12,11 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.domain.kubernetes.names import (
-    CAPACITY_LABELS,
-    INSTANCE_TYPE,
-    MIN_ON_DEMAND,
-)
+from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND
 from plimsoll.domain.placement.spread_groups import label_key
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.hollow.cluster import HollowCluster

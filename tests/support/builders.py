@@ -23,11 +23,7 @@ from plimsoll.adapters.kubernetes.objects import (
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import (
-    Budget,
-    Claim,
-    Workload,
-)
+from plimsoll.domain.kubernetes.workloads import Budget, Claim, Workload
 from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
 
 type Json = dict[str, Any]

@@ -20,15 +20,10 @@ from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.names import NAMESPACE
 from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.node_groups.instances import Instance
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import Canary, InstanceNotice
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    ClusterKind,
-    IndexEntry,
-    Instance,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports.canaries import echo_of
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from plimsoll_cli import main

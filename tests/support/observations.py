@@ -11,8 +11,8 @@ from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH, RELEASED
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
+from plimsoll.domain.node_groups.instances import Instance
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.registry.clusters import Instance
 from tests.support.builders import NOON, a_node, a_pod
 
 WEB = Ref("Deployment", "default", "web")

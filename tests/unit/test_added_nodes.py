@@ -6,17 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions.actions import (
-    Cordon,
-    Record,
-    TerminateInstance,
-    Uncordon,
-)
-from plimsoll.domain.drain.added_nodes import (
-    SETTLE,
-    added,
-    taken_back,
-)
+from plimsoll.domain.actions.actions import Cordon, Record, TerminateInstance, Uncordon
+from plimsoll.domain.drain.added_nodes import SETTLE, added, taken_back
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.interruptions import Interruption, marked
 from plimsoll.domain.kubernetes.nodes import Node

@@ -14,13 +14,9 @@ from moto import mock_aws
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.sns import SnsAnnouncer
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.registry.clusters import LABELLED, OTHERS, Cluster
 from plimsoll.domain.reports.announcements import LISTED, announcement
-from plimsoll.domain.reports.metrics import (
-    LABELLED,
-    OTHERS,
-    Metric,
-)
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.reports.report import Report
 from tests.support.workload_sets import WiredServices
 

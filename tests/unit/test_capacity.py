@@ -11,14 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.capacity.growth_plan import (
-    GrowthPlan,
-    plan_growth,
-    replacement_of,
-)
+from plimsoll.domain.capacity.growth_plan import GrowthPlan, plan_growth
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.pods import Pod, replacement_of
 from plimsoll.domain.node_groups.launch_failures import (
     GroupMaximum,
     InsufficientCapacity,

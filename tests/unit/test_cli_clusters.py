@@ -12,11 +12,7 @@ import pytest
 from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
 from plimsoll.domain.interruptions.response_policy import Policy, Response
-from plimsoll.domain.registry.clusters import (
-    ClusterKind,
-    IndexEntry,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports.report import Report
 from plimsoll_testbed.model.stores import MemoryNodeIndex
 from tests.support.cli_environment import (

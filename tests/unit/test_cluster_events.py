@@ -9,12 +9,7 @@ import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions.actions import (
-    Evict,
-    LabelNode,
-    Release,
-    Uncordon,
-)
+from plimsoll.domain.actions.actions import Evict, LabelNode, Release, Uncordon
 from plimsoll.domain.drain.action_events import of_action
 from plimsoll.domain.errors import (
     BadInput,
@@ -24,11 +19,7 @@ from plimsoll.domain.errors import (
     PlimsollError,
     Temporary,
 )
-from plimsoll.domain.kubernetes.cluster_events import (
-    LONGEST,
-    ClusterEvent,
-    of_report,
-)
+from plimsoll.domain.kubernetes.cluster_events import LONGEST, ClusterEvent, of_report
 from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.observation.observation import Observation

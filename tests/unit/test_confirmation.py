@@ -11,12 +11,7 @@ import pytest
 
 from plimsoll.domain.errors import BadInput, Temporary
 from plimsoll.domain.notices import SpotInterruption, StateChange, taint
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    ClusterKind,
-    IndexEntry,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.delivery import URGENT_WAKE_UPS
 from tests.support.workload_sets import WiredServices

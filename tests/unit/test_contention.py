@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.disruptions.disruption_builder import InterruptedNodes
 from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.contention import Contention

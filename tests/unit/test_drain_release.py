@@ -8,26 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions.actions import (
-    Evict,
-    Release,
-    UndoRelease,
-)
+from plimsoll.domain.actions.actions import Evict, Release, UndoRelease
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
-from plimsoll.domain.kubernetes.pods import (
-    Pod,
-    PodTerm,
-    Ref,
-    Selector,
-    SpreadConstraint,
-)
+from plimsoll.domain.kubernetes.pods import Pod, PodTerm, Ref, Selector, SpreadConstraint
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import (
-    LabelSelection,
-    Quota,
-    Workload,
-)
+from plimsoll.domain.kubernetes.workloads import LabelSelection, Quota, Workload
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation.observation import Observation
 from tests.support.builders import (

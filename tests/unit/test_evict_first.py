@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.domain.actions.actions import Evict, Release
+from plimsoll.domain.actions.pace import START, Pace
 from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain.pace import START, Pace
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.observation.observation import Observation
 from tests.support.builders import a_budget

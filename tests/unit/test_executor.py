@@ -10,12 +10,7 @@ from typing import Any, override
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers, ThreadWorkers
-from plimsoll.domain.actions.actions import (
-    Action,
-    Evict,
-    ForceDelete,
-    Grow,
-)
+from plimsoll.domain.actions.actions import Action, Evict, ForceDelete, Grow
 from plimsoll.domain.actions.plan import Plan, Step
 from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import Throttled

@@ -16,7 +16,8 @@ from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked, to_record
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.names import INTERRUPTION
-from plimsoll.domain.registry.clusters import IndexEntry, Instance
+from plimsoll.domain.node_groups.instances import Instance
+from plimsoll.domain.registry.clusters import IndexEntry
 from tests.support.builders import NOON, a_group
 from tests.support.workload_sets import LAUNCHED, WiredServices, deployment
 

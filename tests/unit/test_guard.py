@@ -9,11 +9,7 @@ import pytest
 from click.testing import Result
 
 from plimsoll.domain.disruptions.guard import plan_guard
-from plimsoll.domain.interruptions.response_policy import (
-    FOREIGN_CORDON,
-    Policy,
-    Response,
-)
+from plimsoll.domain.interruptions.response_policy import FOREIGN_CORDON, Policy, Response
 from plimsoll.domain.kubernetes.names import GUARD
 from plimsoll.domain.registry.clusters import Mode
 from plimsoll_cli.uninstall_plan import plan_uninstall

@@ -9,7 +9,7 @@ from typing import override
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.drain.pace import START
+from plimsoll.domain.actions.pace import START
 from plimsoll.domain.drain.throughput import AT_ONCE, LAST_CALLS
 from plimsoll.services.executor import ROUND
 from tests.support.workload_sets import WiredServices, deployment, handled

@@ -12,13 +12,7 @@ import pytest
 from plimsoll.domain.actions.actions import Evict
 from plimsoll.domain.drain.plan_builder import MOST_NAMED
 from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.drain.throughput import (
-    AT_ONCE,
-    LAST_CALLS,
-    SAMPLE,
-    SUSTAINED,
-    Throughput,
-)
+from plimsoll.domain.drain.throughput import AT_ONCE, LAST_CALLS, SAMPLE, SUSTAINED, Throughput
 from plimsoll.domain.observation.observation import Observation
 from tests.support.builders import a_budget
 from tests.support.many_nodes import PODS, storm

@@ -8,22 +8,14 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.actions.actions import Exclude
-from plimsoll.domain.drain.load_balancers import (
-    LEAD,
-    MOST,
-    SETTLED,
-)
+from plimsoll.domain.drain.load_balancers import LEAD, MOST, SETTLED
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.kubernetes.names import EXCLUDED, EXCLUDED_BY_US
 from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.pods import (
-    Pod,
-    Ref,
-    Selector,
-)
+from plimsoll.domain.kubernetes.pods import Pod, Ref, Selector
 from plimsoll.domain.kubernetes.workloads import LabelSelection
+from plimsoll.domain.node_groups.instances import Instance
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.registry.clusters import Instance
 from tests.support.builders import NOON, ZONE_B, a_node, a_pod
 from tests.support.observations import actions, interrupted, looked, noon
 

@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions.actions import (
-    Cordon,
-    Evict,
-    Release,
-)
+from plimsoll.domain.actions.actions import Cordon, Evict, Release
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import join, marked

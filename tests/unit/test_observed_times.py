@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.disruptions.disruption_builder import InterruptedNodes, disruptions_of
+from plimsoll.domain.disruptions.disruption_builder import disruptions_of
 from plimsoll.domain.disruptions.stop_times import Basis, stop_time
 from plimsoll.domain.kubernetes.pods import Ref
+from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes
 from plimsoll.domain.observation.observed_times import (
     KEPT,
     LAST,

@@ -12,11 +12,7 @@ import pytest
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observation.observed_times import (
-    MOST_WORKLOADS,
-    Sample,
-    Samples,
-)
+from plimsoll.domain.observation.observed_times import MOST_WORKLOADS, Sample, Samples
 from plimsoll.domain.registry.clusters import Mode
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll_testbed.model.stores import MemoryTimes

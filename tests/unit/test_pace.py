@@ -9,15 +9,8 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.actions.actions import Evict, Release
+from plimsoll.domain.actions.pace import FAST, LOWEST, START, STEP, SURE, Pace
 from plimsoll.domain.disruptions.workload_disruption import START as TO_START
-from plimsoll.domain.drain.pace import (
-    FAST,
-    LOWEST,
-    START,
-    STEP,
-    SURE,
-    Pace,
-)
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.drain.throughput import LAST_CALLS
 from plimsoll.domain.observation.observation import Observation

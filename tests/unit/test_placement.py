@@ -12,20 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions.actions import (
-    Evict,
-    LabelNode,
-    Release,
-    SetDeletionCost,
-)
+from plimsoll.domain.actions.actions import Evict, LabelNode, Release, SetDeletionCost
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions.response_policy import Policy
-from plimsoll.domain.kubernetes.names import (
-    DELETION_COST,
-    MIN_ON_DEMAND,
-    MOVED,
-)
+from plimsoll.domain.kubernetes.names import DELETION_COST, MIN_ON_DEMAND, MOVED
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.kubernetes.quantities import Resources

@@ -6,14 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions.actions import (
-    Cordon,
-    Evict,
-    ForceDelete,
-    Grow,
-    Release,
-    Uncordon,
-)
+from plimsoll.domain.actions.actions import Cordon, Evict, ForceDelete, Grow, Release, Uncordon
 from plimsoll.domain.drain.cordon_rate_limit import GATHER
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.interruptions import Interruption, join

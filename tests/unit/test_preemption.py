@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions.actions import (
-    Evict,
-    Grow,
-    Release,
-    Uncordon,
-)
+from plimsoll.domain.actions.actions import Evict, Grow, Release, Uncordon
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.kubernetes.pods import Pod

@@ -10,11 +10,7 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    ClusterKind,
-    IndexEntry,
-)
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind, IndexEntry
 from plimsoll.domain.registry.queue_changes import DETAIL_TYPE
 from plimsoll_batch.services.waking import AFTER_CHANGE, AFTER_NOTICE, SHARED, Waking
 from tests.support.builders import NOON

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.drain.planner import planner
+from plimsoll.domain.drain import planner
 from plimsoll.domain.drain.throughput import AT_ONCE, SAMPLE
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.reports.report import Report

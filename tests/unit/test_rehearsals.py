@@ -6,12 +6,7 @@ import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from plimsoll.domain.reports.rehearsals import (
-    Comparison,
-    comparison,
-    rehearsals_of,
-    rehearsed,
-)
+from plimsoll.domain.reports.rehearsals import Comparison, comparison, rehearsals_of, rehearsed
 from plimsoll.domain.reports.report import Report
 from tests.support.builders import NOON
 from tests.support.cli_environment import MemoryEnvironment, run

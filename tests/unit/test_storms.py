@@ -825,7 +825,7 @@ def test_the_rules_see_an_added_node_left_empty_and_one_not_given_back(monkeypat
     monkeypatch.setattr("plimsoll.domain.drain.planner.scale_down_steps", lambda _, __: iter(()))
     assert "left-added" in play_storm(added).rules
     monkeypatch.setattr(
-        "plimsoll.domain.disruptions.disruption_builder.in_this_life", lambda found, **_: found
+        "plimsoll.domain.disruptions.interruption_end.in_this_life", lambda found, **_: found
     )
     assert "left-open" in play_storm(returned).rules
 

@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, Final
 
-from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.kubernetes.names import NODE_POOL
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.observation.interrupted_nodes import leaves
 from plimsoll.domain.observation.observation import Observation
 from plimsoll_testbed.model.nodegroups import KARPENTER, SET_BY_RIG
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster, time_of

@@ -12,24 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.disruptions.known_stops import known_stops, stop_of
-from plimsoll.domain.disruptions.stop_times import (
-    ASSUMED_SECONDS,
-    Basis,
-    StopTime,
-)
-from plimsoll.domain.kubernetes.names import (
-    MOVED,
-    PREFIX,
-    RELEASED,
-)
-from plimsoll.domain.kubernetes.pods import (
-    OwnerKind,
-    Pod,
-    Ref,
-)
+from plimsoll.domain.disruptions.stop_times import ASSUMED_SECONDS, Basis, StopTime
+from plimsoll.domain.kubernetes.names import MOVED, PREFIX, RELEASED
+from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.kubernetes.workloads import Workload
+from plimsoll.domain.observation.interrupted_nodes import leaves
 from plimsoll_testbed.rehearsal.jobs import kept_of
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.pods import played_stop, pod_spec, startup_of

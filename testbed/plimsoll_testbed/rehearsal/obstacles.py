@@ -11,26 +11,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.disruptions.disruption_builder import (
-    InterruptedNodes,
-    disruptions_of,
-    ignored,
-    leaves,
-)
+from plimsoll.domain.disruptions.disruption_builder import disruptions_of
+from plimsoll.domain.disruptions.opt_outs import ignored
 from plimsoll.domain.disruptions.releasability import one_node_claims
 from plimsoll.domain.disruptions.stop_times import ASSUMED_SECONDS
 from plimsoll.domain.drain.strategies import WorkloadDisruption, way_of
 from plimsoll.domain.interruptions import actionable, marked, merge
 from plimsoll.domain.kubernetes.floors import budget_keeps, resolve
-from plimsoll.domain.kubernetes.names import (
-    IGNORE,
-    STOP_SECONDS,
-    ZONE_LABELS,
-)
+from plimsoll.domain.kubernetes.names import IGNORE, STOP_SECONDS, ZONE_LABELS
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import OwnerKind
 from plimsoll.domain.kubernetes.workloads import Claim, Workload
 from plimsoll.domain.notices.spot import SpotInterruption
+from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, leaves
 from plimsoll.domain.observation.observation import Observation
 
 _OF_OTHERS: Final = {

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.disruptions.stop_times import StopTime
 from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.observation.interrupted_nodes import leaves
 from plimsoll.domain.reports.rehearsals import rehearsed
 from plimsoll.domain.reports.report import Report
 from plimsoll_testbed.measure.report import Report as DrillReport

@@ -16,11 +16,7 @@ from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.actions.actions import LabelNode
 from plimsoll.domain.drain.cordon_rate_limit import GATHER, waiting_for_turn
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.names import (
-    INTERRUPTION,
-    MIRROR,
-    RELEASED,
-)
+from plimsoll.domain.kubernetes.names import INTERRUPTION, MIRROR, RELEASED
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement import plan_placement

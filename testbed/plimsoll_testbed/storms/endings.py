@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.objects import parse_node
 from plimsoll.domain.actions.plan import Step
-from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.interruptions import ADVICE
 from plimsoll.domain.kubernetes.names import INTERRUPTION, RELEASED
+from plimsoll.domain.observation.interrupted_nodes import leaves
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.zones.zonal_shifts import has_shift_taint

@@ -26,10 +26,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.capacity.growth_plan import replacement_of
 from plimsoll.domain.capacity.node_templates import Daemons, future_node
 from plimsoll.domain.kubernetes.floors import resolve
-from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.pods import Pod, replacement_of
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll_testbed.measure.report import Report

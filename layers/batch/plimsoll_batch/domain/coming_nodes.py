@@ -15,11 +15,7 @@ from typing import Final
 
 from plimsoll.domain.capacity.growth_plan import Growth, plan_growth
 from plimsoll.domain.capacity.scale_up import token
-from plimsoll.domain.capacity.upcoming_nodes import (
-    expect,
-    on_the_way,
-    start_up,
-)
+from plimsoll.domain.capacity.upcoming_nodes import expect, on_the_way, start_up
 from plimsoll.domain.kubernetes.names import HOSTNAME, ZONE_LABELS
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod

@@ -17,11 +17,7 @@ from typing import Final, Self
 
 from plimsoll.domain.capacity.node_templates import Daemons
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import (
-    Pod,
-    Ref,
-    Scheduling,
-)
+from plimsoll.domain.kubernetes.pods import Pod, Ref, Scheduling
 from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll_batch.domain.flavors import RoleFlavors

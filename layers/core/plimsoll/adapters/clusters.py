@@ -16,11 +16,7 @@ from plimsoll.adapters.kubernetes.transport import RequestParts, Response, Trans
 from plimsoll.adapters.secrets import SecretToken
 from plimsoll.domain.errors import BadInput, Refused
 from plimsoll.domain.interruptions.response_policy import Policy
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    ClusterKind,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

@@ -15,6 +15,7 @@ from itertools import batched
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import code_of, message_of, translated
+from plimsoll.domain.node_groups.instances import Instance
 from plimsoll.domain.notices import (
     HealthScheduledChange,
     InstanceNotice,
@@ -22,7 +23,6 @@ from plimsoll.domain.notices import (
     StateChange,
 )
 from plimsoll.domain.notices.health import Change
-from plimsoll.domain.registry.clusters import Instance
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

@@ -13,14 +13,15 @@ from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Ref
+from plimsoll.domain.node_groups.instances import Instance
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation.observation import Observation, ShiftedZone
 from plimsoll.domain.observation.observed_times import WorkloadTimes
-from plimsoll.domain.registry.clusters import Cluster, Instance
+from plimsoll.domain.registry.clusters import Cluster
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 from plimsoll.domain.spot.pool_history import risks
-from plimsoll.domain.zones.shift_events import ShiftedZone, shifted_zones
+from plimsoll.domain.zones.shift_events import shifted_zones
 from plimsoll.services.observed_times import ObservedTimes, disrupted
 from plimsoll.services.ports import Clock, Instances, NodeGroups, Pools, Reports, Telemetry
 from plimsoll.services.reconcile_memory import ReconcileMemory

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from plimsoll.domain.actions.actions import Cordon
 from plimsoll.domain.actions.plan import Plan, Step
-from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.disruptions.known_stops import known_stops
 from plimsoll.domain.disruptions.stop_times import StopTime
 from plimsoll.domain.drain.planner import plan_drain
@@ -24,6 +23,7 @@ from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import Notice
 from plimsoll.domain.notices.about import About
+from plimsoll.domain.observation.interrupted_nodes import leaves
 from plimsoll.domain.registry.clusters import Cluster, IndexEntry
 from plimsoll.services.cordons import Located, by_instance, find_nodes, heeded, interruption_on
 from plimsoll.services.locator import Locate

@@ -18,11 +18,7 @@ from plimsoll.domain.interruptions import Decision, actionable
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, of_cordon
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.notices.about import About
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    IndexEntry,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.reports.canaries import echo_of
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.spot.capacity_pools import CapacityPool

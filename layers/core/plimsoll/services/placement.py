@@ -20,8 +20,8 @@ from plimsoll.domain.observation.observed_times import starts
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
-from plimsoll.domain.registry.clusters import Cluster, Mode
-from plimsoll.domain.reports.metrics import Metric, labelled
+from plimsoll.domain.registry.clusters import Cluster, Mode, labelled
+from plimsoll.domain.reports.metrics import Metric
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.executor import Executor
 from plimsoll.services.injection import Proof, Proven, injection_of

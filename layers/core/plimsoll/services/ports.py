@@ -13,20 +13,13 @@ from typing import Protocol
 from plimsoll.domain.actions.writers import CapacityWriter, ClusterWriter
 from plimsoll.domain.capacity.preflight import VcpuQuota
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import (
-    Pod,
-    Ref,
-    Scheduling,
-)
+from plimsoll.domain.kubernetes.pods import Pod, Ref, Scheduling
+from plimsoll.domain.node_groups.instances import Instance
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import Samples
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    IndexEntry,
-    Instance,
-)
+from plimsoll.domain.registry.clusters import Cluster, IndexEntry
 from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.reports.report import Report

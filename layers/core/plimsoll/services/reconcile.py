@@ -18,9 +18,9 @@ from plimsoll.domain.actions.actions import (
     UndoRelease,
     Unguard,
 )
+from plimsoll.domain.actions.pace import begins
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.drain.added_nodes import added, reports_wanted
-from plimsoll.domain.drain.pace import begins
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.drain.throughput import SAMPLE
 from plimsoll.domain.errors import BadInput, Refused, Temporary, Throttled

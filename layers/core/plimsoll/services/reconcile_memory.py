@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from plimsoll.domain.actions.pace import Pace
 from plimsoll.domain.capacity.upcoming_nodes import BEGUN, expect
-from plimsoll.domain.drain.pace import Pace
 from plimsoll.domain.drain.throughput import Throughput
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
 from plimsoll.domain.kubernetes.cluster_events import LONGEST
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
+from plimsoll.domain.node_groups.instances import Instance
 from plimsoll.domain.node_groups.launch_failures import (
     LONGEST_WHY,
     LaunchesThrottled,
@@ -22,14 +23,12 @@ from plimsoll.domain.node_groups.launch_failures import (
     Refusal,
 )
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation.observation import Observation, ShiftedZone
 from plimsoll.domain.observation.observed_times import WorkloadTimes
 from plimsoll.domain.observation.pod_endings import Endings
-from plimsoll.domain.registry.clusters import Instance
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 from plimsoll.domain.spot.pool_history import PoolEvent, events_of
-from plimsoll.domain.zones.shift_events import ShiftedZone
 
 REREAD: Final = timedelta(seconds=5)
 BUSY: Final = timedelta(seconds=5)

@@ -25,18 +25,14 @@ from plimsoll.domain.interruptions import Effect, actionable
 from plimsoll.domain.interruptions.lifecycle_hooks import waits_for_hooks
 from plimsoll.domain.interruptions.response_policy import Response
 from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.node_groups.instances import Instance
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import InstanceNotice, StateChange
 from plimsoll.domain.notices.state_change import GONE
 from plimsoll.domain.observation.external_drains import why_drained
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.pending import keeps_spread_groups, waits_for_spread_group
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    IndexEntry,
-    Instance,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.registry.node_index import (
     by_instance,
     entries_of,

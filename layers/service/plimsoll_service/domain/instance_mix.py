@@ -17,13 +17,7 @@ from math import ceil
 from typing import Final
 
 from plimsoll.domain.capacity.node_templates import Daemons
-from plimsoll.domain.kubernetes.names import (
-    CAPACITY_LABELS,
-    HOSTNAME,
-    INSTANCE_TYPE,
-    REGION,
-    ZONE,
-)
+from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, HOSTNAME, INSTANCE_TYPE, REGION, ZONE
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources, total

@@ -14,16 +14,8 @@ from functools import cached_property
 from typing import Final
 
 from plimsoll.domain.kubernetes.floors import runs_twice, unavailable
-from plimsoll.domain.kubernetes.names import (
-    IGNORE,
-    REGION,
-    ZONE,
-)
-from plimsoll.domain.kubernetes.nodes import (
-    Node,
-    Taint,
-    capacity_of,
-)
+from plimsoll.domain.kubernetes.names import IGNORE, REGION, ZONE
+from plimsoll.domain.kubernetes.nodes import Node, Taint, capacity_of
 from plimsoll.domain.kubernetes.pods import (
     NodeTerm,
     OwnerKind,

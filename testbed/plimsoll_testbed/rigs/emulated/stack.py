@@ -12,11 +12,7 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    ClusterKind,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.report import Report
 from plimsoll_testbed.measure.measure import Measurement

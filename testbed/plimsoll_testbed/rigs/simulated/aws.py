@@ -13,11 +13,8 @@ from plimsoll.domain.errors import Refused, Throttled
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.node_groups.launch_failures import (
-    LaunchesThrottled,
-    NotGrown,
-    Refusal,
-)
+from plimsoll.domain.node_groups.instances import Instance
+from plimsoll.domain.node_groups.launch_failures import LaunchesThrottled, NotGrown, Refusal
 from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
 from plimsoll.domain.notices import (
     HealthScheduledChange,
@@ -28,7 +25,6 @@ from plimsoll.domain.notices import (
     parse,
 )
 from plimsoll.domain.notices.state_change import GONE, LEAVING
-from plimsoll.domain.registry.clusters import Instance
 from plimsoll_testbed.model.fleet import AGE, Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels, zone_id_of
 from plimsoll_testbed.model.nodegroups import KARPENTER

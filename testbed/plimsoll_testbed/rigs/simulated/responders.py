@@ -16,11 +16,7 @@ from plimsoll.domain.drain.cordon_rate_limit import MOVES
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.observation.observed_times import Sample, Samples
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    ClusterKind,
-    Mode,
-)
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.registry.resyncs import ResyncRequest
 from plimsoll.domain.reports.report import Report
 from plimsoll.services.ports import Telemetry

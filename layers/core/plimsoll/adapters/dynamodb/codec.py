@@ -16,17 +16,8 @@ from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
 from plimsoll.domain.interruptions.response_policy import Policy, Response
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.observation.observed_times import (
-    KEPT,
-    Sample,
-    Samples,
-)
-from plimsoll.domain.registry.clusters import (
-    Cluster,
-    ClusterKind,
-    IndexEntry,
-    Mode,
-)
+from plimsoll.domain.observation.observed_times import KEPT, Sample, Samples
+from plimsoll.domain.registry.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports.report import Report
 
 if TYPE_CHECKING:

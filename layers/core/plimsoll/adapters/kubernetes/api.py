@@ -35,17 +35,8 @@ from plimsoll.domain.kubernetes.names import (
     ZONAL_SHIFT,
 )
 from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.pods import (
-    OwnerKind,
-    Pod,
-    Ref,
-    Scheduling,
-)
-from plimsoll.domain.kubernetes.workloads import (
-    Budget,
-    ReplicaSet,
-    Workload,
-)
+from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref, Scheduling
+from plimsoll.domain.kubernetes.workloads import Budget, ReplicaSet, Workload
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.services.ports import Clock, Workers
 

@@ -23,13 +23,7 @@ from plimsoll.domain.fields import Field
 from plimsoll.domain.interruptions import Interruption, NewerRecord, from_record
 from plimsoll.domain.kubernetes import names
 from plimsoll.domain.kubernetes.nodes import Node, capacity_of
-from plimsoll.domain.kubernetes.pods import (
-    OwnerKind,
-    Pod,
-    Ref,
-    Scheduling,
-    Selector,
-)
+from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref, Scheduling, Selector
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.selectors import NOTHING
 from plimsoll.domain.kubernetes.workloads import (

@@ -31,18 +31,9 @@ from plimsoll.domain.errors import (
     Throttled,
 )
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.names import (
-    CAPACITY_LABELS,
-    GROW,
-    HOOK_MARK,
-    RENEW,
-)
+from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, GROW, HOOK_MARK, RENEW
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.launch_failures import (
-    LaunchesThrottled,
-    NotGrown,
-    OtherRefusal,
-)
+from plimsoll.domain.node_groups.launch_failures import LaunchesThrottled, NotGrown, OtherRefusal
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 
 if TYPE_CHECKING:

@@ -16,11 +16,7 @@ from plimsoll.adapters.nodegroups import templates
 from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError, Refused
-from plimsoll.domain.kubernetes.names import (
-    CAPACITY_LABELS,
-    GROW,
-    RENEW,
-)
+from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, GROW, RENEW
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.launch_failures import Refusal
 from plimsoll.domain.node_groups.node_groups import NodeGroup

@@ -16,8 +16,8 @@ from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.names import RENEW
 from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.node_groups.instances import Instance
 from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.registry.clusters import Instance
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

@@ -24,12 +24,7 @@ from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError, Refused
 from plimsoll.domain.fields import INSTANCE, LIST_LIMIT, Field
-from plimsoll.domain.kubernetes.names import (
-    CAPACITY_LABELS,
-    INSTANCE_TYPE,
-    NODE_POOL,
-    ZONE,
-)
+from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, INSTANCE_TYPE, NODE_POOL, ZONE
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.pods import Requirement
 from plimsoll.domain.kubernetes.quantities import Resources

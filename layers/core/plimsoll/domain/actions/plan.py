@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import override
 
 from plimsoll.domain.actions.actions import Action
-from plimsoll.domain.drain.pace import Pace
+from plimsoll.domain.actions.pace import Pace
 from plimsoll.domain.reports.report import Report
 
 

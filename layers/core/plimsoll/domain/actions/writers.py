@@ -16,11 +16,7 @@ from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.workloads import (
-    Budget,
-    ReplicaSet,
-    Workload,
-)
+from plimsoll.domain.kubernetes.workloads import Budget, ReplicaSet, Workload
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 
 

@@ -22,11 +22,7 @@ from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.node_rules import why_never
-from plimsoll.domain.spot.capacity_pools import (
-    Asked,
-    Source,
-    covered,
-)
+from plimsoll.domain.spot.capacity_pools import Asked, Source, covered
 
 _GLANCE = 200
 """How many of the next pods are looked at to compare groups: enough to fill any node."""

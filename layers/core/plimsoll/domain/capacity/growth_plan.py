@@ -18,11 +18,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from plimsoll.domain.capacity.bin_packing import BinPacking, Doubts
-from plimsoll.domain.capacity.upcoming_nodes import (
-    DOUBTED,
-    RETRY,
-    Expectation,
-)
+from plimsoll.domain.capacity.upcoming_nodes import DOUBTED, RETRY, Expectation
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.node_groups.launch_failures import Refusal
@@ -65,16 +61,6 @@ class GrowthPlan:
     """Pod uid -> why no node and no group can take it."""
     full: Collection[str] = frozenset()
     """Keys of the groups that are at their maxima, where a pod gets no node."""
-
-
-def replacement_of(pod: Pod) -> Pod:
-    """Return the pod that would be made anew for this one: its own uid, no node, not ready.
-
-    Plan with it while the old pod still runs; plan with the old pod itself when it leaves first.
-    """
-    return replace(
-        pod, uid=f"new:{pod.uid}", node=None, phase="Pending", ready=False, deleting=None
-    )
 
 
 def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part named

@@ -9,11 +9,7 @@ from typing import Final
 
 from plimsoll.domain.kubernetes import names
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import (
-    NodeTerm,
-    Pod,
-    Scheduling,
-)
+from plimsoll.domain.kubernetes.pods import NodeTerm, Pod, Scheduling
 from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.node_rules import why_never

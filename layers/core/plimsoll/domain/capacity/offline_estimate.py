@@ -11,13 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import (
-    OwnerKind,
-    Pod,
-    Ref,
-    Scheduling,
-    Toleration,
-)
+from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref, Scheduling, Toleration
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
 from plimsoll.domain.observation.observation import Observation

@@ -13,12 +13,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.kubernetes.quantities import Resources, total
 from plimsoll.domain.node_groups.launch_failures import LaunchTemplateBroken, NoFreeAddresses
 from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.observation.interrupted_nodes import leaves
 from plimsoll.domain.reports.report import Report
 
 PREFLIGHT: Final = "preflight"

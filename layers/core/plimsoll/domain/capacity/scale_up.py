@@ -9,33 +9,16 @@ from functools import partial
 from hashlib import sha256
 
 from plimsoll.domain.actions.actions import Grow
-from plimsoll.domain.capacity.growth_plan import (
-    GrowthPlan,
-    plan_growth,
-    replacement_of,
-)
-from plimsoll.domain.capacity.upcoming_nodes import (
-    BEGUN,
-    DOUBTED,
-    Expectation,
-    expect,
-    on_the_way,
-)
-from plimsoll.domain.disruptions.disruption_builder import (
-    InterruptedNodes,
-    ended_by_owner,
-    leaves,
-)
+from plimsoll.domain.capacity.growth_plan import GrowthPlan, plan_growth
+from plimsoll.domain.capacity.upcoming_nodes import BEGUN, DOUBTED, Expectation, expect, on_the_way
+from plimsoll.domain.disruptions.interruption_end import ended_by_owner
 from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
 from plimsoll.domain.kubernetes.names import NODE_POOL
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.node_groups.launch_failures import (
-    GroupMaximum,
-    Refusal,
-    advice,
-)
+from plimsoll.domain.kubernetes.pods import Pod, replacement_of
+from plimsoll.domain.node_groups.launch_failures import GroupMaximum, Refusal, advice
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import LifecycleTerminate
+from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, leaves
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.headroom import Headroom
 from plimsoll.domain.zones.zonal_shifts import frozen_zones

@@ -1,50 +1,33 @@
-"""Which nodes are interrupted, and which pods of which workloads must leave them."""
+"""What interruptions do to workloads: each with its pods to move, those on their way out, and its ready floor."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from functools import cached_property
-from typing import Final, Self
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 
+from plimsoll.domain.disruptions.budgets import ALONE, floor_of
 from plimsoll.domain.disruptions.guard import guards_of
+from plimsoll.domain.disruptions.interruption_end import overdue, why_over
 from plimsoll.domain.disruptions.known_stops import stop_of
 from plimsoll.domain.disruptions.manual_drain import left_to_drain
+from plimsoll.domain.disruptions.opt_outs import must_leave, never_overruled
 from plimsoll.domain.disruptions.releasability import (
+    held_on,
+    not_releasable,
     one_node_claims,
-    why_not_released,
+    releasable,
     why_undone,
 )
-from plimsoll.domain.disruptions.workload_disruption import (
-    PATIENCE,
-    EvictablePod,
-    WorkloadDisruption,
-)
-from plimsoll.domain.interruptions import ADVICE, NEVER, SCALE_DOWN, Interruption, in_this_life
+from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.interruptions.lifecycle_hooks import as_told
-from plimsoll.domain.interruptions.response_policy import Response
-from plimsoll.domain.kubernetes.floors import budget_keeps, ready_floor
-from plimsoll.domain.kubernetes.names import (
-    IGNORE,
-    NEVER_OVERRULED,
-    NODE_POOL,
-    OVERRULE_BUDGETS,
-)
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import (
-    Pod,
-    Ref,
-    Scheduling,
-)
+from plimsoll.domain.kubernetes.names import NODE_POOL
+from plimsoll.domain.kubernetes.pods import Pod, Ref, Scheduling
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import Budget, Workload
-from plimsoll.domain.notices import RebalanceRecommendation
 from plimsoll.domain.observation.external_drains import DRAIN, why_drained
+from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, is_dead, is_gone
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import WorkloadTimes
-from plimsoll.domain.scheduling.node_rules import UNSCHEDULABLE, tolerated
 from plimsoll.domain.zones.zonal_shifts import (
     LEAVING,
     elsewhere,
@@ -52,235 +35,6 @@ from plimsoll.domain.zones.zonal_shifts import (
     frozen_zones,
     left_for_zone,
 )
-
-_STAYS_PUT = {"DaemonSet", "Node"}
-"""Owners whose pods belong to the node and end with it: daemons, and mirrors of static pods."""
-
-_ALONE = {"Pod", "Job"}
-"""What has no pods that must serve side by side."""
-
-OVERDUE: Final = timedelta(minutes=10)
-"""How long after its deadline an instance that still runs is believed to be interrupted."""
-
-EXPIRY: Final = timedelta(hours=1)
-"""How long a node stays cordoned on a recommendation alone: so no more nodes are than may be in an hour."""
-
-
-@dataclass(frozen=True)
-class InterruptedNodes:
-    """The nodes with an open interruption, in order of urgency. Not slotted: look-ups are kept.
-
-    The earliest deadline comes first, and then where the fewest pods wait for a replacement: what is
-    begun is finished, and as many nodes as can be are empty in time.
-    """
-
-    nodes: tuple[Node, ...]
-
-    @classmethod
-    def of(cls, seen: Observation) -> Self:
-        """Find them by the records that stand on the nodes themselves."""
-
-        def urgency(node: Node) -> tuple[datetime, int, str]:
-            deadline = None if node.interruption is None else node.interruption.deadline
-            waiting = (p for p in seen.on_node.get(node.name, ()) if leaves(p) and not p.released)
-            return deadline or NEVER, sum(p.deleting is None for p in waiting), node.name
-
-        return cls(tuple(sorted(filter(_is_interrupted, seen.nodes), key=urgency)))
-
-    @cached_property
-    def turn(self) -> Mapping[str, int]:
-        """By the name of the node: its place in the order of urgency."""
-        return {node.name: turn for turn, node in enumerate(self.nodes)}
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """Their names."""
-        return frozenset(n.name for n in self.nodes)
-
-    @cached_property
-    def interruption(self) -> Mapping[str, Interruption]:
-        """By the name of the node."""
-        return {n.name: found for n in self.nodes if (found := n.interruption)}
-
-    def nodes_of(self, disruption: WorkloadDisruption) -> frozenset[str]:
-        """Return the interrupted nodes on which a disruption still has pods; all where none is left."""
-        here = frozenset(p.node for p in disruption.pods if p.node in self.names)
-        others = frozenset(one.pod.node for one in disruption.evictable if one.pod.node)
-        return here or others or self.names
-
-
-def _is_interrupted(node: Node) -> bool:
-    """Whether its pods move. Those of a node that waits for its turn do not."""
-    found = node.interruption
-    if found is None or found.phase == "closed":
-        return False
-    patient = {*ADVICE, SCALE_DOWN}
-    return found.cordoned is not None or any(n.kind not in patient for n in found.notices)
-
-
-def leaves(pod: Pod) -> bool:
-    """Whether a pod has to leave an interrupted node, and counts until it has."""
-    return not (pod.finished or pod.mirror or (pod.owner and pod.owner.kind in _STAYS_PUT))
-
-
-def ignored(seen: Observation, pod: Pod) -> bool:
-    """Whether its owner opted out, on the pod or on the workload."""
-    return any(marks.get(IGNORE) == "true" for marks in _marks(seen, pod))
-
-
-def _marks(seen: Observation, pod: Pod) -> Iterator[Mapping[str, str]]:
-    """Yield the labels and annotations by which the owner of a pod says something."""
-    yield from (pod.labels, pod.annotations)
-    owner = seen.owner(pod)
-    if owner is not None and (workload := seen.workload.get(owner)) is not None:
-        yield from (workload.labels, workload.annotations)
-
-
-def _never_overruled(seen: Observation, pod: Pod) -> bool:
-    """Whether its owner lets nobody delete it past its budget: for the cluster, the namespace, the workload or the pod."""
-    if seen.policy.obeys_budgets or pod.namespace in seen.obeying:
-        return True
-    return any(marks.get(OVERRULE_BUDGETS) == NEVER_OVERRULED for marks in _marks(seen, pod))
-
-
-def must_leave(seen: Observation, pod: Pod, node: Node) -> bool:
-    """Whether a pod has to leave this node, which is interrupted, and is ours to move."""
-    return leaves(pod) and not ignored(seen, pod) and not _chose(pod, node)
-
-
-def _chose(pod: Pod, node: Node) -> bool:
-    """Whether a pod came although its node was cordoned: it tolerates that, and would come again.
-
-    Evicting it would send it in circles, once a second, until the instance goes.
-    """
-    cordoned = None if node.interruption is None else node.interruption.cordoned
-    if cordoned is None or pod.created <= cordoned:
-        return False
-    return tolerated(UNSCHEDULABLE, pod.scheduling.tolerations)
-
-
-def left_on(seen: Observation, node: Node) -> list[Pod]:
-    """Pods that must leave and have not, the stopping ones too."""
-    return [pod for pod in seen.on_node.get(node.name, ()) if must_leave(seen, pod, node)]
-
-
-def left_to_pod_gc(node: Node, pod: Pod, now: datetime) -> bool:
-    """Whether nothing more is done about a dead pod: a Job's that was evicted, or that nobody let go for ten minutes.
-
-    Its object stays until PodGC has written that it failed. A delete could not take it away sooner where the
-    Job has a podFailurePolicy, since its finalizer stays until then. By then taint eviction has told it to go,
-    past its budget and with the condition DisruptionTarget: 300 s after its node was not Ready.
-    Source: k8s.io/kubernetes/pkg/controller/job/job_controller.go (isPodFailed), pkg/controller/podgc
-    """
-    gone = node.interruption and node.interruption.gone
-    return pod.of_job and bool(pod.deleting or (gone and gone + 2 * PATIENCE <= now))
-
-
-def is_empty(seen: Observation, node: Node) -> bool:
-    """Whether a node holds nothing but what belongs to it: no pod that would have to leave."""
-    return not any(map(leaves, seen.on_node.get(node.name, ())))
-
-
-def opted_out_on(seen: Observation, node: Node) -> list[Pod]:
-    """Pods whose owners opted out: never touched, and a node that holds one is never empty."""
-    return [pod for pod in seen.on_node.get(node.name, ()) if leaves(pod) and ignored(seen, pod)]
-
-
-def is_gone(seen: Observation, node: Node) -> bool:
-    """Whether EC2 says now that a node's instance is off: an event may be of a former launch."""
-    said = seen.instances.get(node.instance or "")
-    return said is not None and said.off
-
-
-def of_present_launches(seen: Observation) -> Observation:
-    """Return what is seen without what records say of former launches, where EC2 tells of a later one.
-
-    A record of nothing else stays as it is: `why_over` has it removed.
-    """
-    kept = {
-        node.name: present
-        for node in seen.nodes
-        if (found := node.interruption) and (said := seen.instances.get(node.instance or ""))
-        if (present := in_this_life(found, launched=said.launched)) not in {None, found}
-    }
-    if not kept:
-        return seen
-    nodes = [
-        replace(node, interruption=kept.get(node.name, node.interruption)) for node in seen.nodes
-    ]
-    return replace(seen, nodes=nodes)
-
-
-def why_over(seen: Observation, node: Node, now: datetime) -> str | None:
-    """Say why an interruption is over although the node stays; None while it is not."""
-    return next(_why_over(seen, node, now), None)
-
-
-def _why_over(seen: Observation, node: Node, now: datetime) -> Iterator[str]:
-    found, said = node.interruption, seen.instances.get(node.instance or "")
-    if found is None:
-        return
-    if found.withdrawn:
-        yield "everything that was announced has been called off"
-    if seen.policy.response(found) is Response.IGNORE:
-        yield f"the policy of the cluster ignores {found.kind}"
-    if found.kind == SCALE_DOWN and not is_empty(seen, node):
-        yield "pods stand on it again"
-    if said is None or said.interrupted:
-        return
-    if in_this_life(found, launched=said.launched) is None:
-        yield f"its instance was launched again, at {said.launched:%Y-%m-%dT%H:%M:%SZ}"
-    if _overdue(node, now):
-        yield "its deadline is long past, and EC2 says that its instance runs on"
-    if _expired(found, now):
-        yield f"no interruption followed the {found.kind} within {EXPIRY}"
-
-
-def _expired(found: Interruption, now: datetime) -> bool:
-    """Whether a recommendation was followed by nothing; a later one counts anew."""
-    if found.cordoned is None or {n.kind for n in found.standing} != {RebalanceRecommendation.kind}:
-        return False
-    return max(found.cordoned, found.notices[-1].time) + EXPIRY < now
-
-
-def ended_by_owner(seen: Observation, node: Node) -> bool:
-    """Whether nothing was announced: an owner too may terminate what spot reclaims in any case."""
-    announced = node.interruption.standing if node.interruption else ()
-    said = seen.instances.get(node.instance or "")
-    by_owner = said is not None and said.interrupted and said.ended_by_owner
-    return by_owner and {n.kind for n in announced} == {"state-change"}
-
-
-def _overdue(node: Node, now: datetime) -> bool:
-    deadline = None if node.interruption is None else node.interruption.deadline
-    return node.ready and deadline is not None and deadline + OVERDUE < now
-
-
-def held_on(seen: Observation, node: Node, now: datetime, refused: Mapping[str, str]) -> list[Pod]:
-    """Return the pods of an interrupted node that the policy leaves there for the time being.
-
-    All where the response is to cordon; on advice those that cannot be released.
-    """
-    found = node.interruption
-    if found is None or is_gone(seen, node):
-        return []
-    only_cordoned = seen.policy.response(found) is Response.CORDON
-    patient = found.on_advice(now) and not seen.policy.maintains(found, now)
-    if not (only_cordoned or patient):
-        return []
-    return [
-        pod
-        for pod in seen.on_node.get(node.name, ())
-        if must_leave(seen, pod, node)
-        and pod.deleting is None
-        and (only_cordoned or not (pod.released or _releasable(seen, pod, refused)))
-    ]
-
-
-def _releasable(seen: Observation, pod: Pod, refused: Mapping[str, str]) -> bool:
-    ref = seen.workload_of(pod)
-    why = refused.get(str(ref)) or why_not_released(seen, seen.workload.get(ref), pod, Resources())
-    return pod.serving and why is None
 
 
 def disruptions_of(
@@ -301,7 +55,7 @@ def disruptions_of(
     held: set[str] = set()
     for node in interrupted.nodes:
         interruption = interrupted.interruption[node.name]
-        if is_gone(seen, node) or _overdue(node, now) or why_over(seen, node, now) is not None:
+        if is_gone(seen, node) or overdue(node, now) or why_over(seen, node, now) is not None:
             continue  # nothing has to leave, or nothing can any more
         interruption = as_told(interruption, seen.hooks_of(node), now)
         held |= {pod.uid for pod in held_on(seen, node, now, refused or {})}
@@ -320,7 +74,7 @@ def disruptions_of(
                         told=interruption.deadline_told,
                         stop=stop_of(seen, pod),
                         overrules=not interruption.guessed and not pod.of_job,
-                        obeys=_never_overruled(seen, pod),
+                        obeys=never_overruled(seen, pod),
                         clamps=interruption.exact,
                         guarded=bool(guards_of(seen, pod)),
                     )
@@ -399,7 +153,7 @@ def _leaving_zones(
             if not must_leave(seen, pod, node):
                 continue
             old = since is not None and pod.created < since and pod.deleting is None
-            if left_for_zone(pod) or (old and _releasable(seen, pod, refused)):
+            if left_for_zone(pod) or (old and releasable(seen, pod, refused)):
                 moved = leaving[pod.uid] = elsewhere(pod, node.zone, known)
                 moving = found[seen.workload_of(pod)]
                 if pod.deleting is None:
@@ -441,9 +195,9 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
     refused: str | None,
 ) -> WorkloadDisruption:
     workload = seen.workload.get(ref)
-    not_releasable = dict(_not_releasable(seen, workload, evictable, claimed, refused))
-    evictable = [d for d in evictable if not (d.released_only and d.pod.uid in not_releasable)]
-    staying = leaving.keys() & not_releasable.keys()
+    kept = dict(not_releasable(seen, workload, evictable, claimed, refused))
+    evictable = [d for d in evictable if not (d.released_only and d.pod.uid in kept)]
+    staying = leaving.keys() & kept.keys()
     pods = tuple(leaving.get(p.uid, p) for p in seen.of_workload.get(ref, ()))
     if workload is not None:
         replicas = workload.held_replicas
@@ -471,10 +225,10 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
         ),
         dead=frozenset(p.uid for p in pods if is_dead(seen, p)),
         replicas=replicas,
-        uncounted=ref in seen.uncounted and ref.kind not in _ALONE,
-        floor=0 if volume else _floor(ref, workload, covering, len(pods), replicas),
+        uncounted=ref in seen.uncounted and ref.kind not in ALONE,
+        floor=0 if volume else floor_of(ref, workload, covering, len(pods), replicas),
         covering=covering,
-        not_releasable=not_releasable,
+        not_releasable=kept,
         undone={p.uid: why for p in pods if p.released and (why := why_undone(seen, workload, p))},
         left_to_drain=frozenset(p.uid for p in pods if left_to_drain(seen, p)),
         provisioned=any(
@@ -485,62 +239,4 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
         current=seen.current.get(ref),
         times=seen.times.get(ref, WorkloadTimes()),
         now=now,
-    )
-
-
-def _not_releasable(
-    seen: Observation,
-    workload: Workload | None,
-    evictable: Iterable[EvictablePod],
-    claimed: dict[str, Resources],
-    refused: str | None,
-) -> Iterator[tuple[str, str]]:
-    """Yield the uids of pods that must not be released and why; the others claim their quota."""
-    for pod in (one.pod for one in evictable if not one.pod.released):
-        taken = claimed[pod.namespace]
-        if (why := refused or why_not_released(seen, workload, pod, taken)) is not None:
-            yield pod.uid, why
-        elif pod.serving:
-            claimed[pod.namespace] = taken + pod.scheduling.requests
-
-
-def is_dead(seen: Observation, pod: Pod) -> bool:
-    """Whether a pod ended with its node, whatever the API server still says of it."""
-    if pod.node is None:
-        return False
-    node = seen.node.get(pod.node)
-    return node is None or is_gone(seen, node)
-
-
-def _floor(
-    ref: Ref,
-    workload: Workload | None,
-    covering: Mapping[str, tuple[Budget, ...]],
-    pods: int,
-    replicas: int,
-) -> int:
-    """Return the ready floor. A budget that covers some of the pods keeps no others."""
-    budgets = {b.ref: b for found in covering.values() for b in found}
-    covered = Counter(b.ref for found in covering.values() for b in found)
-    keeps = max(
-        (
-            budget_keeps(
-                replicas if covered[budget.ref] == pods else min(covered[budget.ref], replicas),
-                min_available=budget.min_available,
-                max_unavailable=budget.max_unavailable,
-            )
-            for budget in budgets.values()
-        ),
-        default=0,
-    )
-    if workload is None:
-        # How many its controller wants is not known: what there is must do, but for one.
-        return min(keeps if ref.kind in _ALONE else max(keeps, replicas - 1), replicas)
-    return ready_floor(
-        ref.kind,
-        replicas,
-        workload.strategy,
-        workload.max_unavailable,
-        keeps,
-        max_surge=workload.max_surge,
     )

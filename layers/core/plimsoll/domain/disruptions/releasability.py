@@ -6,16 +6,22 @@ checked here, anew for each plan: an owner may change a strategy or add a Servic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from itertools import chain
 
+from plimsoll.domain.disruptions.opt_outs import must_leave
+from plimsoll.domain.disruptions.workload_disruption import EvictablePod
+from plimsoll.domain.interruptions.response_policy import Response
 from plimsoll.domain.kubernetes.floors import resolve
 from plimsoll.domain.kubernetes.names import HASHES, HOSTNAME
+from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
+from plimsoll.domain.observation.interrupted_nodes import is_gone
 from plimsoll.domain.observation.observation import Observation
 
 
@@ -136,3 +142,47 @@ def _kept_apart(pod: Pod) -> Iterator[str]:
     for term in pod.scheduling.anti_affinity:
         if term.topology_key != HOSTNAME and matches(term.selector, _without_hash(pod)):
             yield f"its anti-affinity by {term.topology_key} keeps its replacement out of there"
+
+
+def held_on(seen: Observation, node: Node, now: datetime, refused: Mapping[str, str]) -> list[Pod]:
+    """Return the pods of an interrupted node that the policy leaves there for the time being.
+
+    All where the response is to cordon; on advice those that cannot be released.
+    """
+    found = node.interruption
+    if found is None or is_gone(seen, node):
+        return []
+    only_cordoned = seen.policy.response(found) is Response.CORDON
+    patient = found.on_advice(now) and not seen.policy.maintains(found, now)
+    if not (only_cordoned or patient):
+        return []
+    return [
+        pod
+        for pod in seen.on_node.get(node.name, ())
+        if must_leave(seen, pod, node)
+        and pod.deleting is None
+        and (only_cordoned or not (pod.released or releasable(seen, pod, refused)))
+    ]
+
+
+def releasable(seen: Observation, pod: Pod, refused: Mapping[str, str]) -> bool:
+    """Whether a pod that serves may be released now, as far as its own namespace and workload go."""
+    ref = seen.workload_of(pod)
+    why = refused.get(str(ref)) or why_not_released(seen, seen.workload.get(ref), pod, Resources())
+    return pod.serving and why is None
+
+
+def not_releasable(
+    seen: Observation,
+    workload: Workload | None,
+    evictable: Iterable[EvictablePod],
+    claimed: dict[str, Resources],
+    refused: str | None,
+) -> Iterator[tuple[str, str]]:
+    """Yield the uids of pods that must not be released and why; the others claim their quota."""
+    for pod in (one.pod for one in evictable if not one.pod.released):
+        taken = claimed[pod.namespace]
+        if (why := refused or why_not_released(seen, workload, pod, taken)) is not None:
+            yield pod.uid, why
+        elif pod.serving:
+            claimed[pod.namespace] = taken + pod.scheduling.requests

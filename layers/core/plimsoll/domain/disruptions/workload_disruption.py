@@ -9,22 +9,10 @@ from functools import cached_property
 from math import ceil
 from typing import Final
 
-from plimsoll.domain.disruptions.stop_times import (
-    ASSUMED_SECONDS,
-    LEAST_SECONDS,
-    StopTime,
-)
+from plimsoll.domain.disruptions.stop_times import ASSUMED_SECONDS, LEAST_SECONDS, StopTime
 from plimsoll.domain.interruptions import NEAR
-from plimsoll.domain.kubernetes.pods import (
-    OwnerKind,
-    Pod,
-    Ref,
-)
-from plimsoll.domain.kubernetes.workloads import (
-    Budget,
-    ReplicaSet,
-    Workload,
-)
+from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref
+from plimsoll.domain.kubernetes.workloads import Budget, ReplicaSet, Workload
 from plimsoll.domain.observation.observed_times import WorkloadTimes
 
 PATIENCE: Final = timedelta(minutes=5)

@@ -21,12 +21,7 @@ from plimsoll.domain.actions.actions import (
 )
 from plimsoll.domain.disruptions.stop_times import least_seconds
 from plimsoll.domain.errors import BadInput, Blocked, PlimsollError, Refused
-from plimsoll.domain.kubernetes.cluster_events import (
-    LONGEST,
-    ClusterEvent,
-    about_node,
-    of_cordon,
-)
+from plimsoll.domain.kubernetes.cluster_events import LONGEST, ClusterEvent, about_node, of_cordon
 from plimsoll.domain.kubernetes.pods import Ref
 
 _REASONS: Final[Mapping[type, str]] = {

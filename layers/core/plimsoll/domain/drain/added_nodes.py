@@ -15,15 +15,11 @@ from typing import Final
 
 from plimsoll.domain.actions.actions import Cordon, Record
 from plimsoll.domain.capacity.upcoming_nodes import ARRIVAL
-from plimsoll.domain.disruptions.disruption_builder import is_empty
-from plimsoll.domain.drain.cordon_rate_limit import (
-    MOVES,
-    cordon,
-    waiting_for_turn,
-)
+from plimsoll.domain.drain.cordon_rate_limit import MOVES, cordon, waiting_for_turn
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.observation.interrupted_nodes import is_empty
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.reports.report import Report
 

@@ -8,14 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions.actions import Cordon, Uncordon
-from plimsoll.domain.interruptions import (
-    ADVICE,
-    NEAR,
-    NEVER,
-    SCALE_DOWN,
-    Interruption,
-    marked,
-)
+from plimsoll.domain.interruptions import ADVICE, NEAR, NEVER, SCALE_DOWN, Interruption, marked
 from plimsoll.domain.interruptions.response_policy import HOUR, Response
 from plimsoll.domain.kubernetes.names import INTERRUPTION
 from plimsoll.domain.kubernetes.nodes import Node

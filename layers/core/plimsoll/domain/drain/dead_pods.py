@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.disruptions.disruption_builder import InterruptedNodes, is_dead
 from plimsoll.domain.disruptions.workload_disruption import PATIENCE
 from plimsoll.domain.kubernetes.pods import Pod, Ref
+from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, is_dead
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.headroom import Headroom
 

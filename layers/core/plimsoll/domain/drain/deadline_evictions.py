@@ -14,11 +14,7 @@ from datetime import datetime
 from operator import itemgetter
 
 from plimsoll.domain.actions.actions import Evict
-from plimsoll.domain.drain.strategies import (
-    EvictablePod,
-    WorkloadDisruption,
-    way_of,
-)
+from plimsoll.domain.drain.strategies import EvictablePod, WorkloadDisruption, way_of
 from plimsoll.domain.drain.throughput import LAST_CALLS, Throughput
 
 

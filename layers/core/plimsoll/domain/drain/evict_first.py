@@ -15,9 +15,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from plimsoll.domain.actions.actions import Evict, Release
-from plimsoll.domain.capacity.growth_plan import replacement_of
 from plimsoll.domain.drain.rounds import Beginning
-from plimsoll.domain.kubernetes.pods import Pod, Ref
+from plimsoll.domain.kubernetes.pods import Pod, Ref, replacement_of
 from plimsoll.domain.scheduling.headroom import Headroom
 
 

@@ -16,14 +16,8 @@ from plimsoll.domain.actions.actions import (
     TerminateInstance,
     Uncordon,
 )
-from plimsoll.domain.disruptions.disruption_builder import (
-    InterruptedNodes,
-    is_gone,
-    left_on,
-    left_to_pod_gc,
-    opted_out_on,
-    why_over,
-)
+from plimsoll.domain.disruptions.interruption_end import why_over
+from plimsoll.domain.disruptions.opt_outs import left_on, left_to_pod_gc, opted_out_on
 from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
 from plimsoll.domain.drain.added_nodes import taken_back
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, marked
@@ -31,6 +25,7 @@ from plimsoll.domain.interruptions.lifecycle_hooks import needs_heartbeat, with_
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod
 from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, is_gone
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.reports.report import Report
 

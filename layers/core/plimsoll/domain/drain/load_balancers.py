@@ -21,18 +21,14 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions.actions import Exclude
-from plimsoll.domain.disruptions.disruption_builder import (
-    InterruptedNodes,
-    is_gone,
-    leaves,
-    why_over,
-)
+from plimsoll.domain.disruptions.interruption_end import why_over
 from plimsoll.domain.kubernetes.names import EXCLUDED, EXCLUDED_BY_US
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll.domain.kubernetes.workloads import LabelSelection
 from plimsoll.domain.observation.external_drains import why_drained
+from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, is_gone, leaves
 from plimsoll.domain.observation.observation import Observation
 
 SETTLED: Final = timedelta(minutes=2)

@@ -7,16 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from plimsoll.domain.actions.actions import (
-    Action,
-    Evict,
-    Exclude,
-    TaintNode,
-    UndoRelease,
-    Unguard,
-)
+from plimsoll.domain.actions.actions import Action, Evict, Exclude, TaintNode, UndoRelease, Unguard
 from plimsoll.domain.actions.plan import Step
-from plimsoll.domain.disruptions.disruption_builder import InterruptedNodes
+from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes
 from plimsoll.domain.observation.observation import Observation
 
 MOST_NAMED: Final = 20

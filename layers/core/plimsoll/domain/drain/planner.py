@@ -20,61 +20,31 @@ from plimsoll.domain.actions.actions import (
     Uncordon,
     Unguard,
 )
+from plimsoll.domain.actions.pace import SURE, Pace
 from plimsoll.domain.actions.plan import Plan
 from plimsoll.domain.capacity.scale_up import plan_scale_up
-from plimsoll.domain.disruptions.disruption_builder import (
-    InterruptedNodes,
-    by_node,
-    disruptions_of,
-    held_on,
-    of_present_launches,
-    opted_out_on,
-)
+from plimsoll.domain.disruptions.disruption_builder import by_node, disruptions_of
+from plimsoll.domain.disruptions.interruption_end import of_present_launches
+from plimsoll.domain.disruptions.opt_outs import opted_out_on
+from plimsoll.domain.disruptions.releasability import held_on
 from plimsoll.domain.drain.added_nodes import may_be_added, scale_down_steps
-from plimsoll.domain.drain.cordon_rate_limit import (
-    GATHERING,
-    given_back,
-    turns,
-)
+from plimsoll.domain.drain.cordon_rate_limit import GATHERING, given_back, turns
 from plimsoll.domain.drain.dead_pods import kept
 from plimsoll.domain.drain.deadline_evictions import evict_now, last_calls
 from plimsoll.domain.drain.evict_first import EvictFirst
 from plimsoll.domain.drain.finalize import finalize_steps, report_of
 from plimsoll.domain.drain.load_balancers import exclusions
-from plimsoll.domain.drain.pace import (
-    SURE,
-    Pace,
-    queued,
-)
 from plimsoll.domain.drain.plan_builder import Draft, named
-from plimsoll.domain.drain.requeue import (
-    eviction_deadlines,
-    under_way,
-    with_near_deadline,
-)
-from plimsoll.domain.drain.rounds import (
-    Beginning,
-    in_rounds,
-    too_late,
-)
-from plimsoll.domain.drain.start_replacements import (
-    plan_begun,
-    plan_moves,
-    without_told,
-)
-from plimsoll.domain.drain.strategies import (
-    Headroom,
-    WorkloadDisruption,
-    way_of,
-)
+from plimsoll.domain.drain.queued_replacements import queued
+from plimsoll.domain.drain.requeue import eviction_deadlines, under_way, with_near_deadline
+from plimsoll.domain.drain.rounds import Beginning, in_rounds, too_late
+from plimsoll.domain.drain.start_replacements import plan_begun, plan_moves, without_told
+from plimsoll.domain.drain.strategies import Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.drain.strategies.stateful_set import returning
-from plimsoll.domain.drain.throughput import (
-    AT_ONCE,
-    LAST_CALLS,
-    Throughput,
-)
+from plimsoll.domain.drain.throughput import AT_ONCE, LAST_CALLS, Throughput
 from plimsoll.domain.kubernetes.names import STOP_SECONDS
 from plimsoll.domain.node_groups.launch_failures import Refusal
+from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement import between_runs
 from plimsoll.domain.scheduling.plan_headroom import headroom_for

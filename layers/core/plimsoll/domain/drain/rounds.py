@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from plimsoll.domain.actions.actions import Evict, Release
+from plimsoll.domain.actions.pace import Pace
 from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
-from plimsoll.domain.drain.pace import Pace
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 

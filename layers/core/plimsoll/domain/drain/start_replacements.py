@@ -7,15 +7,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
+from plimsoll.domain.actions.pace import begins
 from plimsoll.domain.drain.evict_first import EvictFirst
-from plimsoll.domain.drain.pace import begins
 from plimsoll.domain.drain.plan_builder import Draft
 from plimsoll.domain.drain.rounds import Beginning
-from plimsoll.domain.drain.strategies import (
-    Headroom,
-    WorkloadDisruption,
-    way_of,
-)
+from plimsoll.domain.drain.strategies import Headroom, WorkloadDisruption, way_of
 
 
 def without_told(
@@ -41,7 +37,7 @@ def plan_moves(
         disruption = replace(disruption, evictable=patient)
     if not (disruption.evictable or disruption.released):
         return
-    nodes = draft.interrupted.nodes_of(disruption)
+    nodes = _nodes_of(disruption, draft.interrupted.names)
     way, why = way_of(disruption)
     steps = way.steps(disruption, headroom)
     for action in steps.actions:
@@ -78,3 +74,10 @@ def plan_begun(
                 f"{one.pod} will be evicted at its eviction deadline, {late[one.pod.uid]:%H:%M:%S}"
             )
             draft.wait(f"{told}: at the present rate it is not replaced by then", {node})
+
+
+def _nodes_of(disruption: WorkloadDisruption, interrupted: frozenset[str]) -> frozenset[str]:
+    """Return the interrupted nodes on which a disruption still has pods; all where none is left."""
+    here = frozenset(p.node for p in disruption.pods if p.node in interrupted)
+    others = frozenset(one.pod.node for one in disruption.evictable if one.pod.node)
+    return here or others or interrupted

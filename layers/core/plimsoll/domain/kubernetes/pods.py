@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, override
 
-from plimsoll.domain.kubernetes.names import (
-    HASHES,
-    RELEASED,
-    RELEASED_FOR_PLACEMENT,
-)
+from plimsoll.domain.kubernetes.names import HASHES, RELEASED, RELEASED_FOR_PLACEMENT
 from plimsoll.domain.kubernetes.quantities import Resources
 
 
@@ -224,3 +220,13 @@ class Pod:
     @override
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+def replacement_of(pod: Pod) -> Pod:
+    """Return the pod that would be made anew for this one: its own uid, no node, not ready.
+
+    Plan with it while the old pod still runs; plan with the old pod itself when it leaves first.
+    """
+    return replace(
+        pod, uid=f"new:{pod.uid}", node=None, phase="Pending", ready=False, deleting=None
+    )

@@ -8,11 +8,7 @@ from datetime import datetime
 from typing import Self
 
 from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
-from plimsoll.domain.kubernetes.pods import (
-    Ref,
-    Scheduling,
-    Selector,
-)
+from plimsoll.domain.kubernetes.pods import Ref, Scheduling, Selector
 from plimsoll.domain.kubernetes.quantities import Resources
 
 

@@ -9,11 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.domain.interruptions.response_policy import (
-    FOREIGN_CORDON,
-    Policy,
-    Response,
-)
+from plimsoll.domain.interruptions.response_policy import FOREIGN_CORDON, Policy, Response
 from plimsoll.domain.kubernetes.nodes import Node
 
 KARPENTER: Final = "karpenter.sh/disrupted"

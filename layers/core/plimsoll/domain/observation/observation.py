@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 
 from plimsoll.domain.interruptions import Interruption
@@ -12,11 +13,7 @@ from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.interruptions.response_policy import Policy
 from plimsoll.domain.kubernetes.names import HASHES
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import (
-    OwnerKind,
-    Pod,
-    Ref,
-)
+from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll.domain.kubernetes.workloads import (
     Budget,
@@ -26,12 +23,20 @@ from plimsoll.domain.kubernetes.workloads import (
     ReplicaSet,
     Workload,
 )
+from plimsoll.domain.node_groups.instances import Instance
 from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.observation.observed_times import WorkloadTimes
-from plimsoll.domain.registry.clusters import Instance
 from plimsoll.domain.reports.report import Report
 from plimsoll.domain.spot.capacity_pools import CapacityPool
-from plimsoll.domain.zones.shift_events import ShiftedZone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShiftedZone:
+    """A zone that traffic is sent away from now."""
+
+    since: datetime
+    practice: bool = False
+    """Whether nothing is wrong there: capacity is frozen, but pods stay."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,11 +16,7 @@ from typing import Final
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, Ref
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.observation.observed_times import (
-    Sample,
-    Samples,
-    remembered,
-)
+from plimsoll.domain.observation.observed_times import Sample, Samples, remembered
 
 CLOSE: Final = timedelta(seconds=5)
 """Two observations further apart do not tell when a pod was gone."""

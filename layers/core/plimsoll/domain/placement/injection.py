@@ -14,16 +14,8 @@ from itertools import islice
 from typing import Final
 
 from plimsoll.domain.actions.actions import InjectFloors
-from plimsoll.domain.kubernetes.cluster_events import (
-    NAMED,
-    ClusterEvent,
-    about_workload,
-)
-from plimsoll.domain.kubernetes.names import (
-    CAPACITY_LABELS,
-    NAMESPACE,
-    POD_TEMPLATE_HASH,
-)
+from plimsoll.domain.kubernetes.cluster_events import NAMED, ClusterEvent, about_workload
+from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, NAMESPACE, POD_TEMPLATE_HASH
 from plimsoll.domain.kubernetes.pods import (
     OwnerKind,
     Pod,

@@ -14,11 +14,7 @@ from typing import Final
 
 from plimsoll.domain.kubernetes.names import SPREAD_PREFIX
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import (
-    NodeTerm,
-    Pod,
-    Scheduling,
-)
+from plimsoll.domain.kubernetes.pods import NodeTerm, Pod, Scheduling
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot

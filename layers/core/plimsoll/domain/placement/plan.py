@@ -7,11 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from plimsoll.domain.actions.actions import (
-    LabelNode,
-    SetDeletionCost,
-    Wave,
-)
+from plimsoll.domain.actions.actions import LabelNode, SetDeletionCost, Wave
 from plimsoll.domain.actions.plan import Step
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_workload
@@ -27,21 +23,13 @@ from plimsoll.domain.placement.injection import (
     not_injected,
     spread_keys,
 )
-from plimsoll.domain.placement.node_labels import (
-    SpreadGroup,
-    label_changes,
-    spread_groups,
-)
+from plimsoll.domain.placement.node_labels import SpreadGroup, label_changes, spread_groups
 from plimsoll.domain.placement.on_demand import OnDemandFloor, Way, floor_of
 from plimsoll.domain.placement.pending import waited
 from plimsoll.domain.placement.rebalancing import plan_moves, why_not_now
 from plimsoll.domain.placement.reserve import Loss, losses
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
-from plimsoll.domain.placement.status import (
-    Standing,
-    lacks,
-    standing_of,
-)
+from plimsoll.domain.placement.status import Standing, lacks, standing_of
 from plimsoll.domain.placement.violations import problems_of
 
 

@@ -16,7 +16,6 @@ from typing import Final
 from zlib import crc32
 
 from plimsoll.domain.actions.actions import Release
-from plimsoll.domain.capacity.growth_plan import replacement_of
 from plimsoll.domain.disruptions.releasability import why_not_released
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.kubernetes.names import (
@@ -24,16 +23,12 @@ from plimsoll.domain.kubernetes.names import (
     POD_TEMPLATE_HASH,
     RELEASED_FOR_PLACEMENT,
 )
-from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.pods import Pod, replacement_of
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.placement.injection import as_injected
-from plimsoll.domain.placement.move_history import (
-    Mark,
-    moves_within_hour,
-    next_mark,
-)
+from plimsoll.domain.placement.move_history import Mark, moves_within_hour, next_mark
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot

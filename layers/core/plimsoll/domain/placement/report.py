@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, time
-from typing import Final
 
 from plimsoll.domain.actions.actions import Action, Release
 from plimsoll.domain.kubernetes.names import RELEASED_FOR_PLACEMENT
-from plimsoll.domain.reports.report import Report
-
-PLACEMENT: Final = "placement"
-"""The kind of these reports, and the first part of their ids."""
+from plimsoll.domain.reports.report import PLACEMENT, Report
 
 
 def reports_of(cluster: str) -> str:

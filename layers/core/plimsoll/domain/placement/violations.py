@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from plimsoll.domain.kubernetes.cluster_events import (
-    NAMED,
-    ClusterEvent,
-    about_workload,
-)
+from plimsoll.domain.kubernetes.cluster_events import NAMED, ClusterEvent, about_workload
 from plimsoll.domain.kubernetes.names import CAPACITY_LABELS
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Ref

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.kubernetes.names import INSTANCE_TYPE
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.node_groups.instances import Instance
+from plimsoll.domain.observation.interrupted_nodes import leaves
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.registry.clusters import IndexEntry, Instance
+from plimsoll.domain.registry.clusters import IndexEntry
 
 REFRESH: Final = timedelta(minutes=30)
 """How often an entry that says the same is written again: it expires after days."""

@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Self
 
-from plimsoll.domain.registry.clusters import Cluster
-from plimsoll.domain.reports.metrics import labelled
+from plimsoll.domain.registry.clusters import Cluster, labelled
 
 RESYNC_EVERY: Final = timedelta(minutes=1)
 """The schedule's rate in the template."""

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Final, Literal
-
-from plimsoll.domain.registry.clusters import Cluster
-
-LABELLED: Final = 50
-"""How many clusters, the first by name, have metrics of their own: each costs as much as one."""
-OTHERS: Final = "others"
+from typing import Literal
 
 type Unit = Literal["Count", "Percent", "Seconds"]
 
@@ -55,9 +48,3 @@ class Metric(StrEnum):
         if self is Metric.ON_DEMAND_RESERVE:
             return "Percent"
         return "Seconds" if self is Metric.NOTICE_AGE_AT_CORDON else "Count"
-
-
-def labelled(clusters: Sequence[Cluster]) -> Iterator[tuple[Cluster, str]]:
-    """Yield each cluster with the name that it has in metrics."""
-    for number, cluster in enumerate(clusters):
-        yield cluster, cluster.name if number < LABELLED else OTHERS

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.placement.report import PLACEMENT
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.reports.report import PLACEMENT, Report
 
 REHEARSAL: Final = "rehearsal"
 """The kind of these reports, and the first part of their ids."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Self
+from typing import Final, Self
 
+PLACEMENT: Final = "placement"
+"""The kind of the reports of placement, and the first part of their ids."""
 MAX_REASONS = 200
 """A DynamoDB item holds 400 KB; two hundred reasons of a line each stay far below."""
 

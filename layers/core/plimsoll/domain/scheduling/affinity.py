@@ -20,11 +20,7 @@ from typing import Self
 from plimsoll.domain.kubernetes.nodes import Node
 from plimsoll.domain.kubernetes.pods import Pod, PodTerm
 from plimsoll.domain.kubernetes.selectors import key_of, matches
-from plimsoll.domain.scheduling.topology_counts import (
-    DomainOf,
-    FilterReason,
-    TopologyCounts,
-)
+from plimsoll.domain.scheduling.topology_counts import DomainOf, FilterReason, TopologyCounts
 
 
 def admitted(term: PodTerm, namespace: str, pod: Pod) -> bool:

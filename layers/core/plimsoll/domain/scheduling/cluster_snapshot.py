@@ -34,12 +34,7 @@ from plimsoll.domain.scheduling.node_ranking import (
     Spare,
 )
 from plimsoll.domain.scheduling.node_rules import why_never
-from plimsoll.domain.scheduling.scoring import (
-    PeerCounts,
-    best,
-    left,
-    shunned,
-)
+from plimsoll.domain.scheduling.scoring import PeerCounts, best, left, shunned
 from plimsoll.domain.scheduling.spreading import SpreadFilter, spread_filters
 from plimsoll.domain.scheduling.topology_counts import FilterReason, TopologyCounts
 

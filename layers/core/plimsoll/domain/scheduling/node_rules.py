@@ -9,11 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.pods import (
-    NodeTerm,
-    Scheduling,
-    Toleration,
-)
+from plimsoll.domain.kubernetes.pods import NodeTerm, Scheduling, Toleration
 from plimsoll.domain.kubernetes.selectors import satisfied
 
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable")

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final, Self
 
 from plimsoll.domain.notices.zonal_shift import Cause, ZonalShift
+from plimsoll.domain.observation.observation import ShiftedZone
 from plimsoll.domain.reports.report import Report
 
 LONGEST: Final[Mapping[Cause, timedelta]] = {
@@ -72,15 +73,6 @@ class ShiftEvent:
     def key(self) -> tuple[str, str, str, bool, datetime]:
         """What two tellings of one event have in common."""
         return (*self.shift, self.active, self.at)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShiftedZone:
-    """A zone that traffic is sent away from now."""
-
-    since: datetime
-    practice: bool = False
-    """Whether nothing is wrong there: capacity is frozen, but pods stay."""
 
 
 def shifted_zones(

@@ -15,18 +15,9 @@ from typing import Final
 from plimsoll.domain.actions.actions import TaintNode
 from plimsoll.domain.interruptions import ADVICE
 from plimsoll.domain.interruptions.response_policy import HOUR, Response
-from plimsoll.domain.kubernetes.names import (
-    RELEASED,
-    ZONAL_SHIFT,
-    ZONE,
-)
+from plimsoll.domain.kubernetes.names import RELEASED, ZONAL_SHIFT, ZONE
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import (
-    NodeTerm,
-    Pod,
-    Requirement,
-    Scheduling,
-)
+from plimsoll.domain.kubernetes.pods import NodeTerm, Pod, Requirement, Scheduling
 from plimsoll.domain.notices.zonal_shift import ZonalShift
 from plimsoll.domain.observation.external_drains import why_drained
 from plimsoll.domain.observation.observation import Observation

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.capacity.growth_plan import replacement_of
-from plimsoll.domain.disruptions.disruption_builder import leaves
 from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.pods import Pod, replacement_of
 from plimsoll.domain.kubernetes.selectors import matches
 from plimsoll.domain.kubernetes.workloads import Budget
+from plimsoll.domain.observation.interrupted_nodes import leaves
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 

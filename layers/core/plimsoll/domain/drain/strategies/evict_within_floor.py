@@ -9,12 +9,7 @@ from __future__ import annotations
 
 from plimsoll.domain.actions.actions import Evict
 from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
-from plimsoll.domain.drain.strategies.steps import (
-    CONTENDED,
-    TIME_TO_STOP,
-    Steps,
-    Way,
-)
+from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 from plimsoll.domain.scheduling.headroom import Headroom
 
 

@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from plimsoll.domain.actions.actions import Release
-from plimsoll.domain.capacity.growth_plan import replacement_of
 from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
 from plimsoll.domain.kubernetes.names import HASHES
-from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes.pods import Pod, replacement_of
 from plimsoll.domain.scheduling.headroom import Headroom
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from plimsoll.domain.actions.actions import Evict
-from plimsoll.domain.capacity.growth_plan import replacement_of
 from plimsoll.domain.disruptions.workload_disruption import (
     Allowance,
     EvictablePod,
@@ -24,7 +23,7 @@ from plimsoll.domain.drain.strategies.steps import (
     Steps,
     Way,
 )
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
+from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, replacement_of
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.scheduling.headroom import Headroom
 

@@ -13,20 +13,12 @@ for a controller. A small interruption never reaches the bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import inf
 from typing import Final, TypeGuard
 
-from plimsoll.domain.actions.actions import (
-    Action,
-    Evict,
-    Release,
-)
-from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
-from plimsoll.domain.kubernetes.pods import OwnerKind
-from plimsoll.domain.scheduling.headroom import Headroom
+from plimsoll.domain.actions.actions import Action, Evict, Release
 
 START: Final = 300
 """The bound where nothing was seen yet, and the least where controllers are slow: more than a few nodes hold, and less than half
@@ -108,40 +100,3 @@ def begins(action: Action) -> TypeGuard[Release | Evict]:
             return not pod.released
         case _:
             return False
-
-
-def queued(disruptions: Iterable[WorkloadDisruption], headroom: Headroom) -> int:
-    """Count the replacements that controllers owe, and those that kube-scheduler could place now.
-
-    Args:
-        disruptions: all that is interrupted.
-        headroom: with nodes that stand, and none that are on their way.
-    """
-    return sum(_owed(one) + _unscheduled(one, headroom) for one in disruptions)
-
-
-def _owed(disruption: WorkloadDisruption) -> int:
-    """Count the pods that a ReplicaSet has still to make for those that were released or evicted.
-
-    Never more than these and a quarter of its pods, whatever the owner declares: evicted pods may be gone before they
-    are made anew. None that its ReplicaSet says it cannot make.
-    """
-    workload = disruption.workload
-    if workload is None or workload.replica_failure is not None:
-        return 0
-    if workload.ref.kind == OwnerKind.STATEFUL_SET:
-        return 0  # its controller waits for the pod to end, not the pod for its controller
-    counted = sum(p.deleting is None and not p.released for p in disruption.pods)
-    begun = len(disruption.released) + len(disruption.leaving)
-    gone = -(-len(disruption.pods) // 4)
-    return min(begun + gone, max(0, disruption.replicas - counted))
-
-
-def _unscheduled(disruption: WorkloadDisruption, headroom: Headroom) -> int:
-    """Count its pods that have room and no node: kube-scheduler has not come to them yet."""
-    return sum(
-        p.pending
-        and (disruption.now - p.created).total_seconds() < QUEUE_SECONDS
-        and headroom.snapshot.where(p) is not None
-        for p in disruption.staying
-    )

@@ -1,0 +1,86 @@
+"""When an interruption is over although its node stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, in_this_life
+from plimsoll.domain.interruptions.response_policy import Response
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.notices import RebalanceRecommendation
+from plimsoll.domain.observation.interrupted_nodes import is_empty
+from plimsoll.domain.observation.observation import Observation
+
+OVERDUE: Final = timedelta(minutes=10)
+"""How long after its deadline an instance that still runs is believed to be interrupted."""
+
+EXPIRY: Final = timedelta(hours=1)
+"""How long a node stays cordoned on a recommendation alone: so no more nodes are than may be in an hour."""
+
+
+def of_present_launches(seen: Observation) -> Observation:
+    """Return what is seen without what records say of former launches, where EC2 tells of a later one.
+
+    A record of nothing else stays as it is: `why_over` has it removed.
+    """
+    kept = {
+        node.name: present
+        for node in seen.nodes
+        if (found := node.interruption) and (said := seen.instances.get(node.instance or ""))
+        if (present := in_this_life(found, launched=said.launched)) not in {None, found}
+    }
+    if not kept:
+        return seen
+    nodes = [
+        replace(node, interruption=kept.get(node.name, node.interruption)) for node in seen.nodes
+    ]
+    return replace(seen, nodes=nodes)
+
+
+def why_over(seen: Observation, node: Node, now: datetime) -> str | None:
+    """Say why an interruption is over although the node stays; None while it is not."""
+    return next(_why_over(seen, node, now), None)
+
+
+def _why_over(seen: Observation, node: Node, now: datetime) -> Iterator[str]:
+    found, said = node.interruption, seen.instances.get(node.instance or "")
+    if found is None:
+        return
+    if found.withdrawn:
+        yield "everything that was announced has been called off"
+    if seen.policy.response(found) is Response.IGNORE:
+        yield f"the policy of the cluster ignores {found.kind}"
+    if found.kind == SCALE_DOWN and not is_empty(seen, node):
+        yield "pods stand on it again"
+    if said is None or said.interrupted:
+        return
+    if in_this_life(found, launched=said.launched) is None:
+        yield f"its instance was launched again, at {said.launched:%Y-%m-%dT%H:%M:%SZ}"
+    if overdue(node, now):
+        yield "its deadline is long past, and EC2 says that its instance runs on"
+    if _expired(found, now):
+        yield f"no interruption followed the {found.kind} within {EXPIRY}"
+
+
+def _expired(found: Interruption, now: datetime) -> bool:
+    """Whether a recommendation was followed by nothing; a later one counts anew."""
+    if found.cordoned is None or {n.kind for n in found.standing} != {RebalanceRecommendation.kind}:
+        return False
+    return max(found.cordoned, found.notices[-1].time) + EXPIRY < now
+
+
+def ended_by_owner(seen: Observation, node: Node) -> bool:
+    """Whether nothing was announced: an owner too may terminate what spot reclaims in any case."""
+    announced = node.interruption.standing if node.interruption else ()
+    said = seen.instances.get(node.instance or "")
+    by_owner = said is not None and said.interrupted and said.ended_by_owner
+    return by_owner and {n.kind for n in announced} == {"state-change"}
+
+
+def overdue(node: Node, now: datetime) -> bool:
+    """Whether its deadline is long past and the node is Ready all the same."""
+    deadline = None if node.interruption is None else node.interruption.deadline
+    return node.ready and deadline is not None and deadline + OVERDUE < now

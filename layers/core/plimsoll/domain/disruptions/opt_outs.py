@@ -1,0 +1,72 @@
+"""Which pods of an interrupted node are ours to move, and how far their owners let us go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from plimsoll.domain.disruptions.workload_disruption import PATIENCE
+from plimsoll.domain.kubernetes.names import IGNORE, NEVER_OVERRULED, OVERRULE_BUDGETS
+from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.observation.interrupted_nodes import leaves
+from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.scheduling.node_rules import UNSCHEDULABLE, tolerated
+
+
+def ignored(seen: Observation, pod: Pod) -> bool:
+    """Whether its owner opted out, on the pod or on the workload."""
+    return any(marks.get(IGNORE) == "true" for marks in _marks(seen, pod))
+
+
+def _marks(seen: Observation, pod: Pod) -> Iterator[Mapping[str, str]]:
+    """Yield the labels and annotations by which the owner of a pod says something."""
+    yield from (pod.labels, pod.annotations)
+    owner = seen.owner(pod)
+    if owner is not None and (workload := seen.workload.get(owner)) is not None:
+        yield from (workload.labels, workload.annotations)
+
+
+def never_overruled(seen: Observation, pod: Pod) -> bool:
+    """Whether its owner lets nobody delete it past its budget: for the cluster, the namespace, the workload or the pod."""
+    if seen.policy.obeys_budgets or pod.namespace in seen.obeying:
+        return True
+    return any(marks.get(OVERRULE_BUDGETS) == NEVER_OVERRULED for marks in _marks(seen, pod))
+
+
+def must_leave(seen: Observation, pod: Pod, node: Node) -> bool:
+    """Whether a pod has to leave this node, which is interrupted, and is ours to move."""
+    return leaves(pod) and not ignored(seen, pod) and not _chose(pod, node)
+
+
+def _chose(pod: Pod, node: Node) -> bool:
+    """Whether a pod came although its node was cordoned: it tolerates that, and would come again.
+
+    Evicting it would send it in circles, once a second, until the instance goes.
+    """
+    cordoned = None if node.interruption is None else node.interruption.cordoned
+    if cordoned is None or pod.created <= cordoned:
+        return False
+    return tolerated(UNSCHEDULABLE, pod.scheduling.tolerations)
+
+
+def left_on(seen: Observation, node: Node) -> list[Pod]:
+    """Pods that must leave and have not, the stopping ones too."""
+    return [pod for pod in seen.on_node.get(node.name, ()) if must_leave(seen, pod, node)]
+
+
+def left_to_pod_gc(node: Node, pod: Pod, now: datetime) -> bool:
+    """Whether nothing more is done about a dead pod: a Job's that was evicted, or that nobody let go for ten minutes.
+
+    Its object stays until PodGC has written that it failed. A delete could not take it away sooner where the
+    Job has a podFailurePolicy, since its finalizer stays until then. By then taint eviction has told it to go,
+    past its budget and with the condition DisruptionTarget: 300 s after its node was not Ready.
+    Source: k8s.io/kubernetes/pkg/controller/job/job_controller.go (isPodFailed), pkg/controller/podgc
+    """
+    gone = node.interruption and node.interruption.gone
+    return pod.of_job and bool(pod.deleting or (gone and gone + 2 * PATIENCE <= now))
+
+
+def opted_out_on(seen: Observation, node: Node) -> list[Pod]:
+    """Pods whose owners opted out: never touched, and a node that holds one is never empty."""
+    return [pod for pod in seen.on_node.get(node.name, ()) if leaves(pod) and ignored(seen, pod)]
