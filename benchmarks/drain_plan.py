@@ -24,15 +24,19 @@ from rich.console import Console
 
 from benchmarks.output import machine, table
 from benchmarks.placement import pod, workload_of
-from plimsoll.domain.actions.pace import Pace
-from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.drain.throughput import Throughput
-from plimsoll.domain.kubernetes.names import ZONE
-from plimsoll.domain.kubernetes.pods import Scheduling, SpreadConstraint
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import Budget, LabelSelection, ReplicaSet, Workload
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.actions import Pace, Plan
+from plimsoll.domain.drain import Throughput, plan_drain
+from plimsoll.domain.kubernetes import (
+    ZONE,
+    Budget,
+    LabelSelection,
+    ReplicaSet,
+    Resources,
+    Scheduling,
+    SpreadConstraint,
+    Workload,
+)
+from plimsoll.domain.observation import Observation
 from tests.support.builders import NOON, a_node
 from tests.support.observations import interrupted
 

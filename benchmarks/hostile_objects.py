@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from random import Random
 
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation import Observation
 from tests.support.builders import deployment_json, node_json, pod_json
 from tests.support.cli_environment import StillClock
 from tests.support.hostile import (

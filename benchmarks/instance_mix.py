@@ -17,7 +17,7 @@ from datetime import timedelta
 from statistics import mean
 from typing import Final
 
-from plimsoll.domain.capacity.node_templates import Daemons
+from plimsoll.domain.capacity import Daemons
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.domain.instance_mix import InstanceMix, cheaper_mix, offers_of
 from plimsoll_service.domain.packing import Offer

@@ -23,10 +23,9 @@ from typing import Final
 from rich.console import Console
 
 from benchmarks.output import table
-from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
-from plimsoll.domain.placement.on_demand import floor_of
-from plimsoll.domain.placement.spread_groups import ON_DEMAND
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND
+from plimsoll.domain.placement import ON_DEMAND, floor_of
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_cli.snippet import pod_spec
 from tests.support.scheduled import DEPLOYMENTS, ScheduledCluster
 from tests.support.workload_sets import WiredServices, deployment

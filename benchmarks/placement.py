@@ -19,22 +19,25 @@ from itertools import product
 from rich.console import Console
 
 from benchmarks.output import machine, spread, table
-from plimsoll.domain.kubernetes.names import (
+from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
     DELETION_COST,
     HOSTNAME,
     INSTANCE_TYPE,
     MIN_ON_DEMAND,
     POD_TEMPLATE_HASH,
+    Node,
+    Pod,
+    Ref,
+    ReplicaSet,
+    Resources,
+    Scheduling,
+    Selector,
+    SpreadConstraint,
+    Workload,
 )
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref, Scheduling, Selector, SpreadConstraint
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.placement import plan_placement
-from plimsoll.domain.placement.rebalancing import AT_ONCE
-from plimsoll.domain.placement.spread_groups import label_key
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement import AT_ONCE, label_key, plan_placement
 from tests.support.builders import NOON
 
 NODES, WORKLOADS, REPLICAS = 10_000, 20_000, 50

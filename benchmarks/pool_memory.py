@@ -17,9 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from plimsoll.domain.spot import pool_history
-from plimsoll.domain.spot.capacity_pools import CapacityPool
-from plimsoll.domain.spot.pool_history import PoolEvent, PoolEventKind, risks
+from plimsoll.domain.spot import CapacityPool, PoolEvent, PoolEventKind, pool_history, risks
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 LEARN: Final = timedelta(days=1)

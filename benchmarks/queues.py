@@ -24,9 +24,7 @@ from typing import Final, NamedTuple
 from rich.console import Console
 
 from benchmarks.output import machine, table
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Scheduling
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import Node, Resources, Scheduling
 from plimsoll_batch.domain.admission import plan_queues
 from plimsoll_batch.domain.decisions import QueuePlan
 from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape

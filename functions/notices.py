@@ -14,7 +14,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll import bootstrap
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.reports import Metric
 from plimsoll.observability import CloudWatch, logger, metrics
 from plimsoll.services.delivery import NOTICES
 

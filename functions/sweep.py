@@ -11,7 +11,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll import bootstrap
-from plimsoll.domain.registry.resyncs import ResyncRequest
+from plimsoll.domain.registry import ResyncRequest
 from plimsoll.observability import logger, metrics
 
 bootstrap.make_ready()

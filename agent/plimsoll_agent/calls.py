@@ -11,7 +11,7 @@ from typing import Final
 
 from plimsoll.adapters.kubernetes import calls
 from plimsoll.adapters.kubernetes.calls import Call
-from plimsoll.domain.kubernetes.names import KUBE_SYSTEM, NAMESPACE
+from plimsoll.domain.kubernetes import KUBE_SYSTEM, NAMESPACE
 
 _METRICS: Final = {"verb": "list", "group": "metrics.k8s.io", "version": "v1beta1"}
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from plimsoll.domain.errors import BadInput, PlimsollError
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation import Observation
 from plimsoll.services.ports import Clock, ClusterApi
 from plimsoll_agent.drain_loop import NodeDrain, Progress, waits
 from plimsoll_agent.journal import Entry, Journal

@@ -19,7 +19,7 @@ from plimsoll.adapters.kubernetes.objects import parse_node
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.watches import Watches
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.kubernetes.names import INTERRUPTION
+from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll.services.ports import Clock
 from plimsoll_service.wire.taints import FORWARDED, MOST
 

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.names import KUBE_SYSTEM, NAMESPACE
+from plimsoll.domain.kubernetes import KUBE_SYSTEM, NAMESPACE
 from plimsoll_agent.calls import GET_CLUSTER, GET_KEY, KEY, PATCH_KEY
 from plimsoll_service.wire.access import Enrolled
 from plimsoll_service.wire.documents import decode, encode

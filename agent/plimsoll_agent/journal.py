@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.names import NAMESPACE
+from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_agent.calls import GET_JOURNAL, JOURNAL, PATCH_JOURNAL
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.instructions import Instruction, Outcome, Result

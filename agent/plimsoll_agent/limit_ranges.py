@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from plimsoll.adapters.kubernetes import schema as core
 from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import Resources
 from plimsoll_agent import schema
 from plimsoll_agent.objects import amounts
 from plimsoll_service.wire import snapshot as wire

@@ -11,18 +11,18 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from plimsoll.domain.actions.actions import Evict, Release, UndoRelease, Wave
-from plimsoll.domain.actions.plan import Plan, Step
-from plimsoll.domain.disruptions.disruption_builder import disruptions_of
-from plimsoll.domain.disruptions.manual_drain import DRAIN, released_by_drain
-from plimsoll.domain.disruptions.opt_outs import left_on, opted_out_on
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.drain.strategies.release import releasable, releases, undo
+from plimsoll.domain.actions import Evict, Plan, Release, Step, UndoRelease, Wave
+from plimsoll.domain.disruptions import (
+    DRAIN,
+    disruptions_of,
+    left_on,
+    opted_out_on,
+    released_by_drain,
+)
+from plimsoll.domain.drain import plan_drain, releasable, releases, undo
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import Node, OwnerKind, Pod
+from plimsoll.domain.observation import InterruptedNodes, Observation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,7 @@ from plimsoll.adapters.kubernetes import schema as core
 from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.adapters.kubernetes.scheduling import read_resources, read_scheduling, read_selector
 from plimsoll.domain.fields import parse_time
-from plimsoll.domain.kubernetes import names
-from plimsoll.domain.kubernetes.pods import Selector
-from plimsoll.domain.kubernetes.quantities import Resources, total
+from plimsoll.domain.kubernetes import Resources, Selector, names, total
 from plimsoll_agent import schema
 from plimsoll_service.wire import snapshot as wire
 

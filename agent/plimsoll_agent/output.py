@@ -21,7 +21,7 @@ from prometheus_client import (
     make_wsgi_app,
 )
 
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import Clock
 
 _NAMESPACE: Final = "plimsoll_agent"

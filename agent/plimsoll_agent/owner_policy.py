@@ -15,8 +15,8 @@ from typing import Any, Final, Self
 
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput, NotFound
-from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
-from plimsoll.domain.kubernetes.names import NAMESPACE
+from plimsoll.domain.interruptions import MaintenanceWindow
+from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_agent.calls import GET_POLICY, POLICY
 from plimsoll_agent.identity import PinnedKey
 

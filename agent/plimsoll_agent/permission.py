@@ -12,12 +12,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.disruptions.opt_outs import opted_out_on
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref, replacement_of
-from plimsoll.domain.observation.interrupted_nodes import leaves
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.disruptions import opted_out_on
+from plimsoll.domain.kubernetes import Node, Pod, Ref, replacement_of
+from plimsoll.domain.observation import Observation, leaves
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_agent.journal import Journal
 from plimsoll_agent.owner_policy import OwnerPolicy
 from plimsoll_service.wire.instructions import Instruction, StandingWorkload

@@ -16,7 +16,7 @@ from plimsoll.adapters.kubernetes import schema
 from plimsoll.adapters.kubernetes.collection import Collection
 from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.adapters.kubernetes.requests import Requests
-from plimsoll.domain.registry.queue_changes import OURS, QUEUE
+from plimsoll.domain.registry import JOB_ANNOTATIONS, JOB_QUEUE
 from plimsoll.services.ports import Clock
 from plimsoll_agent.calls import LIST_JOBS
 from plimsoll_agent.forwarding import Followed
@@ -57,7 +57,7 @@ class QueueChanges:
     ) -> None:
         self._clock = clock
         self._say = say
-        self._jobs = Followed(Collection(LIST_JOBS, _seen, labels=QUEUE), requests, clock, warn)
+        self._jobs = Followed(Collection(LIST_JOBS, _seen, labels=JOB_QUEUE), requests, clock, warn)
         self._said: frozenset[object] = frozenset()
         """What stood there when it was said last."""
         self._at = datetime.min.replace(tzinfo=UTC)
@@ -81,7 +81,7 @@ def _seen(obj: Raw) -> object:
     """Return of a Job what a planner has to know soon: that it is there, what its owner asks, how it fares."""
     job = decoded(obj, _Job)
     meta = job.metadata
-    owners = {k: v for k, v in meta.annotations.items() if k not in OURS}
+    owners = {k: v for k, v in meta.annotations.items() if k not in JOB_ANNOTATIONS}
     ended = any(c.type in _ENDS and c.status == "True" for c in job.status.conditions)
     marks = frozenset(owners.items()), frozenset(meta.labels.items())
     return (meta.uid, hash(marks), job.spec.parallelism, job.status.failed, ended)

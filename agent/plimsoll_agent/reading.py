@@ -15,7 +15,7 @@ from plimsoll.adapters.kubernetes.reading import UNFINISHED
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
 from plimsoll.domain.errors import BadInput, MissingRights, NotFound, Temporary
-from plimsoll.domain.kubernetes.pods import OwnerKind
+from plimsoll.domain.kubernetes import OwnerKind
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_agent import calls, objects, workloads
 from plimsoll_agent.limit_ranges import Limited, by_namespace, read_limit_range

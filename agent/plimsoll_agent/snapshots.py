@@ -9,8 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
-from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND, matches
 from plimsoll_agent.limit_ranges import Limited, with_limit_ranges
 from plimsoll_agent.objects import Claimed
 from plimsoll_agent.reading import Seen

@@ -10,8 +10,7 @@ from msgspec import Raw, Struct
 from plimsoll.adapters.kubernetes import schema as core
 from plimsoll.adapters.kubernetes.decoding import Json, decoded, naming
 from plimsoll.adapters.kubernetes.scheduling import read_scheduling
-from plimsoll.domain.kubernetes.pods import OwnerKind, Scheduling
-from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes import OwnerKind, Scheduling, matches
 from plimsoll_agent import schema
 from plimsoll_agent.objects import (
     Claimed,

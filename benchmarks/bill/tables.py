@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.bill.month import FUNCTIONS, Counts
-from plimsoll.domain.registry.clusters import LABELLED
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.registry import LABELLED
+from plimsoll.domain.reports import Metric
 from tests.package.template import functions, resources
 
 HERE: Final = Path(__file__).parent

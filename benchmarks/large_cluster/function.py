@@ -21,8 +21,14 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, IndexEntry, Mode
-from plimsoll.domain.registry.resyncs import RESYNC_EVERY, ResyncRequest
+from plimsoll.domain.registry import (
+    RESYNC_EVERY,
+    Cluster,
+    ClusterKind,
+    IndexEntry,
+    Mode,
+    ResyncRequest,
+)
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_testbed.model import stores
 from tests.support import workload_sets

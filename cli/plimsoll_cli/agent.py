@@ -13,7 +13,7 @@ import click
 import yaml
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.domain.kubernetes.names import NAMESPACE
+from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_agent.config import Config
 from plimsoll_agent.output import Output
 from plimsoll_agent.service import check_address

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from plimsoll.domain.disruptions.opt_outs import left_on
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.disruptions import left_on
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.reports import Report
 
 ZONES = "*"
 """The cluster that reports of zones are kept under: a zone belongs to none."""

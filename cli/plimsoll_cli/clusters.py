@@ -13,11 +13,10 @@ import click
 
 from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.domain.errors import BadInput, Conflict
-from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
-from plimsoll.domain.interruptions.response_policy import Response
-from plimsoll.domain.kubernetes.names import NEVER_OVERRULED
-from plimsoll.domain.notices.taint import AGENT
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.interruptions import MaintenanceWindow, Response
+from plimsoll.domain.kubernetes import NEVER_OVERRULED
+from plimsoll.domain.notices import AGENT_ID
+from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_cli.clusters_wide import Wide
 from plimsoll_cli.clusters_wide import wide as wide_of
 from plimsoll_cli.environment import Deployed, environment_of, warn
@@ -421,7 +420,7 @@ def _check_role(role: str | None, external_id: str | None) -> None:
 def _agent(given: str | None, known: str | None) -> str | None:
     if given is None or given == "none":
         return known if given is None else None
-    if not AGENT.fullmatch(given):
+    if not AGENT_ID.fullmatch(given):
         raise BadInput(f"--agent {given!r}: it is named as in a-d12436e2cf24b1d86001dfd9")
     return given
 

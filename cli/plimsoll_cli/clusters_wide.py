@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.registry.clusters import Cluster
-from plimsoll.domain.reports.rehearsals import TOGETHER
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.registry import Cluster
+from plimsoll.domain.reports import TOGETHER, Report
 from plimsoll_cli.environment import Deployed
 from plimsoll_cli.options import clock_text
 

@@ -10,9 +10,8 @@ from typing import Any, Final, Literal
 import click
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.pods import Selector
-from plimsoll.domain.kubernetes.selectors import matches
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import Selector, matches
+from plimsoll.domain.observation import Observation
 from plimsoll_agent.drain_loop import End, NodeDrain, waits
 from plimsoll_agent.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll_cli.drain_progress import Progress

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import click
 
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import Clock
 
 

@@ -17,8 +17,8 @@ import click
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.registry.clusters import Cluster
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.registry import Cluster
+from plimsoll.domain.reports import Metric
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import (
     Clock,

@@ -14,12 +14,10 @@ import click
 from rich.console import Console
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions.plan import Plan
+from plimsoll.domain.actions import Plan
 from plimsoll.domain.errors import BadInput, PlimsollError
-from plimsoll.domain.notices import InstanceNotice, Notice, Unknown, parse
-from plimsoll.domain.notices.about import About
-from plimsoll.domain.notices.envelope import BODY_LIMIT
-from plimsoll.domain.registry.clusters import Cluster, IndexEntry, Mode
+from plimsoll.domain.notices import BODY_LIMIT, About, InstanceNotice, Notice, Unknown, parse
+from plimsoll.domain.registry import Cluster, IndexEntry, Mode
 from plimsoll.services.dry_run import DryRun, DryRunResult, NoticeOutcome, Planned
 from plimsoll.services.locator import InstanceLocator, Locate, Owner
 from plimsoll.services.ports import ClusterApi

@@ -17,7 +17,7 @@ from plimsoll.adapters.kubernetes.calls import DELETE_POD, PATCH_POD, Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import BadInput, MissingRights, NotFound
-from plimsoll.domain.kubernetes.cluster_events import LONGEST
+from plimsoll.domain.kubernetes import LONGEST
 from plimsoll_batch.adapters.kubernetes.calls import PATCH_JOB
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain import names

@@ -10,12 +10,11 @@ import click
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.calls import Call
-from plimsoll.domain.actions.actions import Guard, Unguard
-from plimsoll.domain.disruptions.guard import guard_name, plan_guard
+from plimsoll.domain.actions import Guard, Unguard
+from plimsoll.domain.disruptions import guard_name, plan_guard
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.names import GUARD, KUBE_SYSTEM
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import GUARD, KUBE_SYSTEM, Ref
+from plimsoll.domain.observation import Observation
 from plimsoll_cli.environment import environment_of
 from plimsoll_cli.options import console, json_option, kubeconfig_options, print_json, table
 

@@ -14,9 +14,8 @@ import yaml
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused
-from plimsoll.domain.kubernetes.names import FLOORS, INJECT_FLOORS, KUBE_SYSTEM, NAMESPACE
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.placement.injection import CANARIES, key_of, with_new_canary
+from plimsoll.domain.kubernetes import FLOORS, INJECT_FLOORS, KUBE_SYSTEM, NAMESPACE, Ref
+from plimsoll.domain.placement import CANARIES, key_of, with_new_canary
 from plimsoll.services.injection import Proof, Proven, prove
 from plimsoll.services.ports import Clock, ClusterApi
 from plimsoll_cli.environment import environment_of

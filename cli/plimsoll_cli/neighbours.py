@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import BadInput, PlimsollError
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.registry import Cluster
 from plimsoll_cli.checks.drainers import managed_spot
 from plimsoll_cli.checks.probe import KubernetesProbe
 from plimsoll_cli.environment import Deployed, warn

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind
+from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Deployed, Environment
 

@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, Standing, plan_placement
 from plimsoll.services.injection import injection_of
 from plimsoll.services.ports import ClusterApi

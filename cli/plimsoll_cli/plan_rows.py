@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.placement import PlacementPlan
-from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT
+from plimsoll.domain.kubernetes import Resources
+from plimsoll.domain.placement import ON_DEMAND, SPOT, OnDemandFloor, PlacementPlan, Way
 from plimsoll_cli.savings import Savings
 
 DOLLARS: Final = "${:,.2f}"

@@ -10,15 +10,15 @@ from typing import Final, Literal, override
 import click
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.interruptions import URGENCY
-from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
-from plimsoll.domain.interruptions.response_policy import (
+from plimsoll.domain.interruptions import (
     FOREIGN_CORDON,
+    URGENCY,
+    MaintenanceWindow,
     Policy,
     Response,
     usual_response,
 )
-from plimsoll.domain.kubernetes.names import NEVER_OVERRULED
+from plimsoll.domain.kubernetes import NEVER_OVERRULED
 from plimsoll.domain.notices import ZonalShift
 
 

@@ -8,8 +8,7 @@ from typing import Final
 
 import click
 
-from plimsoll.domain.spot.capacity_pools import CapacityPool
-from plimsoll.domain.spot.pool_history import KEPT, PoolEvent, PoolEventKind, risks
+from plimsoll.domain.spot import KEPT, CapacityPool, PoolEvent, PoolEventKind, risks
 from plimsoll_cli.environment import environment_of
 from plimsoll_cli.options import clock_text, console, json_option, print_json, stack_option, table
 

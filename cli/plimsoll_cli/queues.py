@@ -15,7 +15,7 @@ from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import BadInput, Conflict, Refused
 from plimsoll.domain.fields import parse_time
-from plimsoll.domain.kubernetes.names import NAMESPACE
+from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.adapters.queues_file import forest_of
 from plimsoll_batch.adapters.snapshot_file import state_of

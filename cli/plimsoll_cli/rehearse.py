@@ -13,9 +13,9 @@ from rich.console import Console
 
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.interruptions.response_policy import Response
-from plimsoll.domain.notices.spot import SpotInterruption
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.interruptions import Response
+from plimsoll.domain.notices import SpotInterruption
+from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import Clock
 from plimsoll_cli.environment import Deployed, Environment, Said, environment_of
 from plimsoll_cli.options import (

@@ -14,11 +14,10 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from plimsoll.domain.drain.added_nodes import added_by_group
+from plimsoll.domain.drain import added_by_group
 from plimsoll.domain.errors import BadInput, PlimsollError
-from plimsoll.domain.placement.report import reports_of
-from plimsoll.domain.reports.rehearsals import Comparison, comparison, rehearsals_of
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.placement import reports_of
+from plimsoll.domain.reports import Comparison, Report, comparison, rehearsals_of
 from plimsoll_cli.environment import Deployed, environment_of, warn
 from plimsoll_cli.options import (
     clock_text,

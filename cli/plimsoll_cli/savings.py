@@ -11,14 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import INSTANCE_TYPE, REGION
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.placement import PlacementPlan, Standing
-from plimsoll.domain.placement.on_demand import Way
-from plimsoll.domain.placement.spread_groups import SPOT
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, REGION, Node, Pod, Ref, Resources
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement import SPOT, PlacementPlan, Standing, Way
 from plimsoll_service.domain.prices import PriceTable
 
 MOST_REGIONS: Final = 3

@@ -7,12 +7,15 @@ from typing import Any, Final
 import click
 import yaml
 
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, POD_TEMPLATE_HASH, REVISION_HASH
-from plimsoll.domain.kubernetes.pods import OwnerKind, Selector
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.placement import plan_placement
-from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
+from plimsoll.domain.kubernetes import (
+    CAPACITY_LABELS,
+    POD_TEMPLATE_HASH,
+    REVISION_HASH,
+    OwnerKind,
+    Selector,
+    Workload,
+)
+from plimsoll.domain.placement import ON_DEMAND, OnDemandFloor, Way, label_key, plan_placement
 from plimsoll_cli.environment import environment_of
 from plimsoll_cli.options import Choice, cluster_options
 from plimsoll_cli.plan import observed, standing_of

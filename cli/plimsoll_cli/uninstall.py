@@ -9,10 +9,10 @@ from uuid import uuid4
 import click
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions.plan import Plan
+from plimsoll.domain.actions import Plan
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
-from plimsoll.domain.kubernetes.names import FLOORS
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.kubernetes import FLOORS
+from plimsoll.domain.registry import Cluster
 from plimsoll_cli.cluster_status import status_of
 from plimsoll_cli.environment import Deployed, Environment, Said, warn
 from plimsoll_cli.uninstall_plan import UninstallPlan

@@ -11,16 +11,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions.actions import Action, TaintNode, Uncordon, Unguard
-from plimsoll.domain.actions.plan import Plan, Step
-from plimsoll.domain.disruptions.disruption_builder import disruptions_of
-from plimsoll.domain.drain.strategies.release import undo
+from plimsoll.domain.actions import Action, Plan, Step, TaintNode, Uncordon, Unguard
+from plimsoll.domain.disruptions import disruptions_of
+from plimsoll.domain.drain import undo
 from plimsoll.domain.interruptions import NEAR, Interruption
-from plimsoll.domain.kubernetes.names import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.zones.zonal_shifts import has_shift_taint
+from plimsoll.domain.kubernetes import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION, Node
+from plimsoll.domain.observation import InterruptedNodes, Observation
+from plimsoll.domain.zones import has_shift_taint
 
 OVERDUE: Final = timedelta(minutes=2)
 """How long after its deadline an instance that still serves is believed to be interrupted."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions.writers import Writers
+from plimsoll.domain.actions import Writers
 from plimsoll.domain.errors import Permanent, Temporary
-from plimsoll.domain.registry.clusters import Cluster, Mode
+from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.services.executor import Executor, Outcome
 from plimsoll.services.lease import Lease
 from plimsoll.services.ports import (

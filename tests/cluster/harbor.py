@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.domain.kubernetes.names import RELEASED
+from plimsoll.domain.kubernetes import RELEASED
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints
 from tests.cluster.ground import Ground

@@ -15,9 +15,9 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.objects import parse_deployment
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.kubernetes.names import INSTANCE_TYPE, MIN_ON_DEMAND
-from plimsoll.domain.placement.on_demand import floor_of
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, MIN_ON_DEMAND
+from plimsoll.domain.placement import floor_of
+from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_cli import main
 from plimsoll_cli.snippet import pod_spec

@@ -19,7 +19,7 @@ from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH, Requests
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.kubernetes.names import NAMESPACE
+from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_agent.calls import JOURNAL, KEY, POLICY
 from plimsoll_agent.config import Config
 from plimsoll_agent.executing import CommandExecutor

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
+from plimsoll.domain.kubernetes import POD_TEMPLATE_HASH
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints

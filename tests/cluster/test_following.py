@@ -13,8 +13,8 @@ from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.kubernetes.calls import WATCHES
 from plimsoll.adapters.kubernetes.collection import WATCH_SECONDS
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import Pod
+from plimsoll.domain.observation import Observation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.support.hollows import MERGE, a_deployment

@@ -15,7 +15,7 @@ from typing import Any, Final, override
 
 import pytest
 
-from plimsoll.domain.kubernetes.names import GUARD
+from plimsoll.domain.kubernetes import GUARD
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
 from plimsoll_testbed.rigs.emulated.rig import Emulation

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, FLOORS, MIN_ON_DEMAND, SPREAD_PREFIX
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, FLOORS, MIN_ON_DEMAND, SPREAD_PREFIX
 from plimsoll.services.injection import Proof, prove
 from plimsoll_cli import main
 from tests.cluster.placing import Cast

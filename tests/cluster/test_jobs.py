@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.node_groups.instances import Instance
+from plimsoll.domain.node_groups import Instance
 from plimsoll_testbed.model.hollow.conditions import condition, is_deleting, is_ready, is_true
 from tests.cluster.placing import Cast
 from tests.support.hollows import a_budget, a_template

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
+from plimsoll.domain.kubernetes import POD_TEMPLATE_HASH
 from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND
-from plimsoll.domain.kubernetes.pods import OwnerKind, Ref
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND, OwnerKind, Ref
 from plimsoll.domain.placement import plan_placement
 from tests.cluster.placing import ROUNDS, Cast
 from tests.support.floors import PENDING_SECONDS, on_demand, waits_in_vain

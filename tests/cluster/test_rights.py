@@ -18,7 +18,7 @@ from plimsoll.adapters.kubernetes.client import PLAYED, ClientTransport
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.kubernetes.names import (
+from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
     DELETION_COST,
     EXCLUDED,
@@ -28,7 +28,7 @@ from plimsoll.domain.kubernetes.names import (
     INTERRUPTION,
     RELEASED,
 )
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_cli.checks.facts import Queue, TrialResult
 from plimsoll_cli.checks.probe import GROUP, KubernetesProbe
 from plimsoll_testbed.rigs.controlplane import ControlPlane

@@ -17,7 +17,7 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.api import OUT_OF_SERVICE
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.domain.actions.actions import (
+from plimsoll.domain.actions import (
     Action,
     CompleteLifecycle,
     Cordon,
@@ -31,21 +31,21 @@ from plimsoll.domain.actions.actions import (
     LabelNode,
     MarkMoved,
     OutOfService,
+    Plan,
     Record,
     Release,
     SetDeletionCost,
+    Step,
     TaintNode,
     TerminateInstance,
     Uncordon,
     UndoRelease,
     Unguard,
+    Writers,
 )
-from plimsoll.domain.actions.plan import Plan, Step
-from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import Conflict
-from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.names import (
+from plimsoll.domain.interruptions import Interruption, LifecycleHook, NoticeRecord
+from plimsoll.domain.kubernetes import (
     DELETION_COST,
     EXCLUDED,
     EXCLUDED_BY_US,
@@ -54,12 +54,13 @@ from plimsoll.domain.kubernetes.names import (
     INTERRUPTION,
     MOVED,
     SPREAD_PREFIX,
+    Node,
+    Pod,
+    Ref,
+    Workload,
 )
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.zones.zonal_shifts import has_shift_taint
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.zones import has_shift_taint
 from plimsoll.services.executor import Executor, Outcome
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground

@@ -15,7 +15,7 @@ from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import MissingRights, Temporary, Throttled
-from plimsoll.domain.kubernetes.names import INTERRUPTION
+from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll_agent.forwarding import LIST_SECONDS, LOOK_SECONDS, SAID_AT, Forwarding
 from plimsoll_agent.reading import WATCH_SECONDS, ClusterReader
 from plimsoll_agent.snapshots import full_snapshot

@@ -24,7 +24,7 @@ import pytest
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import BadInput, MissingRights, Temporary
-from plimsoll.domain.kubernetes.names import NAMESPACE
+from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_agent.calls import CALLS, KEY
 from plimsoll_agent.config import Config
 from plimsoll_agent.output import Output, serve

@@ -14,8 +14,8 @@ from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.adapters.kubernetes.calls import WATCHES
 from plimsoll.adapters.kubernetes.collection import OVERDUE, WATCH_SECONDS
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import Pod
+from plimsoll.domain.observation import Observation
 
 from .conftest import ContractRig, Silence, machine
 from .test_kubernetes_api import INTERRUPTION, WEB, budget, shop, workload

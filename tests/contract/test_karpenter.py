@@ -15,10 +15,9 @@ from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.karpenter import ABSENT, UNLIMITED, NodePools
 from plimsoll.adapters.nodegroups.kind import Access
-from plimsoll.domain.capacity.upcoming_nodes import BEGUN, expect
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import BEGUN, NodeGroup, expect
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.karpenter import failed_claim, node_claim, node_pool
 from plimsoll_testbed.model.machines import node_object

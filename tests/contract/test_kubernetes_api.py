@@ -21,11 +21,8 @@ from plimsoll.domain.errors import (
     Throttled,
 )
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.kubernetes import names
-from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_node
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.zones.zonal_shifts import has_shift_taint
+from plimsoll.domain.kubernetes import ClusterEvent, Node, Pod, Ref, Taint, about_node, names
+from plimsoll.domain.zones import has_shift_taint
 
 from .conftest import T0, ContractRig, machine
 

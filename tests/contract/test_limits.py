@@ -10,7 +10,7 @@ from botocore.stub import Stubber
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.limits import AwsLimits
 from plimsoll.adapters.nodegroups import AwsNodeGroups
-from plimsoll.domain.capacity.preflight import QUOTA_CODE, VcpuQuota
+from plimsoll.domain.capacity import QUOTA_CODE, VcpuQuota
 from plimsoll.domain.errors import Refused
 
 from .conftest import REGION, T0, Answers, FakeClock, refused

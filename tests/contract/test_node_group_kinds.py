@@ -14,10 +14,8 @@ from botocore.session import Session as BotocoreSession
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
 from plimsoll.adapters.nodegroups.ec2_fleet import MAXIMUM
-from plimsoll.domain.capacity.upcoming_nodes import BEGUN, expect
 from plimsoll.domain.errors import NotFound, Refused
-from plimsoll.domain.node_groups.launch_failures import NotGrown
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.node_groups import BEGUN, NodeGroup, NotGrown, expect
 from plimsoll.services.ports import NodeGroups
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from plimsoll_testbed.model.fleet import ANSWER, STALLED, Fleet

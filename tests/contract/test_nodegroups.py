@@ -17,11 +17,9 @@ from plimsoll.adapters.nodegroups.account import KEPT, Account
 from plimsoll.adapters.nodegroups.asg import hooks_of
 from plimsoll.adapters.nodegroups.launches import Launches, launches_of
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused, Temporary, Throttled
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.node_groups.launch_failures import NotGrown
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.interruptions import LifecycleHook
+from plimsoll.domain.kubernetes import Node, Resources, Taint
+from plimsoll.domain.node_groups import NodeGroup, NotGrown
 
 from .conftest import REGION, T0, Answers, FakeClock, refused
 

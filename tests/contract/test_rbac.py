@@ -22,9 +22,7 @@ from plimsoll.adapters.nodegroups.karpenter import NodePools
 from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import NotFound, Refused
-from plimsoll.domain.kubernetes import names
-from plimsoll.domain.kubernetes.cluster_events import LONGEST, about_node
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import LONGEST, Resources, about_node, names
 from plimsoll_cli.checks.probe import KubernetesProbe
 
 from .conftest import REGION, ContractRig, Silence, machine

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from plimsoll.adapters.nodegroups.refusals import of_activity, of_health, refusal_of
-from plimsoll.domain.node_groups.launch_failures import LONGEST_WHY, advice
+from plimsoll.domain.node_groups import LONGEST_WHY, advice
 from plimsoll_testbed.model.launch_refusals import LAUNCH_FAULTS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

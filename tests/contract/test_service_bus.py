@@ -12,7 +12,7 @@ import pytest
 from plimsoll.adapters.aws import Aws
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.notices import InterruptionTaint, parse
-from plimsoll.domain.registry.queue_changes import agent_of
+from plimsoll.domain.registry import agent_of
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.bus import EventBridgeBus
 from tests.contract.conftest import Answers

@@ -20,18 +20,22 @@ from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.dynamodb.times import READ_BATCH, DynamoTimes
 from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
-from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
-from plimsoll.domain.interruptions.response_policy import Policy, Response
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.observation.observed_times import KEPT as KEPT_TIMES
-from plimsoll.domain.observation.observed_times import Sample, Samples
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, IndexEntry, Mode
-from plimsoll.domain.registry.resyncs import ResyncRequest, resync_requests
-from plimsoll.domain.reports.report import Report
-from plimsoll.domain.spot.capacity_pools import CapacityPool
-from plimsoll.domain.spot.pool_history import KEPT, MERGED, PoolEvent, PoolEventKind
-from plimsoll.domain.zones.shift_events import LONGEST, ShiftEvent
+from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
+from plimsoll.domain.kubernetes import Ref, Resources
+from plimsoll.domain.observation import KEPT as KEPT_TIMES
+from plimsoll.domain.observation import Sample, Samples
+from plimsoll.domain.registry import (
+    Cluster,
+    ClusterKind,
+    IndexEntry,
+    Mode,
+    ResyncRequest,
+    resync_requests,
+)
+from plimsoll.domain.reports import Report
+from plimsoll.domain.spot import KEPT, CapacityPool, PoolEvent, PoolEventKind
+from plimsoll.domain.spot.pool_history import MERGED
+from plimsoll.domain.zones import LONGEST, ShiftEvent
 from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, Times, WakeUps
 from plimsoll_testbed.model.stores import (
     MemoryNodeIndex,

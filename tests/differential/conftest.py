@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.domain.kubernetes.names import NAMESPACE
+from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_cli import main
 from plimsoll_testbed.rigs.controlplane import ControlPlane as RealControlPlane
 from tests.differential.scenario import Scenario

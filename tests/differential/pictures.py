@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
-from plimsoll.domain.kubernetes.names import DELETION_COST, RELEASED
-from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes import DELETION_COST, RELEASED, matches
 from plimsoll_testbed.model.hollow.conditions import condition, controller_of, is_deleting, is_ready
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.resources import BY_KIND

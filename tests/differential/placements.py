@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import Pod
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_finished
 from plimsoll_testbed.model.hollow.edits import Json, look
 from tests.differential.sides import Seen

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from plimsoll.domain.kubernetes.names import DELETION_COST
+from plimsoll.domain.kubernetes import DELETION_COST
 from plimsoll_testbed.model.hollow.conditions import controller_of
 from tests.differential.scenario import Json, Request, resolve
 

@@ -8,8 +8,8 @@ from threading import RLock
 
 import pytest
 
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS
-from plimsoll.domain.registry.resyncs import ResyncRequest
+from plimsoll.domain.kubernetes import CAPACITY_LABELS
+from plimsoll.domain.registry import ResyncRequest
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.serve import HollowServer

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.domain.drain.added_nodes import added_by_group
-from plimsoll.domain.registry.clusters import Mode
+from plimsoll.domain.drain import added_by_group
+from plimsoll.domain.registry import Mode
 from plimsoll_batch.domain.names import CONFIGURATION, ON_INTERRUPTION
 from plimsoll_batch.services.growing import KIND
 from plimsoll_testbed.model.fleet import Fleet, Group

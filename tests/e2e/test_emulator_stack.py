@@ -12,8 +12,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND
-from plimsoll.domain.placement.spread_groups import label_key
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND
+from plimsoll.domain.placement import label_key
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.serve import HollowServer

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.fields import parse_time
-from plimsoll.domain.kubernetes.names import INTERRUPTION, RELEASED
+from plimsoll.domain.kubernetes import INTERRUPTION, RELEASED
 from plimsoll.services.lease import LEASE_SECONDS
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation

@@ -9,7 +9,7 @@ import pytest
 from functions import schedule, sweep
 from plimsoll import bootstrap
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.registry.resyncs import ResyncRequest
+from plimsoll.domain.registry import ResyncRequest
 from tests.functions.conftest import Crash, FakeService, batch
 
 SCHEDULED = {"detail-type": "Scheduled Event", "source": "aws.events", "detail": {}}

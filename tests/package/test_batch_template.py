@@ -12,9 +12,8 @@ import pytest
 
 from functions.batch import END_SECONDS, PLAN_SECONDS
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.notices import taint
-from plimsoll.domain.notices.registry import TABLE
-from plimsoll.domain.registry import queue_changes
+from plimsoll.domain.notices import SERVICE_SOURCE, TABLE
+from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE
 from plimsoll_batch.config import Config
 from plimsoll_batch.services.growing import KIND
 from tests.package.template import ROOT, listed, statements, template
@@ -154,7 +153,7 @@ def test_the_rules_take_what_the_function_reads():
         name: (listed(rule["EventPattern"]["source"]), rule["EventPattern"]["detail-type"])
         for name, rule in of("AWS::Events::Rule").items()
     }
-    assert taken["QueueChanges"] == ([taint.SOURCE], [queue_changes.DETAIL_TYPE])
+    assert taken["QueueChanges"] == ([SERVICE_SOURCE], [QUEUE_CHANGE_DETAIL_TYPE])
     sources, types = taken["InstanceNotices"]
     assert set(types) <= {kind for source, kind in TABLE if source in sources}
 

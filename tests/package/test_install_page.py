@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from benchmarks.bill.tables import COUNTS, TOGETHER, bill, tables
-from plimsoll.domain.registry.clusters import Mode
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.registry import Mode
+from plimsoll.domain.reports import Report
 from plimsoll_cli.checks.probe import GROUP
 from tests.package.install_page import (
     PAGE,

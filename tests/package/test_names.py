@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.reports import Metric
 
 ROOT = Path(__file__).parents[2]
 TREES = ("layers", "agent", "cli", "testbed", "functions", "benchmarks", "tests/support")

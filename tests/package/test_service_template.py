@@ -13,8 +13,8 @@ import pytest
 from functions.api import app
 from functions.authorizer import policy
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.notices import taint
-from plimsoll.domain.registry import queue_changes
+from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE
+from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE
 from plimsoll_cli.checks.policies import Decision, Request, decide
 from plimsoll_service.config import Config
 from plimsoll_service.domain.advice_requests import CLOCKS_APART
@@ -233,8 +233,8 @@ def test_of_events_the_api_may_put_taints_and_changes_of_queues_only_but_on_a_ri
     assert (on_rig, nothing) == ("OnRig", {"Ref": "AWS::NoValue"})
     assert condition == {
         "StringEquals": {
-            "events:source": taint.SOURCE,
-            "events:detail-type": [taint.DETAIL_TYPE, queue_changes.DETAIL_TYPE],
+            "events:source": SERVICE_SOURCE,
+            "events:detail-type": [TAINT_DETAIL_TYPE, QUEUE_CHANGE_DETAIL_TYPE],
         }
     }
 

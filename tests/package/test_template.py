@@ -12,9 +12,10 @@ from importlib.metadata import version
 import pytest
 
 from plimsoll.config import Config
-from plimsoll.domain.notices import canary, taint
-from plimsoll.domain.registry.resyncs import PREFLIGHT_EVERY, RESYNC_EVERY
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.notices import CANARY_DETAIL_TYPE, CANARY_SOURCE, SERVICE_SOURCE
+from plimsoll.domain.registry import RESYNC_EVERY
+from plimsoll.domain.registry.resyncs import PREFLIGHT_EVERY
+from plimsoll.domain.reports import Metric
 from plimsoll.observability import NAMESPACE
 from plimsoll.services import delivery
 from plimsoll_cli.checks.stack import DELIVERY_SECONDS
@@ -169,7 +170,7 @@ def test_what_is_not_delivered_within_five_minutes_is_kept():
 
 def test_drills_are_let_in_only_where_the_parameter_says_so():
     assert template()["Parameters"]["AcceptDrills"]["Default"] == "false"
-    ours = {canary.SOURCE, taint.SOURCE}  # neither moves anything by itself
+    ours = {CANARY_SOURCE, SERVICE_SOURCE}  # neither moves anything by itself
     for _, pattern in patterns(drills=False):
         assert all(s.startswith("aws.") or s in ours for s in pattern["source"])
 
@@ -178,14 +179,14 @@ def test_the_scheduled_canary_is_taken_by_a_rule_and_may_be_nothing_else():
     [schedule] = rendered("AWS::Scheduler::Schedule").values()
     said = schedule["Target"]["EventBridgeParameters"]
     event = {"source": said["Source"], "detail-type": said["DetailType"], "account": ACCOUNT}
-    assert (said["Source"], said["DetailType"]) == (canary.SOURCE, canary.DETAIL_TYPE)
+    assert (said["Source"], said["DetailType"]) == (CANARY_SOURCE, CANARY_DETAIL_TYPE)
     assert [rule for rule, pattern in patterns(drills=False) if matches(pattern, event)] == [
         "Canaries"
     ]
     [only] = [s["Condition"] for _, s in statements() if s["Action"] == "events:PutEvents"]
     assert only["StringEquals"] == {
-        "events:source": canary.SOURCE,
-        "events:detail-type": canary.DETAIL_TYPE,
+        "events:source": CANARY_SOURCE,
+        "events:detail-type": CANARY_DETAIL_TYPE,
     }
 
 

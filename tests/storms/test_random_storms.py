@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions.pace import Pace
+from plimsoll.domain.actions import Pace
 from plimsoll.domain.drain import planner
 from plimsoll.domain.drain.throughput import AT_ONCE
 from plimsoll_testbed.storms import Storm, StormResult, draw_storm, play_storm, read_storm

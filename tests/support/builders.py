@@ -20,11 +20,8 @@ from plimsoll.adapters.kubernetes.objects import (
     parse_stateful_set,
     parse_volume,
 )
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import Budget, Claim, Workload
-from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
+from plimsoll.domain.kubernetes import Budget, Claim, Node, Pod, Resources, Taint, Workload
+from plimsoll.domain.node_groups import NodeGroup, NodeTemplate
 
 type Json = dict[str, Any]
 

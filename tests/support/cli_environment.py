@@ -14,17 +14,14 @@ from click.testing import CliRunner, Result
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.capacity.preflight import VcpuQuota
+from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.errors import BadInput, PlimsollError, Temporary
-from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.names import NAMESPACE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.interruptions import Interruption, LifecycleHook, NoticeRecord
+from plimsoll.domain.kubernetes import NAMESPACE, Node
+from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import Canary, InstanceNotice
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, IndexEntry, Mode
-from plimsoll.domain.reports.canaries import echo_of
+from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
+from plimsoll.domain.reports import echo_of
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from plimsoll_cli import main
 from plimsoll_cli.checks.facts import (

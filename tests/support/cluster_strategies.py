@@ -7,11 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.workloads import Claim
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import Claim, Node, Pod
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import ZONE_A, ZONE_B, ZONE_C, a_claim, a_group, a_node, a_pod, mounting
 
 ZONES = (ZONE_A, ZONE_B, ZONE_C)

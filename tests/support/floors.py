@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import Pod, Ref
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement import ON_DEMAND, label_key
 from plimsoll.domain.placement.injection import spread_keys
 from plimsoll.domain.placement.pending import without_spread_groups
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.workload_sets import WiredServices, deployment
 
 PENDING_SECONDS: Final = 90.0

@@ -10,10 +10,9 @@ from typing import Any
 
 from plimsoll.adapters.nodegroups.kind import target_of
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.launch_failures import InsufficientCapacity, NotGrown
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import InsufficientCapacity, NodeGroup, NotGrown
+from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_batch.domain.names import NODES
 from plimsoll_batch.services.growing import Growing
 from plimsoll_batch.services.queues import QueueService

@@ -16,20 +16,19 @@ from typing import Any
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, calls
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions.actions import LabelNode, Release
-from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.actions import LabelNode, Release
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
-from plimsoll.domain.kubernetes.names import (
+from plimsoll.domain.kubernetes import (
     DELETION_COST,
     INTERRUPTION,
     MIN_ON_DEMAND,
     RELEASED,
     STOP_SECONDS,
+    Node,
 )
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.placement import plan_placement
-from plimsoll.domain.placement.spread_groups import label_key
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement import label_key, plan_placement
 from tests.support.builders import (
     NOON,
     budget_json,

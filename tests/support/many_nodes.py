@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import Pod, Ref
+from plimsoll.domain.observation import Observation
 from tests.support.builders import a_deployment, a_node, a_pod
 from tests.support.observations import interrupted, looked, released
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from plimsoll.domain.actions.plan import Plan
+from plimsoll.domain.actions import Plan
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
-from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH, RELEASED
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import (
+    POD_TEMPLATE_HASH,
+    RELEASED,
+    Node,
+    Pod,
+    Ref,
+    ReplicaSet,
+    Workload,
+)
+from plimsoll.domain.node_groups import Instance
+from plimsoll.domain.observation import Observation
 from tests.support.builders import NOON, a_node, a_pod
 
 WEB = Ref("Deployment", "default", "web")

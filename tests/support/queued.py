@@ -8,10 +8,8 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Scheduling
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
+from plimsoll.domain.kubernetes import Node, Resources, Scheduling
+from plimsoll.domain.node_groups import NodeGroup, NodeTemplate
 from plimsoll_batch.domain.admission import plan_queues
 from plimsoll_batch.domain.decisions import QueuePlan
 from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, Topology, amounts_of

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
+from plimsoll.domain.kubernetes import Resources
+from plimsoll.domain.node_groups import NodeGroup, NodeTemplate
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.builders import node_json, pod_spec_json

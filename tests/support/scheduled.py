@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from plimsoll.domain.actions.actions import Release
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.actions import Release
+from plimsoll.domain.observation import Observation
 from tests.support.floors import waits_in_vain
 from tests.support.workload_sets import WiredServices
 

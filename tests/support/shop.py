@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from plimsoll.domain.placement.spread_groups import label_key
+from plimsoll.domain.placement import label_key
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.builders import node_json, pod_spec_json

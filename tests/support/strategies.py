@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.interruptions import Interruption, marked, merge
 from plimsoll.domain.notices import (
-    CapacityReservationInterruption,
     HealthScheduledChange,
     InstanceNotice,
-    LifecycleLaunch,
     LifecycleTerminate,
     RebalanceRecommendation,
     SpotInterruption,
     StateChange,
 )
+from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
+from plimsoll.domain.notices.lifecycle_launch import LifecycleLaunch
 
 START = datetime(2026, 11, 17, 14, 0, tzinfo=UTC)
 INSTANCE = "i-0b662ef9931388ba0"

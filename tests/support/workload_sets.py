@@ -14,14 +14,13 @@ from typing import Any
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.drain.cordon_rate_limit import GATHER
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.drain import GATHER
+from plimsoll.domain.interruptions import LifecycleHook
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import InstanceNotice, SpotInterruption, ZonalShift
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.registry import Cluster, ClusterKind, Mode
+from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import Limits, NodeGroups
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_testbed.model.hollow.cluster import HollowCluster

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import MissingRights, Temporary
-from plimsoll.domain.registry.clusters import Cluster
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.registry import Cluster
+from plimsoll.domain.reports import Metric
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.senders import Senders
 from tests.support.workload_sets import Aws, WiredServices, a_spot_notice, advised, deployment

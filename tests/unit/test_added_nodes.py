@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions.actions import Cordon, Record, TerminateInstance, Uncordon
-from plimsoll.domain.drain.added_nodes import SETTLE, added, taken_back
-from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.actions import Cordon, Record, TerminateInstance, Uncordon
+from plimsoll.domain.drain import SETTLE, added, plan_drain
+from plimsoll.domain.drain.added_nodes import taken_back
 from plimsoll.domain.interruptions import Interruption, marked
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.reports import Report
 from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod, pods_of
 from tests.support.observations import actions, ec2, interrupted, looked, noon, sole_action
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Conflict, PlimsollError, Temporary
-from plimsoll.domain.kubernetes.names import NAMESPACE, RELEASED
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.kubernetes import NAMESPACE, RELEASED
+from plimsoll.domain.reports import Metric
 from plimsoll_agent.calls import JOURNAL, POLICY
 from plimsoll_agent.executing import CommandExecutor
 from plimsoll_agent.journal import KEPT, ConfigMapJournal

@@ -14,10 +14,10 @@ from moto import mock_aws
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.sns import SnsAnnouncer
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.registry.clusters import LABELLED, OTHERS, Cluster
-from plimsoll.domain.reports.announcements import LISTED, announcement
-from plimsoll.domain.reports.metrics import Metric
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.registry import LABELLED, Cluster
+from plimsoll.domain.registry.clusters import OTHERS
+from plimsoll.domain.reports import Metric, Report, announcement
+from plimsoll.domain.reports.announcements import LISTED
 from tests.support.workload_sets import WiredServices
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

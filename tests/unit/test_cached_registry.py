@@ -6,8 +6,8 @@ import pytest
 
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.registry import Cluster, ClusterKind
+from plimsoll.domain.reports import Metric
 from plimsoll_testbed.model.stores import MemoryRegistry
 from tests.support.builders import NOON
 

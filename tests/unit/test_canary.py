@@ -11,9 +11,7 @@ import pytest
 
 from plimsoll.domain.errors import BadInput, Temporary
 from plimsoll.domain.notices import Canary, parse
-from plimsoll.domain.reports.canaries import CANARIES, seen_in
-from plimsoll.domain.reports.metrics import Metric
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.reports import CANARIES, Metric, Report, seen_in
 from plimsoll.services.senders import Senders
 from tests.support.workload_sets import WiredServices
 

@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.capacity.growth_plan import GrowthPlan, plan_growth
+from plimsoll.domain.capacity import plan_growth
+from plimsoll.domain.capacity.growth_plan import GrowthPlan
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.pods import Pod, replacement_of
-from plimsoll.domain.node_groups.launch_failures import (
+from plimsoll.domain.kubernetes import Node, Pod, Taint, replacement_of
+from plimsoll.domain.node_groups import (
     GroupMaximum,
     InsufficientCapacity,
     LaunchesThrottled,
     LaunchTemplateBroken,
+    NodeGroup,
     NoFreeAddresses,
     OtherRefusal,
     VcpuQuota,
 )
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import (
     NOON,
     ZONE_A,

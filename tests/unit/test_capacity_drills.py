@@ -9,16 +9,16 @@ from typing import Any, Final
 
 import pytest
 
-from plimsoll.domain.capacity.upcoming_nodes import BEGUN
-from plimsoll.domain.node_groups.launch_failures import (
+from plimsoll.domain.node_groups import (
+    BEGUN,
     GroupMaximum,
     InsufficientCapacity,
     LaunchesThrottled,
     LaunchTemplateBroken,
+    NodeGroup,
     NoFreeAddresses,
     VcpuQuota,
 )
-from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.services.reconcile_memory import BUSY
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import as_text

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from plimsoll.adapters.nodegroups import CALLS
-from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
-from plimsoll.domain.interruptions.response_policy import Policy, Response
-from plimsoll.domain.registry.clusters import ClusterKind, IndexEntry, Mode
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
+from plimsoll.domain.registry import ClusterKind, IndexEntry, Mode
+from plimsoll.domain.reports import Report
 from plimsoll_testbed.model.stores import MemoryNodeIndex
 from tests.support.cli_environment import (
     MemoryEnvironment,

@@ -12,9 +12,9 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.nodegroups import CALLS
-from plimsoll.domain.capacity.preflight import VcpuQuota
+from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_cli.checks.cluster import STALE
 from plimsoll_cli.checks.drainers import AUTOSCALER, HANDLER, KARPENTER, marks_of
 from plimsoll_cli.checks.facts import Direct, GroupSettings, Target

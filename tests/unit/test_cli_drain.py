@@ -11,10 +11,9 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions.actions import UndoRelease
-from plimsoll.domain.actions.writers import Writers
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.kubernetes.names import INTERRUPTION, NAMESPACE, RELEASED
+from plimsoll.domain.actions import UndoRelease, Writers
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.kubernetes import INTERRUPTION, NAMESPACE, RELEASED
 from plimsoll.services.executor import Executor
 from plimsoll_agent.node_drain import drain_interruption
 from plimsoll_cli.environment import Said

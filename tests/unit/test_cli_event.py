@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observation.observed_times import Sample, Samples
-from plimsoll.domain.registry.clusters import Mode
+from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.observation import Sample, Samples
+from plimsoll.domain.registry import Mode
 from tests.support.builders import a_group
 from tests.support.cli_environment import (
     EVENTS,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plimsoll.domain.interruptions.response_policy import Policy
-from plimsoll.domain.placement.spread_groups import label_key
+from plimsoll.domain.interruptions import Policy
+from plimsoll.domain.placement import label_key
 from tests.support.cli_environment import MemoryEnvironment, a_cluster, run
 from tests.support.shop import a_shop
 

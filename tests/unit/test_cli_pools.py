@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
-from plimsoll.domain.spot.capacity_pools import CapacityPool
-from plimsoll.domain.spot.pool_history import PoolEvent, PoolEventKind
+from plimsoll.domain.spot import CapacityPool, PoolEvent, PoolEventKind
 from tests.support.cli_environment import MemoryEnvironment, run
 
 M5 = CapacityPool("m5.xlarge", "us-east-1a", "spot")

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import chain
 
-from plimsoll.domain.drain.added_nodes import added
-from plimsoll.domain.placement.report import report_of
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.drain import added
+from plimsoll.domain.placement import report_of
+from plimsoll.domain.reports import Report
 from tests.support.builders import NOON, a_group
 from tests.support.cli_environment import SPOT, MemoryEnvironment, a_cluster, run
 

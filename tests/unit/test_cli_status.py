@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from plimsoll.domain.kubernetes.names import INTERRUPTION
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.kubernetes import INTERRUPTION
+from plimsoll.domain.reports import Report
 from plimsoll.services.ports import ClusterApi
 from tests.support.builders import NOON
 from tests.support.cli_environment import (

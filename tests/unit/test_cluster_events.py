@@ -9,8 +9,8 @@ import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions.actions import Evict, LabelNode, Release, Uncordon
-from plimsoll.domain.drain.action_events import of_action
+from plimsoll.domain.actions import Evict, LabelNode, Release, Uncordon
+from plimsoll.domain.drain import of_action
 from plimsoll.domain.errors import (
     BadInput,
     Blocked,
@@ -19,12 +19,10 @@ from plimsoll.domain.errors import (
     PlimsollError,
     Temporary,
 )
-from plimsoll.domain.kubernetes.cluster_events import LONGEST, ClusterEvent, of_report
-from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.registry.clusters import Mode
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.kubernetes import LONGEST, MIN_ON_DEMAND, ClusterEvent, Pod, of_report
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.registry import Mode
+from plimsoll.domain.reports import Report
 from plimsoll.services.cluster_events import AT_ONCE, MOST, create_events
 from plimsoll.services.delivery import RECONCILE_SECONDS
 from plimsoll.services.drains import TELLING

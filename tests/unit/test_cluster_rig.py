@@ -18,7 +18,7 @@ import pytest
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll.domain.kubernetes.names import RELEASED
+from plimsoll.domain.kubernetes import RELEASED
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.indexes import Indexes
 from plimsoll_testbed.rigs.cluster.installation import install

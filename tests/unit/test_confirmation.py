@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import BadInput, Temporary
-from plimsoll.domain.notices import SpotInterruption, StateChange, taint
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, IndexEntry, Mode
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE, SpotInterruption, StateChange
+from plimsoll.domain.notices.taint import MOST_INSTANCES
+from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
+from plimsoll.domain.reports import Metric
 from plimsoll.services.delivery import URGENT_WAKE_UPS
 from tests.support.workload_sets import WiredServices
 
@@ -32,8 +33,8 @@ def said(rig: WiredServices, *instances: str, agent: str = AGENT, **detail: Any)
         {
             "version": "0",
             "id": "said",
-            "detail-type": taint.DETAIL_TYPE,
-            "source": taint.SOURCE,
+            "detail-type": TAINT_DETAIL_TYPE,
+            "source": SERVICE_SOURCE,
             "account": "111122223333",
             "time": f"{rig.time:%Y-%m-%dT%H:%M:%SZ}",
             "region": "us-east-1",
@@ -166,7 +167,7 @@ def test_where_ec2_does_not_answer_only_what_agents_said_comes_back(rig):
     "detail",
     [
         {"instances": []},
-        {"instances": [f"i-{n:017x}" for n in range(taint.MOST + 1)]},
+        {"instances": [f"i-{n:017x}" for n in range(MOST_INSTANCES + 1)]},
         {"instances": ["i-0123456789abcdef0", "../clusters"]},
         {"instances": "i-0123456789abcdef0"},
         {"agent": "a" * 65},

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import Pod
+from plimsoll.domain.observation import InterruptedNodes, Observation
+from plimsoll.domain.scheduling import ClusterSnapshot, headroom_for
 from plimsoll.domain.scheduling.contention import Contention
-from plimsoll.domain.scheduling.plan_headroom import headroom_for
 from plimsoll.domain.scheduling.preemption import PreemptingSnapshot
 from tests.support.builders import (
     ZONE_A,

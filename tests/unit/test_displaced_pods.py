@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions.actions import Release, UndoRelease
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.actions import Release, UndoRelease
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.kubernetes import Pod
+from plimsoll.domain.observation import Observation
 from tests.support.builders import NOON, a_deployment, a_node, a_pod, a_stateful_set, pods_of
 from tests.support.observations import actions, interrupted, looked, noon, released, sets_of
 

@@ -7,25 +7,22 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions.actions import (
+from plimsoll.domain.actions import (
     CompleteLifecycle,
     Evict,
     ForceDelete,
     Grow,
     Heartbeat,
     OutOfService,
+    Plan,
     Record,
     TerminateInstance,
     Uncordon,
 )
-from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.names import IGNORE, STOP_SECONDS
-from plimsoll.domain.kubernetes.nodes import Taint
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.node_groups.launch_failures import InsufficientCapacity
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.interruptions import Interruption, LifecycleHook, NoticeRecord, marked
+from plimsoll.domain.kubernetes import IGNORE, STOP_SECONDS, Ref, Taint
+from plimsoll.domain.node_groups import InsufficientCapacity
 from tests.support.builders import (
     NOON,
     a_budget,

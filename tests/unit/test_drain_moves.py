@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions.actions import Cordon, Evict, Release
-from plimsoll.domain.disruptions.disruption_builder import disruptions_of
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes
+from plimsoll.domain.actions import Cordon, Evict, Release
+from plimsoll.domain.disruptions import disruptions_of
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.observation import InterruptedNodes
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from tests.support.builders import (
     ZONE_A,

@@ -8,14 +8,22 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions.actions import Evict, Release, UndoRelease
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
-from plimsoll.domain.kubernetes.pods import Pod, PodTerm, Ref, Selector, SpreadConstraint
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import LabelSelection, Quota, Workload
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.actions import Evict, Release, UndoRelease
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.kubernetes import (
+    POD_TEMPLATE_HASH,
+    LabelSelection,
+    Pod,
+    PodTerm,
+    Quota,
+    Ref,
+    Resources,
+    Selector,
+    SpreadConstraint,
+    Workload,
+)
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.observation import Observation
 from tests.support.builders import (
     NOON,
     a_budget,

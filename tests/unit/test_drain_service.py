@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.registry.clusters import Mode
+from plimsoll.domain.registry import Mode
 from plimsoll.services.lease import LEASE_SECONDS, LeaseLost
 from plimsoll.services.reconcile import PAUSE_SECONDS
 from tests.support.builders import a_group

@@ -21,7 +21,7 @@ from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.secrets import KEPT, SecretToken
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import BadInput, NotFound, Refused, Temporary
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 
 T0 = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BARE = Cluster(

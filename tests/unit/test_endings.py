@@ -8,9 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.observation.observed_times import Sample, Samples
-from plimsoll.domain.observation.pod_endings import Endings
+from plimsoll.domain.kubernetes import Pod, Ref
+from plimsoll.domain.observation import Endings, Sample, Samples
 from tests.support.builders import NOON, a_node, a_pod
 from tests.support.observations import WEB, interrupted, looked, noon
 

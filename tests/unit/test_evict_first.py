@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions.actions import Evict, Release
-from plimsoll.domain.actions.pace import START, Pace
-from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.actions import Evict, Pace, Plan, Release
+from plimsoll.domain.actions.pace import START
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.observation import Observation
 from tests.support.builders import a_budget
 from tests.support.many_nodes import PODS, gone, storm
 from tests.support.observations import actions, interrupted, noon

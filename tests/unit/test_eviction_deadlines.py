@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions.actions import Evict, Release
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.interruptions.response_policy import Policy
-from plimsoll.domain.kubernetes.names import OVERRULE_BUDGETS, STOP_SECONDS
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.observation.observed_times import ObservedTime, WorkloadTimes
+from plimsoll.domain.actions import Evict, Release
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.interruptions import Policy
+from plimsoll.domain.kubernetes import OVERRULE_BUDGETS, STOP_SECONDS, Pod
+from plimsoll.domain.observation import Observation, ObservedTime, WorkloadTimes
 from tests.support.builders import (
     a_budget,
     a_deployment,

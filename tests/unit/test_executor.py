@@ -10,11 +10,9 @@ from typing import Any, override
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers, ThreadWorkers
-from plimsoll.domain.actions.actions import Action, Evict, ForceDelete, Grow
-from plimsoll.domain.actions.plan import Plan, Step
-from plimsoll.domain.actions.writers import Writers
+from plimsoll.domain.actions import Action, Evict, ForceDelete, Grow, Plan, Step, Writers
 from plimsoll.domain.errors import Throttled
-from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes import Pod
 from plimsoll.services.executor import ROUND, TOGETHER, Executor, Outcome
 from tests.support.builders import a_group, pods_of
 from tests.support.workload_sets import Aws, Telemetry

@@ -7,13 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.capacity.growth_plan import plan_growth
-from plimsoll.domain.capacity.upcoming_nodes import Expectation, expect
+from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.launch_failures import OtherRefusal
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import Expectation, NodeGroup, OtherRefusal, expect
+from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_group, a_node, a_pod
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import Resources
+from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import ZONE_A, ZONE_B, a_claim, a_node, a_pod, mounting
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

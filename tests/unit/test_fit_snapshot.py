@@ -8,11 +8,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.scheduling import ClusterSnapshot, Headroom
 from plimsoll.domain.scheduling.contention import Contention
-from plimsoll.domain.scheduling.headroom import Headroom
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_node, a_pod, pods_of
 from tests.support.cluster_strategies import CLAIMS, node_lists, pods, zones
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import Pod
+from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import NOON, ZONE_A, ZONE_B, ZONE_C, a_node, a_pod
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

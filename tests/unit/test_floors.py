@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.floors import (
-    budget_keeps,
-    ready_floor,
-    resolve,
-    runs_twice,
-    unavailable,
-)
+from plimsoll.domain.kubernetes import budget_keeps, ready_floor, resolve, runs_twice, unavailable
 
 
 @pytest.mark.parametrize(

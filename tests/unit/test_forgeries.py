@@ -13,11 +13,16 @@ import pytest
 
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked, to_record
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.names import INTERRUPTION
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.registry.clusters import IndexEntry
+from plimsoll.domain.interruptions import (
+    Interruption,
+    LifecycleHook,
+    NoticeRecord,
+    marked,
+    to_record,
+)
+from plimsoll.domain.kubernetes import INTERRUPTION
+from plimsoll.domain.node_groups import Instance
+from plimsoll.domain.registry import IndexEntry
 from tests.support.builders import NOON, a_group
 from tests.support.workload_sets import LAUNCHED, WiredServices, deployment
 

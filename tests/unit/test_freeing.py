@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions.actions import Evict, ForceDelete
-from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.actions import Evict, ForceDelete, Plan
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.kubernetes import Pod
+from plimsoll.domain.observation import Observation
 from tests.support.builders import a_deployment, a_node, a_pod, pods_of
 from tests.support.observations import actions, died, ec2, interrupted, looked, noon
 

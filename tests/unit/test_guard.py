@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from plimsoll.domain.disruptions.guard import plan_guard
-from plimsoll.domain.interruptions.response_policy import FOREIGN_CORDON, Policy, Response
-from plimsoll.domain.kubernetes.names import GUARD
-from plimsoll.domain.registry.clusters import Mode
+from plimsoll.domain.disruptions import plan_guard
+from plimsoll.domain.interruptions import FOREIGN_CORDON, Policy, Response
+from plimsoll.domain.kubernetes import GUARD
+from plimsoll.domain.registry import Mode
 from plimsoll_cli.uninstall_plan import plan_uninstall
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.cli_environment import MemoryEnvironment, run

@@ -10,18 +10,18 @@ import pytest
 from click.testing import Result
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
-from plimsoll.domain.actions.actions import InjectFloors
+from plimsoll.domain.actions import InjectFloors
 from plimsoll.domain.errors import NotFound, Temporary
-from plimsoll.domain.kubernetes.names import (
+from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
     FLOORS,
     INJECT_FLOORS,
     INSTANCE_TYPE,
     NAMESPACE,
 )
-from plimsoll.domain.placement.injection import Injection
-from plimsoll.domain.registry.clusters import Mode
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.placement import Injection
+from plimsoll.domain.registry import Mode
+from plimsoll.domain.reports import Metric
 from plimsoll.services.injection import Proof, prove
 from plimsoll_testbed.model.hollow.edits import put
 from plimsoll_testbed.model.hollow.injection import injected

@@ -15,37 +15,34 @@ from hypothesis import strategies as st
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import (
     MARGIN,
-    PER_KIND,
     URGENCY,
-    Effect,
     Interruption,
+    LifecycleHook,
     NewerRecord,
     actionable,
     from_record,
     in_this_life,
-    join,
     marked,
     merge,
-    to_record,
-)
-from plimsoll.domain.interruptions.lifecycle_hooks import (
-    LifecycleHook,
     needs_heartbeat,
+    to_record,
     waits_for_hooks,
     with_ends,
 )
+from plimsoll.domain.interruptions.model import PER_KIND, join
 from plimsoll.domain.notices import (
-    CapacityReservationInterruption,
+    Effect,
     HealthScheduledChange,
     InstanceNotice,
-    LifecycleLaunch,
     LifecycleTerminate,
     RebalanceRecommendation,
     SpotInterruption,
     StateChange,
-    TestNotification,
     Unknown,
 )
+from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
+from plimsoll.domain.notices.lifecycle_launch import LifecycleLaunch
+from plimsoll.domain.notices.test_message import TestNotification
 from tests.support.builders import NOON
 from tests.support.observations import interrupted
 from tests.support.strategies import (

@@ -9,11 +9,11 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions.actions import Evict
+from plimsoll.domain.actions import Evict
+from plimsoll.domain.drain import SAMPLE, Throughput, plan_drain
 from plimsoll.domain.drain.plan_builder import MOST_NAMED
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.drain.throughput import AT_ONCE, LAST_CALLS, SAMPLE, SUSTAINED, Throughput
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.drain.throughput import AT_ONCE, LAST_CALLS, SUSTAINED
+from plimsoll.domain.observation import Observation
 from tests.support.builders import a_budget
 from tests.support.many_nodes import PODS, storm
 from tests.support.observations import actions, noon

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.kubernetes.names import INTERRUPTION, RELEASED
+from plimsoll.domain.kubernetes import INTERRUPTION, RELEASED
 from plimsoll_testbed.measure.actions import actions
 from plimsoll_testbed.measure.lines import Line, Log
 from plimsoll_testbed.measure.measure import Measurement

@@ -7,15 +7,21 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions.actions import Exclude
+from plimsoll.domain.actions import Exclude
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.drain.load_balancers import LEAD, MOST, SETTLED
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.kubernetes.names import EXCLUDED, EXCLUDED_BY_US
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.pods import Pod, Ref, Selector
-from plimsoll.domain.kubernetes.workloads import LabelSelection
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import (
+    EXCLUDED,
+    EXCLUDED_BY_US,
+    LabelSelection,
+    Node,
+    Pod,
+    Ref,
+    Selector,
+    Taint,
+)
+from plimsoll.domain.node_groups import Instance
+from plimsoll.domain.observation import Observation
 from tests.support.builders import NOON, ZONE_B, a_node, a_pod
 from tests.support.observations import actions, interrupted, looked, noon
 

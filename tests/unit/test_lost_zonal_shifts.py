@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.errors import MissingRights, Temporary, Throttled
-from plimsoll.domain.notices import ZonalShift, parse
-from plimsoll.domain.notices.zonal_shift import Cause
-from plimsoll.domain.registry.clusters import Mode
-from plimsoll.domain.zones.shift_events import BEHIND, LONGEST, ShiftEvent, made_up, shifted_zones
+from plimsoll.domain.notices import Cause, ZonalShift, parse
+from plimsoll.domain.registry import Mode
+from plimsoll.domain.zones import LONGEST, ShiftEvent, made_up, shifted_zones
+from plimsoll.domain.zones.shift_events import BEHIND
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.zonal_shifts import ZonalShiftService
 from tests.support.builders import NOON, ZONE_A, ZONE_B, deployment_json

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions.actions import Cordon, Evict, Release
-from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.actions import Cordon, Evict, Release
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.interruptions import join, marked
-from plimsoll.domain.interruptions.maintenance import DAYS, MaintenanceWindow
-from plimsoll.domain.interruptions.response_policy import Policy
-from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.interruptions import MaintenanceWindow, Policy, marked
+from plimsoll.domain.interruptions.maintenance import DAYS
+from plimsoll.domain.interruptions.model import join
+from plimsoll.domain.kubernetes import Node
 from tests.support.builders import NOON, a_node, a_stateful_set, pods_of
 from tests.support.observations import actions, interrupted, looked, noon, sets_of
 

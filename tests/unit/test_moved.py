@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.kubernetes.names import MOVED
+from plimsoll.domain.kubernetes import MOVED
 from plimsoll.domain.placement.move_history import Mark, next_mark
 from tests.support.builders import a_pod
 from tests.support.observations import noon

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.interruptions.response_policy import FOREIGN_CORDON, Policy, Response
+from plimsoll.domain.interruptions import FOREIGN_CORDON, Policy, Response
 from plimsoll_testbed.rigs.simulated import responders
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.rigs.simulated.rivals.drainer import Drainer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.domain.capacity.offline_estimate import remembered
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.registry.clusters import IndexEntry
+from plimsoll.domain.capacity import remembered
+from plimsoll.domain.kubernetes import Resources
+from plimsoll.domain.registry import IndexEntry
 from tests.support.builders import NOON
 from tests.support.observations import interrupted
 

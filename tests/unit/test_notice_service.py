@@ -10,12 +10,11 @@ from functools import partial
 import pytest
 
 from plimsoll.domain.errors import BadInput, Permanent, Temporary
-from plimsoll.domain.interruptions.response_policy import Policy, Response
-from plimsoll.domain.kubernetes.names import INTERRUPTION
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.notices.registry import DRILL_SOURCE
-from plimsoll.domain.registry.clusters import Mode
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.interruptions import Policy, Response
+from plimsoll.domain.kubernetes import INTERRUPTION, Node
+from plimsoll.domain.notices import DRILL_SOURCE
+from plimsoll.domain.registry import Mode
+from plimsoll.domain.reports import Metric
 from plimsoll.services.delivery import SERIES_SHARED, URGENT_WAKE_UPS
 from plimsoll.services.senders import Senders
 from tests.support.workload_sets import WiredServices, advised, handled

@@ -13,7 +13,6 @@ import pytest
 from plimsoll.domain.notices import (
     TABLE,
     Canary,
-    CapacityReservationInterruption,
     HealthScheduledChange,
     InstanceNotice,
     InterruptionTaint,
@@ -22,10 +21,11 @@ from plimsoll.domain.notices import (
     RebalanceRecommendation,
     SpotInterruption,
     StateChange,
-    TestNotification,
     ZonalShift,
     parse,
 )
+from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
+from plimsoll.domain.notices.test_message import TestNotification
 
 EVENTS = Path(__file__).parents[1] / "events"
 NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)

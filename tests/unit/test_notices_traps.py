@@ -11,22 +11,23 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.interruptions import Effect, actionable
+from plimsoll.domain.interruptions import actionable
 from plimsoll.domain.notices import (
-    HOOK_TIMEOUT,
-    CapacityReservationInterruption,
+    Effect,
     HealthScheduledChange,
-    LifecycleLaunch,
     LifecycleTerminate,
     Notice,
     SpotInterruption,
     StateChange,
-    TestNotification,
     Unknown,
     ZonalShift,
-    capacity_reservation,
     parse,
 )
+from plimsoll.domain.notices.capacity_reservation import DETAIL_TYPES as RESERVATION_TYPES
+from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
+from plimsoll.domain.notices.lifecycle_launch import LifecycleLaunch
+from plimsoll.domain.notices.lifecycle_terminate import HOOK_TIMEOUT
+from plimsoll.domain.notices.test_message import TestNotification
 from plimsoll.domain.notices.zonal_shift import DETAIL_TYPES
 
 EVENTS = Path(__file__).parents[1] / "events"
@@ -97,7 +98,7 @@ def test_resources_of_a_capacity_reservation_may_be_a_list_too():
     assert isinstance(the_notice(body), CapacityReservationInterruption)
 
 
-@pytest.mark.parametrize("name", capacity_reservation.DETAIL_TYPES)
+@pytest.mark.parametrize("name", RESERVATION_TYPES)
 def test_a_capacity_reservation_is_known_by_both_documented_names(name):
     body = event("capacity-reservation-interruption")
     body["detail-type"] = name

@@ -27,17 +27,18 @@ from plimsoll.adapters.kubernetes.objects import (
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import parse_time
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
-from plimsoll.domain.kubernetes.names import (
+from plimsoll.domain.kubernetes import (
     DELETION_COST,
     INTERRUPTION,
     MIRROR,
     RELEASED,
-    REVISIONS,
+    Ref,
+    Requirement,
+    Resources,
+    Workload,
+    matches,
 )
-from plimsoll.domain.kubernetes.pods import Ref, Requirement
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.selectors import matches
-from plimsoll.domain.kubernetes.workloads import Workload
+from plimsoll.domain.kubernetes.names import REVISIONS
 from tests.support.builders import (
     NOON,
     a_claim,

@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.disruptions.disruption_builder import disruptions_of
-from plimsoll.domain.disruptions.stop_times import Basis, stop_time
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes
-from plimsoll.domain.observation.observed_times import (
+from plimsoll.domain.disruptions import Basis, disruptions_of, stop_time
+from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.observation import (
     KEPT,
     LAST,
-    LONGEST_KEY,
+    InterruptedNodes,
     ObservedTime,
     Sample,
     Samples,
@@ -25,6 +23,7 @@ from plimsoll.domain.observation.observed_times import (
     remembered,
     starts,
 )
+from plimsoll.domain.observation.observed_times import LONGEST_KEY
 from tests.support.builders import NOON, a_pod, mounting, pods_of
 from tests.support.observations import WEB, interrupted, looked, noon
 

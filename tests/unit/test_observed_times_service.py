@@ -11,9 +11,10 @@ import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observation.observed_times import MOST_WORKLOADS, Sample, Samples
-from plimsoll.domain.registry.clusters import Mode
+from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.observation import Sample, Samples
+from plimsoll.domain.observation.observed_times import MOST_WORKLOADS
+from plimsoll.domain.registry import Mode
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll_testbed.model.stores import MemoryTimes
 from plimsoll_testbed.rigs.simulated.rig import run

@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions.actions import Evict, Release
-from plimsoll.domain.actions.pace import FAST, LOWEST, START, STEP, SURE, Pace
+from plimsoll.domain.actions import SURE, Evict, Pace, Release
+from plimsoll.domain.actions.pace import FAST, LOWEST, START, STEP
 from plimsoll.domain.disruptions.workload_disruption import START as TO_START
-from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.drain.throughput import LAST_CALLS
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation import Observation
 from tests.support.builders import a_pod
 from tests.support.many_nodes import PODS, QUARTER, gone, storm
 from tests.support.observations import actions, interrupted, noon

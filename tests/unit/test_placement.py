@@ -12,21 +12,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions.actions import Evict, LabelNode, Release, SetDeletionCost
-from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.actions import Evict, LabelNode, Release, SetDeletionCost
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.interruptions.response_policy import Policy
-from plimsoll.domain.kubernetes.names import DELETION_COST, MIN_ON_DEMAND, MOVED
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import Quota, Workload
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.placement import plan_placement
-from plimsoll.domain.placement.on_demand import floor_of
+from plimsoll.domain.interruptions import Policy
+from plimsoll.domain.kubernetes import (
+    DELETION_COST,
+    MIN_ON_DEMAND,
+    MOVED,
+    Node,
+    Pod,
+    Quota,
+    Ref,
+    Resources,
+    Workload,
+)
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement import floor_of, plan_placement
 from plimsoll.domain.placement.rebalancing import HELD
 from plimsoll.domain.placement.spread_groups import TOLERATED, family_of, groups_of
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import (
     NOON,
     a_deployment,

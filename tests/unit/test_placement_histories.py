@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.domain.kubernetes.pods import OwnerKind, Ref
+from plimsoll.domain.kubernetes import OwnerKind, Ref
 from plimsoll.domain.placement import plan_placement
 from tests.support.floors import a_cluster, on_demand, web
 from tests.support.scheduled import ScheduledCluster

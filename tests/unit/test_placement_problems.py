@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.kubernetes.cluster_events import NAMED
-from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
-from plimsoll.domain.kubernetes.workloads import Workload
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND, NAMED, Workload
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from tests.support.builders import NOON, a_deployment, a_node
 from tests.support.observations import looked

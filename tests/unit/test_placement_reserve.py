@@ -8,17 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions.actions import LabelNode, Release
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, MIN_ON_DEMAND
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.placement import PlacementPlan, plan_placement
-from plimsoll.domain.placement.on_demand import floor_of
+from plimsoll.domain.actions import LabelNode, Release
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, MIN_ON_DEMAND, Node, Pod, Workload
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement import PlacementPlan, floor_of, plan_placement
 from plimsoll.domain.placement.rebalancing import plan_moves
 from plimsoll.domain.placement.reserve import losses, takes
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_deployment, a_node, a_pod, pod_spec_json
 from tests.support.floors import spread_over
 from tests.support.observations import looked

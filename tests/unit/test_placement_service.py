@@ -6,12 +6,10 @@ import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.placement.report import reports_of
-from plimsoll.domain.placement.spread_groups import label_key
-from plimsoll.domain.registry.clusters import Mode
-from plimsoll.domain.registry.node_index import REFRESH
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.placement import label_key, reports_of
+from plimsoll.domain.registry import REFRESH, Mode
+from plimsoll.domain.reports import Metric
 from tests.support.floors import a_cluster, spread_over, standing, web
 from tests.support.scheduled import ScheduledCluster
 from tests.support.workload_sets import WiredServices, deployment, method

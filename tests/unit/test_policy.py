@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions.actions import Cordon, Evict, ForceDelete, Grow, Release, Uncordon
-from plimsoll.domain.drain.cordon_rate_limit import GATHER
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.interruptions import Interruption, join
-from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
-from plimsoll.domain.interruptions.response_policy import Policy, Response
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.actions import Cordon, Evict, ForceDelete, Grow, Release, Uncordon
+from plimsoll.domain.drain import GATHER, plan_drain
+from plimsoll.domain.interruptions import Interruption, MaintenanceWindow, Policy, Response
+from plimsoll.domain.interruptions.model import join
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.reports import Report
 from tests.support.builders import (
     NOON,
     a_deployment,

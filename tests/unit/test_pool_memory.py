@@ -7,18 +7,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from plimsoll.domain.capacity.growth_plan import plan_growth
-from plimsoll.domain.node_groups.launch_failures import InsufficientCapacity, VcpuQuota
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
-from plimsoll.domain.spot.capacity_pools import CapacityPool
-from plimsoll.domain.spot.pool_history import (
-    HALF_LIFE,
-    MERGED,
-    PoolEvent,
-    PoolEventKind,
-    events_of,
-    risks,
-)
+from plimsoll.domain.capacity import plan_growth
+from plimsoll.domain.node_groups import InsufficientCapacity, VcpuQuota
+from plimsoll.domain.scheduling import ClusterSnapshot
+from plimsoll.domain.spot import CapacityPool, PoolEvent, PoolEventKind, events_of, risks
+from plimsoll.domain.spot.pool_history import HALF_LIFE, MERGED
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_group, a_node, a_pod
 
 M5, R5 = (CapacityPool(f"{family}.xlarge", ZONE_A, "spot") for family in ("m5", "r5"))

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions.actions import Evict, Grow, Release, Uncordon
-from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.actions import Evict, Grow, Plan, Release, Uncordon
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.kubernetes import Pod, Workload
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.scheduling.preemption import PreemptingSnapshot
 from tests.support.builders import (
     ZONE_A,

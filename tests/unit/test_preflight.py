@@ -8,21 +8,20 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.capacity.preflight import (
-    SpotLoss,
+from plimsoll.domain.capacity import (
     VcpuQuota,
-    of_addresses,
-    of_maxima,
-    of_quota,
-    of_templates,
     preflights_of,
+    short_of_addresses,
+    short_of_maxima,
+    short_of_quota,
+    short_of_templates,
     spot_loss,
 )
+from plimsoll.domain.capacity.preflight import SpotLoss
 from plimsoll.domain.errors import MissingRights, PlimsollError
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.registry.clusters import Mode
-from plimsoll.domain.registry.resyncs import ResyncRequest
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.registry import Mode, ResyncRequest
+from plimsoll.domain.reports import Metric
 from tests.support.builders import a_group, a_node, a_pod
 from tests.support.workload_sets import WiredServices
 
@@ -35,7 +34,7 @@ def reachable(*subnets: str, **how) -> NodeGroup:
 
 
 def said(group: NodeGroup, free: Mapping[str, int], loss: SpotLoss = TWO_NODES) -> list[str]:
-    return [each.says for each in of_addresses(loss, [group], free)]
+    return [each.says for each in short_of_addresses(loss, [group], free)]
 
 
 def test_as_much_is_asked_for_as_the_spot_nodes_are_and_their_pods_that_move():
@@ -50,19 +49,19 @@ def test_as_much_is_asked_for_as_the_spot_nodes_are_and_their_pods_that_move():
 
 def test_nothing_is_short_where_there_is_no_spot_node():
     loss = spot_loss([a_node("od-0")])
-    assert not [*of_maxima(loss, []), *of_quota(loss, VcpuQuota(limit=8, used=9))]
+    assert not [*short_of_maxima(loss, []), *short_of_quota(loss, VcpuQuota(limit=8, used=9))]
     assert not said(reachable("a"), {"a": 0}, loss)
 
 
 @pytest.mark.parametrize(("maximum", "short"), [(1, True), (2, False)])
 def test_maxima_count_on_demand_groups_alone(maximum, short):
     groups = [a_group(max_size=maximum), a_group("spot", capacity="spot")]
-    assert bool([*of_maxima(TWO_NODES, groups)]) is short
+    assert bool([*short_of_maxima(TWO_NODES, groups)]) is short
 
 
 @pytest.mark.parametrize(("used", "short"), [(49, True), (48, False)])
 def test_a_quota_is_short_where_less_is_free_than_the_spot_nodes_have(used, short):
-    found = [*of_quota(TWO_NODES, VcpuQuota(limit=64, used=used))]
+    found = [*short_of_quota(TWO_NODES, VcpuQuota(limit=64, used=used))]
     assert [f"--desired-value {used + 16}" in each.cure for each in found] == [True] * short
 
 
@@ -77,10 +76,10 @@ def test_a_node_takes_an_address_and_each_of_its_pods_another():
 
 def test_groups_share_what_is_free_in_a_subnet():
     groups = [reachable("a", name=name, max_size=1) for name in ("base", "more")]
-    assert not [*of_addresses(TWO_NODES, groups, {"a": 2})]
-    assert [*of_addresses(TWO_NODES, groups, {"a": 1})]
+    assert not [*short_of_addresses(TWO_NODES, groups, {"a": 2})]
+    assert [*short_of_addresses(TWO_NODES, groups, {"a": 1})]
     elsewhere = [groups[0], reachable("b", name="more", max_size=1)]
-    assert not [*of_addresses(TWO_NODES, elsewhere, {"a": 1, "b": 1})]
+    assert not [*short_of_addresses(TWO_NODES, elsewhere, {"a": 1, "b": 1})]
 
 
 def test_addresses_say_nothing_of_groups_whose_subnets_are_not_known_or_that_are_at_their_maxima():
@@ -91,8 +90,8 @@ def test_addresses_say_nothing_of_groups_whose_subnets_are_not_known_or_that_are
 
 def test_an_image_that_is_gone_is_named_for_groups_that_may_grow():
     group = replace(a_group(), image="ami-1")
-    assert not [*of_templates([group, a_group("plain")], {"ami-1"})]
-    [found] = of_templates([group, replace(group, name="shut", may_grow=False)], set())
+    assert not [*short_of_templates([group, a_group("plain")], {"ami-1"})]
+    [found] = short_of_templates([group, replace(group, name="shut", may_grow=False)], set())
     assert found.key == "node group base: launch-template-broken"
 
 

@@ -8,11 +8,10 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.actions.actions import Grow
-from plimsoll.domain.capacity.upcoming_nodes import BEGUN
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.actions import Grow
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.node_groups import BEGUN, NodeGroup
+from plimsoll.domain.observation import Observation
 from tests.support.builders import a_deployment, a_group, a_pod, pods_of
 from tests.support.observations import actions, interrupted, looked, noon
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.quantities import Resources, parse_quantity
+from plimsoll.domain.kubernetes import Resources, parse_quantity
 
 
 @pytest.mark.parametrize(

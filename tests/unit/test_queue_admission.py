@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.nodes import Taint
-from plimsoll.domain.kubernetes.pods import Toleration
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import Taint, Toleration
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_batch.domain.gangs import Topology
 from plimsoll_batch.domain.queues.forest import Flavor, Order, QueueOrder
 from plimsoll_batch.domain.queues.tournament import age_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes import Response
-from plimsoll.domain.interruptions.model import MARGIN
+from plimsoll.domain.interruptions import MARGIN
 from plimsoll_batch.domain import deadlines
 from tests.support.hollows import MERGE
 from tests.support.queue_scenes import Scene, a_bare_pod, a_job, a_training, killed_at_each_write

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.domain.errors import Throttled
-from plimsoll.domain.kubernetes.names import ZONE
+from plimsoll.domain.kubernetes import ZONE
 from plimsoll_batch.domain.assembly import Shapes
 from plimsoll_batch.domain.names import NODES
 from plimsoll_batch.domain.why import in_words, why

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.adapters.nodegroups import ASKED, KINDS
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import NodeGroup
 from plimsoll_batch.domain.admission import plan_queues
 from plimsoll_batch.domain.coming_nodes import Capacity
 from plimsoll_batch.domain.decisions import QueuePlan

@@ -10,8 +10,7 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, IndexEntry
-from plimsoll.domain.registry.queue_changes import DETAIL_TYPE
+from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE, Cluster, ClusterKind, IndexEntry
 from plimsoll_batch.services.waking import AFTER_CHANGE, AFTER_NOTICE, SHARED, Waking
 from tests.support.builders import NOON
 from tests.support.queue_scenes import Heard
@@ -33,7 +32,7 @@ def notice(
 
 
 def change(agent: str = "a-1") -> str:
-    return event("plimsoll.service", DETAIL_TYPE, {"agent": agent})
+    return event("plimsoll.service", QUEUE_CHANGE_DETAIL_TYPE, {"agent": agent})
 
 
 def event(source: str, kind: str, detail: Mapping[str, object]) -> str:
@@ -129,8 +128,8 @@ def test_a_series_covers_what_it_is_shared_with():
         "no JSON",
         "[]",
         change("../harbor"),
-        event("plimsoll.service", DETAIL_TYPE, {}),
-        event("aws.ec2", DETAIL_TYPE, {"agent": "a-1"}),
+        event("plimsoll.service", QUEUE_CHANGE_DETAIL_TYPE, {}),
+        event("aws.ec2", QUEUE_CHANGE_DETAIL_TYPE, {"agent": "a-1"}),
     ],
     ids=["unknown", "drill", "words", "list", "forged", "nameless", "not the service"],
 )

@@ -7,11 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.kubernetes.names import HOSTNAME, ZONE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import HOSTNAME, ZONE, Node, Pod, Resources
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll.domain.scheduling.scoring import left, weights
 from tests.support.builders import ZONE_A, ZONE_B, ZONE_C, a_node, a_pod
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.drain.added_nodes import added
-from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.drain import added, plan_drain
 from plimsoll.domain.errors import MissingRights, Refused, Temporary, Throttled
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.reports import Report
 from plimsoll.services import executor
 from plimsoll.services.lease import LEASE_SECONDS
 from plimsoll.services.reconcile import PAUSE_SECONDS

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from plimsoll.domain.capacity.upcoming_nodes import BEGUN, expect
 from plimsoll.domain.errors import Refused, Throttled
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.node_groups import BEGUN, NodeGroup, expect
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from tests.support.builders import NOON, a_group
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.drain import planner
-from plimsoll.domain.drain.throughput import AT_ONCE, SAMPLE
+from plimsoll.domain.drain import SAMPLE, planner
+from plimsoll.domain.drain.throughput import AT_ONCE
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.reports import Report
 from tests.support.workload_sets import (
     Interrupted,
     WiredServices,

@@ -6,8 +6,7 @@ import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from plimsoll.domain.reports.rehearsals import Comparison, comparison, rehearsals_of, rehearsed
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.reports import Comparison, Report, comparison, rehearsals_of, rehearsed
 from tests.support.builders import NOON
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.rehearsed import a_mixed_cluster

@@ -13,9 +13,9 @@ import yaml
 from plimsoll.adapters.kubernetes.transport import Response as ApiResponse
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.interruptions.response_policy import Policy, Response
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observation.observed_times import Sample, Samples
+from plimsoll.domain.interruptions import Policy, Response
+from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.observation import Sample, Samples
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.scenario.capabilities import unsupported

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.reports import Metric
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from tests.support.builders import a_group
 from tests.support.workload_sets import (

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.registry.clusters import LABELLED, OTHERS, Cluster
-from plimsoll.domain.registry.resyncs import RESYNC_EVERY, ResyncRequest
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.registry import LABELLED, RESYNC_EVERY, Cluster, ResyncRequest
+from plimsoll.domain.registry.clusters import OTHERS
+from plimsoll.domain.reports import Metric
 from tests.support.workload_sets import WiredServices
 
 

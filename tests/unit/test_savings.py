@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll_cli.savings import Savings, savings_of
 from plimsoll_service.adapters.price_table import price_table

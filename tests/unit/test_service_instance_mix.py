@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from plimsoll.domain.capacity.node_templates import Daemons
-from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
+from plimsoll.domain.capacity import Daemons
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.domain import instance_mix
 from plimsoll_service.domain.instance_mix import InstanceMix, cheaper_mix, offers_of

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict, NotFound, Refused
-from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.domain.advice_requests import configuration_of
 from plimsoll_service.services import recommendations
 from plimsoll_service.services.recommendations import SAVINGS, Advised, advise

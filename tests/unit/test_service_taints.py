@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from plimsoll.domain.errors import Temporary, Throttled
-from plimsoll.domain.notices import InterruptionTaint, parse, taint
+from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE, InterruptionTaint, parse
 from plimsoll_service.services.taints import (
     CHANGES_PER_MINUTE,
     REQUESTS_PER_MINUTE,
@@ -105,8 +105,8 @@ def test_the_interruption_path_takes_the_largest_request_that_the_service_takes(
     decode(encode(TaintedInstances(instances=named)), TaintedInstances)
     event = {
         "id": "1",
-        "source": taint.SOURCE,
-        "detail-type": taint.DETAIL_TYPE,
+        "source": SERVICE_SOURCE,
+        "detail-type": TAINT_DETAIL_TYPE,
         "account": "111122223333",
         "region": "us-east-1",
         "time": "2026-11-22T12:30:10Z",

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.adapters.kubernetes.objects import parse_pod
-from plimsoll.domain.disruptions.stop_times import Basis, StopTime, stop_time
-from plimsoll.domain.observation.observed_times import ObservedTime
+from plimsoll.domain.disruptions import Basis, StopTime, stop_time
+from plimsoll.domain.observation import ObservedTime
 from tests.support.builders import a_pod, mounting, pod_json
 
 LONG = 600

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
-from plimsoll.domain.kubernetes.names import INTERRUPTION
+from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.cluster import HollowCluster

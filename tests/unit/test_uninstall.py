@@ -10,12 +10,11 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions.actions import TaintNode, Uncordon, UndoRelease
+from plimsoll.domain.actions import TaintNode, Uncordon, UndoRelease
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import marked
-from plimsoll.domain.kubernetes.names import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION, ZONAL_SHIFT
-from plimsoll.domain.kubernetes.nodes import Taint
-from plimsoll.domain.registry.clusters import Mode
+from plimsoll.domain.kubernetes import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION, ZONAL_SHIFT, Taint
+from plimsoll.domain.registry import Mode
 from plimsoll_cli.environment import Said
 from plimsoll_cli.uninstall_plan import UninstallPlan, plan_uninstall
 from plimsoll_cli.uninstall_service import UninstallService

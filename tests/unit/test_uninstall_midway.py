@@ -16,7 +16,7 @@ import pytest
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.kubernetes.names import DELETION_COST, PREFIX
+from plimsoll.domain.kubernetes import DELETION_COST, PREFIX
 from plimsoll_cli.uninstall_service import UninstallResult, UninstallService
 from tests.support.builders import a_group
 from tests.support.workload_sets import WiredServices, deployment

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.kubernetes.names import RELEASED, ZONAL_SHIFT, ZONE
+from plimsoll.domain.kubernetes import RELEASED, ZONAL_SHIFT, ZONE
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.scenario.drill import read_drill
 from tests.support.examples import FOLDER

@@ -9,10 +9,9 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.errors import MissingRights, Temporary
-from plimsoll.domain.interruptions.response_policy import Policy, Response
-from plimsoll.domain.registry.clusters import Mode
-from plimsoll.domain.zones.shift_events import LONGEST
-from plimsoll.domain.zones.zonal_shifts import has_shift_taint
+from plimsoll.domain.interruptions import Policy, Response
+from plimsoll.domain.registry import Mode
+from plimsoll.domain.zones import LONGEST, has_shift_taint
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from tests.support.builders import NOON, ZONE_A, ZONE_B, deployment_json
 from tests.support.workload_sets import WiredServices, handled

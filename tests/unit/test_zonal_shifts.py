@@ -8,15 +8,12 @@ from itertools import permutations
 
 import pytest
 
-from plimsoll.domain.actions.actions import Cordon, Evict, Grow, Release, TaintNode, UndoRelease
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.interruptions.response_policy import FOREIGN_CORDON, Policy, Response
-from plimsoll.domain.kubernetes.names import NODE_POOL, RELEASED, ZONAL_SHIFT, ZONE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.observation import Observation, ShiftedZone
-from plimsoll.domain.zones.shift_events import LONGEST, ShiftEvent, shifted_zones
-from plimsoll.domain.zones.zonal_shifts import LEAVING
+from plimsoll.domain.actions import Cordon, Evict, Grow, Release, TaintNode, UndoRelease
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.interruptions import FOREIGN_CORDON, Policy, Response
+from plimsoll.domain.kubernetes import NODE_POOL, RELEASED, ZONAL_SHIFT, ZONE, Node, Pod
+from plimsoll.domain.observation import Observation, ShiftedZone
+from plimsoll.domain.zones import LEAVING, LONGEST, ShiftEvent, shifted_zones
 from tests.support.builders import (
     NOON,
     ZONE_A,

@@ -11,9 +11,9 @@ from plimsoll.adapters.aws_errors import code_of, translated
 from plimsoll.adapters.nodegroups import asg
 from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.domain.errors import NotFound, Refused
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.notices.canary import DETAIL_TYPE, SOURCE
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.notices import CANARY_DETAIL_TYPE, CANARY_SOURCE
+from plimsoll.domain.registry import Cluster
 from plimsoll_cli import stack as stacks
 from plimsoll_cli.checks.facts import Direct, GroupSettings, Target
 from plimsoll_cli.checks.probe import GROUP
@@ -32,7 +32,7 @@ def send_canary(aws: Aws, word: str) -> None:
     detail = json.dumps({"word": word})
     with translated("put a canary on the event bus"):
         answer = aws.events.put_events(
-            Entries=[{"Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": detail}]
+            Entries=[{"Source": CANARY_SOURCE, "DetailType": CANARY_DETAIL_TYPE, "Detail": detail}]
         )
     if answer["FailedEntryCount"]:
         (entry,) = answer["Entries"]
@@ -55,8 +55,8 @@ def send_past_the_rules(aws: Aws, queue: str, word: str, now: datetime) -> Direc
 
     event = {
         "id": word,
-        "source": SOURCE,
-        "detail-type": DETAIL_TYPE,
+        "source": CANARY_SOURCE,
+        "detail-type": CANARY_DETAIL_TYPE,
         "account": "0" * 12,
         "region": aws.session.region_name,
         "time": f"{now:%Y-%m-%dT%H:%M:%SZ}",

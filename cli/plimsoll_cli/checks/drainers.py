@@ -9,9 +9,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from plimsoll.adapters.nodegroups.eks import LABEL
-from plimsoll.domain.kubernetes.names import INTERRUPTION
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.registry.clusters import Mode
+from plimsoll.domain.kubernetes import INTERRUPTION, Node
+from plimsoll.domain.registry import Mode
 from plimsoll_cli.checks.facts import Drainer, Facts, read_or_raise
 from plimsoll_cli.checks.findings import Finding, fail, info, ok
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from plimsoll.domain.capacity.preflight import VcpuQuota
+from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.registry.clusters import Cluster, IndexEntry
+from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.registry import Cluster, IndexEntry
 from plimsoll_cli.checks.policies import Decision, Request
 
 type Asked[T] = T | PlimsollError

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from plimsoll.domain.capacity.preflight import (
+from plimsoll.domain.capacity import (
     QUOTA_CODE,
     Shortfall,
-    of_addresses,
-    of_maxima,
-    of_quota,
-    of_templates,
+    short_of_addresses,
+    short_of_maxima,
+    short_of_quota,
+    short_of_templates,
     spot_loss,
     vcpus,
 )
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.kubernetes.names import GROW
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.kubernetes import GROW
+from plimsoll.domain.node_groups import NodeGroup
 from plimsoll_cli.checks.facts import Facts, GroupSettings, read_or_raise
 from plimsoll_cli.checks.findings import Finding, fail, info, ok
 
@@ -65,7 +65,7 @@ def maxima(facts: Facts) -> Iterator[Finding]:
     """Say whether on-demand groups may grow by as much as the cluster's spot nodes are."""
     loss = spot_loss(read_or_raise(facts.nodes))
     fine = "on-demand groups may grow by as much as the spot nodes are"
-    yield from _told("group maxima", of_maxima(loss, read_or_raise(facts.groups)), fine, info)
+    yield from _told("group maxima", short_of_maxima(loss, read_or_raise(facts.groups)), fine, info)
 
 
 def quota(facts: Facts) -> Iterator[Finding]:
@@ -80,7 +80,7 @@ def quota(facts: Facts) -> Iterator[Finding]:
         return
     loss = spot_loss(facts.nodes)
     fine = f"{vcpus(found)}, and the cluster's spot nodes have {loss.vcpus}"
-    yield from _told("quota", of_quota(loss, found), fine, fail)
+    yield from _told("quota", short_of_quota(loss, found), fine, fail)
 
 
 def addresses(facts: Facts) -> Iterator[Finding]:
@@ -88,12 +88,12 @@ def addresses(facts: Facts) -> Iterator[Finding]:
     free, found = read_or_raise(facts.addresses), read_or_raise(facts.groups)
     loss = spot_loss(read_or_raise(facts.nodes), read_or_raise(facts.pods))
     fine = f"{sum(free.values())} are free in the {len(free)} subnets of on-demand groups"
-    yield from _told("addresses", of_addresses(loss, found, free), fine, fail)
+    yield from _told("addresses", short_of_addresses(loss, found, free), fine, fail)
 
 
 def templates(facts: Facts) -> Iterator[Finding]:
     """Say which on-demand groups could launch nothing by what they launch from."""
-    short = of_templates(read_or_raise(facts.groups), read_or_raise(facts.images))
+    short = short_of_templates(read_or_raise(facts.groups), read_or_raise(facts.images))
     yield from _told("launch templates", short, "all images that groups name exist", fail)
 
 

@@ -30,8 +30,8 @@ from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.errors import BadInput, Refused, Temporary
-from plimsoll.domain.kubernetes.names import GUARD
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind
+from plimsoll.domain.kubernetes import GUARD
+from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.services.ports import Workers
 from plimsoll_cli.checks.drainers import (
     AUTOSCALER,

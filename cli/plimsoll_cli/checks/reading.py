@@ -12,11 +12,11 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.domain.capacity.preflight import images_of, subnets_of
+from plimsoll.domain.capacity import images_of, subnets_of
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind
-from plimsoll.domain.reports.canaries import CANARIES, seen_in
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.registry import Cluster, ClusterKind
+from plimsoll.domain.reports import CANARIES, seen_in
 from plimsoll.services.ports import Clock, Limits, Reports
 from plimsoll_cli.checks.facts import (
     Arrival,

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.domain.capacity.preflight import QUOTA_CODE
-from plimsoll.domain.kubernetes.names import GROW, HOOK_MARK, RENEW
+from plimsoll.domain.capacity import QUOTA_CODE
+from plimsoll.domain.kubernetes import GROW, HOOK_MARK, RENEW
 from plimsoll_cli.checks.policies import Request
 from plimsoll_cli.stack import CLUSTER_ROLES
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.registry.clusters import Mode
+from plimsoll.domain.registry import Mode
 from plimsoll_cli.checks.facts import Direct, Facts
 from plimsoll_cli.checks.findings import Finding, fail, info, ok, skipped
 

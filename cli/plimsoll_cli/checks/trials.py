@@ -20,7 +20,7 @@ from plimsoll.adapters.kubernetes.requests import MERGE_PATCH, Json
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
-from plimsoll.domain.kubernetes.names import PREFIX
+from plimsoll.domain.kubernetes import PREFIX
 from plimsoll_cli.checks.facts import Trial, TrialResult
 
 _REFUSED: Final = 400

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import INSTANCE_TYPE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.placement import PlacementPlan
-from plimsoll.domain.placement.node_labels import SpreadGroup
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement import PlacementPlan, SpreadGroup
 from plimsoll_cli.plan_rows import DOLLARS, RESERVE_HEAD, Row, reserve_rows, rows_of
 from plimsoll_cli.savings import Savings
 from plimsoll_testbed.output.page.document import rendered

@@ -17,7 +17,7 @@ from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.nodegroups import ASKED, AwsNodeGroups
 from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.registry import Cluster
 from plimsoll.observability import CloudWatch
 from plimsoll_batch.adapters.clusters import OpenQueues
 from plimsoll_batch.config import Config

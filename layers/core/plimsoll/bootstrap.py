@@ -28,7 +28,7 @@ from plimsoll.adapters.sns import SnsAnnouncer
 from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.config import Config, in_lambda
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.registry import Cluster
 from plimsoll.observability import CloudWatch
 from plimsoll.services.drains import DrainService
 from plimsoll.services.notices import NoticeService

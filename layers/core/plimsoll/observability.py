@@ -13,7 +13,7 @@ from typing import Final
 from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.reports import Metric
 
 NAMESPACE: Final = "Plimsoll"
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.names import INTERRUPTION, RELEASED
+from plimsoll.domain.kubernetes import INTERRUPTION, RELEASED
 from plimsoll_testbed.measure.workload_metrics import left_by_eviction
 from plimsoll_testbed.model.hollow.conditions import controller_of, is_deleting, is_ready
 

@@ -13,10 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from plimsoll.adapters.kubernetes.objects import parse_budget, parse_selector
-from plimsoll.domain.kubernetes.floors import budget_keeps
-from plimsoll.domain.kubernetes.names import MIRROR
-from plimsoll.domain.kubernetes.selectors import matches
-from plimsoll.domain.kubernetes.workloads import Budget
+from plimsoll.domain.kubernetes import MIRROR, Budget, budget_keeps, matches
 from plimsoll_testbed.measure.workload_metrics import WorkloadId, WorkloadMetrics
 from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.scenario.kinds import COUNTED, LISTED

@@ -18,8 +18,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from plimsoll.domain.interruptions import MARGIN
-from plimsoll.domain.kubernetes import names
-from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes import matches, names
 from plimsoll_testbed.measure.declared import Declared
 from plimsoll_testbed.measure.figures import Figures, figures
 from plimsoll_testbed.measure.history import History

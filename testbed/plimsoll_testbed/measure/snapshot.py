@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from plimsoll.domain.kubernetes.names import MIRROR
+from plimsoll.domain.kubernetes import MIRROR
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.node_metrics import NodeMetrics
 from plimsoll_testbed.model.hollow.conditions import (

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.floors import ready_floor, runs_twice
-from plimsoll.domain.kubernetes.pods import Selector
+from plimsoll.domain.kubernetes import Selector, ready_floor, runs_twice
 from plimsoll_testbed.scenario.kinds import COUNTED, LISTED
 
 type WorkloadId = tuple[str, str, str, str]

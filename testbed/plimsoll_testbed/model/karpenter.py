@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, INSTANCE_TYPE, NODE_POOL, ZONE
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, INSTANCE_TYPE, NODE_POOL, ZONE
 from plimsoll_testbed.model.fleet import Group
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.pods import Requirement, Selector
+from plimsoll.domain.kubernetes import Requirement, Selector
 
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _KEY = rf"(?:[a-z0-9.-]+/)?{_NAME}"

@@ -7,13 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.names import (
-    CAPACITY_LABELS,
-    HOSTNAME,
-    INSTANCE_TYPE,
-    NODE_POOL,
-    ZONE,
-)
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, HOSTNAME, INSTANCE_TYPE, NODE_POOL, ZONE
 from plimsoll_testbed.model.nodegroups import KARPENTER, NodeGroupSpec
 
 EKS_NODE_GROUP = "eks.amazonaws.com/nodegroup"

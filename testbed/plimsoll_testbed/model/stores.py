@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from plimsoll.domain.capacity.preflight import VcpuQuota
+from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.errors import Conflict, NotFound
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observation.observed_times import Samples
-from plimsoll.domain.registry.clusters import Cluster, IndexEntry
-from plimsoll.domain.registry.resyncs import ResyncRequest
-from plimsoll.domain.reports.report import Report
-from plimsoll.domain.spot.pool_history import KEPT, PoolEvent
-from plimsoll.domain.zones.shift_events import LONGEST, ShiftEvent
+from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.observation import Samples
+from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
+from plimsoll.domain.reports import Report
+from plimsoll.domain.spot import KEPT, PoolEvent
+from plimsoll.domain.zones import LONGEST, ShiftEvent
 
 
 class MemoryRegistry:

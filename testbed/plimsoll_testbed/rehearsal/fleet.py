@@ -15,12 +15,9 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.names import NODE_POOL
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.quantities import Resources, total
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.interrupted_nodes import leaves
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import NODE_POOL, Node, Resources, Taint, total
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.observation import Observation, leaves
 from plimsoll_testbed.model.nodegroups import KARPENTER, SET_BY_RIG
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster, time_of
 from plimsoll_testbed.rehearsal.scope import SPOT, Scope, type_of

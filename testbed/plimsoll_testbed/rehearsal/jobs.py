@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from plimsoll.domain.disruptions.opt_outs import ignored
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observation.interrupted_nodes import leaves
+from plimsoll.domain.disruptions import ignored
+from plimsoll.domain.kubernetes import Node, Ref
+from plimsoll.domain.observation import leaves
 from plimsoll_testbed.model.hollow.controllers.jobs import policy_on
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.obstacles import Obstacle

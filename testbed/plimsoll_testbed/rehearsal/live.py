@@ -13,8 +13,8 @@ from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import RequestParts, Response
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import MissingRights, NotFound
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.observation import Observation
 from plimsoll.services.ports import Clock
 
 type Json = Mapping[str, Any]

@@ -12,12 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from plimsoll.domain.disruptions.known_stops import known_stops, stop_of
-from plimsoll.domain.disruptions.stop_times import ASSUMED_SECONDS, Basis, StopTime
-from plimsoll.domain.kubernetes.names import MOVED, PREFIX, RELEASED
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation.interrupted_nodes import leaves
+from plimsoll.domain.disruptions import ASSUMED_SECONDS, Basis, StopTime, known_stops, stop_of
+from plimsoll.domain.kubernetes import MOVED, PREFIX, RELEASED, OwnerKind, Pod, Ref, Workload
+from plimsoll.domain.observation import leaves
 from plimsoll_testbed.rehearsal.jobs import kept_of
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.pods import played_stop, pod_spec, startup_of

@@ -11,20 +11,28 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.disruptions.disruption_builder import disruptions_of
-from plimsoll.domain.disruptions.opt_outs import ignored
-from plimsoll.domain.disruptions.releasability import one_node_claims
-from plimsoll.domain.disruptions.stop_times import ASSUMED_SECONDS
-from plimsoll.domain.drain.strategies import WorkloadDisruption, way_of
+from plimsoll.domain.disruptions import (
+    ASSUMED_SECONDS,
+    WorkloadDisruption,
+    disruptions_of,
+    ignored,
+    one_node_claims,
+)
+from plimsoll.domain.drain import way_of
 from plimsoll.domain.interruptions import actionable, marked, merge
-from plimsoll.domain.kubernetes.floors import budget_keeps, resolve
-from plimsoll.domain.kubernetes.names import IGNORE, STOP_SECONDS, ZONE_LABELS
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import OwnerKind
-from plimsoll.domain.kubernetes.workloads import Claim, Workload
-from plimsoll.domain.notices.spot import SpotInterruption
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, leaves
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import (
+    IGNORE,
+    STOP_SECONDS,
+    ZONE_LABELS,
+    Claim,
+    Node,
+    OwnerKind,
+    Workload,
+    budget_keeps,
+    resolve,
+)
+from plimsoll.domain.notices import SpotInterruption
+from plimsoll.domain.observation import InterruptedNodes, Observation, leaves
 
 _OF_OTHERS: Final = {
     "Pod": "let a Deployment own it",

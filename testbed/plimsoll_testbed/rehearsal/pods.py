@@ -7,8 +7,8 @@ from math import ceil
 from statistics import median
 from typing import Any, Final
 
-from plimsoll.domain.disruptions.stop_times import StopTime, least_seconds
-from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.disruptions import StopTime, least_seconds
+from plimsoll.domain.kubernetes import Pod
 from plimsoll_testbed.rehearsal.live import Json
 
 _FIELDS: Final = (

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from plimsoll.domain.disruptions.stop_times import StopTime
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation.interrupted_nodes import leaves
-from plimsoll.domain.reports.rehearsals import rehearsed
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.disruptions import StopTime
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.observation import leaves
+from plimsoll.domain.reports import Report, rehearsed
 from plimsoll_testbed.measure.report import Report as DrillReport
 from plimsoll_testbed.rehearsal.jobs import failing_jobs
 from plimsoll_testbed.rehearsal.live import LiveCluster

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import yaml
 
-from plimsoll.domain.disruptions.stop_times import StopTime
+from plimsoll.domain.disruptions import StopTime
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes import Node
 from plimsoll_testbed.rehearsal.fleet import ModelledFleet, modelled_fleet
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.objects import ModelledObjects

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import override
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.names import INSTANCE_TYPE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, Node
+from plimsoll.domain.observation import Observation
 
 SPOT = "spot"
 

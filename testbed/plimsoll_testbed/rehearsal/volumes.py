@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from plimsoll.domain.kubernetes.names import ZONE, ZONE_LABELS
+from plimsoll.domain.kubernetes import ZONE, ZONE_LABELS
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.pods import renamed
 

@@ -19,7 +19,7 @@ from plimsoll.adapters.kubernetes.objects import parse_pod
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
+from plimsoll.domain.kubernetes import OwnerKind, Pod
 from plimsoll.domain.notices import InstanceNotice, parse
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_testbed.model.machines import Machine

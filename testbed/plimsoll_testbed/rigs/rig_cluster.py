@@ -13,12 +13,11 @@ from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.objects import parse_deployment, parse_node, parse_stateful_set
 from plimsoll.adapters.kubernetes.transport import Response
-from plimsoll.domain.actions.actions import LabelNode
-from plimsoll.domain.drain.cordon_rate_limit import GATHER, waiting_for_turn
+from plimsoll.domain.actions import LabelNode
+from plimsoll.domain.drain import GATHER, waiting_for_turn
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.names import INTERRUPTION, MIRROR, RELEASED
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import INTERRUPTION, MIRROR, RELEASED, Node
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll_testbed.measure.actions import actions
 from plimsoll_testbed.measure.measure import Measurement

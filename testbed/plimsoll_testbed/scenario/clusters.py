@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, override
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
-from plimsoll.domain.observation.observed_times import LAST
+from plimsoll.domain.observation import LAST
 from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Word, repeated
 from plimsoll_testbed.model.durations import Duration, words
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec, each_once

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import Resources
 from plimsoll_testbed.model.declared import FieldPath
 from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.kinds import COUNTED, LISTED

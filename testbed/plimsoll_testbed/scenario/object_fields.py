@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.floors import resolve
-from plimsoll.domain.kubernetes.quantities import parse_quantity
+from plimsoll.domain.kubernetes import parse_quantity, resolve
 from plimsoll_testbed.model.declared import QUANTITY_FORM, Declared, Label, Name
 
 type Whole = Annotated[int, Field(ge=0)]

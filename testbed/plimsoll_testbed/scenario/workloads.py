@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, override
 from pydantic import Field
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
-from plimsoll.domain.kubernetes.floors import resolve
-from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes import matches, resolve
 from plimsoll_testbed.model.declared import Contradiction, Declared, repeated
 from plimsoll_testbed.scenario.object_fields import (
     Amount,

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.names import HOSTNAME, ZONE
+from plimsoll.domain.kubernetes import HOSTNAME, ZONE
 from plimsoll_testbed.scenario.timeline import NoticeEntry, ScaleEntry
 from plimsoll_testbed.storms.chance import chance
 from plimsoll_testbed.storms.model import Rollout, Storm

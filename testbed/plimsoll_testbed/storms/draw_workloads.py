@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.names import HOSTNAME, ZONE
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import HOSTNAME, ZONE, Resources
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.storms.chance import chance
 from plimsoll_testbed.storms.workload import CUSTOM, TARGET_PERCENT, Workload

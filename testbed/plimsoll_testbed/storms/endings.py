@@ -9,14 +9,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.objects import parse_node
-from plimsoll.domain.actions.plan import Step
-from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.actions import Step
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import ADVICE
-from plimsoll.domain.kubernetes.names import INTERRUPTION, RELEASED
-from plimsoll.domain.observation.interrupted_nodes import leaves
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.reports.report import Report
-from plimsoll.domain.zones.zonal_shifts import has_shift_taint
+from plimsoll.domain.kubernetes import INTERRUPTION, RELEASED
+from plimsoll.domain.observation import Observation, leaves
+from plimsoll.domain.reports import Report
+from plimsoll.domain.zones import has_shift_taint
 from plimsoll_testbed.model.machines import zone_id_of
 from plimsoll_testbed.rigs.simulated.aws import group_of, instance_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation

@@ -26,11 +26,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.capacity.node_templates import Daemons, future_node
-from plimsoll.domain.kubernetes.floors import resolve
-from plimsoll.domain.kubernetes.pods import Pod, replacement_of
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.capacity import Daemons, future_node
+from plimsoll.domain.kubernetes import Pod, replacement_of, resolve
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import Resources
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.storms.workload import Workload
 

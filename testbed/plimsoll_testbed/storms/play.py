@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Final, override
 
-from plimsoll.domain.actions.plan import Step
-from plimsoll.domain.drain.added_nodes import SETTLE
+from plimsoll.domain.actions import Step
+from plimsoll.domain.drain import SETTLE
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation

@@ -17,18 +17,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.disruptions.disruption_builder import disruptions_of
-from plimsoll.domain.disruptions.stop_times import stop_time
-from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
+from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption, disruptions_of, stop_time
 from plimsoll.domain.interruptions import MARGIN
-from plimsoll.domain.kubernetes.floors import budget_keeps
-from plimsoll.domain.kubernetes.names import GUARD, IGNORE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref, replacement_of
-from plimsoll.domain.kubernetes.selectors import matches
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import (
+    GUARD,
+    IGNORE,
+    Node,
+    Pod,
+    Ref,
+    budget_keeps,
+    matches,
+    replacement_of,
+)
+from plimsoll.domain.observation import InterruptedNodes, Observation
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
 from plimsoll_testbed.model.hollow.subresources import Request

@@ -14,10 +14,8 @@ from typing import Final, override
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.kubernetes.names import LEASE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import LEASE, Node, Pod
+from plimsoll.domain.observation import Observation
 from plimsoll.services.ports import Clock
 from plimsoll_testbed.model.hollow.api import HollowApi
 from plimsoll_testbed.model.hollow.conditions import controller_of

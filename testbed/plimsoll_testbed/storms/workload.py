@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, GUARD, HOSTNAME, IGNORE, STOP_SECONDS
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, GUARD, HOSTNAME, IGNORE, STOP_SECONDS
 from plimsoll_testbed.model.hollow.controllers.kubelet import RUN, STARTUP, STOP, USAGE
 
 type Json = dict[str, Any]

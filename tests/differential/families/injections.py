@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from random import Random
 
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, FLOORS, INJECT_FLOORS, SPREAD_PREFIX
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, FLOORS, INJECT_FLOORS, SPREAD_PREFIX
 from tests.differential.bench import ZONE, Bench
 from tests.differential.scenario import Json, Scenario
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH, RELEASED
+from plimsoll.domain.kubernetes import POD_TEMPLATE_HASH, RELEASED
 from tests.differential.bench import HOST, ZONE, Bench
 from tests.differential.scenario import Json, Scenario
 

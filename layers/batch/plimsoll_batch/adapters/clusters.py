@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clusters import OpenClusters
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 

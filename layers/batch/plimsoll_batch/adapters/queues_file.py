@@ -13,9 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.alias_generators import to_camel
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.nodes import Taint
-from plimsoll.domain.kubernetes.pods import Toleration
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import Resources, Taint, Toleration
 from plimsoll_batch.domain.gangs import FlavorResource, amounts_of
 from plimsoll_batch.domain.queues import forest
 

@@ -11,10 +11,7 @@ from typing import Annotated, Any, Final
 from pydantic import AwareDatetime, Field
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.names import ZONE
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.pods import Scheduling, Toleration
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import ZONE, Node, Resources, Scheduling, Taint, Toleration
 from plimsoll_batch.adapters.queues_file import (
     Name,
     Quantity,

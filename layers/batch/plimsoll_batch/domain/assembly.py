@@ -13,9 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, override
 
-from plimsoll.domain.kubernetes.names import ZONE
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.kubernetes.quantities import Resources, total
+from plimsoll.domain.kubernetes import ZONE, Pod, Ref, Resources, total
 from plimsoll_batch.domain.gangs import (
     FlavorResource,
     Gang,

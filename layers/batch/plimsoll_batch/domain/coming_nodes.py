@@ -13,15 +13,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.capacity.growth_plan import Growth, plan_growth
-from plimsoll.domain.capacity.scale_up import token
-from plimsoll.domain.capacity.upcoming_nodes import expect, on_the_way, start_up
-from plimsoll.domain.kubernetes.names import HOSTNAME, ZONE_LABELS
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.node_groups.launch_failures import OtherRefusal, Refusal
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.spot.capacity_pools import CapacityPool, interrupted_pools
+from plimsoll.domain.capacity import Growth, plan_growth, token
+from plimsoll.domain.kubernetes import HOSTNAME, ZONE_LABELS, Node, Pod
+from plimsoll.domain.node_groups import (
+    NodeGroup,
+    OtherRefusal,
+    Refusal,
+    expect,
+    on_the_way,
+    start_up,
+)
+from plimsoll.domain.spot import CapacityPool, interrupted_pools
 from plimsoll_batch.domain.flavors import RoleFlavors
 from plimsoll_batch.domain.gangs import Gang
 from plimsoll_batch.domain.node_requests import Ask, NodeRequest

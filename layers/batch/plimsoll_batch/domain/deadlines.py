@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes import Node, Pod
 from plimsoll_batch.domain.assembly import GangJobs
 from plimsoll_batch.domain.gangs import Gang
 from plimsoll_batch.domain.names import DEADLINE

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from plimsoll.domain.kubernetes.cluster_events import LONGEST, ClusterEvent
-from plimsoll.domain.kubernetes.names import NAMESPACE
-from plimsoll.domain.kubernetes.pods import Ref
+from plimsoll.domain.kubernetes import LONGEST, NAMESPACE, ClusterEvent, Ref
 from plimsoll_batch.domain.assembly import GangJobs
 from plimsoll_batch.domain.names import CONFIGURATION
 from plimsoll_batch.domain.node_requests import NodeRequest

@@ -13,9 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import NodeTerm, Scheduling
-from plimsoll.domain.scheduling.node_rules import selected, untolerated
+from plimsoll.domain.kubernetes import Node, NodeTerm, Scheduling, selected, untolerated
 from plimsoll_batch.domain.gangs import Role, Shape, amounts_of
 from plimsoll_batch.domain.interruption_cost import by_cost
 from plimsoll_batch.domain.queues.forest import (

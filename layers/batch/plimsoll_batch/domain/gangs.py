@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final, override
 
-from plimsoll.domain.kubernetes.pods import Scheduling
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import Resources, Scheduling
 from plimsoll_batch.domain.node_requests import NodeRequest
 
 MOST_REMEMBERED: Final = 64

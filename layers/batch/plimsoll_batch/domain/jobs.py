@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, override
 
-from plimsoll.domain.kubernetes.pods import Ref, Scheduling
+from plimsoll.domain.kubernetes import Ref, Scheduling
 from plimsoll_batch.domain.gangs import Topology
 from plimsoll_batch.domain.lifecycle import Lifecycle
 from plimsoll_batch.domain.node_requests import NodeRequest

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.domain.kubernetes.names import INTERRUPTION
-from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes import INTERRUPTION, Node
 from plimsoll_batch.domain.assembly import GangJobs
 from plimsoll_batch.domain.decisions import Admitted
 from plimsoll_batch.domain.gangs import Gang

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.pods import Toleration
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import Node, Resources, Taint, Toleration
 from plimsoll_batch.domain.gangs import Gang, RunningGang
 from plimsoll_batch.domain.names import LEASED_TO
 

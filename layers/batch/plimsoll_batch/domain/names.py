@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.domain.registry import queue_changes
+from plimsoll.domain.registry import JOB_ADMISSION, JOB_NODES, JOB_QUEUE, JOB_STOP
 
-QUEUE: Final = queue_changes.QUEUE
-ADMISSION: Final = queue_changes.ADMISSION
-STOP: Final = queue_changes.STOP
-NODES: Final = queue_changes.NODES
+QUEUE: Final = JOB_QUEUE
+ADMISSION: Final = JOB_ADMISSION
+STOP: Final = JOB_STOP
+NODES: Final = JOB_NODES
 GATE: Final = "plimsoll.dev/queue"
 """On a bare pod, scheduling gate: it waits for the queues. Taken off, it cannot be put on again."""
 GANG: Final = "plimsoll.dev/gang"

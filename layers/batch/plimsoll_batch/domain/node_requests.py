@@ -15,9 +15,8 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Final, Self
 
-from plimsoll.domain.capacity.upcoming_nodes import ARRIVAL, BEGUN
 from plimsoll.domain.fields import Field
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.node_groups import ARRIVAL, BEGUN, NodeGroup
 from plimsoll_batch.domain.annotations import LONGEST_WHY, record_in, text_of
 from plimsoll_batch.domain.retries import pause_after
 

@@ -15,11 +15,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Self
 
-from plimsoll.domain.capacity.node_templates import Daemons
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref, Scheduling
-from plimsoll.domain.kubernetes.quantities import Resources, total
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.capacity import Daemons
+from plimsoll.domain.kubernetes import Node, Pod, Ref, Resources, Scheduling, total
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_batch.domain.flavors import RoleFlavors
 from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, Topology, amounts_of
 from plimsoll_batch.domain.leases import lease_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.domain.kubernetes.pods import Ref
+from plimsoll.domain.kubernetes import Ref
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.lifecycle import (
     COMPLETED,

@@ -7,9 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import Node, Pod, Resources
 from plimsoll_batch.domain.coming_nodes import Capacity
 from plimsoll_batch.domain.flavors import Assignment, Options, Unassigned, options_of
 from plimsoll_batch.domain.gangs import FlavorResource, Gang, RunningGang, Shape

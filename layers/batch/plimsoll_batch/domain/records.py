@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from plimsoll.domain.fields import Field
-from plimsoll.domain.kubernetes.pods import Toleration
+from plimsoll.domain.kubernetes import Toleration
 from plimsoll_batch.domain.annotations import LONGEST_WHY, record_in, text_of
 from plimsoll_batch.domain.gangs import MOST_REMEMBERED
 

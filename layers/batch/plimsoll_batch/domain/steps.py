@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, assert_never
 
-from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes import Node
 from plimsoll_batch.domain.assembly import GangJobs
 from plimsoll_batch.domain.decisions import Admitted
 from plimsoll_batch.domain.flavors import RoleFlavors, grouped

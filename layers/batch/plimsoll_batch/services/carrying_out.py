@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, assert_never
 
 from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Refused
-from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
+from plimsoll.domain.kubernetes import ClusterEvent
 from plimsoll.services.cluster_events import MOST
 from plimsoll.services.ports import Telemetry, Workers
 from plimsoll_batch.domain.assembly import GangJobs

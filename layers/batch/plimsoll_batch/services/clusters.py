@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from plimsoll.domain.registry.clusters import Cluster, Mode
+from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.services.ports import Registry, RepeatingClock, Telemetry, WakeUps, Workers
 from plimsoll_batch.domain.assembly import Shapes
 from plimsoll_batch.services.growing import Growing

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.drain.added_nodes import added
+from plimsoll.domain.drain import added
 from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Temporary
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.registry.clusters import Cluster
-from plimsoll.domain.reports.report import Report
-from plimsoll.domain.spot.pool_history import risks
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.registry import Cluster
+from plimsoll.domain.reports import Report
+from plimsoll.domain.spot import risks
 from plimsoll.services.ports import NodeGroups, Pools, Reports, Telemetry
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from plimsoll_batch.domain.admission import plan_queues

@@ -7,10 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from plimsoll.domain.actions.writers import EventWriter
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.actions import EventWriter
+from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import LeaseKeeper
 from plimsoll_batch.domain.gangs import Gang
 from plimsoll_batch.domain.jobs import Job

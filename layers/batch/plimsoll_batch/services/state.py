@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.quantities import Resources, total
-from plimsoll.domain.observation.interrupted_nodes import leaves
+from plimsoll.domain.kubernetes import Pod, Resources, total
+from plimsoll.domain.observation import leaves
 from plimsoll_batch.domain.assembly import GangJobs, Shapes, assemble, running_of
 from plimsoll_batch.domain.interruption_cost import priced_queues
 from plimsoll_batch.domain.jobs import Job

@@ -12,10 +12,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.errors import BadInput, PlimsollError
-from plimsoll.domain.notices import parse
-from plimsoll.domain.notices.about import About
-from plimsoll.domain.notices.decision import Effect
-from plimsoll.domain.registry.queue_changes import agent_of
+from plimsoll.domain.notices import About, Effect, parse
+from plimsoll.domain.registry import agent_of
 from plimsoll.services.ports import Clock, NodeIndex, Registry, Telemetry, WakeUps
 
 AFTER_NOTICE: Final = (1, 4, 10, 20, 40)

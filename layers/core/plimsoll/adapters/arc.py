@@ -10,8 +10,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import translated
-from plimsoll.domain.notices import ZonalShift
-from plimsoll.domain.notices.zonal_shift import Cause
+from plimsoll.domain.notices import Cause, ZonalShift
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.workers import THREADS
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.registry import Cluster
 
 if TYPE_CHECKING:
     import boto3

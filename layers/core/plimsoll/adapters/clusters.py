@@ -15,8 +15,8 @@ from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.kubernetes.transport import RequestParts, Response, Transport
 from plimsoll.adapters.secrets import SecretToken
 from plimsoll.domain.errors import BadInput, Refused
-from plimsoll.domain.interruptions.response_policy import Policy
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.interruptions import Policy
+from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

@@ -15,14 +15,14 @@ from itertools import batched
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import code_of, message_of, translated
-from plimsoll.domain.node_groups.instances import Instance
+from plimsoll.domain.node_groups import Instance
 from plimsoll.domain.notices import (
+    Change,
     HealthScheduledChange,
     InstanceNotice,
     SpotInterruption,
     StateChange,
 )
-from plimsoll.domain.notices.health import Change
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

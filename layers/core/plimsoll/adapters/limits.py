@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import translated
-from plimsoll.domain.capacity.preflight import QUOTA_CODE, VcpuQuota
+from plimsoll.domain.capacity import QUOTA_CODE, VcpuQuota
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
 
     from plimsoll.adapters.aws import Aws
-    from plimsoll.domain.registry.resyncs import ResyncRequest
+    from plimsoll.domain.registry import ResyncRequest
 
 BATCH: Final = 10
 """The most that one SendMessageBatch takes."""

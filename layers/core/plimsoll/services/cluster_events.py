@@ -7,9 +7,9 @@ from functools import partial
 from itertools import batched
 from typing import Final
 
-from plimsoll.domain.actions.writers import EventWriter
+from plimsoll.domain.actions import EventWriter
 from plimsoll.domain.errors import Conflict
-from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
+from plimsoll.domain.kubernetes import ClusterEvent
 from plimsoll.services.ports import Telemetry, Workers
 
 MOST: Final = 96

@@ -13,8 +13,8 @@ from functools import partial
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.notices import InstanceNotice, InterruptionTaint, Notice
-from plimsoll.domain.registry.clusters import Cluster, IndexEntry
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.registry import Cluster, IndexEntry
+from plimsoll.domain.reports import Metric
 from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.ports import Instances, Registry, Telemetry
 

@@ -14,18 +14,10 @@ from functools import partial
 from typing import Final
 
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError, Temporary
-from plimsoll.domain.interruptions import (
-    Decision,
-    Effect,
-    Interruption,
-    marked,
-    merge,
-    of_former_life,
-)
-from plimsoll.domain.interruptions.response_policy import Response
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.notices import InstanceNotice
-from plimsoll.domain.registry.clusters import Cluster, IndexEntry
+from plimsoll.domain.interruptions import Interruption, Response, marked, merge, of_former_life
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.notices import Decision, Effect, InstanceNotice
+from plimsoll.domain.registry import Cluster, IndexEntry
 from plimsoll.services.ports import Clock, ClusterApi, Workers
 
 ATTEMPTS: Final = 5

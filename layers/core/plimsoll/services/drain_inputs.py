@@ -8,20 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.domain.drain.cordon_rate_limit import MOVES
+from plimsoll.domain.drain import MOVES
 from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
 from plimsoll.domain.interruptions import is_near
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.observation import Observation, ShiftedZone
-from plimsoll.domain.observation.observed_times import WorkloadTimes
-from plimsoll.domain.registry.clusters import Cluster
-from plimsoll.domain.reports.report import Report
-from plimsoll.domain.spot.capacity_pools import CapacityPool
-from plimsoll.domain.spot.pool_history import risks
-from plimsoll.domain.zones.shift_events import shifted_zones
+from plimsoll.domain.kubernetes import Node, Ref
+from plimsoll.domain.node_groups import Instance, NodeGroup
+from plimsoll.domain.observation import Observation, ShiftedZone, WorkloadTimes
+from plimsoll.domain.registry import Cluster
+from plimsoll.domain.reports import Report
+from plimsoll.domain.spot import CapacityPool, risks
+from plimsoll.domain.zones import shifted_zones
 from plimsoll.services.observed_times import ObservedTimes, disrupted
 from plimsoll.services.ports import Clock, Instances, NodeGroups, Pools, Reports, Telemetry
 from plimsoll.services.reconcile_memory import ReconcileMemory

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from plimsoll.domain.actions.writers import Writers
+from plimsoll.domain.actions import Writers
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.kubernetes.cluster_events import of_report
-from plimsoll.domain.registry.clusters import Cluster, Mode
+from plimsoll.domain.kubernetes import of_report
+from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.services.delivery import HURRIED_SECONDS, MAX_PAUSE_SECONDS, RECONCILE_SECONDS
 from plimsoll.services.drain_inputs import DrainInputs
 from plimsoll.services.executor import Executor

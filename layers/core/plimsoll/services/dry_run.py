@@ -11,20 +11,16 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from plimsoll.domain.actions.actions import Cordon
-from plimsoll.domain.actions.plan import Plan, Step
-from plimsoll.domain.disruptions.known_stops import known_stops
-from plimsoll.domain.disruptions.stop_times import StopTime
-from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.actions import Cordon, Plan, Step
+from plimsoll.domain.disruptions import StopTime, known_stops
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.interruptions import Effect, Interruption, actionable, marked
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.notices import Notice
-from plimsoll.domain.notices.about import About
-from plimsoll.domain.observation.interrupted_nodes import leaves
-from plimsoll.domain.registry.clusters import Cluster, IndexEntry
+from plimsoll.domain.interruptions import Interruption, actionable, marked
+from plimsoll.domain.kubernetes import Node, Ref
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.notices import About, Effect, Notice
+from plimsoll.domain.observation import leaves
+from plimsoll.domain.registry import Cluster, IndexEntry
 from plimsoll.services.cordons import Located, by_instance, find_nodes, heeded, interruption_on
 from plimsoll.services.locator import Locate
 from plimsoll.services.observed_times import ObservedTimes, disrupted

@@ -14,13 +14,11 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from plimsoll.domain.actions.actions import Action
-from plimsoll.domain.actions.plan import Plan, Step
-from plimsoll.domain.actions.writers import Writers
-from plimsoll.domain.drain.action_events import of_action
+from plimsoll.domain.actions import Action, Plan, Step, Writers
+from plimsoll.domain.drain import of_action
 from plimsoll.domain.errors import NotFound, PlimsollError, Temporary, Throttled
-from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.kubernetes import ClusterEvent
+from plimsoll.domain.reports import Metric
 from plimsoll.services.cluster_events import MOST, create_events
 from plimsoll.services.ports import Telemetry, Workers
 

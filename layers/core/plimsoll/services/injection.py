@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.kubernetes.pods import Ref, Scheduling
-from plimsoll.domain.placement.injection import (
+from plimsoll.domain.kubernetes import Ref, Scheduling
+from plimsoll.domain.placement import (
     ENTRIES,
     NO_INJECTION,
     Injected,

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.node_groups.instances import Instance
+from plimsoll.domain.node_groups import Instance
 from plimsoll.domain.notices import InstanceNotice
-from plimsoll.domain.registry.clusters import Cluster, IndexEntry
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.registry import Cluster, IndexEntry
+from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import Clock, Instances, NodeIndex, Registry, Telemetry
 from plimsoll.services.senders import Senders
 

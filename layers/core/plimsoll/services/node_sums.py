@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from plimsoll.domain.actions.actions import Grow
-from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.capacity.offline_estimate import node_of, remembered
-from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.actions import Grow, Plan
+from plimsoll.domain.capacity import node_of, remembered
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import NEAR, Interruption, actionable
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.registry import Cluster
 from plimsoll.services.cordons import Located, by_instance, interruption_on
 from plimsoll.services.ports import Clock, Instances, NodeGroups, NodeIndex
 

@@ -14,16 +14,21 @@ from datetime import datetime
 from functools import partial
 
 from plimsoll.domain.errors import Permanent, PlimsollError, Temporary
-from plimsoll.domain.interruptions import Decision, actionable
-from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, of_cordon
-from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
-from plimsoll.domain.notices.about import About
-from plimsoll.domain.registry.clusters import Cluster, IndexEntry, Mode
-from plimsoll.domain.reports.canaries import echo_of
-from plimsoll.domain.reports.metrics import Metric
-from plimsoll.domain.spot.capacity_pools import CapacityPool
-from plimsoll.domain.spot.pool_history import KIND_OF_NOTICE, PoolEvent
-from plimsoll.domain.zones.shift_events import ShiftEvent, shift_report
+from plimsoll.domain.interruptions import actionable
+from plimsoll.domain.kubernetes import ClusterEvent, of_cordon
+from plimsoll.domain.notices import (
+    About,
+    Canary,
+    Decision,
+    InstanceNotice,
+    Notice,
+    ZonalShift,
+    parse,
+)
+from plimsoll.domain.registry import Cluster, IndexEntry, Mode
+from plimsoll.domain.reports import Metric, echo_of
+from plimsoll.domain.spot import KIND_OF_NOTICE, CapacityPool, PoolEvent
+from plimsoll.domain.zones import ShiftEvent, shift_report
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.confirmation import Confirmation
 from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon, find_nodes, heeded

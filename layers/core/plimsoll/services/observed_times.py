@@ -12,9 +12,8 @@ from itertools import batched
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.observation.observed_times import Samples, WorkloadTimes, chosen, remembered
+from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.observation import Observation, Samples, WorkloadTimes, chosen, remembered
 from plimsoll.services.ports import Clock, Telemetry, Times, Workers
 
 AT_ONCE: Final = 100

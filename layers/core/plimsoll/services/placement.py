@@ -8,20 +8,14 @@ from datetime import datetime
 from functools import partial
 from zlib import crc32
 
-from plimsoll.domain.actions.actions import Release
-from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.actions.writers import Writers
-from plimsoll.domain.disruptions.guard import plan_guard
+from plimsoll.domain.actions import Plan, Release, Writers
+from plimsoll.domain.disruptions import plan_guard
 from plimsoll.domain.errors import NotFound, PlimsollError
-from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_namespace
-from plimsoll.domain.kubernetes.names import NAMESPACE
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.observation.observed_times import starts
-from plimsoll.domain.placement import PlacementPlan, plan_placement
-from plimsoll.domain.placement.report import report_of, words_of
-from plimsoll.domain.placement.reserve import ALL_SPOT
-from plimsoll.domain.registry.clusters import Cluster, Mode, labelled
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, about_namespace
+from plimsoll.domain.observation import Observation, starts
+from plimsoll.domain.placement import ALL_SPOT, PlacementPlan, plan_placement, report_of, words_of
+from plimsoll.domain.registry import Cluster, Mode, labelled
+from plimsoll.domain.reports import Metric
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.executor import Executor
 from plimsoll.services.injection import Proof, Proven, injection_of

@@ -10,21 +10,16 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
-from plimsoll.domain.actions.writers import CapacityWriter, ClusterWriter
-from plimsoll.domain.capacity.preflight import VcpuQuota
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref, Scheduling
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.actions import CapacityWriter, ClusterWriter
+from plimsoll.domain.capacity import VcpuQuota
+from plimsoll.domain.kubernetes import Node, Pod, Ref, Scheduling
+from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.observation.observed_times import Samples
-from plimsoll.domain.registry.clusters import Cluster, IndexEntry
-from plimsoll.domain.registry.resyncs import ResyncRequest
-from plimsoll.domain.reports.metrics import Metric
-from plimsoll.domain.reports.report import Report
-from plimsoll.domain.spot.pool_history import PoolEvent
-from plimsoll.domain.zones.shift_events import ShiftEvent
+from plimsoll.domain.observation import Observation, Samples
+from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
+from plimsoll.domain.reports import Metric, Report
+from plimsoll.domain.spot import PoolEvent
+from plimsoll.domain.zones import ShiftEvent
 
 
 class Clock(Protocol):

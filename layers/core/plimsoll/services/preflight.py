@@ -9,12 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from plimsoll.domain.capacity import preflight
-from plimsoll.domain.capacity.preflight import Short, Shortfall
+from plimsoll.domain.capacity import (
+    Short,
+    Shortfall,
+    images_of,
+    preflight_announcement,
+    preflight_answer,
+    preflight_report,
+    preflights_of,
+    short_of_addresses,
+    short_of_maxima,
+    short_of_quota,
+    short_of_templates,
+    spot_loss,
+    subnets_of,
+)
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.registry.clusters import Cluster
-from plimsoll.domain.registry.resyncs import ResyncRequest
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.registry import Cluster, ResyncRequest
+from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import (
     Announcer,
     Clock,
@@ -53,31 +65,31 @@ class PreflightService:
         now = self.clock.now()
         unread = set[Short]()
         found = list(self._shortfalls(cluster, unread))
-        last = self.reports.list(preflight.preflights_of(cluster.name), 1)
+        last = self.reports.list(preflights_of(cluster.name), 1)
         before = last[0].refused if last else {}
-        short = preflight.answer(found, before, unread)
+        short = preflight_answer(found, before, unread)
         self.telemetry.count(Metric.CAPACITY_SHORT, len(short))
         if short:
             self.telemetry.count(Metric.CAPACITY_SHORT, len(short), cluster=label)
         if short.keys() == before.keys():
             return
-        self.announcer.tell(*preflight.announcement(cluster.name, short, before))
-        self.reports.merge(preflight.report_of(cluster.name, short, now))
+        self.announcer.tell(*preflight_announcement(cluster.name, short, before))
+        self.reports.merge(preflight_report(cluster.name, short, now))
 
     def _shortfalls(self, cluster: Cluster, unread: set[Short]) -> Iterator[Shortfall]:
         """Yield what is short; what cannot be read is noted, and hides nothing else."""
         seen = self.clusters.open(cluster).observe()
         groups = self.groups(cluster).list(seen.nodes)
-        loss = preflight.spot_loss(seen.nodes, seen.pods)
+        loss = spot_loss(seen.nodes, seen.pods)
         limits = self.limits(cluster)
-        yield from preflight.of_maxima(loss, groups)
-        subnets, images = preflight.subnets_of(groups), preflight.images_of(groups)
+        yield from short_of_maxima(loss, groups)
+        subnets, images = subnets_of(groups), images_of(groups)
         checks: dict[Short, Callable[[], Iterable[Shortfall]]] = {
-            Short.QUOTA: lambda: preflight.of_quota(loss, limits.quota()),
-            Short.ADDRESSES: lambda: preflight.of_addresses(
+            Short.QUOTA: lambda: short_of_quota(loss, limits.quota()),
+            Short.ADDRESSES: lambda: short_of_addresses(
                 loss, groups, limits.free_addresses(subnets)
             ),
-            Short.TEMPLATE: lambda: preflight.of_templates(groups, limits.images(images)),
+            Short.TEMPLATE: lambda: short_of_templates(groups, limits.images(images)),
         }
         for short, check in checks.items():
             try:

@@ -7,27 +7,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Self
 
-from plimsoll.domain.actions.actions import (
+from plimsoll.domain.actions import (
     Evict,
     Exclude,
     Grow,
     LabelNode,
+    Plan,
     Release,
     TaintNode,
     TerminateInstance,
     UndoRelease,
     Unguard,
+    begins,
 )
-from plimsoll.domain.actions.pace import begins
-from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.drain.added_nodes import added, reports_wanted
-from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.drain.throughput import SAMPLE
+from plimsoll.domain.drain import SAMPLE, added, plan_drain, reports_wanted
 from plimsoll.domain.errors import BadInput, Refused, Temporary, Throttled
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.placement.report import report_of, words_of
-from plimsoll.domain.registry.clusters import Cluster
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.placement import report_of, words_of
+from plimsoll.domain.registry import Cluster
+from plimsoll.domain.reports import Report
 from plimsoll.services.drain_inputs import DrainInputs
 from plimsoll.services.executor import Executor, Outcome, requested_pause
 from plimsoll.services.lease import Lease, LeaseLost

@@ -7,28 +7,24 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions.pace import Pace
-from plimsoll.domain.capacity.upcoming_nodes import BEGUN, expect
-from plimsoll.domain.drain.throughput import Throughput
+from plimsoll.domain.actions import Pace
+from plimsoll.domain.drain import Throughput
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
-from plimsoll.domain.kubernetes.cluster_events import LONGEST
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.node_groups.launch_failures import (
+from plimsoll.domain.kubernetes import LONGEST, Node, Pod, Ref
+from plimsoll.domain.node_groups import (
+    BEGUN,
     LONGEST_WHY,
+    Instance,
     LaunchesThrottled,
+    NodeGroup,
     NotGrown,
     OtherRefusal,
     Refusal,
+    expect,
 )
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.observation import Observation, ShiftedZone
-from plimsoll.domain.observation.observed_times import WorkloadTimes
-from plimsoll.domain.observation.pod_endings import Endings
-from plimsoll.domain.reports.report import Report
-from plimsoll.domain.spot.capacity_pools import CapacityPool
-from plimsoll.domain.spot.pool_history import PoolEvent, events_of
+from plimsoll.domain.observation import Endings, Observation, ShiftedZone, WorkloadTimes
+from plimsoll.domain.reports import Report
+from plimsoll.domain.spot import CapacityPool, PoolEvent, events_of
 
 REREAD: Final = timedelta(seconds=5)
 BUSY: Final = timedelta(seconds=5)

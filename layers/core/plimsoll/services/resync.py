@@ -17,23 +17,20 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from plimsoll.domain.actions.actions import Uncordon
-from plimsoll.domain.drain.added_nodes import reports_wanted
-from plimsoll.domain.drain.planner import plan_drain
+from plimsoll.domain.actions import Uncordon
+from plimsoll.domain.drain import plan_drain, reports_wanted
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.interruptions import Effect, actionable
-from plimsoll.domain.interruptions.lifecycle_hooks import waits_for_hooks
-from plimsoll.domain.interruptions.response_policy import Response
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.notices import InstanceNotice, StateChange
-from plimsoll.domain.notices.state_change import GONE
-from plimsoll.domain.observation.external_drains import why_drained
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.placement.pending import keeps_spread_groups, waits_for_spread_group
-from plimsoll.domain.registry.clusters import Cluster, IndexEntry, Mode
-from plimsoll.domain.registry.node_index import (
+from plimsoll.domain.interruptions import Response, actionable, waits_for_hooks
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import Instance, NodeGroup
+from plimsoll.domain.notices import GONE, Effect, InstanceNotice, StateChange
+from plimsoll.domain.observation import Observation, why_drained
+from plimsoll.domain.placement import keeps_spread_groups, waits_for_spread_group
+from plimsoll.domain.registry import (
+    Cluster,
+    IndexEntry,
+    Mode,
+    ResyncRequest,
     by_instance,
     entries_of,
     resynced_lately,
@@ -41,12 +38,8 @@ from plimsoll.domain.registry.node_index import (
     to_write,
     witnesses,
 )
-from plimsoll.domain.registry.resyncs import ResyncRequest
-from plimsoll.domain.reports.announcements import announcement, costs
-from plimsoll.domain.reports.metrics import Metric
-from plimsoll.domain.reports.report import Report
-from plimsoll.domain.zones.shift_events import shifted_zones
-from plimsoll.domain.zones.zonal_shifts import has_shift_taint
+from plimsoll.domain.reports import Metric, Report, announcement, costs
+from plimsoll.domain.zones import has_shift_taint, shifted_zones
 from plimsoll.services.cordons import Located, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.notices import NoticeService

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plimsoll.domain.registry.resyncs import resync_requests
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.registry import resync_requests
+from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import Clock, Registry, Resyncs, Telemetry
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.registry import Cluster
 from plimsoll.services.confirmation import Confirmation
 from plimsoll.services.drains import DrainService
 from plimsoll.services.dry_run import DryRun

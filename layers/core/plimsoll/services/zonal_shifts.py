@@ -12,9 +12,8 @@ from functools import cache
 
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.notices import ZonalShift
-from plimsoll.domain.registry.clusters import Cluster, Mode
-from plimsoll.domain.registry.resyncs import ResyncRequest
-from plimsoll.domain.zones.shift_events import ShiftEvent, made_up, newest_of, shift_report
+from plimsoll.domain.registry import Cluster, Mode, ResyncRequest
+from plimsoll.domain.zones import ShiftEvent, made_up, newest_of, shift_report
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.ports import (
     Clock,

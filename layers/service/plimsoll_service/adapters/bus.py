@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.notices import taint
-from plimsoll.domain.registry import queue_changes
+from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE
+from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE
 from plimsoll_service.adapters.aws import ServiceAws
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ class EventBridgeBus:
     def forward(self, agent: str, instances: Sequence[str]) -> None:
         """Say that an agent saw interruption taints."""
         said = {"agent": agent, "instances": list(instances)}
-        self._put("forward interruption taints", taint.DETAIL_TYPE, said)
+        self._put("forward interruption taints", TAINT_DETAIL_TYPE, said)
 
     def queue_changed(self, agent: str) -> None:
         """Say that an agent saw a Job of a queue change."""
-        self._put("forward a change of a queue", queue_changes.DETAIL_TYPE, {"agent": agent})
+        self._put("forward a change of a queue", QUEUE_CHANGE_DETAIL_TYPE, {"agent": agent})
 
     def _put(self, what: str, detail_type: str, detail: Mapping[str, object]) -> None:
         entry: PutEventsRequestEntryTypeDef = {
-            "Source": taint.SOURCE,
+            "Source": SERVICE_SOURCE,
             "DetailType": detail_type,
             "Detail": json.dumps(detail),
         }

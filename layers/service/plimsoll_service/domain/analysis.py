@@ -11,9 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from plimsoll.domain.kubernetes.floors import unavailable
-from plimsoll.domain.kubernetes.names import INSTANCE_TYPE, MIN_ON_DEMAND
-from plimsoll.domain.kubernetes.pods import OwnerKind
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, MIN_ON_DEMAND, OwnerKind, unavailable
 from plimsoll_service.domain.consolidation import Consolidation, Consolidations, consolidations
 from plimsoll_service.domain.instance_mix import (
     Instance,

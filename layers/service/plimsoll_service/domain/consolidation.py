@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import INSTANCE_TYPE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, Node, OwnerKind, Pod, Resources
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.domain.prices import PriceTable
 from plimsoll_service.domain.view import Together, View
 from plimsoll_service.wire import snapshot as wire

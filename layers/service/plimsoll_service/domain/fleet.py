@@ -8,11 +8,9 @@ from itertools import combinations, count
 from math import ceil
 from typing import Final
 
-from plimsoll.domain.capacity.node_templates import Daemons
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.quantities import total
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.capacity import Daemons
+from plimsoll.domain.kubernetes import Node, Pod, total
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.domain.consolidation import spared
 from plimsoll_service.domain.packing import Offer, Worth, filled
 from plimsoll_service.domain.spot import ON_DEMAND, SPOT

@@ -16,12 +16,19 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 
-from plimsoll.domain.capacity.node_templates import Daemons
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, HOSTNAME, INSTANCE_TYPE, REGION, ZONE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.quantities import Resources, total
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.capacity import Daemons
+from plimsoll.domain.kubernetes import (
+    CAPACITY_LABELS,
+    HOSTNAME,
+    INSTANCE_TYPE,
+    REGION,
+    ZONE,
+    Node,
+    Pod,
+    Resources,
+    total,
+)
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.domain.consolidation import spared
 from plimsoll_service.domain.fleet import FAMILIES, Fleet
 from plimsoll_service.domain.packing import Offer, Worth, useful, worth_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import Resources
 
 _ROUNDING: Final = 1e-9
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import Resources
 
 HOURS: Final = 730
 """Of a month, as AWS counts them."""

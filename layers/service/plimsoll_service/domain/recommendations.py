@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.domain.consolidation import Consolidation
 from plimsoll_service.domain.view import View
 from plimsoll_service.wire import snapshot as wire

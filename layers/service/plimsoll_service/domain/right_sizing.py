@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from plimsoll.domain.kubernetes.names import IGNORE
+from plimsoll.domain.kubernetes import IGNORE
 from plimsoll_service.domain.usage import MIB, ContainerUsage, WorkloadUsage
 from plimsoll_service.domain.view import View
 from plimsoll_service.wire import snapshot as wire

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from plimsoll.domain.kubernetes.nodes import capacity_of
+from plimsoll.domain.kubernetes import capacity_of
 from plimsoll_service.domain.usage import WorkloadUsage, usage_by_workload
 from plimsoll_service.wire.snapshot import Snapshot
 

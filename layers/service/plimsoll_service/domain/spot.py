@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.names import MIN_ON_DEMAND
-from plimsoll.domain.placement.on_demand import Way, floor_of
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND
+from plimsoll.domain.placement import Way, floor_of
 from plimsoll_service.domain.view import View, workload_for_floor
 from plimsoll_service.wire import snapshot as wire
 

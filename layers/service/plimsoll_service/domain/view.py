@@ -13,24 +13,30 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final
 
-from plimsoll.domain.kubernetes.floors import runs_twice, unavailable
-from plimsoll.domain.kubernetes.names import IGNORE, REGION, ZONE
-from plimsoll.domain.kubernetes.nodes import Node, Taint, capacity_of
-from plimsoll.domain.kubernetes.pods import (
+from plimsoll.domain.kubernetes import (
+    IGNORE,
+    REGION,
+    ZONE,
+    Claim,
+    Node,
     NodeTerm,
     OwnerKind,
     Pod,
     PodTerm,
     Ref,
     Requirement,
+    Resources,
     Scheduling,
     Selector,
     SpreadConstraint,
+    Taint,
     Toleration,
+    Workload,
+    capacity_of,
+    runs_twice,
+    unavailable,
 )
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import Claim, Workload
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.wire import snapshot as wire
 
 OWNER: Final = "plimsoll.dev/owner"

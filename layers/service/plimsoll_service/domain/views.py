@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import INSTANCE_TYPE, INTERRUPTION, ZONE
-from plimsoll.domain.kubernetes.nodes import capacity_of
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, INTERRUPTION, ZONE, capacity_of
 from plimsoll_service.domain.usage import WorkloadUsage
 from plimsoll_service.wire.snapshot import Amounts, Snapshot
 from plimsoll_service.wire.taints import FORWARDED

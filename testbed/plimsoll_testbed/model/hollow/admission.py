@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
-from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes import matches
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.injection import injected
 from plimsoll_testbed.model.hollow.refusals import forbidden, invalid, not_found

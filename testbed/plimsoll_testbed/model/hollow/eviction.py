@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
-from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes import matches
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready, with_condition
 from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look, put

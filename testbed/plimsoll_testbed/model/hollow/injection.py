@@ -6,7 +6,7 @@ policy on a real API server.
 
 from __future__ import annotations
 
-from plimsoll.domain.kubernetes.names import (
+from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
     FLOORS,
     INJECT_FLOORS,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes import matches
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.refusals import bad_request
 from plimsoll_testbed.model.hollow.resources import BY_PLURAL

@@ -22,7 +22,7 @@ import yaml
 from moto.core.request import Request
 from werkzeug.wrappers import Response
 
-from plimsoll.domain.notices.registry import TABLE
+from plimsoll.domain.notices import TABLE
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import SERVICES, AwsFleet

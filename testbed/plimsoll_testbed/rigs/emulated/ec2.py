@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.names import RENEW
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import RENEW, Resources
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from plimsoll.adapters.nodegroups.ec2_fleet import MAXIMUM
-from plimsoll.domain.kubernetes.names import GROW, RENEW
+from plimsoll.domain.kubernetes import GROW, RENEW
 from plimsoll_testbed.model.fleet import AGE, Fleet, Group
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
 

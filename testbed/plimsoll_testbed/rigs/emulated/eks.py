@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.names import GROW
+from plimsoll.domain.kubernetes import GROW
 from plimsoll_testbed.model.fleet import Fleet, Group
 from plimsoll_testbed.model.machines import region_of
 from plimsoll_testbed.rigs.emulated.autoscaling import AutoScaling

@@ -16,7 +16,7 @@ from typing import Any, Final, Unpack, override
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.registry.resyncs import RESYNC_EVERY
+from plimsoll.domain.registry import RESYNC_EVERY
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.rigs.access import Access

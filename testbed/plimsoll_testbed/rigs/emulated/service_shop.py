@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.names import KUBE_SYSTEM, NAMESPACE
+from plimsoll.domain.kubernetes import KUBE_SYSTEM, NAMESPACE
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.machines import Machine, instance_id, node_object

@@ -12,9 +12,8 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
-from plimsoll.domain.registry.resyncs import ResyncRequest
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.registry import Cluster, ClusterKind, Mode, ResyncRequest
+from plimsoll.domain.reports import Report
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.sentences import sentence
 from plimsoll_testbed.rigs.access import Access

@@ -16,7 +16,7 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import PlimsollError, Refused, Temporary
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import Telemetry
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY, GANG

@@ -16,12 +16,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.capacity.growth_plan import plan_growth
+from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
-from plimsoll.domain.spot.capacity_pools import Asked
+from plimsoll.domain.node_groups import Asked, NodeGroup
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.nodegroups import KARPENTER
 from plimsoll_testbed.rigs.rig_cluster import RigCluster

@@ -10,13 +10,19 @@ from functools import partial
 from plimsoll.adapters.nodegroups.kind import target_of
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.errors import Refused, Throttled
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.node_groups.launch_failures import LaunchesThrottled, NotGrown, Refusal
-from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
+from plimsoll.domain.interruptions import LifecycleHook
+from plimsoll.domain.kubernetes import Node, Resources, Taint
+from plimsoll.domain.node_groups import (
+    Instance,
+    LaunchesThrottled,
+    NodeGroup,
+    NodeTemplate,
+    NotGrown,
+    Refusal,
+)
 from plimsoll.domain.notices import (
+    GONE,
+    LEAVING,
     HealthScheduledChange,
     InstanceNotice,
     SpotInterruption,
@@ -24,7 +30,6 @@ from plimsoll.domain.notices import (
     ZonalShift,
     parse,
 )
-from plimsoll.domain.notices.state_change import GONE, LEAVING
 from plimsoll_testbed.model.fleet import AGE, Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels, zone_id_of
 from plimsoll_testbed.model.nodegroups import KARPENTER

@@ -12,13 +12,12 @@ from typing import Final, override
 
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.drain.cordon_rate_limit import MOVES
-from plimsoll.domain.kubernetes.pods import Ref
+from plimsoll.domain.drain import MOVES
+from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.notices import ZonalShift
-from plimsoll.domain.observation.observed_times import Sample, Samples
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, Mode
-from plimsoll.domain.registry.resyncs import ResyncRequest
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.observation import Sample, Samples
+from plimsoll.domain.registry import Cluster, ClusterKind, Mode, ResyncRequest
+from plimsoll.domain.reports import Report
 from plimsoll.services.ports import Telemetry
 from plimsoll.services.senders import Senders
 from plimsoll.services.wiring import Ports, wire

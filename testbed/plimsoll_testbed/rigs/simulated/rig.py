@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Unpack, override
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.registry.resyncs import RESYNC_EVERY
+from plimsoll.domain.registry import RESYNC_EVERY
 from plimsoll.services.delivery import NOTICES, RESYNCS, WAKE_UPS
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.registry import Rig

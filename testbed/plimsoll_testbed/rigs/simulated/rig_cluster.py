@@ -9,7 +9,7 @@ from functools import partial
 from typing import override
 
 from plimsoll.adapters.kubernetes.transport import Response
-from plimsoll.domain.kubernetes.names import NAMESPACE
+from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Settings

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import batched
 from typing import Any, Final, cast
 
-from plimsoll.domain.registry.resyncs import ResyncRequest
+from plimsoll.domain.registry import ResyncRequest
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 
 REGISTRY: Final = {

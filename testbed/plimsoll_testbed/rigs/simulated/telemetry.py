@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.reports import Metric
 from plimsoll_testbed.measure.sentences import sentence
 
 

@@ -14,7 +14,7 @@ import msgspec
 from plimsoll.adapters.kubernetes import schema
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field, clip
-from plimsoll.domain.kubernetes.names import PREFIX
+from plimsoll.domain.kubernetes import PREFIX
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.gangs import Topology
 from plimsoll_batch.domain.node_requests import NodeRequest

@@ -20,7 +20,7 @@ from plimsoll.adapters.kubernetes.calls import (
     Call,
 )
 from plimsoll.adapters.kubernetes.errors import Grant
-from plimsoll.domain.kubernetes.names import NAMESPACE
+from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_batch.domain.names import CONFIGURATION, LEASE
 
 GRANT: Final = Grant(manifests="infra/cluster/batch", group="plimsoll-batch")

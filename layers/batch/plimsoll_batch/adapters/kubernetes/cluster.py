@@ -24,10 +24,7 @@ from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
 from plimsoll.domain.errors import BadInput, NotFound
-from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
-from plimsoll.domain.kubernetes.names import NAMESPACE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Toleration
+from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, Node, Pod, Toleration
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_batch.adapters.kubernetes import calls
 from plimsoll_batch.adapters.kubernetes.bare_pods import parse_bare_pod

@@ -12,7 +12,7 @@ from msgspec import Meta, Raw, Struct, field
 from plimsoll.adapters.kubernetes import schema
 from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.domain.fields import LIST_LIMIT, Field
-from plimsoll.domain.kubernetes.pods import Ref
+from plimsoll.domain.kubernetes import Ref
 from plimsoll_batch.domain.policies import FailedPod
 
 FAILED = "status.phase=Failed"

@@ -16,7 +16,7 @@ from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.adapters.kubernetes.scheduling import read_scheduling
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import clip
-from plimsoll.domain.kubernetes.pods import OwnerKind, Ref
+from plimsoll.domain.kubernetes import OwnerKind, Ref
 from plimsoll_batch.adapters.kubernetes.asked import MOST_PODS, MOST_SECONDS, TELL, Asked
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.jobs import Job

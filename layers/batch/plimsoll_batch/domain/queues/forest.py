@@ -13,9 +13,7 @@ from fractions import Fraction
 from itertools import chain
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS
-from plimsoll.domain.kubernetes.nodes import Taint, capacity_of
-from plimsoll.domain.kubernetes.pods import Toleration
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, Taint, Toleration, capacity_of
 from plimsoll_batch.domain.gangs import FlavorResource
 
 SPOT: Final = "spot"

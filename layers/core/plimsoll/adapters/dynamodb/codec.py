@@ -12,13 +12,11 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
-from plimsoll.domain.interruptions.response_policy import Policy, Response
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.observation.observed_times import KEPT, Sample, Samples
-from plimsoll.domain.registry.clusters import Cluster, ClusterKind, IndexEntry, Mode
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
+from plimsoll.domain.kubernetes import Ref, Resources
+from plimsoll.domain.observation import KEPT, Sample, Samples
+from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
+from plimsoll.domain.reports import Report
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import UniversalAttributeValueTypeDef as Value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import entry_to_item, item_to_entry, strings
 from plimsoll.domain.errors import Throttled
-from plimsoll.domain.registry.clusters import IndexEntry
+from plimsoll.domain.registry import IndexEntry
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import WriteRequestOutputTypeDef, WriteRequestTypeDef

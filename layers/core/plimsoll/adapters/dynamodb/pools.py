@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import TTL, Item, expiry, strings, text_to_time, time_to_text
-from plimsoll.domain.spot.capacity_pools import CapacityPool
-from plimsoll.domain.spot.pool_history import KEPT, PoolEvent, PoolEventKind
-from plimsoll.domain.zones.shift_events import LONGEST, ShiftEvent
+from plimsoll.domain.spot import KEPT, CapacityPool, PoolEvent, PoolEventKind
+from plimsoll.domain.zones import LONGEST, ShiftEvent
 
 if TYPE_CHECKING:
     from datetime import datetime

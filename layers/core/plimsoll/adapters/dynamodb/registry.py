@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import cluster_to_item, item_to_cluster, strings
 from plimsoll.domain.errors import Conflict, NotFound
-from plimsoll.domain.registry.clusters import Cluster
+from plimsoll.domain.registry import Cluster
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import item_to_report, report_to_item, strings
 from plimsoll.domain.errors import Conflict
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.reports import Report
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import item_to_samples, samples_to_item, strings
 from plimsoll.domain.errors import Conflict, Throttled
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.observation.observed_times import Samples
+from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.observation import Samples
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

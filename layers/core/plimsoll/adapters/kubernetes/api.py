@@ -21,8 +21,7 @@ from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import MissingRights, NotFound
 from plimsoll.domain.interruptions import Interruption, to_record
-from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
-from plimsoll.domain.kubernetes.names import (
+from plimsoll.domain.kubernetes import (
     EXCLUDED,
     EXCLUDED_BY_US,
     FLOORS,
@@ -33,11 +32,18 @@ from plimsoll.domain.kubernetes.names import (
     RELEASED,
     REVISION_HASH,
     ZONAL_SHIFT,
+    Budget,
+    ClusterEvent,
+    Node,
+    OwnerKind,
+    Pod,
+    Ref,
+    ReplicaSet,
+    Scheduling,
+    Taint,
+    Workload,
 )
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref, Scheduling
-from plimsoll.domain.kubernetes.workloads import Budget, ReplicaSet, Workload
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation import Observation
 from plimsoll.services.ports import Clock, Workers
 
 OUT_OF_SERVICE: Final = Taint(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, override
 from urllib.parse import quote
 
-from plimsoll.domain.kubernetes.names import FLOORS, LEASE, NAMESPACE
+from plimsoll.domain.kubernetes import FLOORS, LEASE, NAMESPACE
 
 _METHODS: Final[Mapping[str, str]] = {
     "get": "GET",

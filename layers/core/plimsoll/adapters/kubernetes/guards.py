@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes.names import GUARD
-from plimsoll.domain.kubernetes.pods import Selector
-from plimsoll.domain.kubernetes.workloads import Workload
+from plimsoll.domain.kubernetes import GUARD, Selector, Workload
 
 type Json = dict[str, Any]
 

@@ -16,7 +16,7 @@ from plimsoll.adapters.kubernetes.calls import CREATE_LEASE, GET_LEASE, UPDATE_L
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.domain.errors import Conflict, NotFound, Refused
 from plimsoll.domain.fields import parse_time
-from plimsoll.domain.kubernetes.names import LEASE, NAMESPACE
+from plimsoll.domain.kubernetes import LEASE, NAMESPACE
 
 
 def acquire(

@@ -21,23 +21,28 @@ from plimsoll.adapters.kubernetes.scheduling import read_resources, read_schedul
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
 from plimsoll.domain.interruptions import Interruption, NewerRecord, from_record
-from plimsoll.domain.kubernetes import names
-from plimsoll.domain.kubernetes.nodes import Node, capacity_of
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref, Scheduling, Selector
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.selectors import NOTHING
-from plimsoll.domain.kubernetes.workloads import (
+from plimsoll.domain.kubernetes import (
+    NOTHING,
     Budget,
     Claim,
     LabelSelection,
     Namespace,
+    Node,
     NodeRequirements,
+    OwnerKind,
+    Pod,
     Quota,
+    Ref,
     ReplicaSet,
+    Resources,
+    Scheduling,
+    Selector,
     Volume,
     Workload,
+    capacity_of,
+    names,
 )
-from plimsoll.domain.observation.observed_times import LONGEST_START
+from plimsoll.domain.observation import LONGEST_START
 
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The age of an object that does not say when it was made."""

@@ -17,11 +17,16 @@ from plimsoll.adapters.kubernetes.collection import Collection
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
 from plimsoll.domain.errors import MissingRights, NotFound
-from plimsoll.domain.kubernetes.names import FLOORS
-from plimsoll.domain.kubernetes.nodes import Node, refuse_twins
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
-from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import (
+    FLOORS,
+    Node,
+    OwnerKind,
+    Pod,
+    ReplicaSet,
+    Workload,
+    refuse_twins,
+)
+from plimsoll.domain.observation import Observation
 from plimsoll.services.ports import Clock, Workers
 
 UNBOUND: Final = "spec.nodeName="

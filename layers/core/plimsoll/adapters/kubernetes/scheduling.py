@@ -16,16 +16,16 @@ import msgspec
 
 from plimsoll.adapters.kubernetes import schema
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.pods import (
+from plimsoll.domain.kubernetes import (
+    NOTHING,
     NodeTerm,
     PodTerm,
     Requirement,
+    Resources,
     Scheduling,
     Selector,
     SpreadConstraint,
 )
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.selectors import NOTHING
 
 _LONGEST: Final = 16 * 1024
 """Characters of all that decides together: what it costs to evaluate it for a node or a pod grows with

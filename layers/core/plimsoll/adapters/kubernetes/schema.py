@@ -14,8 +14,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct, field
 
 from plimsoll.domain.fields import LIST_LIMIT, WHOLE_LIMIT
-from plimsoll.domain.kubernetes.nodes import Taint
-from plimsoll.domain.kubernetes.pods import Requirement, Toleration
+from plimsoll.domain.kubernetes import Requirement, Taint, Toleration
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _MANY: Final = Meta(max_length=LIST_LIMIT)

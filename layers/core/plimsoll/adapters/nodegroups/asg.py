@@ -30,11 +30,9 @@ from plimsoll.domain.errors import (
     Refused,
     Throttled,
 )
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, GROW, HOOK_MARK, RENEW
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.launch_failures import LaunchesThrottled, NotGrown, OtherRefusal
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.interruptions import LifecycleHook
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, GROW, HOOK_MARK, RENEW, Node
+from plimsoll.domain.node_groups import LaunchesThrottled, NodeGroup, NotGrown, OtherRefusal
 
 if TYPE_CHECKING:
     from plimsoll.adapters.kubernetes.calls import Call

@@ -16,10 +16,8 @@ from plimsoll.adapters.nodegroups import templates
 from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError, Refused
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, GROW, RENEW
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.launch_failures import Refusal
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, GROW, RENEW, Node
+from plimsoll.domain.node_groups import NodeGroup, Refusal
 
 if TYPE_CHECKING:
     from plimsoll.adapters.kubernetes.calls import Call

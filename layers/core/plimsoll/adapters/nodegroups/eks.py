@@ -15,9 +15,8 @@ from plimsoll.adapters.nodegroups.asg import hooks_of, instances_of, may_launch,
 from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.adapters.nodegroups.launches import launches_of
 from plimsoll.domain.errors import BadInput, NotFound, Refused
-from plimsoll.domain.kubernetes.names import GROW, RENEW
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
+from plimsoll.domain.kubernetes import GROW, RENEW, Node, Taint
+from plimsoll.domain.node_groups import NodeGroup, NodeTemplate
 
 if TYPE_CHECKING:
     from plimsoll.adapters.kubernetes.calls import Call

@@ -13,11 +13,9 @@ from plimsoll.adapters.nodegroups import asg, ec2_fleet, eks, karpenter
 from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.kind import Access, Kind, Warn
 from plimsoll.domain.errors import BadInput, NotFound, Refused
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.names import RENEW
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.interruptions import LifecycleHook
+from plimsoll.domain.kubernetes import RENEW, Node
+from plimsoll.domain.node_groups import Instance, NodeGroup
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

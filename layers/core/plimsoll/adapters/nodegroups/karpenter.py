@@ -24,12 +24,17 @@ from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError, Refused
 from plimsoll.domain.fields import INSTANCE, LIST_LIMIT, Field
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, INSTANCE_TYPE, NODE_POOL, ZONE
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.pods import Requirement
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.node_groups.launch_failures import Refusal
-from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
+from plimsoll.domain.kubernetes import (
+    CAPACITY_LABELS,
+    INSTANCE_TYPE,
+    NODE_POOL,
+    ZONE,
+    Node,
+    Requirement,
+    Resources,
+    Taint,
+)
+from plimsoll.domain.node_groups import NodeGroup, NodeTemplate, Refusal
 
 NAME: Final = "karpenter"
 GROUP: Final = "karpenter.sh"

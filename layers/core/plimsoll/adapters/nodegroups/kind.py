@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.launch_failures import GroupMaximum, NotGrown
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import GroupMaximum, NodeGroup, NotGrown
 
 if TYPE_CHECKING:
     from plimsoll.adapters.kubernetes.calls import Call

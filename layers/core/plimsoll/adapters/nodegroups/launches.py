@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 from plimsoll.adapters.nodegroups.kind import Warn
 from plimsoll.adapters.nodegroups.refusals import of_activity, of_health
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.launch_failures import Refusal
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import Refusal
 
 if TYPE_CHECKING:
     from datetime import datetime

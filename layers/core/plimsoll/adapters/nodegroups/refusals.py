@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from plimsoll.adapters.aws_errors import kind_of
 from plimsoll.domain.errors import Throttled
-from plimsoll.domain.node_groups.launch_failures import (
+from plimsoll.domain.node_groups import (
     LONGEST_WHY,
     GroupMaximum,
     InsufficientCapacity,

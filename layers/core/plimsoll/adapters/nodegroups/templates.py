@@ -21,10 +21,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import names
-from plimsoll.domain.kubernetes.nodes import Node, Taint
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.node_groups.node_groups import NodeTemplate
+from plimsoll.domain.kubernetes import Node, Resources, Taint, names
+from plimsoll.domain.node_groups import NodeTemplate
 
 TAG: Final = "k8s.io/cluster-autoscaler/node-template/"
 _MIB: Final = 2**20

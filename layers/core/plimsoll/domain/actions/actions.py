@@ -15,13 +15,19 @@ from typing import ClassVar, override
 
 from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import Blocked, Conflict, NotFound, Refused
-from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.names import DELETION_COST, EXCLUDED, EXCLUDED_BY_US, MOVED
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.workloads import Budget, ReplicaSet, Workload
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.interruptions import Interruption, LifecycleHook
+from plimsoll.domain.kubernetes import (
+    DELETION_COST,
+    EXCLUDED,
+    EXCLUDED_BY_US,
+    MOVED,
+    Budget,
+    Node,
+    Pod,
+    ReplicaSet,
+    Workload,
+)
+from plimsoll.domain.node_groups import NodeGroup
 
 
 @unique

@@ -9,7 +9,7 @@ from typing import override
 
 from plimsoll.domain.actions.actions import Action
 from plimsoll.domain.actions.pace import Pace
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.reports import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

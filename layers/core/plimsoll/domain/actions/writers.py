@@ -11,13 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.cluster_events import ClusterEvent
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.workloads import Budget, ReplicaSet, Workload
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.interruptions import Interruption, LifecycleHook
+from plimsoll.domain.kubernetes import Budget, ClusterEvent, Node, Pod, ReplicaSet, Workload
+from plimsoll.domain.node_groups import NodeGroup
 
 
 class EventWriter(Protocol):

@@ -1,0 +1,53 @@
+"""How many nodes of which groups are requested, and what would be missing in a storm."""
+
+from __future__ import annotations
+
+from plimsoll.domain.capacity.growth_plan import Growth, plan_growth
+from plimsoll.domain.capacity.node_templates import Daemons, future_node
+from plimsoll.domain.capacity.offline_estimate import node_of, remembered
+from plimsoll.domain.capacity.preflight import (
+    QUOTA_CODE,
+    Short,
+    Shortfall,
+    VcpuQuota,
+    images_of,
+    preflight_announcement,
+    preflight_answer,
+    preflight_report,
+    preflights_of,
+    short_of_addresses,
+    short_of_maxima,
+    short_of_quota,
+    short_of_templates,
+    spot_loss,
+    subnets_of,
+    vcpus,
+)
+from plimsoll.domain.capacity.scale_up import plan_scale_up, token
+
+__all__ = [
+    "QUOTA_CODE",
+    "Daemons",
+    "Growth",
+    "Short",
+    "Shortfall",
+    "VcpuQuota",
+    "future_node",
+    "images_of",
+    "node_of",
+    "plan_growth",
+    "plan_scale_up",
+    "preflight_announcement",
+    "preflight_answer",
+    "preflight_report",
+    "preflights_of",
+    "remembered",
+    "short_of_addresses",
+    "short_of_maxima",
+    "short_of_quota",
+    "short_of_templates",
+    "spot_loss",
+    "subnets_of",
+    "token",
+    "vcpus",
+]

@@ -14,15 +14,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from plimsoll.domain.capacity.node_templates import Daemons, future_node
-from plimsoll.domain.capacity.upcoming_nodes import Expectation
-from plimsoll.domain.kubernetes.names import GROW
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
-from plimsoll.domain.scheduling.node_rules import why_never
-from plimsoll.domain.spot.capacity_pools import Asked, Source, covered
+from plimsoll.domain.kubernetes import GROW, Node, Pod, Resources, why_never
+from plimsoll.domain.node_groups import Asked, Expectation, NodeGroup, NodeTemplate
+from plimsoll.domain.scheduling import ClusterSnapshot
+from plimsoll.domain.spot import Source, covered
 
 _GLANCE = 200
 """How many of the next pods are looked at to compare groups: enough to fill any node."""

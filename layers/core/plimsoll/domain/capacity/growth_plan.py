@@ -18,19 +18,10 @@ from datetime import datetime
 from types import MappingProxyType
 
 from plimsoll.domain.capacity.bin_packing import BinPacking, Doubts
-from plimsoll.domain.capacity.upcoming_nodes import DOUBTED, RETRY, Expectation
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.node_groups.launch_failures import Refusal
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
-from plimsoll.domain.spot.capacity_pools import (
-    Asked,
-    CapacityPool,
-    interrupted_pools,
-    refused_sources,
-    risk_of,
-)
+from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.node_groups import DOUBTED, RETRY, Asked, Expectation, NodeGroup, Refusal
+from plimsoll.domain.scheduling import ClusterSnapshot
+from plimsoll.domain.spot import CapacityPool, interrupted_pools, refused_sources, risk_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from plimsoll.domain.kubernetes import names
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import NodeTerm, Pod, Scheduling
-from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
-from plimsoll.domain.scheduling.node_rules import why_never
+from plimsoll.domain.kubernetes import Node, NodeTerm, Pod, Scheduling, names, why_never
+from plimsoll.domain.node_groups import NodeGroup, NodeTemplate
+from plimsoll.domain.scheduling import ClusterSnapshot
 
 
 def future_node(group: NodeGroup, template: NodeTemplate, zone: str, name: str) -> Node:

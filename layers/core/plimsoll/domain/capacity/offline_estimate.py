@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref, Scheduling, Toleration
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.node_groups.node_groups import NodeGroup, NodeTemplate
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.registry.clusters import IndexEntry
+from plimsoll.domain.kubernetes import Node, OwnerKind, Pod, Ref, Resources, Scheduling, Toleration
+from plimsoll.domain.node_groups import NodeGroup, NodeTemplate
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.registry import IndexEntry
 
 _ARCHITECTURE = "kubernetes.io/arch"
 

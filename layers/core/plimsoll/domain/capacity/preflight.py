@@ -13,13 +13,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.quantities import Resources, total
-from plimsoll.domain.node_groups.launch_failures import LaunchTemplateBroken, NoFreeAddresses
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.interrupted_nodes import leaves
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.kubernetes import Node, Pod, Resources, total
+from plimsoll.domain.node_groups import LaunchTemplateBroken, NodeGroup, NoFreeAddresses
+from plimsoll.domain.observation import leaves
+from plimsoll.domain.reports import Report
 
 PREFLIGHT: Final = "preflight"
 """The kind of the reports that keep what was told last, and the first part of their ids."""
@@ -95,7 +92,7 @@ def images_of(groups: Iterable[NodeGroup]) -> Sequence[str]:
     return sorted({group.image for group in _on_demand(groups) if group.image is not None})
 
 
-def of_maxima(loss: SpotLoss, groups: Iterable[NodeGroup]) -> Iterator[Shortfall]:
+def short_of_maxima(loss: SpotLoss, groups: Iterable[NodeGroup]) -> Iterator[Shortfall]:
     """Yield it where on-demand groups may not grow by as much as the spot nodes are."""
     growth = [(g.headroom, g.template.allocatable) for g in _on_demand(groups) if g.template]
     if lacking := _lacking(loss, growth):
@@ -107,7 +104,7 @@ def of_maxima(loss: SpotLoss, groups: Iterable[NodeGroup]) -> Iterator[Shortfall
         )
 
 
-def of_quota(loss: SpotLoss, quota: VcpuQuota) -> Iterator[Shortfall]:
+def short_of_quota(loss: SpotLoss, quota: VcpuQuota) -> Iterator[Shortfall]:
     """Yield it where the account may not run on-demand what runs on spot now."""
     if quota.free < loss.vcpus:
         yield Shortfall(
@@ -124,7 +121,7 @@ def vcpus(quota: VcpuQuota) -> str:
     return f"{quota.free} of {quota.limit} on-demand vCPUs (standard families) are free"
 
 
-def of_addresses(
+def short_of_addresses(
     loss: SpotLoss, groups: Sequence[NodeGroup], free: Mapping[str, int]
 ) -> Iterator[Shortfall]:
     """Yield it where subnets have too few addresses for the nodes that on-demand groups would add.
@@ -166,7 +163,7 @@ def of_addresses(
         )
 
 
-def of_templates(groups: Iterable[NodeGroup], images: Collection[str]) -> Iterator[Shortfall]:
+def short_of_templates(groups: Iterable[NodeGroup], images: Collection[str]) -> Iterator[Shortfall]:
     """Yield the on-demand groups whose launch templates name an image that does not exist.
 
     Args:
@@ -216,7 +213,7 @@ def preflights_of(cluster: str) -> str:
     return f"*{PREFLIGHT}/{cluster}"
 
 
-def answer(
+def preflight_answer(
     found: Iterable[Shortfall], before: Mapping[str, str], unread: Collection[Short]
 ) -> Mapping[str, str]:
     """Return what is short now, by key, in words. What could not be read now is as it was before."""
@@ -225,8 +222,8 @@ def answer(
     return kept | {each.key: f"{each.says}. Cure: {each.cure}" for each in found}
 
 
-def report_of(cluster: str, short: Mapping[str, str], now: datetime) -> Report:
-    """Return what keeps the answer that was told, until another is."""
+def preflight_report(cluster: str, short: Mapping[str, str], now: datetime) -> Report:
+    """Return what keeps the preflight_answer that was told, until another is."""
     return Report(
         interruption=f"{PREFLIGHT}@{cluster}/{now:%Y-%m-%dT%H:%M:%SZ}",
         cluster=preflights_of(cluster),
@@ -238,10 +235,10 @@ def report_of(cluster: str, short: Mapping[str, str], now: datetime) -> Report:
     )
 
 
-def announcement(
+def preflight_announcement(
     cluster: str, short: Mapping[str, str], before: Mapping[str, str]
 ) -> tuple[str, str]:
-    """Return subject and text of the one message about an answer that changed."""
+    """Return subject and text of the one message about an preflight_answer that changed."""
     cured = [f"No longer short: {key}" for key in before if key not in short]
     if not short:
         text = ["If all spot nodes went now, nothing known would keep others from coming.", *cured]

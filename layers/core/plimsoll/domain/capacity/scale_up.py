@@ -8,20 +8,25 @@ from datetime import datetime
 from functools import partial
 from hashlib import sha256
 
-from plimsoll.domain.actions.actions import Grow
+from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity.growth_plan import GrowthPlan, plan_growth
-from plimsoll.domain.capacity.upcoming_nodes import BEGUN, DOUBTED, Expectation, expect, on_the_way
-from plimsoll.domain.disruptions.interruption_end import ended_by_owner
-from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
-from plimsoll.domain.kubernetes.names import NODE_POOL
-from plimsoll.domain.kubernetes.pods import Pod, replacement_of
-from plimsoll.domain.node_groups.launch_failures import GroupMaximum, Refusal, advice
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.disruptions import WorkloadDisruption, ended_by_owner
+from plimsoll.domain.kubernetes import NODE_POOL, Pod, replacement_of
+from plimsoll.domain.node_groups import (
+    BEGUN,
+    DOUBTED,
+    Expectation,
+    GroupMaximum,
+    NodeGroup,
+    Refusal,
+    advice,
+    expect,
+    on_the_way,
+)
 from plimsoll.domain.notices import LifecycleTerminate
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, leaves
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.scheduling.headroom import Headroom
-from plimsoll.domain.zones.zonal_shifts import frozen_zones
+from plimsoll.domain.observation import InterruptedNodes, Observation, leaves
+from plimsoll.domain.scheduling import Headroom
+from plimsoll.domain.zones import frozen_zones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,59 @@
+"""What interruptions do to workloads: which pods must leave, how many must serve, what may be released."""
+
+from __future__ import annotations
+
+from plimsoll.domain.disruptions.disruption_builder import by_node, disruptions_of
+from plimsoll.domain.disruptions.guard import guard_name, plan_guard
+from plimsoll.domain.disruptions.interruption_end import (
+    ended_by_owner,
+    of_present_launches,
+    why_over,
+)
+from plimsoll.domain.disruptions.manual_drain import DRAIN, released_by_drain
+from plimsoll.domain.disruptions.opt_outs import ignored, left_on, left_to_pod_gc, opted_out_on
+from plimsoll.domain.disruptions.releasability import held_on, one_node_claims, why_not_released
+from plimsoll.domain.disruptions.stop_times import (
+    ASSUMED_SECONDS,
+    Basis,
+    StopTime,
+    known_stops,
+    least_seconds,
+    stop_of,
+    stop_time,
+)
+from plimsoll.domain.disruptions.workload_disruption import (
+    PATIENCE,
+    Allowance,
+    EvictablePod,
+    WorkloadDisruption,
+)
+
+__all__ = [
+    "ASSUMED_SECONDS",
+    "DRAIN",
+    "PATIENCE",
+    "Allowance",
+    "Basis",
+    "EvictablePod",
+    "StopTime",
+    "WorkloadDisruption",
+    "by_node",
+    "disruptions_of",
+    "ended_by_owner",
+    "guard_name",
+    "held_on",
+    "ignored",
+    "known_stops",
+    "least_seconds",
+    "left_on",
+    "left_to_pod_gc",
+    "of_present_launches",
+    "one_node_claims",
+    "opted_out_on",
+    "plan_guard",
+    "released_by_drain",
+    "stop_of",
+    "stop_time",
+    "why_not_released",
+    "why_over",
+]

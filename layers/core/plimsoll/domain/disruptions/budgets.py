@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from plimsoll.domain.kubernetes.floors import budget_keeps, ready_floor
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.kubernetes.workloads import Budget, Workload
+from plimsoll.domain.kubernetes import Budget, Ref, Workload, budget_keeps, ready_floor
 
 ALONE = {"Pod", "Job"}
 """What has no pods that must serve side by side."""

@@ -9,7 +9,6 @@ from datetime import datetime
 from plimsoll.domain.disruptions.budgets import ALONE, floor_of
 from plimsoll.domain.disruptions.guard import guards_of
 from plimsoll.domain.disruptions.interruption_end import overdue, why_over
-from plimsoll.domain.disruptions.known_stops import stop_of
 from plimsoll.domain.disruptions.manual_drain import left_to_drain
 from plimsoll.domain.disruptions.opt_outs import must_leave, never_overruled
 from plimsoll.domain.disruptions.releasability import (
@@ -19,22 +18,20 @@ from plimsoll.domain.disruptions.releasability import (
     releasable,
     why_undone,
 )
+from plimsoll.domain.disruptions.stop_times import stop_of
 from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
-from plimsoll.domain.interruptions.lifecycle_hooks import as_told
-from plimsoll.domain.kubernetes.names import NODE_POOL
-from plimsoll.domain.kubernetes.pods import Pod, Ref, Scheduling
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.observation.external_drains import DRAIN, why_drained
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, is_dead, is_gone
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.observation.observed_times import WorkloadTimes
-from plimsoll.domain.zones.zonal_shifts import (
-    LEAVING,
-    elsewhere,
-    emptied_nodes,
-    frozen_zones,
-    left_for_zone,
+from plimsoll.domain.interruptions import as_told
+from plimsoll.domain.kubernetes import NODE_POOL, Pod, Ref, Resources, Scheduling
+from plimsoll.domain.observation import (
+    DRAIN,
+    InterruptedNodes,
+    Observation,
+    WorkloadTimes,
+    is_dead,
+    is_gone,
+    why_drained,
 )
+from plimsoll.domain.zones import LEAVING, elsewhere, emptied_nodes, frozen_zones, left_for_zone
 
 
 def disruptions_of(

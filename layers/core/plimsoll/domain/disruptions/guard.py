@@ -12,14 +12,19 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.domain.actions.actions import Guard, Unguard
-from plimsoll.domain.actions.plan import Step
+from plimsoll.domain.actions import Guard, Step, Unguard
 from plimsoll.domain.disruptions.releasability import why_never_released
-from plimsoll.domain.kubernetes.names import GUARD, KUBE_SYSTEM
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.kubernetes.selectors import key_of, matches
-from plimsoll.domain.kubernetes.workloads import Budget, Workload
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import (
+    GUARD,
+    KUBE_SYSTEM,
+    Budget,
+    Pod,
+    Ref,
+    Workload,
+    key_of,
+    matches,
+)
+from plimsoll.domain.observation import Observation
 
 LONGEST: Final = 253
 """Characters of an object's name. Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/"""

@@ -7,12 +7,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, in_this_life
-from plimsoll.domain.interruptions.response_policy import Response
-from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, Response, in_this_life
+from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.notices import RebalanceRecommendation
-from plimsoll.domain.observation.interrupted_nodes import is_empty
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation import Observation, is_empty
 
 OVERDUE: Final = timedelta(minutes=10)
 """How long after its deadline an instance that still runs is believed to be interrupted."""

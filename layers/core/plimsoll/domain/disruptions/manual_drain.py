@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import RELEASED
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import RELEASED, Pod
+from plimsoll.domain.observation import Observation
 
 DRAIN: Final = "drain"
 """Kind of the notice, and in the place of the instance in the identity `drain@<time>`."""

@@ -6,12 +6,16 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from plimsoll.domain.disruptions.workload_disruption import PATIENCE
-from plimsoll.domain.kubernetes.names import IGNORE, NEVER_OVERRULED, OVERRULE_BUDGETS
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.interrupted_nodes import leaves
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.scheduling.node_rules import UNSCHEDULABLE, tolerated
+from plimsoll.domain.kubernetes import (
+    IGNORE,
+    NEVER_OVERRULED,
+    OVERRULE_BUDGETS,
+    UNSCHEDULABLE,
+    Node,
+    Pod,
+    tolerated,
+)
+from plimsoll.domain.observation import Observation, leaves
 
 
 def ignored(seen: Observation, pod: Pod) -> bool:

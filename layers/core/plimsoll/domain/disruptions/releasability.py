@@ -13,16 +13,20 @@ from itertools import chain
 
 from plimsoll.domain.disruptions.opt_outs import must_leave
 from plimsoll.domain.disruptions.workload_disruption import EvictablePod
-from plimsoll.domain.interruptions.response_policy import Response
-from plimsoll.domain.kubernetes.floors import resolve
-from plimsoll.domain.kubernetes.names import HASHES, HOSTNAME
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.selectors import matches
-from plimsoll.domain.kubernetes.workloads import ReplicaSet, Workload
-from plimsoll.domain.observation.interrupted_nodes import is_gone
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.interruptions import Response
+from plimsoll.domain.kubernetes import (
+    HASHES,
+    HOSTNAME,
+    Node,
+    OwnerKind,
+    Pod,
+    ReplicaSet,
+    Resources,
+    Workload,
+    matches,
+    resolve,
+)
+from plimsoll.domain.observation import Observation, is_gone
 
 
 def why_not_released(

@@ -12,13 +12,14 @@ An assumption never overrules a PodDisruptionBudget earlier than 30 s before the
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
 from math import ceil
 from typing import Final, override
 
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.observed_times import ObservedTime
+from plimsoll.domain.kubernetes import Pod, Ref
+from plimsoll.domain.observation import Observation, ObservedTime, WorkloadTimes
 
 ASSUMED_SECONDS: Final = 30
 """The default `terminationGracePeriodSeconds` of Kubernetes."""
@@ -29,6 +30,7 @@ PODS_THAT_TELL: Final = 3
 LEAST_SECONDS_WITH_CLAIM: Final = 30
 LOADED_FACTOR: Final = 2
 """How much longer a pod with a claim is reckoned to take than it was seen to."""
+NOTHING_SEEN: Final = WorkloadTimes()
 
 
 @unique
@@ -95,3 +97,19 @@ def mounts_claim(pod: Pod) -> bool:
 
 def _may_need_all(pod: Pod) -> bool:
     return pod.alone or pod.sleeps_before_stop or mounts_claim(pod)
+
+
+def stop_of(seen: Observation, pod: Pod) -> StopTime:
+    """Return how long a pod needs to stop, by what is remembered of its workload."""
+    return stop_time(pod, seen.times.get(seen.workload_of(pod), NOTHING_SEEN).stop)
+
+
+def known_stops(seen: Observation, pods: Iterable[Pod]) -> Mapping[Ref, StopTime]:
+    """Return the longest stop time of the pods of each workload."""
+    found: dict[Ref, StopTime] = {}
+    for pod in pods:
+        workload, stop = seen.workload_of(pod), stop_of(seen, pod)
+        known = found.get(workload)
+        if known is None or known.seconds < stop.seconds:
+            found[workload] = stop
+    return found

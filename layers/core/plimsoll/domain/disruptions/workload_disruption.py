@@ -11,9 +11,8 @@ from typing import Final
 
 from plimsoll.domain.disruptions.stop_times import ASSUMED_SECONDS, LEAST_SECONDS, StopTime
 from plimsoll.domain.interruptions import NEAR
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref
-from plimsoll.domain.kubernetes.workloads import Budget, ReplicaSet, Workload
-from plimsoll.domain.observation.observed_times import WorkloadTimes
+from plimsoll.domain.kubernetes import Budget, OwnerKind, Pod, Ref, ReplicaSet, Workload
+from plimsoll.domain.observation import WorkloadTimes
 
 PATIENCE: Final = timedelta(minutes=5)
 """How long a released pod may wait for its replacement, or for its budget, where no deadline is near:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from plimsoll.domain.actions.actions import (
+from plimsoll.domain.actions import (
     AboutNode,
     AboutPod,
     Action,
@@ -19,10 +19,9 @@ from plimsoll.domain.actions.actions import (
     Uncordon,
     UndoRelease,
 )
-from plimsoll.domain.disruptions.stop_times import least_seconds
+from plimsoll.domain.disruptions import least_seconds
 from plimsoll.domain.errors import BadInput, Blocked, PlimsollError, Refused
-from plimsoll.domain.kubernetes.cluster_events import LONGEST, ClusterEvent, about_node, of_cordon
-from plimsoll.domain.kubernetes.pods import Ref
+from plimsoll.domain.kubernetes import LONGEST, ClusterEvent, Ref, about_node, of_cordon
 
 _REASONS: Final[Mapping[type, str]] = {
     Uncordon: "Uncordoned",

@@ -13,15 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions.actions import Cordon, Record
-from plimsoll.domain.capacity.upcoming_nodes import ARRIVAL
+from plimsoll.domain.actions import Cordon, Record
 from plimsoll.domain.drain.cordon_rate_limit import MOVES, cordon, waiting_for_turn
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.interrupted_nodes import is_empty
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import ARRIVAL, NodeGroup
+from plimsoll.domain.observation import Observation, is_empty
+from plimsoll.domain.reports import Report
 
 SETTLE: Final = timedelta(minutes=10)
 """How long a node must be empty, as for cluster-autoscaler (`--scale-down-unneeded-time`)."""

@@ -7,15 +7,21 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions.actions import Cordon, Uncordon
-from plimsoll.domain.interruptions import ADVICE, NEAR, NEVER, SCALE_DOWN, Interruption, marked
-from plimsoll.domain.interruptions.response_policy import HOUR, Response
-from plimsoll.domain.kubernetes.names import INTERRUPTION
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.reports.report import Report
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
-from plimsoll.domain.scheduling.node_rules import UNSCHEDULABLE
+from plimsoll.domain.actions import Cordon, Uncordon
+from plimsoll.domain.interruptions import (
+    ADVICE,
+    HOUR,
+    NEAR,
+    NEVER,
+    SCALE_DOWN,
+    Interruption,
+    Response,
+    marked,
+)
+from plimsoll.domain.kubernetes import INTERRUPTION, UNSCHEDULABLE, Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.reports import Report
+from plimsoll.domain.scheduling import ClusterSnapshot
 
 GATHER: Final = timedelta(seconds=5)
 """For so long after its notice a node waits for others that AWS named in the same moment: their notices come one by

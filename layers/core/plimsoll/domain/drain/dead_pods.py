@@ -11,11 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.disruptions.workload_disruption import PATIENCE
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, is_dead
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.scheduling.headroom import Headroom
+from plimsoll.domain.disruptions import PATIENCE
+from plimsoll.domain.kubernetes import Pod, Ref
+from plimsoll.domain.observation import InterruptedNodes, Observation, is_dead
+from plimsoll.domain.scheduling import Headroom
 
 HEAD_START: Final = timedelta(seconds=5)
 """How long the others leave the line to the first of each workload. A plan takes a second, and

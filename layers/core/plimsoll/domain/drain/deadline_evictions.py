@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 
-from plimsoll.domain.actions.actions import Evict
-from plimsoll.domain.drain.strategies import EvictablePod, WorkloadDisruption, way_of
+from plimsoll.domain.actions import Evict
+from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
+from plimsoll.domain.drain.strategies import way_of
 from plimsoll.domain.drain.throughput import LAST_CALLS, Throughput
 
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from plimsoll.domain.actions.actions import Evict, Release
+from plimsoll.domain.actions import Evict, Release
 from plimsoll.domain.drain.rounds import Beginning
-from plimsoll.domain.kubernetes.pods import Pod, Ref, replacement_of
-from plimsoll.domain.scheduling.headroom import Headroom
+from plimsoll.domain.kubernetes import Pod, Ref, replacement_of
+from plimsoll.domain.scheduling import Headroom
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from plimsoll.domain.actions.actions import (
+from plimsoll.domain.actions import (
     Action,
     CompleteLifecycle,
     Evict,
@@ -16,18 +16,25 @@ from plimsoll.domain.actions.actions import (
     TerminateInstance,
     Uncordon,
 )
-from plimsoll.domain.disruptions.interruption_end import why_over
-from plimsoll.domain.disruptions.opt_outs import left_on, left_to_pod_gc, opted_out_on
-from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
+from plimsoll.domain.disruptions import (
+    WorkloadDisruption,
+    left_on,
+    left_to_pod_gc,
+    opted_out_on,
+    why_over,
+)
 from plimsoll.domain.drain.added_nodes import taken_back
-from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, marked
-from plimsoll.domain.interruptions.lifecycle_hooks import needs_heartbeat, with_ends
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, is_gone
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.interruptions import (
+    SCALE_DOWN,
+    Interruption,
+    marked,
+    needs_heartbeat,
+    with_ends,
+)
+from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone
+from plimsoll.domain.reports import Report
 
 
 def finalize_steps(

@@ -20,16 +20,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions.actions import Exclude
-from plimsoll.domain.disruptions.interruption_end import why_over
-from plimsoll.domain.kubernetes.names import EXCLUDED, EXCLUDED_BY_US
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.kubernetes.selectors import matches
-from plimsoll.domain.kubernetes.workloads import LabelSelection
-from plimsoll.domain.observation.external_drains import why_drained
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, is_gone, leaves
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.actions import Exclude
+from plimsoll.domain.disruptions import why_over
+from plimsoll.domain.kubernetes import EXCLUDED, EXCLUDED_BY_US, LabelSelection, Node, Ref, matches
+from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone, leaves, why_drained
 
 SETTLED: Final = timedelta(minutes=2)
 """How old a node is before it is counted on as a healthy target: a Network Load Balancer takes up to that long.

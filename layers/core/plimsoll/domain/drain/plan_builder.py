@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from plimsoll.domain.actions.actions import Action, Evict, Exclude, TaintNode, UndoRelease, Unguard
-from plimsoll.domain.actions.plan import Step
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.actions import Action, Evict, Exclude, Step, TaintNode, UndoRelease, Unguard
+from plimsoll.domain.observation import InterruptedNodes, Observation
 
 MOST_NAMED: Final = 20
 """How many of the objects that could not be read, or have no headroom, the report of a node names."""

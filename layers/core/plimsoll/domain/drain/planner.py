@@ -11,22 +11,27 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from plimsoll.domain.actions.actions import (
+from plimsoll.domain.actions import (
+    SURE,
     Cordon,
     Evict,
     Exclude,
     ForceDelete,
+    Pace,
+    Plan,
     TaintNode,
     Uncordon,
     Unguard,
 )
-from plimsoll.domain.actions.pace import SURE, Pace
-from plimsoll.domain.actions.plan import Plan
-from plimsoll.domain.capacity.scale_up import plan_scale_up
-from plimsoll.domain.disruptions.disruption_builder import by_node, disruptions_of
-from plimsoll.domain.disruptions.interruption_end import of_present_launches
-from plimsoll.domain.disruptions.opt_outs import opted_out_on
-from plimsoll.domain.disruptions.releasability import held_on
+from plimsoll.domain.capacity import plan_scale_up
+from plimsoll.domain.disruptions import (
+    WorkloadDisruption,
+    by_node,
+    disruptions_of,
+    held_on,
+    of_present_launches,
+    opted_out_on,
+)
 from plimsoll.domain.drain.added_nodes import may_be_added, scale_down_steps
 from plimsoll.domain.drain.cordon_rate_limit import GATHERING, given_back, turns
 from plimsoll.domain.drain.dead_pods import kept
@@ -39,16 +44,14 @@ from plimsoll.domain.drain.queued_replacements import queued
 from plimsoll.domain.drain.requeue import eviction_deadlines, under_way, with_near_deadline
 from plimsoll.domain.drain.rounds import Beginning, in_rounds, too_late
 from plimsoll.domain.drain.start_replacements import plan_begun, plan_moves, without_told
-from plimsoll.domain.drain.strategies import Headroom, WorkloadDisruption, way_of
-from plimsoll.domain.drain.strategies.stateful_set import returning
+from plimsoll.domain.drain.strategies import returning, way_of
 from plimsoll.domain.drain.throughput import AT_ONCE, LAST_CALLS, Throughput
-from plimsoll.domain.kubernetes.names import STOP_SECONDS
-from plimsoll.domain.node_groups.launch_failures import Refusal
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import STOP_SECONDS
+from plimsoll.domain.node_groups import Refusal
+from plimsoll.domain.observation import InterruptedNodes, Observation
 from plimsoll.domain.placement import between_runs
-from plimsoll.domain.scheduling.plan_headroom import headroom_for
-from plimsoll.domain.zones.zonal_shifts import shift_taints
+from plimsoll.domain.scheduling import Headroom, headroom_for
+from plimsoll.domain.zones import shift_taints
 
 
 def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each part named

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plimsoll.domain.actions.pace import QUEUE_SECONDS
-from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
-from plimsoll.domain.kubernetes.pods import OwnerKind
-from plimsoll.domain.scheduling.headroom import Headroom
+from plimsoll.domain.actions import QUEUE_SECONDS
+from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.kubernetes import OwnerKind
+from plimsoll.domain.scheduling import Headroom
 
 
 def queued(disruptions: Iterable[WorkloadDisruption], headroom: Headroom) -> int:

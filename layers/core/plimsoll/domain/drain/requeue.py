@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from plimsoll.domain.disruptions.opt_outs import left_on, left_to_pod_gc
-from plimsoll.domain.disruptions.workload_disruption import PATIENCE
-from plimsoll.domain.drain.strategies import WorkloadDisruption
+from plimsoll.domain.disruptions import PATIENCE, WorkloadDisruption, left_on, left_to_pod_gc
 from plimsoll.domain.interruptions import NEAR, is_near
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, is_gone
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone
 
 
 def eviction_deadlines(disruptions: Iterable[WorkloadDisruption]) -> Iterator[datetime]:

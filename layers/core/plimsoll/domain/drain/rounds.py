@@ -12,11 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from plimsoll.domain.actions.actions import Evict, Release
-from plimsoll.domain.actions.pace import Pace
-from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
+from plimsoll.domain.actions import Evict, Pace, Release
+from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
 from plimsoll.domain.interruptions import is_near
-from plimsoll.domain.kubernetes.pods import Pod, Ref
+from plimsoll.domain.kubernetes import Pod, Ref
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

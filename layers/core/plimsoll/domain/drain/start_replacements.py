@@ -7,11 +7,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
-from plimsoll.domain.actions.pace import begins
+from plimsoll.domain.actions import begins
+from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.drain.evict_first import EvictFirst
 from plimsoll.domain.drain.plan_builder import Draft
 from plimsoll.domain.drain.rounds import Beginning
-from plimsoll.domain.drain.strategies import Headroom, WorkloadDisruption, way_of
+from plimsoll.domain.drain.strategies import way_of
+from plimsoll.domain.scheduling import Headroom
 
 
 def without_told(

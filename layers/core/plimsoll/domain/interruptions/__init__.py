@@ -3,49 +3,67 @@
 from __future__ import annotations
 
 from plimsoll.domain.interruptions.decision import actionable, of_former_life
+from plimsoll.domain.interruptions.lifecycle_hooks import (
+    LifecycleHook,
+    as_told,
+    needs_heartbeat,
+    waits_for_hooks,
+    with_ends,
+)
+from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
 from plimsoll.domain.interruptions.merging import in_this_life, merge
 from plimsoll.domain.interruptions.model import (
     ADVICE,
     MARGIN,
     NEAR,
     NEVER,
-    PER_KIND,
     SCALE_DOWN,
     URGENCY,
     Interruption,
     NoticeRecord,
-    Phase,
     is_near,
-    join,
     marked,
     urgency,
 )
-from plimsoll.domain.interruptions.record import VERSION, NewerRecord, from_record, to_record
-from plimsoll.domain.notices.decision import Decision, Effect
+from plimsoll.domain.interruptions.record import NewerRecord, from_record, to_record
+from plimsoll.domain.interruptions.response_policy import (
+    DAY,
+    FOREIGN_CORDON,
+    HOUR,
+    Policy,
+    Response,
+    usual_response,
+)
 
 __all__ = [
     "ADVICE",
+    "DAY",
+    "FOREIGN_CORDON",
+    "HOUR",
     "MARGIN",
     "NEAR",
     "NEVER",
-    "PER_KIND",
     "SCALE_DOWN",
     "URGENCY",
-    "VERSION",
-    "Decision",
-    "Effect",
     "Interruption",
+    "LifecycleHook",
+    "MaintenanceWindow",
     "NewerRecord",
     "NoticeRecord",
-    "Phase",
+    "Policy",
+    "Response",
     "actionable",
+    "as_told",
     "from_record",
     "in_this_life",
     "is_near",
-    "join",
     "marked",
     "merge",
+    "needs_heartbeat",
     "of_former_life",
     "to_record",
     "urgency",
+    "usual_response",
+    "waits_for_hooks",
+    "with_ends",
 ]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from plimsoll.domain.notices import Notice
-from plimsoll.domain.notices.about import About
-from plimsoll.domain.notices.decision import Decision, clock_text, nothing
+from plimsoll.domain.notices import About, Decision, Notice, clock_text, nothing
 
 
 def actionable(notice: Notice, *, launched: datetime | None = None) -> Decision:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from plimsoll.domain.interruptions.model import Interruption, NoticeRecord, kept
-from plimsoll.domain.notices.lifecycle_terminate import LifecycleTerminate
+from plimsoll.domain.notices import LifecycleTerminate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

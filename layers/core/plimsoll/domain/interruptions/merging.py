@@ -15,12 +15,12 @@ from plimsoll.domain.interruptions.model import (
     last,
 )
 from plimsoll.domain.notices import (
+    Decision,
     HealthScheduledChange,
     InstanceNotice,
     LifecycleTerminate,
     StateChange,
 )
-from plimsoll.domain.notices.decision import Decision
 
 
 def merge(

@@ -16,9 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Final, Literal, get_args
 
-from plimsoll.domain.notices.health import HealthScheduledChange
-from plimsoll.domain.notices.registry import InstanceNotice
-from plimsoll.domain.notices.state_change import GONE, StateChange
+from plimsoll.domain.notices import GONE, HealthScheduledChange, InstanceNotice, StateChange
 
 MARGIN: Final = timedelta(seconds=2)
 """Taken off the deadline once, for clocks that differ and calls on their way."""

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, override
 
-from plimsoll.domain.interruptions import NEAR, Interruption
 from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
+from plimsoll.domain.interruptions.model import NEAR, Interruption
 from plimsoll.domain.notices import HealthScheduledChange
 
 HOUR: Final = timedelta(hours=1)

@@ -13,7 +13,7 @@ from typing import Final
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.reports import Report
 
 LONGEST: Final = 1000
 """Characters of a message: tenants write some of its words."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from plimsoll.domain.notices.state_change import GONE, LEAVING
+from plimsoll.domain.notices import GONE, LEAVING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.kubernetes.nodes import Taint
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.interruptions import LifecycleHook
+from plimsoll.domain.kubernetes import Resources, Taint
 from plimsoll.domain.node_groups.launch_failures import Refusal
+
+
+type Asked = tuple[str, str | None]
+"""The key of a node group that is asked for nodes, and in which zone; None: the group chooses it, or nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.notices.canary import Canary
-from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
-from plimsoll.domain.notices.health import HealthScheduledChange
-from plimsoll.domain.notices.lifecycle_launch import LifecycleLaunch
-from plimsoll.domain.notices.lifecycle_terminate import HOOK_TIMEOUT, LifecycleTerminate
+from plimsoll.domain.notices.about import About
+from plimsoll.domain.notices.canary import CANARY_DETAIL_TYPE, CANARY_SOURCE, Canary
+from plimsoll.domain.notices.decision import Decision, Effect, clock_text, nothing
+from plimsoll.domain.notices.envelope import BODY_LIMIT, opened
+from plimsoll.domain.notices.health import Change, HealthScheduledChange
+from plimsoll.domain.notices.lifecycle_terminate import LifecycleTerminate
 from plimsoll.domain.notices.rebalance import RebalanceRecommendation
 from plimsoll.domain.notices.registry import DRILL_SOURCE, TABLE, InstanceNotice, Notice, parse
 from plimsoll.domain.notices.spot import SpotInterruption
-from plimsoll.domain.notices.state_change import StateChange
-from plimsoll.domain.notices.taint import InterruptionTaint
-from plimsoll.domain.notices.test_message import TestNotification
+from plimsoll.domain.notices.state_change import GONE, LEAVING, StateChange
+from plimsoll.domain.notices.taint import (
+    AGENT_ID,
+    SERVICE_SOURCE,
+    TAINT_DETAIL_TYPE,
+    InterruptionTaint,
+)
 from plimsoll.domain.notices.unknown import Unknown
-from plimsoll.domain.notices.zonal_shift import ZonalShift
+from plimsoll.domain.notices.zonal_shift import Cause, ZonalShift
 
 __all__ = [
+    "AGENT_ID",
+    "BODY_LIMIT",
+    "CANARY_DETAIL_TYPE",
+    "CANARY_SOURCE",
     "DRILL_SOURCE",
-    "HOOK_TIMEOUT",
+    "GONE",
+    "LEAVING",
+    "SERVICE_SOURCE",
     "TABLE",
+    "TAINT_DETAIL_TYPE",
+    "About",
     "Canary",
-    "CapacityReservationInterruption",
+    "Cause",
+    "Change",
+    "Decision",
+    "Effect",
     "HealthScheduledChange",
     "InstanceNotice",
     "InterruptionTaint",
-    "LifecycleLaunch",
     "LifecycleTerminate",
     "Notice",
     "RebalanceRecommendation",
     "SpotInterruption",
     "StateChange",
-    "TestNotification",
     "Unknown",
     "ZonalShift",
+    "clock_text",
+    "nothing",
+    "opened",
     "parse",
 ]

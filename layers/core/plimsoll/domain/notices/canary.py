@@ -15,8 +15,8 @@ from typing import ClassVar, Final
 from plimsoll.domain.notices.decision import Decision, nothing
 from plimsoll.domain.notices.envelope import Envelope
 
-SOURCE: Final = "plimsoll.canary"
-DETAIL_TYPE: Final = "Plimsoll Canary"
+CANARY_SOURCE: Final = "plimsoll.canary"
+CANARY_DETAIL_TYPE: Final = "Plimsoll Canary"
 _WORD: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 """It becomes part of a key, and whoever may put events may choose it."""
 

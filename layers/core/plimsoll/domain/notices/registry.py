@@ -59,8 +59,8 @@ TABLE: Final[Mapping[tuple[str, str], Parser]] = {
     ("aws.autoscaling", "EC2 Instance-launch Lifecycle Action"): lifecycle_launch.parse,
     ("aws.health", "AWS Health Event"): health.parse,
     **{("aws.arc-zonal-shift", name): zonal_shift.parse for name in zonal_shift.DETAIL_TYPES},
-    (canary.SOURCE, canary.DETAIL_TYPE): canary.parse,
-    (taint.SOURCE, taint.DETAIL_TYPE): taint.parse,
+    (canary.CANARY_SOURCE, canary.CANARY_DETAIL_TYPE): canary.parse,
+    (taint.SERVICE_SOURCE, taint.TAINT_DETAIL_TYPE): taint.parse,
 }
 
 _DRILLS: Final = {detail_type: parser for (_, detail_type), parser in TABLE.items()}

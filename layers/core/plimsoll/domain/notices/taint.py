@@ -14,11 +14,11 @@ from typing import ClassVar, Final
 from plimsoll.domain.notices.decision import Decision, Effect
 from plimsoll.domain.notices.envelope import Envelope
 
-SOURCE: Final = "plimsoll.service"
-DETAIL_TYPE: Final = "Plimsoll Interruption Taint"
-MOST: Final = 100
+SERVICE_SOURCE: Final = "plimsoll.service"
+TAINT_DETAIL_TYPE: Final = "Plimsoll Interruption Taint"
+MOST_INSTANCES: Final = 100
 """Instances in one event: EC2 is asked about as many at once."""
-AGENT: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
+AGENT_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +42,10 @@ class InterruptionTaint:
 
 def parse(event: Envelope) -> tuple[InterruptionTaint, ...]:
     """Read a notice for each instance; at least one is named."""
-    agent = event.detail["agent"].matching(AGENT, "letters, digits and -, 64 at most")
-    named = dict.fromkeys(each.instance() for each in event.detail["instances"].each(MOST))
+    agent = event.detail["agent"].matching(AGENT_ID, "letters, digits and -, 64 at most")
+    named = dict.fromkeys(
+        each.instance() for each in event.detail["instances"].each(MOST_INSTANCES)
+    )
     if not named:
         raise event.detail["instances"].wrong("a list of instance ids")
     return tuple(

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.domain.interruptions.response_policy import FOREIGN_CORDON, Policy, Response
-from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.interruptions import FOREIGN_CORDON, Policy, Response
+from plimsoll.domain.kubernetes import Node
 
 KARPENTER: Final = "karpenter.sh/disrupted"
 TAINTS: Final = frozenset({KARPENTER, "karpenter.sh/disruption", "ToBeDeletedByClusterAutoscaler"})

@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import Self
 
 from plimsoll.domain.interruptions import ADVICE, NEVER, SCALE_DOWN, Interruption
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes import Node, Pod
 from plimsoll.domain.observation.observation import Observation
 
 _STAYS_PUT = {"DaemonSet", "Node"}

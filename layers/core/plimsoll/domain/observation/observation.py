@@ -8,26 +8,25 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
-from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.interruptions.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.interruptions.response_policy import Policy
-from plimsoll.domain.kubernetes.names import HASHES
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref
-from plimsoll.domain.kubernetes.selectors import matches
-from plimsoll.domain.kubernetes.workloads import (
+from plimsoll.domain.interruptions import Interruption, LifecycleHook, Policy
+from plimsoll.domain.kubernetes import (
+    HASHES,
     Budget,
     Claim,
     LabelSelection,
+    Node,
+    OwnerKind,
+    Pod,
     Quota,
+    Ref,
     ReplicaSet,
     Workload,
+    matches,
 )
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.observation.observed_times import WorkloadTimes
-from plimsoll.domain.reports.report import Report
-from plimsoll.domain.spot.capacity_pools import CapacityPool
+from plimsoll.domain.reports import Report
+from plimsoll.domain.spot import CapacityPool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from math import ceil
 from typing import Final
 from zlib import crc32
 
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref
+from plimsoll.domain.kubernetes import OwnerKind, Pod, Ref
 
 LONGEST_START: Final = timedelta(minutes=15)
 """A pod that was Ready later than this after it got its node lost and regained readiness: it does not tell how long it took to start."""

@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref
+from plimsoll.domain.kubernetes import Node, Pod, Ref
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import Sample, Samples, remembered
 

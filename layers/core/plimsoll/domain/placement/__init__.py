@@ -2,7 +2,55 @@
 
 from __future__ import annotations
 
+from plimsoll.domain.placement.injection import (
+    CANARIES,
+    ENTRIES,
+    NO_INJECTION,
+    Injected,
+    Injection,
+    canaries_told,
+    is_as_injected,
+    key_of,
+    with_new_canary,
+)
+from plimsoll.domain.placement.move_history import heir_of
+from plimsoll.domain.placement.node_labels import SpreadGroup
+from plimsoll.domain.placement.on_demand import OnDemandFloor, Way, floor_of
+from plimsoll.domain.placement.pending import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.placement.plan import PlacementPlan, between_runs, plan_placement
+from plimsoll.domain.placement.rebalancing import AT_ONCE
+from plimsoll.domain.placement.report import report_of, reports_of, words_of
+from plimsoll.domain.placement.reserve import ALL_SPOT
+from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 from plimsoll.domain.placement.status import Standing
 
-__all__ = ["PlacementPlan", "Standing", "between_runs", "plan_placement"]
+__all__ = [
+    "ALL_SPOT",
+    "AT_ONCE",
+    "CANARIES",
+    "ENTRIES",
+    "NO_INJECTION",
+    "ON_DEMAND",
+    "SPOT",
+    "Injected",
+    "Injection",
+    "OnDemandFloor",
+    "PlacementPlan",
+    "SpreadGroup",
+    "Standing",
+    "Way",
+    "between_runs",
+    "canaries_told",
+    "floor_of",
+    "heir_of",
+    "is_as_injected",
+    "keeps_spread_groups",
+    "key_of",
+    "label_key",
+    "plan_placement",
+    "report_of",
+    "reports_of",
+    "waits_for_spread_group",
+    "with_new_canary",
+    "words_of",
+]

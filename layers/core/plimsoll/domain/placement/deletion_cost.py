@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import DELETION_COST
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import DELETION_COST, OwnerKind, Pod
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.on_demand import OnDemandFloor
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
 

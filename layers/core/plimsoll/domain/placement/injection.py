@@ -13,19 +13,23 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
-from plimsoll.domain.actions.actions import InjectFloors
-from plimsoll.domain.kubernetes.cluster_events import NAMED, ClusterEvent, about_workload
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS, NAMESPACE, POD_TEMPLATE_HASH
-from plimsoll.domain.kubernetes.pods import (
+from plimsoll.domain.actions import InjectFloors
+from plimsoll.domain.kubernetes import (
+    CAPACITY_LABELS,
+    NAMED,
+    NAMESPACE,
+    POD_TEMPLATE_HASH,
+    ClusterEvent,
     OwnerKind,
     Pod,
     Ref,
     Scheduling,
     Selector,
     SpreadConstraint,
+    Workload,
+    about_workload,
 )
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.on_demand import MOST_GROUPS, OnDemandFloor, Way
 from plimsoll.domain.placement.slots import held_by_on_demand
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key

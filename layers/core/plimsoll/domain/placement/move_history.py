@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Self, override
 
-from plimsoll.domain.interruptions.response_policy import DAY, HOUR
-from plimsoll.domain.kubernetes.names import MOVED
-from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.interruptions import DAY, HOUR
+from plimsoll.domain.kubernetes import MOVED, Pod
 
 PAUSES: Final = (timedelta(minutes=5), timedelta(hours=2), DAY)
 """How long a workload is left alone after the first, the second and each later move in vain."""

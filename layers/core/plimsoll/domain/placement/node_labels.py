@@ -14,17 +14,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, Node, Resources, Workload, why_never
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.pending import places_of_waiting
 from plimsoll.domain.placement.reserve import GOES, STAYS, takes
 from plimsoll.domain.placement.slots import count_places, free_without
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of, groups_of, label_key
-from plimsoll.domain.scheduling.node_rules import why_never
-from plimsoll.domain.scheduling.plan_headroom import creatable
+from plimsoll.domain.scheduling import creatable
 
 REOPENS: Final = 0.9
 """A closed group opens when its share fills at most this much of it: else it would open and close."""

@@ -15,10 +15,7 @@ from enum import StrEnum
 from typing import Final
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.floors import resolve
-from plimsoll.domain.kubernetes.names import KUBE_SYSTEM, MIN_ON_DEMAND
-from plimsoll.domain.kubernetes.pods import OwnerKind, Ref
-from plimsoll.domain.kubernetes.workloads import Workload
+from plimsoll.domain.kubernetes import KUBE_SYSTEM, MIN_ON_DEMAND, OwnerKind, Ref, Workload, resolve
 
 MOST_GROUPS: Final = 3
 """More spot groups leave little to gain: with three of them a quarter stands on on-demand."""

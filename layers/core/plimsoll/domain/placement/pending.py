@@ -12,12 +12,9 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import SPREAD_PREFIX
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import NodeTerm, Pod, Scheduling
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import SPREAD_PREFIX, Node, NodeTerm, Pod, Scheduling, Workload
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.scheduling import ClusterSnapshot
 
 WAITED: Final = timedelta(seconds=30)
 """How long a pod is Pending before the groups that have no place for it are closed."""

@@ -7,13 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from plimsoll.domain.actions.actions import LabelNode, SetDeletionCost, Wave
-from plimsoll.domain.actions.plan import Step
+from plimsoll.domain.actions import LabelNode, SetDeletionCost, Step, Wave
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.cluster_events import ClusterEvent, about_workload
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import ClusterEvent, Ref, Workload, about_workload
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.deletion_cost import deletion_costs
 from plimsoll.domain.placement.injection import (
     NO_INJECTION,

@@ -15,23 +15,24 @@ from itertools import islice
 from typing import Final
 from zlib import crc32
 
-from plimsoll.domain.actions.actions import Release
-from plimsoll.domain.disruptions.releasability import why_not_released
+from plimsoll.domain.actions import Release
+from plimsoll.domain.disruptions import why_not_released
 from plimsoll.domain.interruptions import NEAR
-from plimsoll.domain.kubernetes.names import (
+from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
     POD_TEMPLATE_HASH,
     RELEASED_FOR_PLACEMENT,
+    Pod,
+    Resources,
+    Workload,
+    replacement_of,
 )
-from plimsoll.domain.kubernetes.pods import Pod, replacement_of
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import as_injected
 from plimsoll.domain.placement.move_history import Mark, moves_within_hour, next_mark
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.scheduling import ClusterSnapshot
 
 AT_ONCE: Final = 10
 """Moves under way in a cluster at a time: the next begin when the drain has ended these."""

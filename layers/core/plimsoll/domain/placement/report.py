@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, time
 
-from plimsoll.domain.actions.actions import Action, Release
-from plimsoll.domain.kubernetes.names import RELEASED_FOR_PLACEMENT
-from plimsoll.domain.reports.report import PLACEMENT, Report
+from plimsoll.domain.actions import Action, Release
+from plimsoll.domain.kubernetes import RELEASED_FOR_PLACEMENT
+from plimsoll.domain.reports import PLACEMENT, Report
 
 
 def reports_of(cluster: str) -> str:

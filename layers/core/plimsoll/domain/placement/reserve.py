@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Final
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Scheduling
-from plimsoll.domain.kubernetes.quantities import Resources, total
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import Node, Resources, Scheduling, total, why_never
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of
-from plimsoll.domain.scheduling.node_rules import why_never
 
 STAYS: Final = 2
 """Single replicas stay on spot while the reserve has a place for each of them twice: others take of it too."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.kubernetes.quantities import Resources, total
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import Ref, Resources, Workload, total, why_never
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.pending import TRIES
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
-from plimsoll.domain.scheduling.node_rules import why_never
 
 
 def held_by_on_demand(seen: Observation, workloads: Iterable[Workload]) -> frozenset[Ref]:

@@ -12,8 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import INSTANCE_TYPE, SPREAD_PREFIX
-from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, SPREAD_PREFIX, Node
 
 ON_DEMAND: Final = "on-demand"
 SPOT: Final = "spot"

@@ -6,11 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS
-from plimsoll.domain.kubernetes.nodes import capacity_of
-from plimsoll.domain.kubernetes.pods import Scheduling
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, Scheduling, Workload, capacity_of
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import spread_keys
 from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from plimsoll.domain.kubernetes.cluster_events import NAMED, ClusterEvent, about_workload
-from plimsoll.domain.kubernetes.names import CAPACITY_LABELS
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Ref
-from plimsoll.domain.kubernetes.workloads import Workload
+from plimsoll.domain.kubernetes import (
+    CAPACITY_LABELS,
+    NAMED,
+    ClusterEvent,
+    Node,
+    Ref,
+    Workload,
+    about_workload,
+)
 from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
 

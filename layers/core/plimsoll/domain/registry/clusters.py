@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from plimsoll.domain.interruptions.response_policy import Policy
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.interruptions import Policy
+from plimsoll.domain.kubernetes import Resources
 
 LABELLED: Final = 50
 """How many clusters, the first by name, have metrics of their own: each costs as much as one."""

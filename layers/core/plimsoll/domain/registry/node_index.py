@@ -11,12 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import INSTANCE_TYPE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.node_groups.instances import Instance
-from plimsoll.domain.observation.interrupted_nodes import leaves
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, Node, Resources
+from plimsoll.domain.node_groups import Instance
+from plimsoll.domain.observation import Observation, leaves
 from plimsoll.domain.registry.clusters import IndexEntry
 
 REFRESH: Final = timedelta(minutes=30)

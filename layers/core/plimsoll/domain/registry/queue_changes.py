@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.domain.notices.envelope import opened
-from plimsoll.domain.notices.taint import AGENT, SOURCE
+from plimsoll.domain.notices import AGENT_ID, SERVICE_SOURCE, opened
 
-DETAIL_TYPE: Final = "Plimsoll Queue Change"
-QUEUE: Final = "plimsoll.dev/queue"
+QUEUE_CHANGE_DETAIL_TYPE: Final = "Plimsoll Queue Change"
+JOB_QUEUE: Final = "plimsoll.dev/queue"
 """On a Job, label: the queue that it waits in. A Job without it is none of the queues'."""
-ADMISSION: Final = "plimsoll.dev/admission"
+JOB_ADMISSION: Final = "plimsoll.dev/admission"
 """On a Job, annotation of ours: the plan by which it starts. It counts once a role of its gang has started."""
-STOP: Final = "plimsoll.dev/stop"
+JOB_STOP: Final = "plimsoll.dev/stop"
 """On a Job, annotation of ours: why it was suspended last, and what it has to remember of that."""
-NODES: Final = "plimsoll.dev/nodes"
+JOB_NODES: Final = "plimsoll.dev/nodes"
 """On a Job, annotation of ours: what node groups were asked for its gang."""
-OURS: Final = frozenset({ADMISSION, STOP, NODES})
+JOB_ANNOTATIONS: Final = frozenset({JOB_ADMISSION, JOB_STOP, JOB_NODES})
 """What the planner writes on a Job: of that it need not be told."""
 
 
@@ -31,7 +30,7 @@ def agent_of(body: object) -> str | None:
         BadInput: it is no event, or names no agent.
     """
     event = opened(body)
-    if (event.source, event.detail_type) != (SOURCE, DETAIL_TYPE):
+    if (event.source, event.detail_type) != (SERVICE_SOURCE, QUEUE_CHANGE_DETAIL_TYPE):
         return None
     said = event.fields["detail"].present()["agent"]
-    return said.matching(AGENT, "letters, digits and -, 64 at most")
+    return said.matching(AGENT_ID, "letters, digits and -, 64 at most")

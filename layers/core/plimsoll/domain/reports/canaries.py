@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.notices.canary import Canary
+from plimsoll.domain.notices import Canary
 from plimsoll.domain.reports.report import Report
 
 CANARIES: Final = "*canaries"

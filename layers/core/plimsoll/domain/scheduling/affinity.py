@@ -17,9 +17,7 @@ from collections.abc import Hashable, Iterator
 from copy import copy
 from typing import Self
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, PodTerm
-from plimsoll.domain.kubernetes.selectors import key_of, matches
+from plimsoll.domain.kubernetes import Node, Pod, PodTerm, key_of, matches
 from plimsoll.domain.scheduling.topology_counts import DomainOf, FilterReason, TopologyCounts
 
 

@@ -20,10 +20,15 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from copy import copy
 from typing import Final, Self
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.quantities import Resources, total
-from plimsoll.domain.kubernetes.workloads import Claim, NodeRequirements
+from plimsoll.domain.kubernetes import (
+    Claim,
+    Node,
+    NodeRequirements,
+    Pod,
+    Resources,
+    total,
+    why_never,
+)
 from plimsoll.domain.scheduling.affinity import AntiAffinityIndex, affinity_filter
 from plimsoll.domain.scheduling.node_filter_cache import SuitableNodes, in_reach
 from plimsoll.domain.scheduling.node_ranking import (
@@ -33,7 +38,6 @@ from plimsoll.domain.scheduling.node_ranking import (
     NodeRanking,
     Spare,
 )
-from plimsoll.domain.scheduling.node_rules import why_never
 from plimsoll.domain.scheduling.scoring import PeerCounts, best, left, shunned
 from plimsoll.domain.scheduling.spreading import SpreadFilter, spread_filters
 from plimsoll.domain.scheduling.topology_counts import FilterReason, TopologyCounts

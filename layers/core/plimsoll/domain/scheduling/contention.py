@@ -22,8 +22,7 @@ from itertools import compress
 from operator import or_
 from typing import NamedTuple
 
-from plimsoll.domain.kubernetes.pods import Pod, Scheduling
-from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes import Pod, Resources, Scheduling
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 
 

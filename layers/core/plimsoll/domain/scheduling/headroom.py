@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from plimsoll.domain.kubernetes.pods import Pod, replacement_of
+from plimsoll.domain.kubernetes import Pod, replacement_of
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.contention import Contention
 from plimsoll.domain.scheduling.preemption import BudgetsIn, victims_for

@@ -10,10 +10,7 @@ from collections.abc import Hashable, Mapping
 from copy import copy
 from typing import NamedTuple, Self
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Scheduling
-from plimsoll.domain.kubernetes.workloads import NodeRequirements
-from plimsoll.domain.scheduling.node_rules import why_never
+from plimsoll.domain.kubernetes import Node, NodeRequirements, Scheduling, why_never
 
 
 def in_reach(volumes: NodeRequirements, node: Node) -> bool:

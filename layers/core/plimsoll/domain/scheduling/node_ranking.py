@@ -23,10 +23,7 @@ from copy import copy
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, Self
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Ref, Scheduling
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.workloads import NodeRequirements
+from plimsoll.domain.kubernetes import Node, NodeRequirements, Ref, Resources, Scheduling
 from plimsoll.domain.scheduling.scoring import weights
 from plimsoll.domain.scheduling.topology_counts import FilterReason
 

@@ -7,11 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from plimsoll.domain.kubernetes.floors import resolve, unavailable
-from plimsoll.domain.kubernetes.pods import Pod, Ref, replacement_of
-from plimsoll.domain.kubernetes.workloads import Workload
-from plimsoll.domain.observation.interrupted_nodes import InterruptedNodes, is_gone, leaves
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import Pod, Ref, Workload, replacement_of, resolve, unavailable
+from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone, leaves
 from plimsoll.domain.scheduling.contention import Contention
 from plimsoll.domain.scheduling.headroom import MOST_UNSERVED, Headroom
 from plimsoll.domain.scheduling.preemption import snapshot_of

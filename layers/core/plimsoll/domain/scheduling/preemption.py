@@ -21,11 +21,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, override
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.kubernetes.selectors import matches
-from plimsoll.domain.kubernetes.workloads import Budget, Claim
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import Budget, Claim, Node, Pod, Ref, matches
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 
 MOST_BUDGETS: Final = 100

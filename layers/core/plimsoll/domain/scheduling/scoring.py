@@ -14,10 +14,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Ref
-from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.scheduling.node_rules import untolerated
+from plimsoll.domain.kubernetes import Node, Pod, Ref, Resources, untolerated
 
 _SOFT: Final = frozenset({"PreferNoSchedule"})
 

@@ -11,10 +11,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, Requirement, Scheduling, Selector, SpreadConstraint
-from plimsoll.domain.kubernetes.selectors import key_of, matches
-from plimsoll.domain.scheduling.node_rules import selected, taints_of, untolerated
+from plimsoll.domain.kubernetes import (
+    Node,
+    Pod,
+    Requirement,
+    Scheduling,
+    Selector,
+    SpreadConstraint,
+    key_of,
+    matches,
+    selected,
+    taints_of,
+    untolerated,
+)
 from plimsoll.domain.scheduling.topology_counts import DomainOf, TopologyCounts
 
 _SKEWED = "node(s) didn't match pod topology spread constraints"

@@ -14,8 +14,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Self
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
+from plimsoll.domain.kubernetes import Node, Pod
 
 type FilterReason = Callable[[Node], str | None]
 """Says why a node will not do for the pod at hand, in the scheduler's words."""

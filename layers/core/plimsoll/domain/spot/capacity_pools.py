@@ -11,25 +11,22 @@ from datetime import datetime
 from typing import Final, NamedTuple, assert_never, override
 
 from plimsoll.domain.interruptions import SCALE_DOWN
-from plimsoll.domain.kubernetes.names import INSTANCE_TYPE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.launch_failures import (
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, Node
+from plimsoll.domain.node_groups import (
     GroupMaximum,
     InsufficientCapacity,
     LaunchesThrottled,
     LaunchTemplateBroken,
+    NodeGroup,
     NoFreeAddresses,
     OtherRefusal,
     Refusal,
     VcpuQuota,
 )
-from plimsoll.domain.node_groups.node_groups import NodeGroup
 from plimsoll.domain.notices import HealthScheduledChange, LifecycleTerminate
 
 type Source = tuple[str, str]
 """The key of a node group, and a zone of it."""
-type Asked = tuple[str, str | None]
-"""The key of a node group that is asked for nodes, and in which zone; None: the group chooses it, or nobody knows."""
 
 _QUOTAS: Final = ("dl", "trn", "inf", "vt", "hpc", "mac", "u", "f", "g", "p", "x")
 """Beginnings of instance types with a vCPU quota of their own; all others share that of the standard families.

@@ -13,9 +13,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum, unique
 from typing import Final
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.node_groups.launch_failures import InsufficientCapacity, Refusal
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import InsufficientCapacity, NodeGroup, Refusal
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 
 HALF_LIFE: Final = timedelta(hours=48)

@@ -1,0 +1,37 @@
+"""Zonal shifts: which zones traffic is sent away from, and what follows for their nodes and pods."""
+
+from __future__ import annotations
+
+from plimsoll.domain.zones.shift_events import (
+    LONGEST,
+    ShiftEvent,
+    made_up,
+    newest_of,
+    shift_report,
+    shifted_zones,
+)
+from plimsoll.domain.zones.zonal_shifts import (
+    LEAVING,
+    elsewhere,
+    emptied_nodes,
+    frozen_zones,
+    has_shift_taint,
+    left_for_zone,
+    shift_taints,
+)
+
+__all__ = [
+    "LEAVING",
+    "LONGEST",
+    "ShiftEvent",
+    "elsewhere",
+    "emptied_nodes",
+    "frozen_zones",
+    "has_shift_taint",
+    "left_for_zone",
+    "made_up",
+    "newest_of",
+    "shift_report",
+    "shift_taints",
+    "shifted_zones",
+]

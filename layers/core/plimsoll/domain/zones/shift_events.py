@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Self
 
-from plimsoll.domain.notices.zonal_shift import Cause, ZonalShift
-from plimsoll.domain.observation.observation import ShiftedZone
-from plimsoll.domain.reports.report import Report
+from plimsoll.domain.notices import Cause, ZonalShift
+from plimsoll.domain.observation import ShiftedZone
+from plimsoll.domain.reports import Report
 
 LONGEST: Final[Mapping[Cause, timedelta]] = {
     "practice": timedelta(hours=1),

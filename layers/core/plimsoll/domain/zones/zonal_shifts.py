@@ -12,15 +12,20 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.actions.actions import TaintNode
-from plimsoll.domain.interruptions import ADVICE
-from plimsoll.domain.interruptions.response_policy import HOUR, Response
-from plimsoll.domain.kubernetes.names import RELEASED, ZONAL_SHIFT, ZONE
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import NodeTerm, Pod, Requirement, Scheduling
-from plimsoll.domain.notices.zonal_shift import ZonalShift
-from plimsoll.domain.observation.external_drains import why_drained
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.actions import TaintNode
+from plimsoll.domain.interruptions import ADVICE, HOUR, Response
+from plimsoll.domain.kubernetes import (
+    RELEASED,
+    ZONAL_SHIFT,
+    ZONE,
+    Node,
+    NodeTerm,
+    Pod,
+    Requirement,
+    Scheduling,
+)
+from plimsoll.domain.notices import ZonalShift
+from plimsoll.domain.observation import Observation, why_drained
 
 LEAVING: Final = ZonalShift.kind
 """In the place of an interruption, on a pod that is released to leave a zone."""

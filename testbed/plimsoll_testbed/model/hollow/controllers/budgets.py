@@ -15,8 +15,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, override
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
-from plimsoll.domain.kubernetes.pods import Selector
-from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes import Selector, matches
 from plimsoll_testbed.model.hollow.conditions import (
     controller_of,
     is_deleting,

@@ -13,9 +13,7 @@ from datetime import datetime
 from typing import ClassVar, override
 
 from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Scheduling
-from plimsoll.domain.scheduling.node_rules import selected, untolerated
+from plimsoll.domain.kubernetes import Node, Scheduling, selected, untolerated
 from plimsoll_testbed.model.hollow.conditions import (
     controller_of,
     is_deleting,

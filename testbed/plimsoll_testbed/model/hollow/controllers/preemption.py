@@ -19,11 +19,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.kubernetes.selectors import matches
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
-from plimsoll.domain.scheduling.node_rules import why_never
+from plimsoll.domain.kubernetes import Node, Pod, matches, why_never
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.stamps import moment
 from plimsoll_testbed.model.hollow.store import Store

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from functools import cmp_to_key
 from math import log2
 
-from plimsoll.domain.kubernetes.names import DELETION_COST
+from plimsoll.domain.kubernetes import DELETION_COST
 from plimsoll_testbed.model.hollow.conditions import condition
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.stamps import moment

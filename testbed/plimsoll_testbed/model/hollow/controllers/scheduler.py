@@ -22,9 +22,8 @@ from datetime import datetime
 from typing import ClassVar, assert_never, override
 
 from plimsoll.adapters.kubernetes.objects import parse_claim, parse_node, parse_pod, parse_volume
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_testbed.model.hollow.conditions import (
     condition,
     controller_of,

@@ -16,8 +16,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, override
 
 from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
-from plimsoll.domain.kubernetes.nodes import Taint
-from plimsoll.domain.scheduling.node_rules import tolerated
+from plimsoll.domain.kubernetes import Taint, tolerated
 from plimsoll_testbed.model.hollow.conditions import is_active
 from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.edits import Json, look

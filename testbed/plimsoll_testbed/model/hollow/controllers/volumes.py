@@ -17,7 +17,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import ClassVar, override
 
-from plimsoll.domain.kubernetes.names import ZONE
+from plimsoll.domain.kubernetes import ZONE
 from plimsoll_testbed.model.hollow.conditions import is_finished
 from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.edits import Json, look, put

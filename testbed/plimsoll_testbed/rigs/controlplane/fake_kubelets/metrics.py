@@ -26,8 +26,7 @@ from typing import Any, Final, override
 from urllib.parse import parse_qs, urlsplit
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes.quantities import parse_quantity
-from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes import matches, parse_quantity
 from plimsoll_testbed.model.hollow.conditions import is_finished
 from plimsoll_testbed.model.hollow.controllers.kubelet import USAGE
 from plimsoll_testbed.model.hollow.edits import Json, look

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import ZONE
+from plimsoll.domain.kubernetes import ZONE
 from plimsoll_testbed.model.hollow.conditions import is_deleting
 from plimsoll_testbed.model.hollow.controllers.volumes import DRIVER, provisioned
 from plimsoll_testbed.model.hollow.edits import Json, look, put

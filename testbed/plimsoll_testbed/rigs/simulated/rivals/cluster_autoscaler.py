@@ -17,10 +17,8 @@ from typing import Final, override
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.kubernetes.names import KUBE_SYSTEM
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import KUBE_SYSTEM, Node, Pod
+from plimsoll.domain.observation import Observation
 from plimsoll_testbed.model.hollow.edits import look
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.simulated.autoscaler import in_process

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, override
 
-from plimsoll.domain.kubernetes.names import MIRROR
+from plimsoll.domain.kubernetes import MIRROR
 from plimsoll_testbed.model.hollow.conditions import controller_of, is_deleting, is_finished
 from plimsoll_testbed.model.hollow.edits import look
 from plimsoll_testbed.model.machines import Machine

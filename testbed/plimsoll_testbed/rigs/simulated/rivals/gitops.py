@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, override
 
-from plimsoll.domain.kubernetes.pods import OwnerKind
+from plimsoll.domain.kubernetes import OwnerKind
 from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.model.hollow.resources import path_of
 from plimsoll_testbed.rigs.simulated.rivals.rival import Json, Rival

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final, override
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
-from plimsoll.domain.kubernetes.selectors import matches
+from plimsoll.domain.kubernetes import matches
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_finished, is_ready
 from plimsoll_testbed.model.hollow.controllers.kubelet import USAGE
 from plimsoll_testbed.model.hollow.edits import look

@@ -18,10 +18,8 @@ from datetime import timedelta
 from typing import Final, override
 
 from plimsoll.adapters.kubernetes.objects import parse_pod
-from plimsoll.domain.kubernetes.names import MIRROR
-from plimsoll.domain.kubernetes.nodes import Taint
-from plimsoll.domain.node_groups.node_groups import NodeGroup
-from plimsoll.domain.scheduling.node_rules import tolerated
+from plimsoll.domain.kubernetes import MIRROR, Taint, tolerated
+from plimsoll.domain.node_groups import NodeGroup
 from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.model.hollow.edits import look
 from plimsoll_testbed.model.hollow.stamps import moment

@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 from typing import Final, override
 
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.observation import Observation
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.model.nodegroups import KARPENTER
 from plimsoll_testbed.rigs.simulated.rivals.karpenter import DO_NOT_DISRUPT, Karpenter

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.kubernetes.nodes import Node
-from plimsoll.domain.kubernetes.pods import Pod, replacement_of
-from plimsoll.domain.kubernetes.selectors import matches
-from plimsoll.domain.kubernetes.workloads import Budget
-from plimsoll.domain.observation.interrupted_nodes import leaves
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
+from plimsoll.domain.kubernetes import Budget, Node, Pod, matches, replacement_of
+from plimsoll.domain.observation import Observation, leaves
+from plimsoll.domain.scheduling import ClusterSnapshot
 
 
 def movable(seen: Observation, node: Node) -> list[Pod]:

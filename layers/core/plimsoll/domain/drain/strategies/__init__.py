@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
+from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.drain.strategies.at_deadline import LAST_CALL
 from plimsoll.domain.drain.strategies.evict_within_floor import WITHIN_FLOOR
-from plimsoll.domain.drain.strategies.release import RELEASE
-from plimsoll.domain.drain.strategies.stateful_set import ONE_BY_ONE
-from plimsoll.domain.drain.strategies.steps import Steps, Way
-from plimsoll.domain.scheduling.headroom import Headroom
+from plimsoll.domain.drain.strategies.release import RELEASE, releasable, releases, undo
+from plimsoll.domain.drain.strategies.stateful_set import ONE_BY_ONE, returning
+from plimsoll.domain.drain.strategies.steps import Way
 
 WAYS: Final = (RELEASE, LAST_CALL, ONE_BY_ONE, WITHIN_FLOOR)
 
@@ -23,4 +22,11 @@ def way_of(disruption: WorkloadDisruption) -> tuple[Way, str]:
     raise AssertionError("WITHIN_FLOOR takes every workload")
 
 
-__all__ = ["WAYS", "EvictablePod", "Headroom", "Steps", "Way", "WorkloadDisruption", "way_of"]
+__all__ = [
+    "WAYS",
+    "releasable",
+    "releases",
+    "returning",
+    "undo",
+    "way_of",
+]

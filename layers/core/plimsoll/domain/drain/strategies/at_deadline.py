@@ -6,9 +6,9 @@ that these need.
 
 from __future__ import annotations
 
-from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
+from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.drain.strategies.steps import Steps, Way
-from plimsoll.domain.scheduling.headroom import Headroom
+from plimsoll.domain.scheduling import Headroom
 
 
 def _why(disruption: WorkloadDisruption) -> str | None:

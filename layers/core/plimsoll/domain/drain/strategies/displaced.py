@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
-from plimsoll.domain.kubernetes.pods import Pod
-from plimsoll.domain.scheduling.headroom import Headroom
+from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.kubernetes import Pod
+from plimsoll.domain.scheduling import Headroom
 
 
 def displacing(disruption: WorkloadDisruption, headroom: Headroom) -> Sequence[tuple[Pod, str]]:

@@ -7,10 +7,10 @@ know.
 
 from __future__ import annotations
 
-from plimsoll.domain.actions.actions import Evict
-from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
+from plimsoll.domain.actions import Evict
+from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
-from plimsoll.domain.scheduling.headroom import Headroom
+from plimsoll.domain.scheduling import Headroom
 
 
 def _why(disruption: WorkloadDisruption) -> str:

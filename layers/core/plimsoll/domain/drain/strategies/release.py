@@ -14,20 +14,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from plimsoll.domain.actions.actions import Evict, MarkMoved, Release, UndoRelease, Wave
-from plimsoll.domain.disruptions.workload_disruption import (
-    PATIENCE,
-    EvictablePod,
-    WorkloadDisruption,
-)
+from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
+from plimsoll.domain.disruptions import PATIENCE, EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.strategies.displaced import displacing, leaving_a_place
 from plimsoll.domain.drain.strategies.evict_within_floor import WITHIN_FLOOR
 from plimsoll.domain.drain.strategies.skew import skew_left
 from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
-from plimsoll.domain.kubernetes.names import MOVED
-from plimsoll.domain.kubernetes.pods import Pod, replacement_of
-from plimsoll.domain.placement.move_history import heir_of
-from plimsoll.domain.scheduling.headroom import Headroom
+from plimsoll.domain.kubernetes import MOVED, Pod, replacement_of
+from plimsoll.domain.placement import heir_of
+from plimsoll.domain.scheduling import Headroom
 
 
 def _why(disruption: WorkloadDisruption) -> str | None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from plimsoll.domain.actions.actions import Release
-from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
-from plimsoll.domain.kubernetes.names import HASHES
-from plimsoll.domain.kubernetes.pods import Pod, replacement_of
-from plimsoll.domain.scheduling.headroom import Headroom
+from plimsoll.domain.actions import Release
+from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.kubernetes import HASHES, Pod, replacement_of
+from plimsoll.domain.scheduling import Headroom
 
 
 def skew_left(

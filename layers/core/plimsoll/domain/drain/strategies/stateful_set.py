@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from plimsoll.domain.actions.actions import Evict
-from plimsoll.domain.disruptions.workload_disruption import (
-    Allowance,
-    EvictablePod,
-    WorkloadDisruption,
-)
+from plimsoll.domain.actions import Evict
+from plimsoll.domain.disruptions import Allowance, EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.strategies.steps import (
     CONTENDED,
     SHORT_OF_TIME,
@@ -23,9 +19,9 @@ from plimsoll.domain.drain.strategies.steps import (
     Steps,
     Way,
 )
-from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, replacement_of
-from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.scheduling.headroom import Headroom
+from plimsoll.domain.kubernetes import OwnerKind, Pod, replacement_of
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.scheduling import Headroom
 
 
 def returning(seen: Observation) -> Iterator[Pod]:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.domain.actions.actions import Action
-from plimsoll.domain.disruptions.workload_disruption import WorkloadDisruption
-from plimsoll.domain.scheduling.headroom import Headroom
+from plimsoll.domain.actions import Action
+from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.scheduling import Headroom
 
 TIME_TO_STOP: Final = "it may need all the time that is left"
 SHORT_OF_TIME: Final = "its pods would not all be replaced in turn before their deadline"

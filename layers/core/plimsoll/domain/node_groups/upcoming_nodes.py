@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.kubernetes.nodes import Node
+from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups.launch_failures import LaunchesThrottled
-from plimsoll.domain.node_groups.node_groups import NodeGroup
+from plimsoll.domain.node_groups.node_groups import Asked, NodeGroup
 from plimsoll.domain.notices import RebalanceRecommendation
-from plimsoll.domain.spot.capacity_pools import Asked
 
 DOUBTED: Final = timedelta(minutes=3)
 """How long a group is doubted after it refused, as long as Karpenter remembers an offering without capacity."""
