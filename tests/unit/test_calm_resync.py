@@ -14,8 +14,8 @@ from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.interruptions import Response as PolicyResponse
 from plimsoll.domain.notices import HealthScheduledChange, InstanceNotice, SpotInterruption
+from plimsoll.domain.observation import LULL
 from plimsoll.domain.placement import label_key
-from plimsoll.domain.registry import LULL
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.floors import spread_over

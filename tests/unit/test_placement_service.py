@@ -7,8 +7,9 @@ import pytest
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.observation import REFRESH
 from plimsoll.domain.placement import label_key, reports_of
-from plimsoll.domain.registry import REFRESH, Mode
+from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Metric
 from tests.support.floors import a_cluster, spread_over, standing, web
 from tests.support.scheduled import ScheduledCluster

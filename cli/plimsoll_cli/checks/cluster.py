@@ -8,7 +8,8 @@ from typing import Final
 
 from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
-from plimsoll.domain.registry import LULL, REFRESH, ClusterKind, Mode
+from plimsoll.domain.observation import LULL, REFRESH
+from plimsoll.domain.registry import ClusterKind, Mode
 from plimsoll_cli.checks.facts import Facts, Right, read_or_raise
 from plimsoll_cli.checks.findings import APPLY, Finding, fail, info, ok, skipped
 

@@ -24,20 +24,18 @@ from plimsoll.domain.interruptions import Response, actionable, waits_for_hooks
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import GONE, Effect, InstanceNotice, StateChange
-from plimsoll.domain.observation import Observation, why_drained
-from plimsoll.domain.placement import keeps_spread_groups, waits_for_spread_group
-from plimsoll.domain.registry import (
-    Cluster,
-    IndexEntry,
-    Mode,
-    ResyncRequest,
+from plimsoll.domain.observation import (
+    Observation,
     by_instance,
     entries_of,
     resynced_lately,
     to_describe,
     to_write,
+    why_drained,
     witnesses,
 )
+from plimsoll.domain.placement import keeps_spread_groups, waits_for_spread_group
+from plimsoll.domain.registry import Cluster, IndexEntry, Mode, ResyncRequest
 from plimsoll.domain.reports import Metric, Report, announcement, costs
 from plimsoll.domain.zones import has_shift_taint, shifted_zones
 from plimsoll.services.cordons import Located, heeded

@@ -10,7 +10,6 @@ from plimsoll.domain.interruptions import LifecycleHook
 from plimsoll.domain.kubernetes import Resources, Taint
 from plimsoll.domain.node_groups.launch_failures import Refusal
 
-
 type Asked = tuple[str, str | None]
 """The key of a node group that is asked for nodes, and in which zone; None: the group chooses it, or nobody knows."""
 

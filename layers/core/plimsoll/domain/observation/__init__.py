@@ -10,6 +10,16 @@ from plimsoll.domain.observation.interrupted_nodes import (
     is_gone,
     leaves,
 )
+from plimsoll.domain.observation.node_index import (
+    LULL,
+    REFRESH,
+    by_instance,
+    entries_of,
+    resynced_lately,
+    to_describe,
+    to_write,
+    witnesses,
+)
 from plimsoll.domain.observation.observation import Observation, ShiftedZone
 from plimsoll.domain.observation.observed_times import (
     KEPT,
@@ -30,6 +40,8 @@ __all__ = [
     "KEPT",
     "LAST",
     "LONGEST_START",
+    "LULL",
+    "REFRESH",
     "Endings",
     "InterruptedNodes",
     "Observation",
@@ -38,12 +50,18 @@ __all__ = [
     "Samples",
     "ShiftedZone",
     "WorkloadTimes",
+    "by_instance",
     "chosen",
+    "entries_of",
     "is_dead",
     "is_empty",
     "is_gone",
     "leaves",
     "remembered",
+    "resynced_lately",
     "starts",
+    "to_describe",
+    "to_write",
     "why_drained",
+    "witnesses",
 ]

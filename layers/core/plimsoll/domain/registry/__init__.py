@@ -1,4 +1,4 @@
-"""Registered clusters, the node index, and the messages that ask for work on a cluster."""
+"""Registered clusters, the entries of the node index, and the messages that ask for work on a cluster."""
 
 from __future__ import annotations
 
@@ -9,16 +9,6 @@ from plimsoll.domain.registry.clusters import (
     IndexEntry,
     Mode,
     labelled,
-)
-from plimsoll.domain.registry.node_index import (
-    LULL,
-    REFRESH,
-    by_instance,
-    entries_of,
-    resynced_lately,
-    to_describe,
-    to_write,
-    witnesses,
 )
 from plimsoll.domain.registry.queue_changes import (
     JOB_ADMISSION,
@@ -38,9 +28,7 @@ __all__ = [
     "JOB_QUEUE",
     "JOB_STOP",
     "LABELLED",
-    "LULL",
     "QUEUE_CHANGE_DETAIL_TYPE",
-    "REFRESH",
     "RESYNC_EVERY",
     "Cluster",
     "ClusterKind",
@@ -48,12 +36,6 @@ __all__ = [
     "Mode",
     "ResyncRequest",
     "agent_of",
-    "by_instance",
-    "entries_of",
     "labelled",
     "resync_requests",
-    "resynced_lately",
-    "to_describe",
-    "to_write",
-    "witnesses",
 ]

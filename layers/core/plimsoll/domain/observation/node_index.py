@@ -13,8 +13,9 @@ from typing import Final
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, Node, Resources
 from plimsoll.domain.node_groups import Instance
-from plimsoll.domain.observation import Observation, leaves
-from plimsoll.domain.registry.clusters import IndexEntry
+from plimsoll.domain.observation.interrupted_nodes import leaves
+from plimsoll.domain.observation.observation import Observation
+from plimsoll.domain.registry import IndexEntry
 
 REFRESH: Final = timedelta(minutes=30)
 """How often an entry that says the same is written again: it expires after days."""
