@@ -55,7 +55,7 @@ class Size:
     """Seconds of a plan."""
     replicas: int = 50
     after: int = 0
-    """Seconds from the notices to the plan: from 88 on the pods have their last call."""
+    """Seconds from the notices to the plan: from 88 on the pods are past their eviction deadline."""
 
     @property
     def name(self) -> str:

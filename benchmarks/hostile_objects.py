@@ -2,7 +2,7 @@
 
     python -m benchmarks.hostile_objects --count 20000 --seed 1
 
-Of each, one observation and three plans are made (early, in the middle, at the last call) with the
+Of each, one observation and three plans are made (early, in the middle, at the eviction deadline) with the
 object in the cluster, and two runs of placement in another, and the plans for all others are held against those without it. Printed are the
 crashes, the plans that changed, and the processor time that the slowest cost more than their absence:
 the drawn ones in a small cluster, the crafted ones in one of 50 nodes and 500 pods.

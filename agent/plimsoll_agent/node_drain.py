@@ -34,7 +34,7 @@ class DrainRequest:
     until: datetime | None = None
     """When to stop; None: never."""
     overrule_budgets: bool = False
-    """Evict at the last call before `until`, whatever a budget says."""
+    """Evict at the eviction deadline before `until`, whatever a budget says."""
     allow_pending: bool = False
     """Release pods though there is no headroom now: an autoscaler adds nodes for Pending pods."""
     force: bool = False

@@ -58,7 +58,7 @@ def test_at_the_latest_safe_start_a_pod_goes_even_without_a_replacement():
     seen = looked([interrupted("spot")], pods, [a_deployment(replicas=1)])
 
     assert actions(plan_drain(seen, noon(87)), Evict) == []
-    assert plan_drain(seen, noon(87)).next_call == noon(88)
+    assert plan_drain(seen, noon(87)).next_eviction == noon(88)
     (last,) = actions(plan_drain(seen, noon(88)), Evict)
     assert last.overrule
     assert last.grace_seconds is None

@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions.pace import START
-from plimsoll.domain.drain.throughput import AT_ONCE, LAST_CALLS
+from plimsoll.domain.drain.throughput import AT_ONCE, MOST_EVICTIONS
 from plimsoll.services.executor import ROUND
 from tests.support.workload_sets import WiredServices, deployment, handled
 
@@ -43,15 +43,17 @@ def test_who_has_many_to_tell_tells_them_all(pods: int):
 
 
 @pytest.mark.parametrize(
-    ("pods", "released"), [(LAST_CALLS, ROUND), (LAST_CALLS + 1, START)], ids=["few", "many"]
+    ("pods", "released"),
+    [(MOST_EVICTIONS, ROUND), (MOST_EVICTIONS + 1, START)],
+    ids=["few", "many"],
 )
 def test_who_has_more_pods_to_move_than_one_plan_tells_leaves_none_to_the_next_reconcile(
     pods: int, released: int
 ):
     rig = WiredServices()
-    instance = rig.join("spot", capacity="spot", cpu="500", pods=2 * LAST_CALLS)
+    instance = rig.join("spot", capacity="spot", cpu="500", pods=2 * MOST_EVICTIONS)
     rig.apply(deployment("web", replicas=pods, cpu="100m"))
-    rig.join("od", cpu="500", pods=2 * LAST_CALLS)
+    rig.join("od", cpu="500", pods=2 * MOST_EVICTIONS)
     handled(rig, rig.spot_event(instance))
 
     rig.drains.reconcile("harbor", "me", seconds=0, hurried=1)

@@ -12,7 +12,7 @@ from plimsoll.domain.actions import SURE, Evict, Pace, Release
 from plimsoll.domain.actions.pace import FAST, LOWEST, START, STEP
 from plimsoll.domain.disruptions.workload_disruption import START as TO_START
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.drain.throughput import LAST_CALLS
+from plimsoll.domain.drain.throughput import MOST_EVICTIONS
 from plimsoll.domain.observation import Observation
 from tests.support.builders import a_pod
 from tests.support.many_nodes import PODS, QUARTER, gone, storm
@@ -95,7 +95,7 @@ def test_who_will_be_evicted_at_the_last_call_is_named_as_soon_as_the_rate_is_kn
     begun = {str(action.pod) for action in [*actions(plan, Release), *actions(plan, Evict)]}
     assert late.items() <= pods.items()
     assert not late.keys() & begun
-    last_call = plan.next_call
+    last_call = plan.next_eviction
     assert last_call is not None
     in_time = [n for n in range(600) if now + timedelta(seconds=n / 10) + TO_START <= last_call]
     assert len(late) == 600 - max(len(begun), len(in_time)) > 0
@@ -214,12 +214,12 @@ def test_on_the_nodes_with_the_fewest_pods_last_calls_come_first():
 
 
 def test_last_calls_come_node_by_node_in_batches():
-    plan = plan_drain(storm(LAST_CALLS // PODS + 20), noon(90))
+    plan = plan_drain(storm(MOST_EVICTIONS // PODS + 20), noon(90))
     last = actions(plan, Evict)
 
-    assert len(last) == LAST_CALLS
+    assert len(last) == MOST_EVICTIONS
     assert set(Counter(evict.pod.node for evict in last).values()) == {PODS}
-    assert plan.next_call == noon(90)  # the others are told by a plan that comes at once
+    assert plan.next_eviction == noon(90)  # the others are told by a plan that comes at once
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_reports_that_say_nothing_yet_wait_while_a_plan_moves_many_pods():
 
 
 def test_reports_that_say_nothing_yet_wait_while_a_plan_is_hurried(monkeypatch):
-    monkeypatch.setattr(planner, "LAST_CALLS", 1)
+    monkeypatch.setattr(planner, "MOST_EVICTIONS", 1)
     rig = Interrupted()
     interrupt(rig, deployment("web", replicas=2))
     found: list[Report] = []

@@ -72,7 +72,7 @@ SERIES_SHARED: Final = timedelta(seconds=10)
 """A series serves notices that come so much later too: its wake-ups come closely beyond their deadline."""
 SLOW_WAKE_UPS: Final = tuple(range(0, 60, 10))
 """The same without a deadline: after these the resync wakes the cluster every minute in which something
-can be done. A deadline may be hours away, and the last call of its pods still falls between two of them."""
+can be done. A deadline may be hours away, and the eviction deadline of its pods still falls between two of them."""
 RECONCILE_SECONDS: Final = 48.0
 """How long a reconcile works: no longer, so that where more clusters drain than functions run, each has its turn
 before the deadline."""

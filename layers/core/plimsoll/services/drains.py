@@ -142,7 +142,7 @@ class DrainService:
             self._remember(known, memory)
 
     def _wake_next(self, cluster: str, pause: float) -> None:
-        """Wake the drain for what is left: the next wake-up of the series may be too late for a last call.
+        """Wake the drain for what is left: the next wake-up of the series may be too late for an eviction deadline.
 
         Only who had the Lease until its time was over does so, and one that finds a live Lease ends at
         once, so however many series and copies there are, one reconcile follows another.

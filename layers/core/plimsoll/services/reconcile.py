@@ -157,8 +157,8 @@ class Reconcile:
         It costs the API server nothing: a reconcile lists once, and then takes in what watches have told.
         """
         pause = max(PAUSE_SECONDS, requested_pause(outcomes))
-        if plan.next_call is not None:
-            pause = min(pause, max(0.0, (plan.next_call - self.clock.now()).total_seconds()))
+        if plan.next_eviction is not None:
+            pause = min(pause, max(0.0, (plan.next_eviction - self.clock.now()).total_seconds()))
         return pause
 
     def _plan(self, began: datetime) -> Plan:

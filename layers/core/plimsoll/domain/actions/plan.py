@@ -43,14 +43,14 @@ class Plan:
     near deadline is not: the resync asks once a minute whether it waits still."""
     pace: Pace = field(default_factory=Pace, compare=False)
     """How many replacements may be under way, as of this observation."""
-    next_call: datetime | None = None
+    next_eviction: datetime | None = None
     """When the next pod has to be asked to stop, whatever happens until then."""
 
     hurried: bool = False
     """More pods are to be told to stop now than an API server takes within a moment, or more are to leave before a deadline
     than one plan tells: another reconcile would list the cluster anew and tell nobody meanwhile."""
     expires: datetime | None = None
-    """When more have their last call than an API server takes within a moment: what was not begun by then is decided
+    """When more pods reach their eviction deadline than an API server evicts within a moment: what was not begun by then is decided
     anew. None where they have it now."""
 
     @property

@@ -22,7 +22,7 @@ START: Final = timedelta(seconds=30)
 SMALLEST_QUORUM: Final = 3
 """Members of the smallest StatefulSet of which a majority is more than one and less than all."""
 ENDING: Final = timedelta(seconds=45)
-"""How long before its deadline a pod may be told for the sake of others: fifteen seconds before the last call of a pod with the default
+"""How long before its deadline a pod may be told for the sake of others: fifteen seconds before the eviction deadline of a pod with the default
 grace period."""
 
 

@@ -1,6 +1,6 @@
 """Which pods are told to stop before anything serves in their place, and when.
 
-At the latest that is a pod's last call, the last moment that leaves it the time it needs to stop. In a large storm it
+At the latest that is a pod's eviction deadline, the last moment that leaves it the time it needs to stop. In a large storm it
 is earlier for some, since an API server takes only so many evictions in a second: see
 `plimsoll.domain.drain.throughput`.
 """
@@ -16,10 +16,10 @@ from operator import itemgetter
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.strategies import way_of
-from plimsoll.domain.drain.throughput import LAST_CALLS, Throughput
+from plimsoll.domain.drain.throughput import MOST_EVICTIONS, Throughput
 
 
-def last_calls(
+def deadline_evictions(
     disruptions: Sequence[WorkloadDisruption],
     last: datetime,
     turn: Mapping[str, int],
@@ -45,17 +45,17 @@ def last_calls(
         return one.pod.uid not in replaced, left[node], turn[node]
 
     late.sort(key=order)
-    return [*late, *early[: max(0, min(overdue, LAST_CALLS) - len(late))]]
+    return [*late, *early[: max(0, min(overdue, MOST_EVICTIONS) - len(late))]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Early:
-    """The pods of a workload that may be told before their last call."""
+    """The pods of a workload that may be told before their eviction deadline."""
 
     pods: Sequence[EvictablePod]
     disruption: WorkloadDisruption
     serving: int
-    """How many of its pods serve, without those whose last call has come."""
+    """How many of its pods serve, without those whose eviction deadline has come."""
     allowed: int
 
     @property
@@ -77,11 +77,11 @@ class _Early:
 def _early(
     disruptions: Iterable[WorkloadDisruption], last: datetime, turn: Mapping[str, int]
 ) -> list[EvictablePod]:
-    """Return the pods that may be told before their last call, in the order in which they are.
+    """Return the pods that may be told before their eviction deadline, in the order in which they are.
 
     First those without which their workload keeps its ready floor, then those without which it still serves. Among
     them those of lower priority, and node by node. Never the last that serves, nor what a budget keeps, nor what may end or
-    checkpoint until its own last call.
+    checkpoint until its own eviction deadline.
     """
     surging = [d for d in disruptions if way_of(d)[0].surges]
     workloads = [_of(disruption, last) for disruption in surging]

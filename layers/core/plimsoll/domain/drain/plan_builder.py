@@ -15,7 +15,7 @@ MOST_NAMED: Final = 20
 
 
 @dataclass(slots=True)
-class Draft:
+class PlanBuilder:
     """A plan in the making."""
 
     seen: Observation

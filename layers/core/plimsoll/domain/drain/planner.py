@@ -35,17 +35,17 @@ from plimsoll.domain.disruptions import (
 from plimsoll.domain.drain.added_nodes import may_be_added, scale_down_steps
 from plimsoll.domain.drain.cordon_rate_limit import GATHERING, given_back, turns
 from plimsoll.domain.drain.dead_pods import kept
-from plimsoll.domain.drain.deadline_evictions import evict_now, last_calls
+from plimsoll.domain.drain.deadline_evictions import deadline_evictions, evict_now
 from plimsoll.domain.drain.evict_first import EvictFirst
 from plimsoll.domain.drain.finalize import finalize_steps, report_of
 from plimsoll.domain.drain.load_balancers import exclusions
-from plimsoll.domain.drain.plan_builder import Draft, named
+from plimsoll.domain.drain.plan_builder import PlanBuilder, named
 from plimsoll.domain.drain.queued_replacements import queued
 from plimsoll.domain.drain.requeue import eviction_deadlines, under_way, with_near_deadline
 from plimsoll.domain.drain.rounds import Beginning, in_rounds, too_late
 from plimsoll.domain.drain.start_replacements import plan_begun, plan_moves, without_told
 from plimsoll.domain.drain.strategies import returning, way_of
-from plimsoll.domain.drain.throughput import AT_ONCE, LAST_CALLS, Throughput
+from plimsoll.domain.drain.throughput import AT_ONCE, MOST_EVICTIONS, Throughput
 from plimsoll.domain.kubernetes import STOP_SECONDS
 from plimsoll.domain.node_groups import Refusal
 from plimsoll.domain.observation import InterruptedNodes, Observation
@@ -81,7 +81,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     seen = of_present_launches(seen)
     interrupted = InterruptedNodes.of(seen)
     disruptions = disruptions_of(seen, interrupted, now, refused)
-    draft = Draft(
+    draft = PlanBuilder(
         seen=seen,
         interrupted=interrupted,
         refused=refused or {},
@@ -117,7 +117,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     owed = (pod for one in disruptions if not way_of(one)[0].surges for pod in one.owed)
     for pod in (*owed, *returning(seen)):
         headroom.reserve(pod)
-    calls = last_calls(disruptions, last, interrupted.turn, throughput or Throughput())
+    calls = deadline_evictions(disruptions, last, interrupted.turn, throughput or Throughput())
     for one in calls:
         headroom.move(one.pod)
         headroom.contention.promise(one.pod)
@@ -132,7 +132,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     most = SURE if many_calls else pace.allowance
     plan_begun(ordered, draft, late, evict_first, most=most)
     _plan_unguarded(disruptions, draft)
-    for one in calls[:LAST_CALLS]:
+    for one in calls[:MOST_EVICTIONS]:
         draft.add(evict_now(one, now, last), {one.pod.node or ""})
     marks: list[TaintNode | Exclude] = [*shift_taints(seen), *exclusions(seen, interrupted, now)]
     for mark in marks:
@@ -170,8 +170,8 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
         ),
         busy=busy or bool(steps),
         pace=pace,
-        hurried=many_calls or with_near_deadline(disruptions, now) > LAST_CALLS,
-        next_call=last if len(calls) >= LAST_CALLS else next(iter(to_come), None),
+        hurried=many_calls or with_near_deadline(disruptions, now) > MOST_EVICTIONS,
+        next_eviction=last if len(calls) >= MOST_EVICTIONS else next(iter(to_come), None),
         expires=None if many_calls else next(iter(to_come[AT_ONCE - len(calls) :]), None),
     )
 
@@ -191,7 +191,7 @@ def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, bool, int, int
     )
 
 
-def _note_assumptions(disruptions: Iterable[WorkloadDisruption], draft: Draft) -> None:
+def _note_assumptions(disruptions: Iterable[WorkloadDisruption], draft: PlanBuilder) -> None:
     """Name the workloads whose pods have a long grace period of which nobody says how much they need."""
     for disruption in disruptions:
         unstated = [one for one in disruption.evictable if one.deadline and one.unstated]
@@ -212,7 +212,7 @@ def _without(seen: Observation, closing: AbstractSet[str]) -> Observation:
     return replace(seen, nodes=nodes)
 
 
-def _plan_unguarded(disruptions: Iterable[WorkloadDisruption], draft: Draft) -> None:
+def _plan_unguarded(disruptions: Iterable[WorkloadDisruption], draft: PlanBuilder) -> None:
     """Take budgets of ours away where an owner has made another meanwhile: two let no pod go."""
     for disruption in disruptions:
         if len(disruption.budgets) > 1:
@@ -223,7 +223,7 @@ def _plan_unguarded(disruptions: Iterable[WorkloadDisruption], draft: Draft) -> 
 
 
 def _plan_given_back(
-    draft: Draft, unplaceable: Collection[str], headroom: Headroom, now: datetime
+    draft: PlanBuilder, unplaceable: Collection[str], headroom: Headroom, now: datetime
 ) -> bool:
     """Uncordon a node for a pod with no other place; whether so: moves then wait for the next plan."""
     back = list(given_back(draft.seen, unplaceable, headroom.snapshot, now))
@@ -232,7 +232,7 @@ def _plan_given_back(
     return bool(back)
 
 
-def _plan_endings(draft: Draft, headroom: Headroom, now: datetime) -> None:
+def _plan_endings(draft: PlanBuilder, headroom: Headroom, now: datetime) -> None:
     """Finish with nodes that are empty or gone, and say which pods keep others from being empty."""
     for node in draft.interrupted.nodes:
         if held := opted_out_on(draft.seen, node):

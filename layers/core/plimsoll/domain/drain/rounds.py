@@ -79,7 +79,7 @@ def in_rounds(beginnings: Iterable[Beginning], turn: Mapping[str, int]) -> list[
 
 
 def too_late(beginnings: Iterable[Beginning], pace: Pace, now: datetime) -> dict[str, datetime]:
-    """Return by uid the pods whose replacements will not serve by their last call, and when that is.
+    """Return by uid the pods whose replacements will not serve by their eviction deadline, and when that is.
 
     Args:
         beginnings: in the order in which they are begun.

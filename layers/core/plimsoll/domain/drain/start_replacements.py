@@ -10,7 +10,7 @@ from datetime import datetime
 from plimsoll.domain.actions import begins
 from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.drain.evict_first import EvictFirst
-from plimsoll.domain.drain.plan_builder import Draft
+from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.rounds import Beginning
 from plimsoll.domain.drain.strategies import way_of
 from plimsoll.domain.scheduling import Headroom
@@ -28,14 +28,14 @@ def without_told(
 
 
 def plan_moves(
-    disruption: WorkloadDisruption, draft: Draft, headroom: Headroom
+    disruption: WorkloadDisruption, draft: PlanBuilder, headroom: Headroom
 ) -> Iterator[Beginning]:
     """Go on with pods that still have time, and yield what would begin another replacement.
 
     What is left of a disruption may be nothing.
     """
     patient = tuple(o for o in disruption.evictable if o.pod.restarts and o.pod.unread is None)
-    if len(patient) < len(disruption.evictable):  # it may finish or checkpoint until its last call
+    if len(patient) < len(disruption.evictable):  # it may finish or checkpoint until its deadline
         disruption = replace(disruption, evictable=patient)
     if not (disruption.evictable or disruption.released):
         return
@@ -53,7 +53,7 @@ def plan_moves(
 
 def plan_begun(
     begun: Sequence[Beginning],
-    draft: Draft,
+    draft: PlanBuilder,
     late: Mapping[str, datetime],
     evict_first: EvictFirst | None,
     *,

@@ -1,8 +1,8 @@
-"""How many pods an API server lets a drain evict in a second, and so when the last calls have to begin.
+"""How many pods an API server lets a drain evict in a second, and so when evictions have to begin.
 
-The pods of a large storm have their last call in the same second. Told all at once, most are told too late and
-do not stop in order before their instances go. So the calls are spread: each pod is told so long before its last
-call as those that are to be told between take, the first of them while others still wait for replacements.
+The pods of a large storm reach their eviction deadlines in the same second. Told all at once, most are told too late and
+do not stop in order before their instances go. So the calls are spread: each pod is told so long before its eviction
+deadline as those that are to be told between take, the first of them while others still wait for replacements.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from datetime import datetime
 from math import ceil
 from typing import Final
 
-LAST_CALLS: Final = 1_000
-"""How many pods one plan tells to stop at their last call. Fewer, and a busy API server waits for plans; more, and
+MOST_EVICTIONS: Final = 1_000
+"""How many pods one plan tells to stop at their eviction deadline. Fewer, and a busy API server waits for plans; more, and
 it still evicts pods by a plan that is half a minute old, while replacements of others are Ready."""
 AT_ONCE: Final = 100
 """So many are told within the margin before an instance goes: they need not be told earlier."""
@@ -42,16 +42,16 @@ class Throughput:
         """
         if requests < SAMPLE or seconds <= 0:
             return self
-        sustained = SUSTAINED * LAST_CALLS / (planning + LAST_CALLS * seconds / requests)
+        sustained = SUSTAINED * MOST_EVICTIONS / (planning + MOST_EVICTIONS * seconds / requests)
         return Throughput((self.per_second + sustained) / 2)
 
     def overdue(self, calls: Iterable[datetime], now: datetime) -> int:
-        """Return how many pods must be told now, so that each is told by its last call.
+        """Return how many pods must be told now, so that each is told by its eviction deadline.
 
-        Those whose last call has come are among them.
+        Those whose eviction deadline has come are among them.
 
         Args:
-            calls: the last call of each pod that was not told yet.
+            calls: the eviction deadline of each pod that was not told yet.
             now: when the next of them can be told.
         """
         most = 0

@@ -173,7 +173,7 @@ class Pod:
     """Whether its containers are started again: not with `restartPolicy: Never`."""
     scheduling: Scheduling
     unread: str | None = None
-    """Why its scheduling could not be read: nobody knows where it fits, so it leaves at its last call."""
+    """Why its scheduling could not be read: nobody knows where it fits, so it leaves at its eviction deadline."""
 
     @property
     def serving(self) -> bool:

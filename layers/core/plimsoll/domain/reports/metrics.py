@@ -14,7 +14,7 @@ class Metric(StrEnum):
     NOTICE_AGE_AT_CORDON = "NoticeAgeAtCordon"
     """Seconds from an event's own time to the patch that cordons its node."""
     BUDGETS_OVERRULED = "BudgetsOverruled"
-    """Pods deleted at their last call, although a PodDisruptionBudget refused their eviction."""
+    """Pods deleted at their eviction deadline, although a PodDisruptionBudget refused their eviction."""
     CANARIES_SEEN = "CanariesSeen"
     """Canaries of the schedule that went the whole way of a notice."""
     CAPACITY_SHORT = "CapacityShort"

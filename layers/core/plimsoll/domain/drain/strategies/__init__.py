@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.domain.disruptions import WorkloadDisruption
-from plimsoll.domain.drain.strategies.at_deadline import LAST_CALL
-from plimsoll.domain.drain.strategies.evict_within_floor import WITHIN_FLOOR
+from plimsoll.domain.drain.strategies.at_deadline import AT_DEADLINE
+from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
 from plimsoll.domain.drain.strategies.release import RELEASE, releasable, releases, undo
-from plimsoll.domain.drain.strategies.stateful_set import ONE_BY_ONE, returning
+from plimsoll.domain.drain.strategies.stateful_set import STATEFUL_SET, returning
 from plimsoll.domain.drain.strategies.steps import Way
 
-WAYS: Final = (RELEASE, LAST_CALL, ONE_BY_ONE, WITHIN_FLOOR)
+WAYS: Final = (RELEASE, AT_DEADLINE, STATEFUL_SET, EVICT_WITHIN_FLOOR)
 
 
 def way_of(disruption: WorkloadDisruption) -> tuple[Way, str]:
@@ -19,11 +19,10 @@ def way_of(disruption: WorkloadDisruption) -> tuple[Way, str]:
     for way in WAYS:
         if (why := way.why(disruption)) is not None:
             return way, why
-    raise AssertionError("WITHIN_FLOOR takes every workload")
+    raise AssertionError("EVICT_WITHIN_FLOOR takes every workload")
 
 
 __all__ = [
-    "WAYS",
     "releasable",
     "releases",
     "returning",

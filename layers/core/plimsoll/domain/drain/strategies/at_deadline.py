@@ -25,4 +25,4 @@ def _steps(disruption: WorkloadDisruption, _headroom: Headroom) -> Steps:
     return Steps(waiting="told at its latest safe start")
 
 
-LAST_CALL = Way(name="late", surges=False, why=_why, steps=_steps)
+AT_DEADLINE = Way(name="late", surges=False, why=_why, steps=_steps)

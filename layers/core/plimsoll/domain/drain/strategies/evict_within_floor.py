@@ -72,4 +72,4 @@ def _why_held(disruption: WorkloadDisruption) -> str | None:
     return None
 
 
-WITHIN_FLOOR = Way(name="within the ready floor", surges=False, why=_why, steps=_steps)
+EVICT_WITHIN_FLOOR = Way(name="within the ready floor", surges=False, why=_why, steps=_steps)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
 from plimsoll.domain.disruptions import PATIENCE, EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.strategies.displaced import displacing, leaving_a_place
-from plimsoll.domain.drain.strategies.evict_within_floor import WITHIN_FLOOR
+from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
 from plimsoll.domain.drain.strategies.skew import skew_left
 from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 from plimsoll.domain.kubernetes import MOVED, Pod, replacement_of
@@ -104,7 +104,7 @@ def _others(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     others = tuple(d for d in disruption.evictable if not d.pod.released and d not in able)
     if not others:
         return Steps()
-    return WITHIN_FLOOR.steps(replace(disruption, evictable=others), headroom)
+    return EVICT_WITHIN_FLOOR.steps(replace(disruption, evictable=others), headroom)
 
 
 def _evictions(

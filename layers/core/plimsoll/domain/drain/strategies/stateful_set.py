@@ -126,4 +126,4 @@ def _in_time(
             yield Evict(pod=one.pod, reason=f"{TIME_TO_STOP}; its budget lets it go{kept}")
 
 
-ONE_BY_ONE = Way(name="one by one", surges=False, why=_why, steps=_steps)
+STATEFUL_SET = Way(name="one by one", surges=False, why=_why, steps=_steps)

@@ -12,7 +12,7 @@ import pytest
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.drain import SAMPLE, Throughput, plan_drain
 from plimsoll.domain.drain.plan_builder import MOST_NAMED
-from plimsoll.domain.drain.throughput import AT_ONCE, LAST_CALLS, SUSTAINED
+from plimsoll.domain.drain.throughput import AT_ONCE, MOST_EVICTIONS, SUSTAINED
 from plimsoll.domain.observation import Observation
 from tests.support.builders import a_budget
 from tests.support.many_nodes import PODS, storm
@@ -74,9 +74,9 @@ def test_whoever_is_told_early_leaves_its_workload_its_ready_floor_as_long_as_ot
 
 
 def test_the_last_pod_that_serves_is_not_told_before_its_last_call():
-    early = told(brief(LAST_CALLS // PODS + 20), throughput=Throughput(0.01))
+    early = told(brief(MOST_EVICTIONS // PODS + 20), throughput=Throughput(0.01))
 
-    assert len(early) == LAST_CALLS
+    assert len(early) == MOST_EVICTIONS
     assert max(Counter(e.pod.owner.name for e in early if e.pod.owner).values()) < PODS
 
 
@@ -123,7 +123,9 @@ def test_what_may_end_by_itself_is_not_told_before_its_last_call():
     ("requests", "seconds", "planning", "taken"),
     [
         pytest.param(SAMPLE, 1, 0, SAMPLE, id="what it took in a second"),
-        pytest.param(SAMPLE, 1, LAST_CALLS / SAMPLE, SAMPLE / 2, id="half of the time for plans"),
+        pytest.param(
+            SAMPLE, 1, MOST_EVICTIONS / SAMPLE, SAMPLE / 2, id="half of the time for plans"
+        ),
     ],
 )
 def test_the_throughput_follows_what_the_api_server_took(requests, seconds, planning, taken):
