@@ -1,7 +1,7 @@
 """Random storms keep every rule: two hundred for every change, a thousand for `make test-long`.
 
 The seeds are fixed, so a change is judged by its effect, not by luck. `plimsoll storms` plays
-any others; docs/testing.md says how to treat a seed that breaks a rule.
+any others; docs/develop/testing.md says how to treat a seed that breaks a rule.
 """
 
 from __future__ import annotations
