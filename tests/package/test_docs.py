@@ -101,8 +101,9 @@ def test_a_decision_has_its_number_and_three_parts_and_is_short(page: Path):
     assert f"| {title} |" in (DECISIONS / "README.md").read_text(encoding="utf-8")
 
 
-def test_every_command_that_the_readme_types_exists():
-    typed = set(_NAMED.findall(blocks(ROOT / "README.md")))
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_every_command_that_a_first_page_types_exists(page: str):
+    typed = set(_NAMED.findall(blocks(ROOT / page)))
     assert typed
     assert typed <= set(COMMANDS)
 
