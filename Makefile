@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check docs audit sbom test coverage test-cluster test-localstack test-long mutants localstack localstack-down demo demo-service demo-batch build deploy clean
+.PHONY: help setup browser check docs references audit sbom test coverage test-cluster test-localstack test-long mutants localstack localstack-down demo demo-service demo-batch build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -47,6 +47,9 @@ check: $(VENV) $(SAM) $(HADOLINT) docs ## Lint, types, order of imports, templat
 
 docs: $(DOCS) ## Build the site of the pages into .site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --strict --quiet
+
+references: $(VENV) ## Write the pages under docs/reference anew, from the code
+	.venv/bin/python -m plimsoll_cli.references
 
 test: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) $(BATCH) ## Run every test
 	.venv/bin/pytest -n 2 $(BY_MODULE) -m "not cluster and not long and not localstack"

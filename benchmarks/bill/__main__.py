@@ -1,6 +1,6 @@
 """What Plimsoll costs in a month, for 1, 10 and 100 clusters, with and without a network of its own.
 
-    .venv/bin/python -m benchmarks.bill            # prints the tables of docs/install.md
+    .venv/bin/python -m benchmarks.bill            # prints the tables of docs/operate/cost.md
     .venv/bin/python -m benchmarks.bill --count    # counts anew first: a minute or two
 
 The counts are those of `benchmarks/bill/month.py`, kept in `counts.json`; the prices stand in

@@ -1,6 +1,6 @@
 """What the optimisation service costs in a month for clusters of 500 pods: counted requests, list prices.
 
-    .venv/bin/python -m benchmarks.bill.service      # prints the table of docs/service.md
+    .venv/bin/python -m benchmarks.bill.service      # prints the table of docs/operate/cost.md
 
 An hour of one cluster is played by the service's own code: over moto, where each request to AWS is counted
 with the size of what it reads and writes; and over memory, where only our own processor time passes. A

@@ -1,4 +1,4 @@
-"""From counts and prices to the tables of docs/install.md."""
+"""From counts and prices to the tables of docs/operate/cost.md."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def bill(
 
 
 def tables() -> Sequence[str]:
-    """Return the lines that stand in docs/install.md."""
+    """Return the lines that stand in docs/operate/cost.md."""
     counts = json.loads(COUNTS.read_text(encoding="utf-8"))
     plain = [bill(n, counts) for n in CLUSTERS]
     lines = [

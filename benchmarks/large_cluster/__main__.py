@@ -129,7 +129,7 @@ def run(
 
 
 def main() -> None:
-    """Print the table of docs/performance.md, row by row."""
+    """Print the table of docs/develop/performance.md, row by row."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, nargs="+", default=[5_000, 20_000, 50_000, 150_000])
     parser.add_argument("--going", type=float, default=0.04, help="share of the nodes")

@@ -11,7 +11,7 @@ from its source by hand and needs root. Run it from the repository, after `make 
     .venv/bin/python -m benchmarks.storms --rig cluster --nodes 50 500 --rates rig default --runs 1 \
         --handler BINARY --rows rows.md
 
-The second appends a row of docs/performance.md to a file as soon as somebody has been played, so that a run that
+The second appends a row of docs/develop/performance.md to a file as soon as somebody has been played, so that a run that
 fails costs its own row only.
 """
 

@@ -61,7 +61,7 @@ _RESULTS: Final = (
 
 
 def headings(nodes: int, rates: str) -> Iterator[str]:
-    """Yield the first lines of a table of docs/performance.md."""
+    """Yield the first lines of a table of docs/develop/performance.md."""
     heads = (f"{nodes} nodes, {rates}", *_RESULTS)
     yield "| " + " | ".join(heads) + " |"
     yield "|---" * len(heads) + "|"

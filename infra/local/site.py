@@ -1,7 +1,8 @@
 """Hooks of the site: pages and links as they work on GitHub work on the site too.
 
 README, CONTRIBUTING and CHANGELOG stand outside docs/ and become pages. Any other file of the
-repository that a page links to, such as a manifest, is copied to `files/` on the site.
+repository that a page links to, such as a manifest, is copied to `files/` on the site. A link to a
+folder, which a site cannot show, becomes its text.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ PAGES: Final = {
     "CHANGELOG.md": "changelog.md",
 }
 """Page in the repository -> page on the site."""
-_LINK: Final = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
+_LINK: Final = re.compile(r"\[([^\[\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
+"""Text, path and anchor."""
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -45,8 +47,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     uri = page.file.src_uri
 
     def rewrite(match: re.Match[str]) -> str:
-        target = site_path(match[2], in_repository(uri))
-        return match[1] + posixpath.relpath(target, posixpath.dirname(uri) or ".") + match[3]
+        text, link, anchor = match.groups("")
+        target = site_path(link, in_repository(uri))
+        if (ROOT / target.removeprefix("files/")).is_dir() and target.startswith("files/"):
+            return text
+        return f"[{text}]({posixpath.relpath(target, posixpath.dirname(uri) or '.')}{anchor})"
 
     return _LINK.sub(rewrite, markdown)
 

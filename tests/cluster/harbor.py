@@ -40,7 +40,7 @@ ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
 @contextmanager
 def drainer(plane: ControlPlane) -> Iterator[None]:
-    """Give the user the rights that docs/kubectl-drain.md names, and take them away again."""
+    """Give the user the rights that docs/guides/kubectl-drain.md names, and take them away again."""
     api = plane.transport()
     role, binding = drainers_role(), drainers_binding()
     for path, body in ((ROLES, role), (BINDING, binding)):

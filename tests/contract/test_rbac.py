@@ -240,7 +240,7 @@ def test_an_old_cluster_gets_the_roles_alone() -> None:
 
 
 def test_the_overlay_for_another_name_changes_what_is_there() -> None:
-    page = (CLUSTER.parents[1] / "docs" / "operations.md").read_text()
+    page = (CLUSTER.parents[1] / "docs" / "operate" / "security.md").read_text()
     blocks = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
     (overlay,) = [block for block in blocks if "patches" in block]
     for patch in overlay["patches"]:

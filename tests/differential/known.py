@@ -1,6 +1,6 @@
 """Where the hollow cluster is known to differ, scenario by scenario.
 
-Each entry names a sentence of docs/hollow.md that gives the reason. A difference that is not here
+Each entry names a sentence of docs/develop/rigs.md that gives the reason. A difference that is not here
 fails the suite, and so does one that is here and no longer there.
 """
 
@@ -18,7 +18,7 @@ class Known:
     differs: frozenset[tuple[int, str]]
     """Step and name of what is in the picture."""
     why: str
-    """Words that stand in docs/hollow.md, in the section about what is left out."""
+    """Words that stand in docs/develop/rigs.md, in the section about what is left out."""
 
 
 def _known(why: str, *differs: tuple[int, str]) -> Known:

@@ -1,4 +1,4 @@
-"""What docs/hollow.md says is left out, played so that the difference is seen, and missed if it goes."""
+"""What docs/develop/rigs.md says is left out, played so that the difference is seen, and missed if it goes."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_a_canary_goes_the_whole_way_and_is_written_down(stack):
 )
 def test_not_even_the_owner_of_the_account_may_send(stack, queue):
     if stack.name == "LocalStack":
-        pytest.skip("LocalStack enforces no policies: docs/rigs.md")
+        pytest.skip("LocalStack enforces no policies: docs/develop/rigs.md")
     with pytest.raises(ClientError, match="AccessDenied"):
         stack.client("sqs").send_message(QueueUrl=stack.outputs[queue], MessageBody="{}")
 

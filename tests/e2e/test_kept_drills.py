@@ -18,6 +18,11 @@ KEPT: Final = sorted(
     for folder in (DRILLS / theme).iterdir()
 )
 SITUATIONS: Final = sorted(folder.name for folder in (DRILLS / "situations").iterdir())
+WORSE: Final = {
+    "members-that-state-a-minute": ("StatefulSet default/store", "drain", "seconds at zero"),
+    "members-whose-hook-sleeps": ("Database default/queue", "drain", "pods killed or cut short"),
+}
+"""Where a workload is worse off by a rule of ours, and in what alone."""
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -40,3 +45,12 @@ def test_in_a_situation_of_real_clusters_nobody_is_worse_off_than_without_plimso
     assert report["expect"]["failures"] == []
     worse = [w for w in worse_than(drill, ("drain", "none"), play(drill, OURS)) if not w.excused]
     assert worse == []
+
+
+@pytest.mark.parametrize("name", sorted(folder.name for folder in (DRILLS / "worse").iterdir()))
+def test_what_a_rule_costs_a_workload_is_known_and_no_more_than_that(name: str):
+    file = DRILLS / "worse" / name / "drill.yaml"
+    assert "# What it teaches: " in file.read_text()
+    drill = read_drill(file)
+    worse = worse_than(drill, ("drain", "none"), play(drill, OURS))
+    assert [(w.workload, w.than, w.figure) for w in worse] == [WORSE[name]]

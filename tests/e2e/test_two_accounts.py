@@ -85,7 +85,7 @@ class Watched(AccountsEmulation):
         waiter.wait(StackName="reports", WaiterConfig={"Delay": 1, "MaxAttempts": 60})
 
     def _write_profiles(self, home: Path) -> None:
-        """Write AWS settings as docs/accounts.md says."""
+        """Write AWS settings as docs/operate/accounts.md says."""
         (home / ".aws").mkdir()
         lines = [
             "[profile owner]",

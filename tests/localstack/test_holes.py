@@ -1,4 +1,4 @@
-"""Where LocalStack is not like AWS, as `docs/rigs.md` says: what would be green here for nothing.
+"""Where LocalStack is not like AWS, as `docs/develop/rigs.md` says: what would be green here for nothing.
 
 When one of these fails after an update, LocalStack became better, and the page is to be changed.
 """

@@ -179,7 +179,7 @@ def test_every_handler_is_there():
 
 
 def test_each_alarm_has_a_heading_on_the_page():
-    page = (ROOT / "docs" / "batch.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "operate" / "alarms.md").read_text(encoding="utf-8")
     for alarm in of("AWS::CloudWatch::Alarm"):
         assert f"### {alarm}\n" in page
 

@@ -1,4 +1,4 @@
-"""The functions' memory and time, against what docs/performance.md says that a large cluster takes."""
+"""The functions' memory and time, against what docs/develop/performance.md says that a large cluster takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.package.template import ROOT, functions
 
-PAGE = (ROOT / "docs" / "performance.md").read_text()
+PAGE = (ROOT / "docs" / "develop" / "performance.md").read_text()
 SHARE = Fraction(3, 5)
 """Of a function's memory and of its time: the rest is for larger objects, and for what waits."""
 STEP = 256

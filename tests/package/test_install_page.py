@@ -5,8 +5,6 @@ What needs a deployed stack is tried in tests/e2e/test_install.py, on the emulat
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 import shutil
 import subprocess
@@ -17,7 +15,6 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from benchmarks.bill.tables import COUNTS, TOGETHER, bill, tables
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Report
 from plimsoll_cli.checks.probe import GROUP
@@ -56,7 +53,6 @@ TRIED: Final = (
     ("kubectl", "apply", "-k"),  # the manifests
     ("kubectl", "diff", "-k"),
     ("kubectl", "delete", "-k"),
-    (".venv/bin/python", "-m", "benchmarks.bill"),  # the cost
 )
 
 UNTRIED: Final = {
@@ -313,27 +309,3 @@ def test_kubectl_itself_takes_the_kustomization():
         check=False,
     )
     assert done.returncode == 0, done.stderr
-
-
-# --- The cost -------------------------------------------------------------------------------------
-
-
-def test_the_costs_on_the_page_are_those_of_the_counts_the_prices_and_the_template():
-    for table in "\n".join(tables()).split("\n\n"):
-        assert table in PAGE.read_text(encoding="utf-8"), table
-
-
-def test_every_price_says_when_and_where_it_was_noted():
-    with (ROOT / "benchmarks/bill/prices.csv").open(encoding="utf-8") as file:
-        for price in csv.DictReader(file):
-            assert re.fullmatch(r"20\d\d-[01]\d", price["noted"]), price
-            assert price["page"].startswith("https://aws.amazon.com/"), price
-
-
-def test_a_bill_grows_with_the_clusters_and_with_the_way_out_of_a_network():
-    counts = json.loads(COUNTS.read_text(encoding="utf-8"))
-    one, ten, network = bill(1, counts), bill(10, counts), bill(10, counts, ["AWS"])
-    assert ten["tables"] > 5 * one["tables"]
-    assert ten["resyncs"] < 10 * one["resyncs"], "a schedule starts one run for all of them"
-    way_out = network["NAT gateway"] + network["traffic through it"]
-    assert network[TOGETHER] == pytest.approx(ten[TOGETHER] + way_out)

@@ -1,4 +1,4 @@
-"""`docs/rigs.md` is true of the rigs that there are: their names, who starts them."""
+"""`docs/develop/rigs.md` is true of the rigs that there are: their names, who starts them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plimsoll_testbed.scenario.capabilities import RIGS as CAPABILITIES
 from plimsoll_testbed.scenario.drill import read_drill
 
 ROOT = Checkout.find().root
-PAGE = (ROOT / "docs" / "rigs.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "develop" / "rigs.md").read_text(encoding="utf-8")
 CODE = re.compile(r"`([^`]+)`")
 
 

@@ -260,7 +260,7 @@ def test_the_alarm_on_faults_counts_those_of_the_api_by_its_name():
 
 
 def test_each_alarm_has_a_heading_on_the_page():
-    page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "operate" / "alarms.md").read_text(encoding="utf-8")
     for alarm in of("AWS::CloudWatch::Alarm"):
         assert f"### {alarm}\n" in page
 

@@ -277,7 +277,7 @@ def test_the_stack_says_the_version_of_the_package():
 
 
 def test_every_alarm_has_a_heading_in_the_runbook_and_every_heading_an_alarm():
-    runbook = (ROOT / "docs/operations.md").read_text()
+    runbook = (ROOT / "docs/operate/alarms.md").read_text()
     [chapter] = re.findall(r"^## Alarms$(.*?)(?=^## |\Z)", runbook, re.MULTILINE | re.DOTALL)
     assert set(re.findall(r"^### (\w+)$", chapter, re.MULTILINE)) == set(
         resources("AWS::CloudWatch::Alarm")

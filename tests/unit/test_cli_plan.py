@@ -14,7 +14,7 @@ from plimsoll.domain.placement import label_key
 from tests.support.cli_environment import MemoryEnvironment, a_cluster, run
 from tests.support.shop import a_shop
 
-PAGE = Path(__file__).parents[2] / "docs" / "placement.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "on-demand-floors.md"
 KEY = label_key(2)
 
 

@@ -11,7 +11,7 @@ from plimsoll_testbed.model.hollow.controllers.table import CONTROLLERS
 from tests.differential.behaviours import BEHAVIOURS
 
 CODE = Path(plimsoll_testbed.model.hollow.__file__).parent
-PAGE = (Path(__file__).parents[2] / "docs" / "hollow.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "develop" / "rigs.md").read_text()
 
 
 def rows() -> list[list[str]]:

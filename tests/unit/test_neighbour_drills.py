@@ -1,6 +1,6 @@
 """Plimsoll beside others that drain: never worse than they alone, and nothing lost under the guard.
 
-The figures stand in docs/capacity.md, as what each of them costs.
+The figures stand in docs/guides/beside-karpenter.md, as what each of them costs.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.queue_scenes import Scene, a_job
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "queues"
-PAGE = Path(__file__).parents[2] / "docs" / "batch.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "batch.md"
 QUEUES: Any = yaml.safe_load((EXAMPLES / "queues.yaml").read_text())
 SNAPSHOT: Any = yaml.safe_load((EXAMPLES / "snapshot.yaml").read_text())
 FILES = ("-f", str(EXAMPLES / "queues.yaml"), "--snapshot", str(EXAMPLES / "snapshot.yaml"))

@@ -23,7 +23,7 @@ from plimsoll_testbed.scenario.drill import read_drill
 from tests.support.cli_environment import Counting, MemoryEnvironment, a_cluster, run
 from tests.support.rehearsed import OBJECTS, a_mixed_cluster, a_workload, an_object
 
-PAGE = Path(__file__).parents[2] / "docs" / "rehearsal.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "rehearsal.md"
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ def index(facts: Facts) -> Iterator[Finding]:
         "node index",
         says,
         'in the log group of sweep: filter message = "cluster not resynced" | fields because; see '
-        "ResyncErrors in docs/operations.md",
+        "ResyncErrors in docs/operate/alarms.md",
     )
 
 

@@ -88,13 +88,13 @@ def canary(facts: Facts) -> Iterator[Finding]:
             "notices",
             f"a canary was put on the bus, and in {found.waited_seconds:.0f} s the function wrote "
             "nothing about it",
-            "see CanaryMissing in docs/operations.md: a rule, the queue's policy or the function",
+            "see CanaryMissing in docs/operate/alarms.md: a rule, the queue's policy or the function",
         )
         return
     seconds = max(0.0, (found.seen - found.sent).total_seconds())
     says = f"a canary came through bus, rule, queue and function in {seconds:.1f} s"
     if seconds > SLOW_SECONDS:
-        cure = "ask again; if it stays slow, see NoticesWaiting in docs/operations.md"
+        cure = "ask again; if it stays slow, see NoticesWaiting in docs/operate/alarms.md"
         yield info("notices", says, cure)
     else:
         yield ok("notices", says)

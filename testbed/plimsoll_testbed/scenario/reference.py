@@ -2,18 +2,13 @@
 
 A page holds each table between two comments, `<!-- table: NAME -->` and `<!-- end -->`; what stands
 between them is replaced, everything else is left as it was written. So the page cannot say anything
-that the schema does not:
-
-    python -m plimsoll_testbed.scenario.reference docs/drills.md          writes the tables anew
-    python -m plimsoll_testbed.scenario.reference --check docs/drills.md  only says whether they are up to date
+that the schema does not. `make references` writes them anew.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from plimsoll_testbed.scenario.capabilities import RIGS
@@ -165,17 +160,3 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in line)} |\n"
         for line in lines
     )
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Write the tables of these pages; with `--check`, return 1 when one is out of date."""
-    pages = [Path(argument) for argument in arguments if argument != "--check"]
-    stale = [page for page in pages if render(page.read_text("utf-8")) != page.read_text("utf-8")]
-    for page in stale:
-        if "--check" not in arguments:
-            page.write_text(render(page.read_text("utf-8")), "utf-8")
-    return 1 if stale and "--check" in arguments else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -96,7 +96,7 @@ class NoticeDelivery:
         """Return how old the observation may be on which a write was decided.
 
         It is made before the calls of its plan that come first, and each takes its time: seconds where the API
-        server is slow. What changes meanwhile no program could know.
+        server is slow, or where AWS throttles what a plan reads besides. What changes meanwhile no program could know.
         """
         slow = (
             fault.latency
@@ -104,7 +104,12 @@ class NoticeDelivery:
             if fault.fault == "api-server-slow"
             and fault.at <= elapsed < fault.at + fault.lasts + CALLS * fault.latency
         )
-        return CALLS * (self.call + max(slow, default=timedelta()))
+        throttled = any(
+            fault.fault == "aws-throttled"
+            and fault.at <= elapsed < fault.at + fault.lasts + THROTTLED
+            for fault in self.faults
+        )
+        return CALLS * (self.call + max(slow, default=timedelta())) + throttled * THROTTLED
 
     def until_next_plan(self, elapsed: timedelta) -> timedelta:
         """Return how much later than usual the next plan comes, since AWS throttles what it asks for.

@@ -163,10 +163,17 @@ class _Search:
         )
 
     def _may_be_kept(self, workload: Workload) -> bool:
+        one_may_go = workload.budget == ("maxUnavailable", 1)
+        if workload.replicas == 1 and one_may_go and self._may_need_all(workload):
+            return False  # its owner lets it go, and its grace period begins before anything serves
         if self._surges(workload):
             return True
-        allows = workload.budget is None or workload.budget == ("maxUnavailable", 1)
-        return workload.replicas > 1 and allows
+        return workload.replicas > 1 and (workload.budget is None or one_may_go)
+
+    def _may_need_all(self, workload: Workload) -> bool:
+        asks = workload.shared or workload.hook_seconds is not None
+        waits = workload.startup_seconds + DETECTED + DONE
+        return asks and not workload.stated and workload.grace_seconds + waits > self._left
 
     def _most(self, workloads: Sequence[Workload], snapshot: ClusterSnapshot) -> int:
         """Return how many of these can be kept at once."""

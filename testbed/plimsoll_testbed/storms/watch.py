@@ -81,8 +81,10 @@ class Watch:
         return len(self._written)
 
     def observe(self) -> Observation:
-        """Return the state of the cluster just now."""
-        return self._observer.observe()
+        """Return the state of the cluster just now, and what the responder remembers of its pods."""
+        seen = self._observer.observe()
+        times = self.simulation.responder.times(CLUSTER, seen.of_workload.keys())
+        return replace(seen, times=times) if times else seen
 
     def _earlier(self, age: timedelta) -> Iterator[Observation]:
         """Yield what the cluster was within some time, the latest first, with what the responder did itself since."""

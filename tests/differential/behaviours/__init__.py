@@ -1,4 +1,4 @@
-"""One scenario for each behaviour that docs/hollow.md promises; the page names them."""
+"""One scenario for each behaviour that docs/develop/rigs.md promises; the page names them."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ There are no threads and no clock. Whoever drives it says what time it is: `hand
 `step` to let happen what is due by then, `due` for when that is next. The same calls with the same
 seed give the same cluster, object by object.
 
-What is modelled after what, and what is left out, stands in docs/hollow.md.
+What is modelled after what, and what is left out, stands in docs/develop/rigs.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ what it has thinly (EC2) the drill's own fleet answers. There is no container en
 
 It runs in an environment of its own with a plugin of ours (`infra/local/localstack/plugin`), which
 runs functions as processes and DynamoDB from the files that make fetched. Nothing is fetched and
-nothing is told to anybody while it runs. Surprises, of which `docs/rigs.md` says more: it enforces
+nothing is told to anybody while it runs. Surprises, of which `docs/develop/rigs.md` says more: it enforces
 no rights, re-writes the JSON in messages between queue and function, and asks each queue with one
 reader.
 """

@@ -5,7 +5,7 @@ All see the same clusters through the same wire, so that their reports can be la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Final, override
@@ -15,7 +15,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.drain import MOVES
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.notices import ZonalShift
-from plimsoll.domain.observation import Sample, Samples
+from plimsoll.domain.observation import Sample, Samples, WorkloadTimes
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode, ResyncRequest
 from plimsoll.domain.reports import Report
 from plimsoll.services.ports import Telemetry
@@ -101,6 +101,10 @@ class Responder:
         """Return the newest reports of a cluster."""
         return ()
 
+    def times(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, WorkloadTimes]:  # noqa: ARG002 - of none
+        """Return how long pods of these workloads were seen to take to stop and to start."""
+        return {}
+
 
 class CommonDrain(Responder):
     """What common handlers do: at a notice, cordon and evict everything at once, nothing else."""
@@ -135,6 +139,7 @@ class Plimsoll(Responder):
         clock, network, rig_clusters = context.clock, context.wire, context.rig_clusters
         workers = GreenletWorkers(clock)
         self._reports = MemoryReports()
+        self._times = _remembered(rig_clusters.values())
         self.announcer = MemoryAnnouncer()
         """What people would have been told."""
         registered = MemoryRegistry([_registered(each) for each in rig_clusters.values()])
@@ -157,7 +162,7 @@ class Plimsoll(Responder):
                 limits=lambda _: AmpleLimits(),
                 reports=behind(network, self._reports, REPORTS),
                 pools=behind(network, MemoryPools(), POOLS),
-                times=behind(network, _remembered(rig_clusters.values()), TIMES),
+                times=behind(network, self._times, TIMES),
                 announcer=self.announcer,
                 wake_ups=SimulatedWakeUps(network, context.wake_ups),
                 resyncs=SimulatedResyncs(network, context.resyncs),
@@ -194,6 +199,12 @@ class Plimsoll(Responder):
     @override
     def reports(self, cluster: str) -> Sequence[Report]:
         return self._reports.list(cluster, MOVES)
+
+    @override
+    def times(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, WorkloadTimes]:
+        now = self._context.clock.now()
+        found = self._times.read(cluster, workloads)
+        return {ref: told.times(now) for ref, told in found.items()}
 
     @override
     def hand_in(self, measurement: Measurement) -> None:

@@ -83,6 +83,7 @@ LEASE: Final = "drains"
 REVISIONS: Final = ("deployment.kubernetes.io/revision", "rollout.argoproj.io/revision")
 """On a ReplicaSet, annotation: counted by the controller of its Deployment or Rollout."""
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+"""On a pod, annotation: pods of a lower cost are removed first when their ReplicaSet shrinks."""
 MIRROR: Final = "kubernetes.io/config.mirror"
 REGION: Final = "topology.kubernetes.io/region"
 ZONE: Final = "topology.kubernetes.io/zone"

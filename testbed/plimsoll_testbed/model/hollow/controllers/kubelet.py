@@ -43,11 +43,15 @@ from plimsoll_testbed.model.hollow.state import ClusterState, How
 from plimsoll_testbed.model.hollow.store import Change, Key, key_of
 
 STARTUP = "drill.plimsoll.dev/startup"
+"""On a pod, annotation: how long it takes to be Ready: `45s`."""
 STOP = "drill.plimsoll.dev/stop"
+"""On a pod, annotation: how long it takes to stop; past its grace period it gets SIGKILL."""
 NEVER_READY = "drill.plimsoll.dev/never-ready"
+"""On a pod, annotation: it never becomes Ready when "true"."""
 RUN = "drill.plimsoll.dev/run"
+"""On a pod that is not always restarted, annotation: how long it is Ready before it has succeeded."""
 USAGE = "drill.plimsoll.dev/usage"
-"""The share of its CPU request that a pod uses, as an autoscaler is told it: `70%`."""
+"""On a pod, annotation: the share of its CPU request that it uses, as an autoscaler is told it: `70%`."""
 
 _SIGTERM, _SIGKILL = 128 + 15, 128 + 9
 """Exit codes. A container that was told to go has not done its work, so it never ends with 0."""

@@ -1,7 +1,7 @@
 """A replacement that stands where another workload, which serves nowhere now, would have its place.
 
 It waited for a node, and took a place that its owner freed for a moment. The released pod still serves, so the
-release is undone while there is time for another replacement: docs/decisions/0064.
+release is undone while there is time for another replacement.
 """
 
 from __future__ import annotations

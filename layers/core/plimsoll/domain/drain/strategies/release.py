@@ -6,7 +6,7 @@ it is evicted. One rule says when that is: of the released pods of a workload as
 has too few available pods of its own. So no released pod ever stands beside an available
 replacement, where an autoscaler would count it and grow.
 
-Measured on kube-apiserver 1.36; docs/drain.md has the rules and what they cost.
+Measured on kube-apiserver 1.36; docs/guides/spot-drain.md has the rules.
 """
 
 from __future__ import annotations
