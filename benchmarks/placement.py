@@ -37,7 +37,7 @@ from plimsoll.domain.kubernetes import (
     Workload,
 )
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import AT_ONCE, label_key, plan_placement
+from plimsoll.domain.placement import MOST_MOVES, label_key, plan_placement
 from tests.support.builders import NOON
 
 NODES, WORKLOADS, REPLICAS = 10_000, 20_000, 50
@@ -48,7 +48,7 @@ FLOOR = "30%"
 
 STATES = ("first", "steady", "storm")
 """No pod has its deletion cost yet; nothing is to be changed; what stood on spot-1 stands on on-demand."""
-STEPS = {"first": None, "steady": 0, "storm": AT_ONCE}
+STEPS = {"first": None, "steady": 0, "storm": MOST_MOVES}
 """How many steps a plan has, so that what is measured is what is meant."""
 
 

@@ -81,7 +81,7 @@ def _choices(
                 event.key: event
                 for pool, times in losses.items()
                 for before in times
-                if before <= n and (n - before) * gap < pool_history.KEPT
+                if before <= n and (n - before) * gap < pool_history.POOL_EVENTS_KEPT
                 for event in [
                     PoolEvent(pool=pool, kind=PoolEventKind.INTERRUPTION, at=START + before * gap)
                 ]

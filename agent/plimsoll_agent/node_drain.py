@@ -19,7 +19,7 @@ from plimsoll.domain.disruptions import (
     opted_out_on,
     released_by_drain,
 )
-from plimsoll.domain.drain import plan_drain, releasable, releases, undo
+from plimsoll.domain.drain import plan_drain, releasable, releases, undo_release
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes import Node, OwnerKind, Pod
 from plimsoll.domain.observation import InterruptedNodes, Observation
@@ -105,7 +105,7 @@ def plan_undo(seen: Observation, nodes: AbstractSet[str], now: datetime) -> Plan
     """Decide how to undo the releases of drains by hand on these nodes."""
     steps = [
         Step(
-            action=undo(disruption, pod, "the drain is called off"),
+            action=undo_release(disruption, pod, "the drain is called off"),
             nodes=frozenset({pod.node or ""}),
         )
         for disruption in disruptions_of(seen, InterruptedNodes.of(seen), now)

@@ -18,7 +18,7 @@ from plimsoll.adapters.kubernetes import schema as core
 from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.adapters.kubernetes.scheduling import read_resources, read_scheduling, read_selector
 from plimsoll.domain.fields import parse_time
-from plimsoll.domain.kubernetes import Resources, Selector, names, total
+from plimsoll.domain.kubernetes import Resources, Selector, names, total_resources
 from plimsoll_agent import schema
 from plimsoll_service.wire import snapshot as wire
 
@@ -233,7 +233,7 @@ def read_pod_usage(obj: Raw) -> tuple[tuple[str, str], wire.Usage]:
     """Read what a pod and its containers used, by its namespace and name; its uid is not there."""
     read = decoded(obj, schema.PodMetrics)
     used = [(each.name, Resources.parse(each.usage)) for each in read.containers]
-    told = _usage(total([each for _, each in used]))
+    told = _usage(total_resources([each for _, each in used]))
     if len(used) <= wire.MOST_CONTAINERS:
         containers = (
             wire.ContainerUsage(name=name, cpu_m=counted(its.cpu), memory=counted(its.memory))
@@ -305,7 +305,7 @@ def _limits(spec: core.PodSpec) -> wire.Amounts:
     """Return what the containers of a pod may use together; where one has no limit, there is none."""
     staying = [c for c in spec.init_containers if c.restart_policy == "Always"]
     each = [container.resources.limits for container in (*spec.containers, *staying)]
-    limited = total([read_resources(limits, "limits") for limits in each])
+    limited = total_resources([read_resources(limits, "limits") for limits in each])
     return wire.Amounts(
         cpu_m=counted(limited.cpu) if all("cpu" in limits for limits in each) else 0,
         memory=counted(limited.memory) if all("memory" in limits for limits in each) else 0,

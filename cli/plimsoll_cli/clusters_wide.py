@@ -9,7 +9,7 @@ from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.registry import Cluster
-from plimsoll.domain.reports import TOGETHER, Report
+from plimsoll.domain.reports import ONE_EVENT_WITHIN, Report
 from plimsoll_cli.environment import Deployed
 from plimsoll_cli.options import clock_text
 
@@ -118,7 +118,7 @@ def last_storm(reports: Sequence[Report]) -> Storm | None:
     if not final:
         return None
     newest = max(report.noticed for report in final)
-    together = [report for report in final if newest - report.noticed <= TOGETHER]
+    together = [report for report in final if newest - report.noticed <= ONE_EVENT_WITHIN]
     return Storm(
         noticed=min(report.noticed for report in together),
         nodes=len(together),

@@ -15,7 +15,7 @@ from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused
 from plimsoll.domain.kubernetes import FLOORS, INJECT_FLOORS, KUBE_SYSTEM, NAMESPACE, Ref
-from plimsoll.domain.placement import CANARIES, key_of, with_new_canary
+from plimsoll.domain.placement import INJECTION_CANARIES, injection_key, with_new_canary
 from plimsoll.services.injection import Proof, Proven, prove
 from plimsoll.services.ports import Clock, ClusterApi
 from plimsoll_cli.environment import environment_of
@@ -91,9 +91,9 @@ def install_policy(  # noqa: PLR0913, PLR0917 - the options of the command
     for said in installer.install():
         click.echo(said)
     if not dry_run:
-        found = _proven(environment.clock, api, installer, CANARIES)
+        found = _proven(environment.clock, api, installer, INJECTION_CANARIES)
         if found.proof is Proof.IN_FORCE:  # does the API server see it when they change?
-            found = _proven(environment.clock, api, installer, with_new_canary(CANARIES))
+            found = _proven(environment.clock, api, installer, with_new_canary(INJECTION_CANARIES))
         if found.proof is not Proof.IN_FORCE:
             installer.unbind()
             click.echo(f"the binding is removed again: {found.why}", err=True)
@@ -107,7 +107,7 @@ def _proven(
     clock: Clock, api: ClusterApi, installer: _Installer, canaries: Mapping[Ref, str]
 ) -> Proven:
     """Tell the policy of the canaries, and try them until they get what it is told."""
-    installer.tell(NAMESPACE, {key_of(ref): entry for ref, entry in canaries.items()})
+    installer.tell(NAMESPACE, {injection_key(ref): entry for ref, entry in canaries.items()})
     until = clock.now() + timedelta(seconds=PATIENCE_SECONDS)
     late = {Proof.ABSENT, Proof.STALE}
     while (found := prove(api, api.injected_floors())).proof in late and clock.now() < until:

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from plimsoll.domain.spot import KEPT, CapacityPool, PoolEvent, PoolEventKind, risks
+from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, PoolEvent, PoolEventKind, risks
 from plimsoll_cli.environment import environment_of
 from plimsoll_cli.options import clock_text, console, json_option, print_json, stack_option, table
 
@@ -47,7 +47,7 @@ def pools(ctx: click.Context, region: str | None, as_json: bool, stack: str) -> 
         print_json({"pools": [_as_json(pool, risk[pool], events) for pool in order]})
         return
     if not order:
-        click.echo(f"Nothing happened to any capacity pool in {KEPT.days} days.")
+        click.echo(f"Nothing happened to any capacity pool in {POOL_EVENTS_KEPT.days} days.")
         return
     kinds = [f"{kind.upper()}S" for kind in PoolEventKind]
     shown = table("TYPE", "ZONE", "CAPACITY", *kinds, "LAST", "RISK", "")

@@ -17,7 +17,7 @@ from rich.console import Console
 from plimsoll.domain.drain import added_by_group
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.placement import reports_of
-from plimsoll.domain.reports import Comparison, Report, comparison, rehearsals_of
+from plimsoll.domain.reports import Comparison, Report, compare_rehearsals, rehearsals_of
 from plimsoll_cli.environment import Deployed, environment_of, warn
 from plimsoll_cli.options import (
     clock_text,
@@ -193,7 +193,7 @@ def _comparing(deployed: Deployed, found: Sequence[Report]) -> Compare:
         name: deployed.reports.list(name, limit=SEARCHED) if rehearsals[name] else ()
         for name in names
     }
-    return lambda report: comparison(
+    return lambda report: compare_rehearsals(
         report, of_cluster.get(report.cluster, ()), rehearsals.get(report.cluster, ())
     )
 

@@ -17,7 +17,7 @@ from plimsoll.adapters.nodegroups.karpenter import ABSENT, UNLIMITED, NodePools
 from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes import Node
-from plimsoll.domain.node_groups import BEGUN, NodeGroup, expect
+from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NodeGroup, expected_nodes
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.karpenter import failed_claim, node_claim, node_pool
 from plimsoll_testbed.model.machines import node_object
@@ -168,17 +168,17 @@ def test_an_instance_on_its_way_is_expected_and_an_interrupted_one_is_not_made_a
     fleet = a_fleet(clock)
     nodes = shown(cluster, fleet, clock)
     (group,) = pools.list(nodes)
-    assert expect(group, nodes, clock.now()).upcoming == 0
+    assert expected_nodes(group, nodes, clock.now()).upcoming == 0
     gone = [replace(node, ready=False) for node in nodes[:1]] + nodes[1:]
     fleet.launch("flexible", 1, None, clock.now())
     shown(cluster, fleet, clock)
     (group,) = pools.list(nodes)
-    assert expect(group, nodes, clock.now()).upcoming == 1
+    assert expected_nodes(group, nodes, clock.now()).upcoming == 1
     fleet.end(nodes[0].instance or "", clock.now())
     fleet.step(clock.now())
     shown(cluster, fleet, clock)
     (group,) = pools.list(gone)
-    assert (group.desired, expect(group, gone[1:], clock.now()).upcoming) == (2, 1)
+    assert (group.desired, expected_nodes(group, gone[1:], clock.now()).upcoming) == (2, 1)
 
 
 def test_a_claim_that_was_not_launched_is_expected_until_it_is_refused_or_late(
@@ -193,11 +193,11 @@ def test_a_claim_that_was_not_launched_is_expected_until_it_is_refused_or_late(
 
     def judged() -> tuple[int, int]:
         (group,) = pools.list(nodes)
-        found = expect(group, nodes, clock.now())
+        found = expected_nodes(group, nodes, clock.now())
         return found.upcoming, found.overdue
 
     assert judged() == (1, 0)
-    clock.sleep(BEGUN.total_seconds())
+    clock.sleep(FIRST_SIGN_WITHIN.total_seconds())
     assert judged() == (1, 1)
     cluster.objects[CLAIMS][-1] = failed_claim(a_spec(), "new", clock.now(), words)
     (group,) = pools.list(nodes)

@@ -15,7 +15,7 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
 from plimsoll.adapters.nodegroups.ec2_fleet import MAXIMUM
 from plimsoll.domain.errors import NotFound, Refused
-from plimsoll.domain.node_groups import BEGUN, NodeGroup, NotGrown, expect
+from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NodeGroup, NotGrown, expected_nodes
 from plimsoll.services.ports import NodeGroups
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from plimsoll_testbed.model.fleet import ANSWER, STALLED, Fleet
@@ -215,7 +215,7 @@ def test_a_refusal_is_told_with_its_type_at_once_or_at_the_next_reading(scene: S
         scene.wait(ANSWER)
         read = scene.read()
         told += read.refusals
-        assert expect(read, [], scene.clock.now()).overdue == 1
+        assert expected_nodes(read, [], scene.clock.now()).overdue == 1
     assert [(r.kind, r.zone, r.instance_type) for r in told] == [
         ("insufficient-capacity", f"{REGION}a", "m6i.xlarge")
     ]
@@ -235,10 +235,10 @@ def test_what_a_group_accepts_and_does_not_begin_is_not_expected_for_long(
     def overdue() -> int:
         memory.note_groups([scene.read()], scene.clock.now())
         (known,) = memory.groups or ()
-        return expect(known, [], scene.clock.now()).overdue
+        return expected_nodes(known, [], scene.clock.now()).overdue
 
     assert overdue() == 0
-    scene.wait(BEGUN)
+    scene.wait(FIRST_SIGN_WITHIN)
     assert overdue() == 1
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from plimsoll.adapters.nodegroups.refusals import of_activity, of_health, refusal_of
-from plimsoll.domain.node_groups import LONGEST_WHY, advice
+from plimsoll.domain.node_groups import LONGEST_WHY, refusal_advice
 from plimsoll_testbed.model.launch_refusals import LAUNCH_FAULTS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -90,7 +90,7 @@ def test_however_much_aws_says_little_of_it_is_kept() -> None:
 
 def test_a_cure_stands_beside_what_was_refused() -> None:
     told = refusal_of("VcpuLimitExceeded", "Your limit is 32.", NOON, zone="us-east-1a")
-    assert advice("base", told) == (
+    assert refusal_advice("base", told) == (
         "base was refused in us-east-1a (vcpu-quota): VcpuLimitExceeded: Your limit is 32. "
         "Cure: ask Service Quotas for more vCPUs of this family, on-demand and spot each have "
         "their own quota"

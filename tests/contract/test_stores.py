@@ -22,8 +22,7 @@ from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
 from plimsoll.domain.kubernetes import Ref, Resources
-from plimsoll.domain.observation import KEPT as KEPT_TIMES
-from plimsoll.domain.observation import Sample, Samples
+from plimsoll.domain.observation import TIMES_KEPT, Sample, Samples
 from plimsoll.domain.registry import (
     Cluster,
     ClusterKind,
@@ -33,9 +32,9 @@ from plimsoll.domain.registry import (
     resync_requests,
 )
 from plimsoll.domain.reports import Report
-from plimsoll.domain.spot import KEPT, CapacityPool, PoolEvent, PoolEventKind
+from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, PoolEvent, PoolEventKind
 from plimsoll.domain.spot.pool_history import MERGED
-from plimsoll.domain.zones import LONGEST, ShiftEvent
+from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
 from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, Times, WakeUps
 from plimsoll_testbed.model.stores import (
     MemoryNodeIndex,
@@ -459,13 +458,13 @@ def test_what_is_told_of_a_zonal_shift_is_kept_once_by_region_until_it_ends_by_i
         stores.pools.put_shift("us-east-1", event)
     stores.pools.put_shift("eu-west-1", began)
     assert {*stores.pools.shifts("us-east-1", T0)} == {began, over}
-    assert [*stores.pools.shifts("us-east-1", T0 + LONGEST["practice"])] == [over]
+    assert [*stores.pools.shifts("us-east-1", T0 + LONGEST_SHIFT["practice"])] == [over]
     assert stores.pools.read("us-east-1", T0) == []
 
 
 def test_what_happened_to_a_pool_is_forgotten_in_time(stores: Stores) -> None:
     stores.pools.put("eu-west-1", [INTERRUPTED])
-    assert stores.pools.read("eu-west-1", T0 + KEPT) == []
+    assert stores.pools.read("eu-west-1", T0 + POOL_EVENTS_KEPT) == []
 
 
 def test_times_are_merged_by_workload_and_told_twice_are_the_same(stores: Stores) -> None:
@@ -518,7 +517,7 @@ def test_times_that_are_told_again_are_not_written_again(moto_aws: Aws) -> None:
     stores.times.merge("shop", WEB, TIMES)
     (item,) = moto_aws.dynamodb.scan(TableName=table)["Items"]
     assert item["version"] == {"N": "1"}
-    assert int(item[TTL]["N"]) == int((T0 + KEPT_TIMES).timestamp())
+    assert int(item[TTL]["N"]) == int((T0 + TIMES_KEPT).timestamp())
 
 
 def test_items_expire_in_the_tables_where_the_template_says_so(moto_aws: Aws) -> None:

@@ -21,7 +21,7 @@ from plimsoll.domain.kubernetes import NAMESPACE, Node
 from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import Canary, InstanceNotice
 from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
-from plimsoll.domain.reports import echo_of
+from plimsoll.domain.reports import canary_echo
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from plimsoll_cli import main
 from plimsoll_cli.checks.facts import (
@@ -235,7 +235,7 @@ class MemoryEnvironment:
         if self.canary_seconds is None:
             return
         sent = self.clock.now()
-        echo = echo_of(
+        echo = canary_echo(
             Canary(id="event", time=sent, word=word),
             seen=sent + timedelta(seconds=self.canary_seconds),
         )

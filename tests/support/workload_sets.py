@@ -14,7 +14,7 @@ from typing import Any
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.drain import GATHER
+from plimsoll.domain.drain import GATHER_NOTICES
 from plimsoll.domain.interruptions import LifecycleHook
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import Instance, NodeGroup
@@ -351,7 +351,7 @@ def handled(rig: WiredServices, *bodies: str) -> None:
 def advised(rig: WiredServices, *instances: str) -> None:
     """Deliver recommendations, and wait until all of that moment are there."""
     handled(rig, *map(rig.rebalance_event, instances))
-    rig.sleep(GATHER.total_seconds())
+    rig.sleep(GATHER_NOTICES.total_seconds())
 
 
 def interrupt(rig: WiredServices, *workloads: dict[str, Any], elsewhere: bool = False) -> str:

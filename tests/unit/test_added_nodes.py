@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.domain.actions import Cordon, Record, TerminateInstance, Uncordon
-from plimsoll.domain.drain import SETTLE, added, plan_drain
+from plimsoll.domain.drain import EMPTY_FOR, added_entry, plan_drain
 from plimsoll.domain.drain.added_nodes import taken_back
 from plimsoll.domain.interruptions import Interruption, marked
 from plimsoll.domain.kubernetes import Node
@@ -18,7 +18,7 @@ from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod, p
 from tests.support.observations import actions, ec2, interrupted, looked, noon, sole_action
 
 ADVICE = "rebalance-recommendation"
-SETTLED = SETTLE.total_seconds()
+SETTLED = EMPTY_FOR.total_seconds()
 HOUR = 3600
 
 
@@ -38,7 +38,7 @@ def told(group: NodeGroup, nodes: int = 1, at: float = 0, name: str = "i-1@noon"
         kind="spot-interruption",
         noticed=NOON,
         gone=noon(120),
-        added=added(group, nodes, noon(at), name.partition("@")[0]),
+        added=added_entry(group, nodes, noon(at), name.partition("@")[0]),
     )
 
 

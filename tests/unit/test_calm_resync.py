@@ -14,7 +14,7 @@ from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.interruptions import Response as PolicyResponse
 from plimsoll.domain.notices import HealthScheduledChange, InstanceNotice, SpotInterruption
-from plimsoll.domain.observation import LULL
+from plimsoll.domain.observation import LONGEST_LULL
 from plimsoll.domain.placement import label_key
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll_testbed.model.hollow.transport import HollowTransport
@@ -171,7 +171,7 @@ def test_a_node_that_has_just_joined_is_in_the_index_within_the_minute(rig, list
 def test_where_placement_stopped_the_resync_looks_at_everything_when_the_lull_is_over(
     rig, listened, minutes
 ):
-    rig.sleep(LULL.total_seconds() - 60 * minutes - 1)
+    rig.sleep(LONGEST_LULL.total_seconds() - 60 * minutes - 1)
     rig.resync.run()
     before = listened.count(PODS)
     rig.sleep(60 * minutes + 1)

@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.domain.errors import BadInput, Temporary
 from plimsoll.domain.notices import Canary, parse
-from plimsoll.domain.reports import CANARIES, Metric, Report, seen_in
+from plimsoll.domain.reports import CANARY_REPORTS, Metric, Report, canary_seen
 from plimsoll.services.senders import Senders
 from tests.support.workload_sets import WiredServices
 
@@ -63,8 +63,8 @@ def test_a_word_that_could_be_anything_else_is_refused(word):
 def test_a_word_is_written_down_apart_from_the_reports_of_any_cluster():
     rig = WiredServices()
     assert rig.notices.receive([event(word="ask-1")]) == [None]
-    assert seen_in(rig.reports.list(CANARIES), "ask-1") == rig.time
-    assert seen_in(rig.reports.list(CANARIES), "ask-2") is None
+    assert canary_seen(rig.reports.list(CANARY_REPORTS), "ask-1") == rig.time
+    assert canary_seen(rig.reports.list(CANARY_REPORTS), "ask-2") is None
     assert rig.reports.list("harbor") == []
 
 
@@ -75,7 +75,7 @@ def test_a_canary_writes_nothing_to_a_cluster_and_wakes_nobody():
     rig.notices.receive([event(), event(word="ask-1")])
     assert rig.version() == before
     assert rig.wake_ups.sent == []
-    assert len(rig.reports.list(CANARIES)) == 1
+    assert len(rig.reports.list(CANARY_REPORTS)) == 1
 
 
 def test_only_the_schedules_canary_is_counted_and_nobody_waits_for_it():
@@ -85,7 +85,7 @@ def test_only_the_schedules_canary_is_counted_and_nobody_waits_for_it():
     assert rig.telemetry.metrics[Metric.CANARIES_SEEN] == 0
     assert service.receive([event(word="6d2f")]) == [None]
     assert rig.telemetry.metrics[Metric.CANARIES_SEEN] == 1
-    assert seen_in(rig.reports.list(CANARIES), "6d2f") is None
+    assert canary_seen(rig.reports.list(CANARY_REPORTS), "6d2f") is None
 
 
 def test_a_table_that_does_not_answer_neither_brings_a_canary_back_nor_hurts_its_neighbours():

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from plimsoll.domain.node_groups import (
-    BEGUN,
+    FIRST_SIGN_WITHIN,
     GroupMaximum,
     InsufficientCapacity,
     LaunchesThrottled,
@@ -133,7 +133,7 @@ def test_groups_that_are_throttled_are_passed_over_without_a_loss(
     asked, elsewhere = first_asked(report, "base"), first_asked(report, "spare")
     assert asked is not None
     assert elsewhere is not None
-    limit = BEGUN.total_seconds() if answered else BUSY.total_seconds()
+    limit = FIRST_SIGN_WITHIN.total_seconds() if answered else BUSY.total_seconds()
     assert 0 < elsewhere - asked <= limit + answered + 2
     assert report["expect"]["failures"] == []
 

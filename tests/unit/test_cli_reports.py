@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import chain
 
-from plimsoll.domain.drain import added
+from plimsoll.domain.drain import added_entry
 from plimsoll.domain.placement import report_of
 from plimsoll.domain.reports import Report
 from tests.support.builders import NOON, a_group
@@ -100,10 +100,10 @@ def test_shows_every_reason_of_one_interruption():
 def test_says_how_many_nodes_were_added_to_which_group_or_taken_back():
     workers, spare = a_group("workers"), a_group("spare")
     told = [
-        added(workers, 4, NOON, "t1"),
-        added(workers, 2, NOON, "t2"),
-        added(workers, 2, NOON + timedelta(seconds=5), "t2"),
-        added(spare, -1, NOON, "i-1"),
+        added_entry(workers, 4, NOON, "t1"),
+        added_entry(workers, 2, NOON, "t2"),
+        added_entry(workers, 2, NOON + timedelta(seconds=5), "t2"),
+        added_entry(spare, -1, NOON, "i-1"),
     ]
     report = replace(
         a_report("queues"),

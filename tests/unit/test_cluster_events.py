@@ -10,7 +10,7 @@ import pytest
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions import Evict, LabelNode, Release, Uncordon
-from plimsoll.domain.drain import of_action
+from plimsoll.domain.drain import event_of_action
 from plimsoll.domain.errors import (
     BadInput,
     Blocked,
@@ -19,7 +19,13 @@ from plimsoll.domain.errors import (
     PlimsollError,
     Temporary,
 )
-from plimsoll.domain.kubernetes import LONGEST, MIN_ON_DEMAND, ClusterEvent, Pod, of_report
+from plimsoll.domain.kubernetes import (
+    LONGEST_MESSAGE,
+    MIN_ON_DEMAND,
+    ClusterEvent,
+    Pod,
+    event_of_report,
+)
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Report
@@ -164,28 +170,31 @@ def pod() -> Pod:
     ids=["evicted", "time enough", "cut short", "overruled", "blocked", "refused"],
 )
 def test_what_became_of_a_pod_is_one_word(pod, how, outcome, reason):
-    event = of_action(Evict(pod=pod, reason="a test", **how), **outcome)
+    event = event_of_action(Evict(pod=pod, reason="a test", **how), **outcome)
     assert event is not None
     assert event.reason == reason
     assert event.warning is (reason != "Evicted")
 
 
 def test_what_was_done_to_a_node_is_told():
-    event = of_action(Uncordon(node=a_node("a"), reason="a test"))
+    event = event_of_action(Uncordon(node=a_node("a"), reason="a test"))
     assert event is not None
     assert (event.about.name, event.reason, event.message) == ("a", "Uncordoned", "a test")
 
 
 def test_what_the_next_try_may_do_and_what_moves_nothing_is_not_told(pod):
-    assert of_action(Evict(pod=pod, reason="a test"), error=Temporary("away")) is None
-    assert of_action(Uncordon(node=a_node("a"), reason="a test"), error=Temporary("away")) is None
-    assert of_action(LabelNode(node=a_node("a"), labels={}, reason="a test")) is None
+    assert event_of_action(Evict(pod=pod, reason="a test"), error=Temporary("away")) is None
+    assert (
+        event_of_action(Uncordon(node=a_node("a"), reason="a test"), error=Temporary("away"))
+        is None
+    )
+    assert event_of_action(LabelNode(node=a_node("a"), labels={}, reason="a test")) is None
 
 
 def test_what_tenants_wrote_does_not_make_an_event_long(pod):
-    event = of_action(Evict(pod=pod, reason="a test"), error=BadInput("x" * 5000))
+    event = event_of_action(Evict(pod=pod, reason="a test"), error=BadInput("x" * 5000))
     assert event is not None
-    assert len(event.message) == LONGEST
+    assert len(event.message) == LONGEST_MESSAGE
 
 
 def test_a_report_is_told_once_its_node_is_empty_or_gone():
@@ -197,8 +206,8 @@ def test_a_report_is_told_once_its_node_is_empty_or_gone():
         noticed=NOON,
         below_floor={f"Deployment shop/app-{n:02}": 1 for n in range(12)},
     )
-    assert of_report(report) is None
-    event = of_report(replace(report, gone=NOON))
+    assert event_of_report(report) is None
+    event = event_of_report(replace(report, gone=NOON))
     assert event is not None
     assert event.message.endswith("Deployment shop/app-09 by 1 and 2 more")
 
@@ -224,7 +233,7 @@ class Cluster:
 
 def some_events(count: int) -> list[ClusterEvent]:
     made = [
-        of_action(Release(pod=p, replica_set=None, interruption="i", reason="a test"))  # type: ignore[arg-type]  # of no matter here
+        event_of_action(Release(pod=p, replica_set=None, interruption="i", reason="a test"))  # type: ignore[arg-type]  # of no matter here
         for p in pods_of("web", count)
     ]
     return [event for event in made if event is not None]

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.actions import Evict
-from plimsoll.domain.drain import SAMPLE, Throughput, plan_drain
+from plimsoll.domain.drain import LEAST_REQUESTS, Throughput, plan_drain
 from plimsoll.domain.drain.plan_builder import MOST_NAMED
 from plimsoll.domain.drain.throughput import AT_ONCE, MOST_EVICTIONS, SUSTAINED
 from plimsoll.domain.observation import Observation
@@ -122,9 +122,13 @@ def test_what_may_end_by_itself_is_not_told_before_its_last_call():
 @pytest.mark.parametrize(
     ("requests", "seconds", "planning", "taken"),
     [
-        pytest.param(SAMPLE, 1, 0, SAMPLE, id="what it took in a second"),
+        pytest.param(LEAST_REQUESTS, 1, 0, LEAST_REQUESTS, id="what it took in a second"),
         pytest.param(
-            SAMPLE, 1, MOST_EVICTIONS / SAMPLE, SAMPLE / 2, id="half of the time for plans"
+            LEAST_REQUESTS,
+            1,
+            MOST_EVICTIONS / LEAST_REQUESTS,
+            LEAST_REQUESTS / 2,
+            id="half of the time for plans",
         ),
     ],
 )
@@ -136,7 +140,10 @@ def test_the_throughput_follows_what_the_api_server_took(requests, seconds, plan
 
 @pytest.mark.parametrize(
     ("requests", "seconds"),
-    [pytest.param(SAMPLE - 1, 9, id="too few"), pytest.param(SAMPLE, 0, id="in no time")],
+    [
+        pytest.param(LEAST_REQUESTS - 1, 9, id="too few"),
+        pytest.param(LEAST_REQUESTS, 0, id="in no time"),
+    ],
 )
 def test_from_a_few_requests_no_throughput_is_learned(requests, seconds):
     assert Throughput(30.0).measured(requests, seconds, 9) == Throughput(30.0)

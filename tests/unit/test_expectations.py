@@ -10,7 +10,7 @@ import pytest
 from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes import Node
-from plimsoll.domain.node_groups import Expectation, NodeGroup, OtherRefusal, expect
+from plimsoll.domain.node_groups import Expectation, NodeGroup, OtherRefusal, expected_nodes
 from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_group, a_node, a_pod
 
@@ -39,11 +39,11 @@ def failed(group: NodeGroup, before: timedelta) -> NodeGroup:
 
 def test_a_group_whose_nodes_are_all_ready_owes_nothing():
     node = a_ready_node("i-1", joined=seconds(600))
-    assert expect(a_growing_group(1, i_1=660), [node], NOON) == Expectation()
+    assert expected_nodes(a_growing_group(1, i_1=660), [node], NOON) == Expectation()
 
 
 def test_a_node_that_was_launched_a_moment_ago_is_counted_on():
-    assert expect(a_growing_group(2, i_1=30), [], NOON) == Expectation(upcoming=2)
+    assert expected_nodes(a_growing_group(2, i_1=30), [], NOON) == Expectation(upcoming=2)
 
 
 @pytest.mark.parametrize(
@@ -63,26 +63,26 @@ def test_a_node_is_expected_for_twice_as_long_as_others_of_its_group_took(
     launched = {"i_2": waited} if usual is None else {"i_1": 900 + usual, "i_2": waited}
     nodes = [a_ready_node("i-1", joined=seconds(900))]
     group = a_growing_group(len(launched), **launched)
-    found = expect(group, nodes, NOON)
+    found = expected_nodes(group, nodes, NOON)
     assert (found.upcoming, found.overdue) == (1, overdue)
     assert (found.doubt is not None) == bool(overdue)
 
 
 def test_what_a_failed_launch_left_unlaunched_is_not_counted_on():
-    found = expect(failed(a_growing_group(4, i_1=20), seconds(10)), [], NOON)
+    found = expected_nodes(failed(a_growing_group(4, i_1=20), seconds(10)), [], NOON)
     assert (found.upcoming, found.overdue) == (4, 3)
     assert found.doubt == "its last launch failed: no such capacity"
 
 
 def test_a_failed_launch_is_forgotten_after_three_minutes():
     group = failed(a_growing_group(4, i_1=20), seconds(181))
-    assert expect(group, [], NOON) == Expectation(upcoming=4)
+    assert expected_nodes(group, [], NOON) == Expectation(upcoming=4)
 
 
 def test_a_node_that_stopped_being_ready_is_not_on_its_way():
     node = replace(a_ready_node("i-1", joined=timedelta(days=1)), ready=False)
     group = a_group(desired=1, instances=["i-1"])
-    assert expect(group, [node], NOON).overdue == 1
+    assert expected_nodes(group, [node], NOON).overdue == 1
 
 
 def asked(group: NodeGroup, before: timedelta) -> NodeGroup:
@@ -91,8 +91,10 @@ def asked(group: NodeGroup, before: timedelta) -> NodeGroup:
 
 
 def test_a_launch_that_does_not_begin_is_not_counted_on_after_half_a_minute():
-    assert expect(asked(a_growing_group(2), seconds(29)), [], NOON) == Expectation(upcoming=2)
-    found = expect(asked(a_growing_group(2), seconds(30)), [], NOON)
+    assert expected_nodes(asked(a_growing_group(2), seconds(29)), [], NOON) == Expectation(
+        upcoming=2
+    )
+    found = expected_nodes(asked(a_growing_group(2), seconds(30)), [], NOON)
     assert (found.upcoming, found.overdue) == (2, 2)
     assert found.doubt is not None
     assert "their launch has not begun" in found.doubt
@@ -100,14 +102,14 @@ def test_a_launch_that_does_not_begin_is_not_counted_on_after_half_a_minute():
 
 def test_a_group_that_launches_one_instance_after_another_is_given_its_time():
     group = asked(a_growing_group(4, i_1=120, i_2=20), seconds(120))
-    assert expect(group, [], NOON).overdue == 0
-    assert expect(group, [], NOON + seconds(10)).overdue == 2
+    assert expected_nodes(group, [], NOON).overdue == 0
+    assert expected_nodes(group, [], NOON + seconds(10)).overdue == 2
 
 
 def test_nothing_is_expected_of_a_group_that_may_not_launch_but_what_starts():
     group = replace(a_growing_group(5, i_1=20), launches=False)
-    assert expect(group, [], NOON) == Expectation(upcoming=1)
-    assert expect(replace(group, instances=frozenset()), [], NOON) == Expectation()
+    assert expected_nodes(group, [], NOON) == Expectation(upcoming=1)
+    assert expected_nodes(replace(group, instances=frozenset()), [], NOON) == Expectation()
 
 
 def recommended(node: Node, before: timedelta) -> Node:
@@ -134,17 +136,19 @@ def test_what_a_group_launches_on_a_recommendation_is_not_asked_for_again(
     group = a_group(desired=1, instances=["i-1", *started], launchable=False)
     group = replace(group, rebalances=rebalances)
     node = recommended(a_ready_node("i-1", joined=timedelta(hours=1)), seconds(before))
-    assert expect(group, [node], NOON) == Expectation(upcoming=upcoming)
+    assert expected_nodes(group, [node], NOON) == Expectation(upcoming=upcoming)
 
 
 def test_what_a_group_launches_to_balance_its_zones_counts_beyond_its_size():
     node = a_ready_node("i-1", joined=timedelta(hours=1))
-    assert expect(a_growing_group(1, i_1=3660, i_2=20), [node], NOON) == Expectation(upcoming=1)
+    assert expected_nodes(a_growing_group(1, i_1=3660, i_2=20), [node], NOON) == Expectation(
+        upcoming=1
+    )
 
 
 def grown(*groups: NodeGroup) -> dict[str, int]:
     """Return what is asked for one pod that fits nowhere."""
-    expected = {g.key: expect(g, [], NOON) for g in groups}
+    expected = {g.key: expected_nodes(g, [], NOON) for g in groups}
     plan = plan_growth(
         ClusterSnapshot([], []),
         [a_pod()],
@@ -173,8 +177,8 @@ def test_another_group_is_asked_where_no_launch_begins():
 
 def test_a_node_on_its_way_is_expected_in_the_zone_that_its_group_tells():
     group = replace(a_growing_group(2, i_1=20), zone_of={"i-1": ZONE_B, "i-gone": ZONE_A})
-    assert expect(group, [], NOON).zones == {ZONE_B: 1}
-    assert expect(group, [a_ready_node("i-1", joined=timedelta(hours=1))], NOON).zones == {}
+    assert expected_nodes(group, [], NOON).zones == {ZONE_B: 1}
+    assert expected_nodes(group, [a_ready_node("i-1", joined=timedelta(hours=1))], NOON).zones == {}
 
 
 def test_what_only_has_to_be_started_is_asked_first():

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import budget_keeps, ready_floor, resolve, runs_twice, unavailable
+from plimsoll.domain.kubernetes import (
+    budget_keeps,
+    ready_floor,
+    resolve_count,
+    runs_twice,
+    unavailable,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,14 +31,14 @@ from plimsoll.domain.kubernetes import budget_keeps, ready_floor, resolve, runs_
     ],
 )
 def test_percentages_round_exactly(value, total, up, down):
-    assert resolve(value, total, round_up=True) == up
-    assert resolve(value, total, round_up=False) == down
+    assert resolve_count(value, total, round_up=True) == up
+    assert resolve_count(value, total, round_up=False) == down
 
 
 @pytest.mark.parametrize("value", ["25", "x%", "-1%", "", "2.5%", -1])
 def test_what_is_no_count_and_no_percentage_is_refused_with_an_example(value):
     with pytest.raises(BadInput, match="25%"):
-        resolve(value, 10, round_up=True)
+        resolve_count(value, 10, round_up=True)
 
 
 def test_a_deployment_that_could_neither_surge_nor_miss_a_pod_may_miss_one():

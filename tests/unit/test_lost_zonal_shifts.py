@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from plimsoll.domain.errors import MissingRights, Temporary, Throttled
 from plimsoll.domain.notices import Cause, ZonalShift, parse
 from plimsoll.domain.registry import Mode
-from plimsoll.domain.zones import LONGEST, ShiftEvent, made_up, shifted_zones
+from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent, inferred_events, shifted_zones
 from plimsoll.domain.zones.shift_events import BEHIND
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.zonal_shifts import ZonalShiftService
@@ -38,56 +38,58 @@ def event(minutes: float, *, active: bool = True, cause: Cause = "autoshift", **
 
 
 def test_what_no_event_told_stands_since_it_began():
-    assert made_up([], [event(0)], at(3)) == [event(0)]
+    assert inferred_events([], [event(0)], at(3)) == [event(0)]
 
 
 def test_what_events_told_is_not_told_again():
-    assert made_up([event(0)], [event(0.2)], at(3)) == []
+    assert inferred_events([event(0)], [event(0.2)], at(3)) == []
 
 
 def test_what_is_not_listed_any_more_is_over():
-    assert made_up([event(0)], [], at(10)) == [event(9, active=False)]
+    assert inferred_events([event(0)], [], at(10)) == [event(9, active=False)]
 
 
 def test_what_is_over_is_over_once():
-    assert made_up([event(0), event(5, active=False)], [], at(10)) == []
+    assert inferred_events([event(0), event(5, active=False)], [], at(10)) == []
 
 
 def test_a_beginning_that_was_told_since_the_answer_stays():
-    assert made_up([event(10)], [], at(10) + BEHIND) == []
+    assert inferred_events([event(10)], [], at(10) + BEHIND) == []
 
 
 def test_an_end_that_was_told_since_the_answer_stays():
-    assert made_up([event(0), event(10, active=False)], [event(0)], at(10) + BEHIND) == []
+    assert inferred_events([event(0), event(10, active=False)], [event(0)], at(10) + BEHIND) == []
 
 
 def test_what_is_listed_long_after_its_end_was_told_stands_at_the_time_of_the_answer():
     told = [event(0), event(10, active=False)]
-    assert made_up(told, [event(0)], at(20)) == [event(19)]
+    assert inferred_events(told, [event(0)], at(20)) == [event(19)]
 
 
 def test_a_second_shift_of_the_zone_stands_since_it_began():
     told = [event(0), event(10, active=False)]
-    assert made_up(told, [event(15)], at(15.5)) == [event(15)]
+    assert inferred_events(told, [event(15)], at(15.5)) == [event(15)]
 
 
 def test_one_that_lasts_longer_than_its_events_count_goes_on():
-    hours = LONGEST["autoshift"] / timedelta(minutes=1)
-    assert made_up([event(0)], [event(0)], at(hours - 1)) == [event(hours - 2)]
-    assert made_up([], [event(0)], at(2 * hours)) == [event(2 * hours - 1)]
+    hours = LONGEST_SHIFT["autoshift"] / timedelta(minutes=1)
+    assert inferred_events([event(0)], [event(0)], at(hours - 1)) == [event(hours - 2)]
+    assert inferred_events([], [event(0)], at(2 * hours)) == [event(2 * hours - 1)]
 
 
 def test_an_experiment_is_found_and_not_ended_since_nobody_promises_that_it_is_listed():
     experiment = event(0, cause="experiment", cluster="harbor")
-    assert made_up([], [experiment], at(3)) == [experiment]
-    assert made_up([experiment], [], at(60)) == []
+    assert inferred_events([], [experiment], at(3)) == [experiment]
+    assert inferred_events([experiment], [], at(60)) == []
 
 
 def test_shifts_of_other_causes_and_clusters_are_apart():
     manual = event(0, cause="manual", cluster="harbor")
     others = [event(0), event(0, cause="practice", cluster="harbor")]
     others += [event(0, cause="manual", cluster="quay")]
-    assert made_up([manual, *others], others, at(10)) == [replace(manual, active=False, at=at(9))]
+    assert inferred_events([manual, *others], others, at(10)) == [
+        replace(manual, active=False, at=at(9))
+    ]
 
 
 EVENTS = st.lists(
@@ -100,8 +102,8 @@ EVENTS = st.lists(
 @given(told=EVENTS, begins=st.integers(0, 60), lasts=st.integers(0, 60), asked=st.integers(0, 120))
 def test_an_answer_counts_once_and_undoes_nothing_that_was_told_since(told, begins, lasts, asked):
     listed = [event(begins)] if begins <= asked < begins + lasts else []
-    added = made_up(told, listed, at(asked))
-    assert made_up([*told, *added], listed, at(asked)) == []
+    added = inferred_events(told, listed, at(asked))
+    assert inferred_events([*told, *added], listed, at(asked)) == []
     newest = max(told, key=lambda e: (e.at, not e.active), default=None)
     stands = bool(shifted_zones([*told, *added], "harbor", at(asked)))
     if newest is not None and newest.at >= at(asked) - BEHIND:
@@ -113,7 +115,7 @@ def test_an_answer_counts_once_and_undoes_nothing_that_was_told_since(told, begi
 @given(told=EVENTS, first=EVENTS, asked=st.integers(0, 120))
 def test_events_count_the_same_before_and_after_the_answer(told, first, asked):
     """What was told too late to be known when the answer came counts by its own time."""
-    added = made_up(first, [event(0)], at(asked))
+    added = inferred_events(first, [event(0)], at(asked))
     late = shifted_zones([*first, *added, *told], "harbor", at(120))
     early = shifted_zones([*told, *first, *added], "harbor", at(120))
     assert late == early

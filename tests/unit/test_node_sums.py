@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.domain.capacity import remembered
+from plimsoll.domain.capacity import estimated_observation
 from plimsoll.domain.kubernetes import Resources
 from plimsoll.domain.registry import IndexEntry
 from tests.support.builders import NOON
@@ -20,7 +20,8 @@ def test_the_shares_of_a_node_are_nearly_equal_and_together_its_sum(pods):
     record = interrupted("spot").interruption
     assert record is not None
     shares = [
-        pod.scheduling.requests for pod in remembered("harbor", [entry], [], {"spot": record}).pods
+        pod.scheduling.requests
+        for pod in estimated_observation("harbor", [entry], [], {"spot": record}).pods
     ]
 
     assert len(shares) == pods

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from plimsoll.domain.disruptions import Basis, disruptions_of, stop_time
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import (
-    KEPT,
-    LAST,
+    MOST_SAMPLES,
+    TIMES_KEPT,
     InterruptedNodes,
     ObservedTime,
     Sample,
     Samples,
     WorkloadTimes,
-    chosen,
-    remembered,
-    starts,
+    chosen_workloads,
+    start_samples,
+    times_are_kept,
 )
 from plimsoll.domain.observation.observed_times import LONGEST_KEY
 from tests.support.builders import NOON, a_pod, mounting, pods_of
@@ -66,8 +66,8 @@ def test_a_pod_with_a_claim_is_given_twice_as_long():
 
 
 def test_pods_that_were_killed_never_shorten_an_assumption():
-    assert reckoned(killed(*[2] * LAST)) == (30, Basis.ASSUMED)
-    assert reckoned(killed(*[2] * LAST), volumes=mounting("data")) == (300, Basis.ASSUMED)
+    assert reckoned(killed(*[2] * MOST_SAMPLES)) == (30, Basis.ASSUMED)
+    assert reckoned(killed(*[2] * MOST_SAMPLES), volumes=mounting("data")) == (300, Basis.ASSUMED)
 
 
 def test_a_kill_after_longer_than_was_observed_says_that_nobody_knows_how_long_it_takes():
@@ -116,14 +116,14 @@ def test_in_any_order_twice_and_late_it_is_the_same(told, data):
         again = again.merged(one)
     assert once == again
     assert once.merged(again) == once
-    assert max(len(once.stop), len(once.killed), len(once.start)) <= LAST
+    assert max(len(once.stop), len(once.killed), len(once.start)) <= MOST_SAMPLES
 
 
 def test_what_is_older_than_ninety_days_does_not_count():
     known = stopped(5, 5, 5)
-    assert known.times(NOON + KEPT - timedelta(minutes=1)).stop is not None
-    assert known.times(NOON + KEPT + timedelta(minutes=1)).stop is None
-    fresh = Samples(stop=(sample(9, 7, at=(KEPT + timedelta(days=1)).total_seconds()),))
+    assert known.times(NOON + TIMES_KEPT - timedelta(minutes=1)).stop is not None
+    assert known.times(NOON + TIMES_KEPT + timedelta(minutes=1)).stop is None
+    fresh = Samples(stop=(sample(9, 7, at=(TIMES_KEPT + timedelta(days=1)).total_seconds()),))
     assert known.merged(fresh) == fresh
 
 
@@ -136,7 +136,7 @@ def test_a_pod_that_was_ready_once_more_tells_how_long_it_took_the_first_time():
 def test_running_pods_tell_how_long_they_took_to_start():
     pod = replace(a_pod(node="n"), start_seconds=12, ready_since=NOON)
     stopping, starting = replace(pod, uid="b", deleting=NOON), replace(a_pod(node="n"), uid="c")
-    assert starts({WEB: [pod, stopping, starting]}) == {
+    assert start_samples({WEB: [pod, stopping, starting]}) == {
         WEB: Samples(start=(Sample(uid=pod.uid, at=NOON, seconds=12),))
     }
 
@@ -144,25 +144,25 @@ def test_running_pods_tell_how_long_they_took_to_start():
 @pytest.mark.parametrize("kind", ["Job", "Pod", "DaemonSet", "Node"])
 def test_nothing_is_remembered_of_what_has_another_name_the_next_time(kind):
     pod = replace(a_pod(node="n"), start_seconds=12, ready_since=NOON)
-    assert starts({Ref(kind, "default", "x"): [pod]}) == {}
+    assert start_samples({Ref(kind, "default", "x"): [pod]}) == {}
 
 
 def test_a_workload_of_which_the_kind_fills_a_key_is_not_remembered():
-    assert remembered(Ref("Database", "default", "x"))
-    assert not remembered(Ref("D" * LONGEST_KEY, "default", "x"))
+    assert times_are_kept(Ref("Database", "default", "x"))
+    assert not times_are_kept(Ref("D" * LONGEST_KEY, "default", "x"))
 
 
 def test_a_tenant_of_many_workloads_does_not_keep_others_from_being_remembered():
     many = [Ref("Deployment", "noisy", f"w-{n}") for n in range(1000)]
     few = [Ref("Deployment", "quiet", f"w-{n}") for n in range(5)]
-    turn = chosen([*many, *few], NOON, 20)
+    turn = chosen_workloads([*many, *few], NOON, 20)
     assert len(turn) == 20
     assert {*few} <= {*turn}
 
 
 def test_each_workload_has_its_turn():
     workloads = {Ref("Deployment", "default", f"w-{n}") for n in range(100)}
-    turns = [chosen(workloads, noon(300 * run), 20) for run in range(60)]
+    turns = [chosen_workloads(workloads, noon(300 * run), 20) for run in range(60)]
     assert set().union(*turns) == workloads
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.kubernetes import MIN_ON_DEMAND, NAMED, Workload
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND, MOST_NAMED, Workload
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from tests.support.builders import NOON, a_deployment, a_node
 from tests.support.observations import looked
@@ -43,7 +43,7 @@ def test_a_node_that_nobody_calls_on_demand_or_spot_is_told_and_left_out():
 def test_of_many_such_nodes_a_few_are_named():
     nodes = [a_node("od"), *(a_node(f"bare-{n}", capacity=None) for n in range(50))]
     plan = plan_placement(looked(nodes, [], [asking("web", "1")]), NOON)
-    assert len(plan.problems) == NAMED
+    assert len(plan.problems) == MOST_NAMED
     assert "49 other nodes say neither" in plan.problems[0]
 
 

@@ -7,7 +7,7 @@ import pytest
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.kubernetes import Node
-from plimsoll.domain.observation import REFRESH
+from plimsoll.domain.observation import INDEX_REFRESH
 from plimsoll.domain.placement import label_key, reports_of
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Metric
@@ -204,7 +204,7 @@ def test_placement_writes_an_index_entry_again_only_when_it_changed_is_old_or_of
         real(entries)
 
     monkeypatch.setattr(rig.index, "put", put)
-    for seconds in (0, 300, REFRESH.total_seconds() - 300):
+    for seconds in (0, 300, INDEX_REFRESH.total_seconds() - 300):
         rig.sleep(seconds)
         rig.placement.run()
 

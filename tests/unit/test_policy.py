@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.domain.actions import Cordon, Evict, ForceDelete, Grow, Release, Uncordon
-from plimsoll.domain.drain import GATHER, plan_drain
+from plimsoll.domain.drain import GATHER_NOTICES, plan_drain
 from plimsoll.domain.interruptions import Interruption, MaintenanceWindow, Policy, Response
 from plimsoll.domain.interruptions.model import join
 from plimsoll.domain.kubernetes import Node
@@ -35,7 +35,7 @@ from tests.support.observations import (
 ADVICE = "rebalance-recommendation"
 HEALTH = "health-scheduled-change"
 DAY = 24 * 3600
-TURN = NOON + GATHER
+TURN = NOON + GATHER_NOTICES
 
 
 def waits(name: str, *, kind: str = ADVICE, ends: float | None = None) -> Node:

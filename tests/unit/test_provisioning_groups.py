@@ -10,12 +10,12 @@ import pytest
 
 from plimsoll.domain.actions import Grow
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.node_groups import BEGUN, NodeGroup
+from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NodeGroup
 from plimsoll.domain.observation import Observation
 from tests.support.builders import a_deployment, a_group, a_pod, pods_of
 from tests.support.observations import actions, interrupted, looked, noon
 
-SECONDS = BEGUN.total_seconds()
+SECONDS = FIRST_SIGN_WITHIN.total_seconds()
 
 
 def a_node_pool(max_size: int = 10) -> NodeGroup:

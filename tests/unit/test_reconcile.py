@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.drain import added, plan_drain
+from plimsoll.domain.drain import added_entry, plan_drain
 from plimsoll.domain.errors import MissingRights, Refused, Temporary, Throttled
 from plimsoll.domain.reports import Report
 from plimsoll.services import executor
@@ -256,7 +256,7 @@ def test_an_empty_node_that_is_terminated_is_taken_off_what_was_added(rig):
             node="gone",
             kind="spot-interruption",
             noticed=rig.time,
-            added=added(group, 1, rig.time, "token"),
+            added=added_entry(group, 1, rig.time, "token"),
         )
     )
     advised(rig, instance)

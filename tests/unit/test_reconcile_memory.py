@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from plimsoll.domain.errors import Refused, Throttled
-from plimsoll.domain.node_groups import BEGUN, NodeGroup, expect
+from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NodeGroup, expected_nodes
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from tests.support.builders import NOON, a_group
 
@@ -59,7 +59,7 @@ def test_a_throttled_request_is_told_at_once_and_its_group_passed_over_after_fiv
 def test_what_was_promised_and_is_never_told_is_forgotten():
     memory, group = ReconcileMemory(), a_group(desired=1)
     memory.grown(noted(memory, group, 0), 2, NOON)
-    assert noted(memory, group, BEGUN.total_seconds()).desired == 1
+    assert noted(memory, group, FIRST_SIGN_WITHIN.total_seconds()).desired == 1
 
 
 def test_a_size_that_others_lower_is_believed_at_once():
@@ -71,8 +71,8 @@ def test_a_size_that_others_lower_is_believed_at_once():
 def test_a_size_counts_from_when_it_was_seen_first_unless_the_group_tells_more():
     memory, group = ReconcileMemory(), replace(a_group(desired=2), instances=frozenset())
     assert noted(memory, group, 0).asked == NOON
-    idle = noted(memory, group, BEGUN.total_seconds())
-    assert expect(idle, [], NOON + BEGUN).overdue == 2
+    idle = noted(memory, group, FIRST_SIGN_WITHIN.total_seconds())
+    assert expected_nodes(idle, [], NOON + FIRST_SIGN_WITHIN).overdue == 2
     before = NOON - timedelta(minutes=10)
     told = noted(ReconcileMemory(), replace(group, asked=before), 0)
-    assert expect(told, [], NOON).overdue == 2
+    assert expected_nodes(told, [], NOON).overdue == 2

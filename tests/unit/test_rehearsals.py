@@ -6,7 +6,13 @@ import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from plimsoll.domain.reports import Comparison, Report, comparison, rehearsals_of, rehearsed
+from plimsoll.domain.reports import (
+    Comparison,
+    Report,
+    compare_rehearsals,
+    rehearsal_report,
+    rehearsals_of,
+)
 from tests.support.builders import NOON
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.rehearsed import a_mixed_cluster
@@ -19,7 +25,7 @@ def foretold(
     *instances: str, scope: str = "all", at: datetime = NIGHT, web: int = 5
 ) -> list[Report]:
     return [
-        rehearsed(
+        rehearsal_report(
             "harbor",
             instance=instance,
             node=f"node-of-{instance}",
@@ -50,7 +56,7 @@ def happened(*instances: str, web: int = 5, after: float = 0) -> list[Report]:
 
 
 def compared(storm: list[Report], rehearsals: list[Report]) -> Comparison:
-    found = comparison(storm[0], storm, rehearsals)
+    found = compare_rehearsals(storm[0], storm, rehearsals)
     assert found is not None
     return found
 
@@ -95,7 +101,7 @@ def test_what_goes_much_later_does_not_belong_to_the_event():
 
 
 def test_an_instance_that_was_not_rehearsed_is_compared_with_nothing():
-    assert comparison(happened("a")[0], happened("a"), foretold("b")) is None
+    assert compare_rehearsals(happened("a")[0], happened("a"), foretold("b")) is None
 
 
 def test_the_error_stands_in_the_report_of_the_interruption():

@@ -11,7 +11,7 @@ import pytest
 from plimsoll.domain.errors import MissingRights, Temporary
 from plimsoll.domain.interruptions import Policy, Response
 from plimsoll.domain.registry import Mode
-from plimsoll.domain.zones import LONGEST, has_shift_taint
+from plimsoll.domain.zones import LONGEST_SHIFT, has_shift_taint
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from tests.support.builders import NOON, ZONE_A, ZONE_B, deployment_json
 from tests.support.workload_sets import WiredServices, handled
@@ -83,7 +83,7 @@ def test_a_shift_without_an_end_ends_by_itself_and_the_resync_finds_that(rig):
     handled(rig, shift())
     reconciled(rig)
     rig.wake_ups.sent.clear()
-    rig.pass_to(NOON + LONGEST["autoshift"] + timedelta(minutes=2))
+    rig.pass_to(NOON + LONGEST_SHIFT["autoshift"] + timedelta(minutes=2))
     rig.resync.run()
     assert rig.wake_ups.sent
     reconciled(rig)

@@ -13,7 +13,7 @@ from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import FOREIGN_CORDON, Policy, Response
 from plimsoll.domain.kubernetes import NODE_POOL, RELEASED, ZONAL_SHIFT, ZONE, Node, Pod
 from plimsoll.domain.observation import Observation, ShiftedZone
-from plimsoll.domain.zones import LEAVING, LONGEST, ShiftEvent, shifted_zones
+from plimsoll.domain.zones import LEAVING, LONGEST_SHIFT, ShiftEvent, shifted_zones
 from tests.support.builders import (
     NOON,
     ZONE_A,
@@ -102,11 +102,11 @@ def test_a_shift_that_begins_again_stands_since_then():
     assert shifted_zones(events, "harbor", noon(3600))[ZONE_A].since == noon(9 * 60)
 
 
-@pytest.mark.parametrize("cause", LONGEST)
+@pytest.mark.parametrize("cause", LONGEST_SHIFT)
 def test_a_shift_whose_end_is_never_told_ends_by_itself(cause):
     events = [told(active=True, cause=cause)]
-    assert shifted_zones(events, "harbor", NOON + LONGEST[cause] - timedelta(seconds=1))
-    assert not shifted_zones(events, "harbor", NOON + LONGEST[cause])
+    assert shifted_zones(events, "harbor", NOON + LONGEST_SHIFT[cause] - timedelta(seconds=1))
+    assert not shifted_zones(events, "harbor", NOON + LONGEST_SHIFT[cause])
 
 
 def test_the_end_of_one_shift_leaves_another_away_from_the_same_zone():

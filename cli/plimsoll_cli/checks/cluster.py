@@ -8,13 +8,13 @@ from typing import Final
 
 from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
-from plimsoll.domain.observation import LULL, REFRESH
+from plimsoll.domain.observation import INDEX_REFRESH, LONGEST_LULL
 from plimsoll.domain.registry import ClusterKind, Mode
 from plimsoll_cli.checks.facts import Facts, Right, read_or_raise
 from plimsoll_cli.checks.findings import APPLY, Finding, fail, info, ok, skipped
 
-STALE: Final = REFRESH + LULL
-"""How old an entry of the index gets at most: what says the same is written again after `REFRESH`."""
+STALE: Final = INDEX_REFRESH + LONGEST_LULL
+"""How old an entry of the index gets at most: what says the same is written again after `INDEX_REFRESH`."""
 _WITHHELD: Final = {
     "deletions": "no budget is overruled at an eviction deadline, and pods of dead instances stay until the "
     "cluster's own garbage collection",

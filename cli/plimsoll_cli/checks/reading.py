@@ -16,7 +16,7 @@ from plimsoll.domain.capacity import images_of, subnets_of
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.registry import Cluster, ClusterKind
-from plimsoll.domain.reports import CANARIES, seen_in
+from plimsoll.domain.reports import CANARY_REPORTS, canary_seen
 from plimsoll.services.ports import Clock, Limits, Reports
 from plimsoll_cli.checks.facts import (
     Arrival,
@@ -111,7 +111,7 @@ def read_facts(
 
 def _arrival(reports: Reports, clock: Clock, word: str, sent: datetime, wait: float) -> Arrival:
     while True:
-        seen = seen_in(reports.list(CANARIES), word)
+        seen = canary_seen(reports.list(CANARY_REPORTS), word)
         waited = (clock.now() - sent).total_seconds()
         if seen is not None or waited >= wait:
             return Arrival(sent=sent, seen=seen, waited_seconds=waited)

@@ -14,8 +14,8 @@ from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import Samples
 from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
 from plimsoll.domain.reports import Report
-from plimsoll.domain.spot import KEPT, PoolEvent
-from plimsoll.domain.zones import LONGEST, ShiftEvent
+from plimsoll.domain.spot import POOL_EVENTS_KEPT, PoolEvent
+from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
 
 
 class MemoryRegistry:
@@ -118,7 +118,7 @@ class MemoryPools:
         return [
             event
             for (where, _), event in self._events.items()
-            if where == region and now - event.at < KEPT
+            if where == region and now - event.at < POOL_EVENTS_KEPT
         ]
 
     def put(self, region: str, events: Iterable[PoolEvent]) -> None:
@@ -130,7 +130,7 @@ class MemoryPools:
         return [
             event
             for (where, _), event in self._shifts.items()
-            if where == region and now - event.at < LONGEST[event.cause]
+            if where == region and now - event.at < LONGEST_SHIFT[event.cause]
         ]
 
     def put_shift(self, region: str, event: ShiftEvent) -> None:

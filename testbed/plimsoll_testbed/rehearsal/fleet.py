@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes import NODE_POOL, Node, Resources, Taint, total
+from plimsoll.domain.kubernetes import NODE_POOL, Node, Resources, Taint, total_resources
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation, leaves
 from plimsoll_testbed.model.nodegroups import KARPENTER, SET_BY_RIG
@@ -186,7 +186,7 @@ def _kept(labels: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:
 def _of_node(seen: Observation, node: Node) -> Resources:
     """Return what pods take that belong to their node, and are not played."""
     own = [pod for pod in seen.on_node.get(node.name, ()) if not leaves(pod)]
-    return total([pod.scheduling.requests for pod in own])
+    return total_resources([pod.scheduling.requests for pod in own])
 
 
 def _most(amounts: Collection[Resources]) -> Resources:

@@ -29,7 +29,7 @@ from plimsoll.domain.kubernetes import (
     OwnerKind,
     Workload,
     budget_keeps,
-    resolve,
+    resolve_count,
 )
 from plimsoll.domain.notices import SpotInterruption
 from plimsoll.domain.observation import InterruptedNodes, Observation, leaves
@@ -110,7 +110,7 @@ def _change(disruption: WorkloadDisruption) -> str:
 
 
 def _never_surges(workload: Workload) -> bool:
-    return resolve(workload.max_surge, workload.replicas, round_up=True) < 1
+    return resolve_count(workload.max_surge, workload.replicas, round_up=True) < 1
 
 
 def _budgets(disruption: WorkloadDisruption, *, surges: bool) -> Iterator[Obstacle]:

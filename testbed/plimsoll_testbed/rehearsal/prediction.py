@@ -10,7 +10,7 @@ from typing import Any
 from plimsoll.domain.disruptions import StopTime
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.observation import leaves
-from plimsoll.domain.reports import Report, rehearsed
+from plimsoll.domain.reports import Report, rehearsal_report
 from plimsoll_testbed.measure.report import Report as DrillReport
 from plimsoll_testbed.rehearsal.jobs import failing_jobs
 from plimsoll_testbed.rehearsal.live import LiveCluster
@@ -94,7 +94,7 @@ class Prediction:
         lowest = {each.workload: each.min_ready for each in self.outcomes}
         for node in self.nodes:
             if node.instance is not None:
-                yield rehearsed(
+                yield rehearsal_report(
                     self.cluster,
                     instance=node.instance,
                     node=node.name,

@@ -14,7 +14,7 @@ from typing import Any, Final
 from plimsoll.adapters.kubernetes.objects import parse_deployment, parse_node, parse_stateful_set
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.actions import LabelNode
-from plimsoll.domain.drain import GATHER, waiting_for_turn
+from plimsoll.domain.drain import GATHER_NOTICES, waiting_for_turn
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import INTERRUPTION, MIRROR, RELEASED, Node
 from plimsoll.domain.observation import Observation
@@ -245,7 +245,7 @@ class RigCluster(ABC):
         seen = Observation(cluster=self.name, nodes=list(recorded), pods=[], workloads=[])
         for node in waiting_for_turn(seen):
             found = node.interruption
-            if found is not None and self._clock.now() < found.noticed + 2 * GATHER:
+            if found is not None and self._clock.now() < found.noticed + 2 * GATHER_NOTICES:
                 yield node
 
     def _applied(self, obj: Json) -> str | None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, override
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
-from plimsoll.domain.observation import LAST
+from plimsoll.domain.observation import MOST_SAMPLES
 from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Word, repeated
 from plimsoll_testbed.model.durations import Duration, words
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec, each_once
@@ -70,7 +70,7 @@ class PodTimes(Declared):
 class SeenTime(Declared):
     """What the pods of a workload took."""
 
-    pods: Annotated[int, Field(ge=0, le=LAST)]
+    pods: Annotated[int, Field(ge=0, le=MOST_SAMPLES)]
     """How many pods told; 0: one was killed after so long, and nobody knows more."""
     p95: Duration
     """The 95th percentile, in whole seconds."""

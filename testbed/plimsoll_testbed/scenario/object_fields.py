@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import parse_quantity, resolve
+from plimsoll.domain.kubernetes import parse_quantity, resolve_count
 from plimsoll_testbed.model.declared import QUANTITY_FORM, Declared, Label, Name
 
 type Whole = Annotated[int, Field(ge=0)]
@@ -33,7 +33,7 @@ def _pods_or_share(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("neither a number nor text")  # noqa: TRY004 - pydantic reports a ValueError
     try:
-        resolve(value, 1, round_up=True)
+        resolve_count(value, 1, round_up=True)
     except BadInput as error:
         raise ValueError(str(error)) from error
     return value

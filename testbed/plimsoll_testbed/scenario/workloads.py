@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, override
 from pydantic import Field
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
-from plimsoll.domain.kubernetes import matches, resolve
+from plimsoll.domain.kubernetes import matches, resolve_count
 from plimsoll_testbed.model.declared import Contradiction, Declared, repeated
 from plimsoll_testbed.scenario.object_fields import (
     Amount,
@@ -119,7 +119,7 @@ class DeploymentStrategy(Declared):
                 cure="Remove one of the two",
             )
         elif rolling is not None and not any(
-            resolve(value, 100, round_up=True)
+            resolve_count(value, 100, round_up=True)
             for value in (rolling.max_unavailable, rolling.max_surge)
         ):
             yield Contradiction(

@@ -27,7 +27,7 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.capacity import Daemons, future_node
-from plimsoll.domain.kubernetes import Pod, replacement_of, resolve
+from plimsoll.domain.kubernetes import Pod, replacement_of, resolve_count
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_testbed.measure.report import Report
@@ -158,7 +158,7 @@ class _Search:
         return (
             workload.kind == "Deployment"
             and workload.strategy == "RollingUpdate"
-            and resolve(workload.max_surge, workload.replicas, round_up=True) > 0
+            and resolve_count(workload.max_surge, workload.replicas, round_up=True) > 0
             and not workload.volumes
         )
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final, override
 
 from plimsoll.domain.actions import Step
-from plimsoll.domain.drain import SETTLE
+from plimsoll.domain.drain import EMPTY_FOR
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
@@ -215,7 +215,7 @@ class _Play(Quiet):
         clock, rig_cluster = self._simulation.clock, self._watch.rig_cluster
         steps = self._until_calm()
         if any(group.spec.renew for group in rig_cluster.fleet.groups.values()):
-            clock.run_until(clock.now() + SETTLE)
+            clock.run_until(clock.now() + EMPTY_FOR)
             steps = self._until_calm()
         for step in steps if settled else ():
             self._watch.note("never-calm", f"there is always something to do: {step}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, override
 
-from plimsoll.domain.kubernetes import ZONE, Pod, Ref, Resources, total
+from plimsoll.domain.kubernetes import ZONE, Pod, Ref, Resources, total_resources
 from plimsoll_batch.domain.gangs import (
     FlavorResource,
     Gang,
@@ -223,7 +223,7 @@ def running_of(jobs: GangJobs) -> RunningGang:
         gang=jobs.gang,
         admitted=max(admitted, default=jobs.gang.since),
         usage=usage,
-        on_nodes={node: total(each) for node, each in on_nodes.items()},
+        on_nodes={node: total_resources(each) for node, each in on_nodes.items()},
         stopping=jobs.stopping,
         stays=any(role.bare for role in jobs.roles),
     )

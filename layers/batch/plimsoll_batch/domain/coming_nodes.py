@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.capacity import Growth, plan_growth, token
+from plimsoll.domain.capacity import Growth, grow_token, plan_growth
 from plimsoll.domain.kubernetes import HOSTNAME, ZONE_LABELS, Node, Pod
 from plimsoll.domain.node_groups import (
     NodeGroup,
     OtherRefusal,
     Refusal,
-    expect,
+    expected_nodes,
     on_the_way,
     start_up,
 )
@@ -69,7 +69,7 @@ class ComingNodes:
         """Begin with all that is on its way."""
         self._capacity, self._now = capacity, now
         self._groups = {g.key: g for g in capacity.groups if not g.provisions}
-        expected = {key: expect(g, capacity.nodes, now) for key, g in self._groups.items()}
+        expected = {key: expected_nodes(g, capacity.nodes, now) for key, g in self._groups.items()}
         self._upcoming = on_the_way(expected)
         self._doubts = {key: found for key, found in expected.items() if found.doubt}
         reclaimed = interrupted_pools(capacity.nodes, capacity.groups)
@@ -121,7 +121,7 @@ class ComingNodes:
                     desired=growth.group.desired + before,
                     add=growth.add,
                     zone=growth.zone,
-                    token=token(cluster, growth.group, growth.zone, growth.add, now),
+                    token=grow_token(cluster, growth.group, growth.zone, growth.add, now),
                 )
                 for growth, before in _in_turn(coming.growths)
             ),

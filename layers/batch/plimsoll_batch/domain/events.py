@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from plimsoll.domain.kubernetes import LONGEST, NAMESPACE, ClusterEvent, Ref
+from plimsoll.domain.kubernetes import LONGEST_MESSAGE, NAMESPACE, ClusterEvent, Ref
 from plimsoll_batch.domain.assembly import GangJobs
 from plimsoll_batch.domain.names import CONFIGURATION
 from plimsoll_batch.domain.node_requests import NodeRequest
@@ -23,9 +23,9 @@ def about_gang(
             about=role.ref,
             uid=role.uid,
             reason=reason,
-            message=message[:LONGEST],
+            message=message[:LONGEST_MESSAGE],
             warning=warning,
-            cause=cause[:LONGEST],
+            cause=cause[:LONGEST_MESSAGE],
         )
 
 
@@ -46,7 +46,7 @@ def of_configuration(words: str) -> ClusterEvent:
         about=Ref("ConfigMap", NAMESPACE, CONFIGURATION),
         uid=CONFIGURATION,
         reason="QueueProblem",
-        message=words[:LONGEST],
+        message=words[:LONGEST_MESSAGE],
         warning=True,
-        cause=words[:LONGEST],
+        cause=words[:LONGEST_MESSAGE],
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from plimsoll.domain.kubernetes import Node, NodeTerm, Scheduling, selected, untolerated
+from plimsoll.domain.kubernetes import Node, NodeTerm, Scheduling, node_selected, untolerated
 from plimsoll_batch.domain.gangs import Role, Shape, amounts_of
 from plimsoll_batch.domain.interruption_cost import by_cost
 from plimsoll_batch.domain.queues.forest import (
@@ -133,7 +133,9 @@ def why_not(role: Role, flavor: Flavor, keys: Collection[str]) -> str | None:
         node_selector={k: v for k, v in scheduling.node_selector.items() if k in keys},
         node_terms=_restricted(scheduling, keys),
     )
-    return None if selected(asked, _example(flavor, scheduling)) else "its node affinity differs"
+    return (
+        None if node_selected(asked, _example(flavor, scheduling)) else "its node affinity differs"
+    )
 
 
 def _restricted(scheduling: Scheduling, keys: Collection[str]) -> tuple[NodeTerm, ...] | None:

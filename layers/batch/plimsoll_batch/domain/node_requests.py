@@ -16,7 +16,7 @@ from enum import Enum, auto
 from typing import Final, Self
 
 from plimsoll.domain.fields import Field
-from plimsoll.domain.node_groups import ARRIVAL, BEGUN, NodeGroup
+from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NODES_JOIN_WITHIN, NodeGroup
 from plimsoll_batch.domain.annotations import LONGEST_WHY, record_in, text_of
 from plimsoll_batch.domain.retries import pause_after
 
@@ -69,7 +69,7 @@ class NodeRequest:
 
     def awaited(self, now: datetime) -> bool:
         """Whether what comes is promised to its gang."""
-        return not self.given_up and now < self.at + ARRIVAL
+        return not self.given_up and now < self.at + NODES_JOIN_WITHIN
 
     def gave_up(self, why: str, now: datetime, refused: Iterable[str] = ()) -> Self:
         """Return it as it is once nothing is expected of it any more."""
@@ -186,7 +186,7 @@ def turn_of(request: NodeRequest | None, now: datetime, *, lacks: bool, joining:
         return Turn.ASK if request.not_before <= now else Turn.NOT_YET
     if not request.awaited(now):
         return Turn.GIVE_UP
-    seen_soon = not request.answered or now < request.at + BEGUN or joining
+    seen_soon = not request.answered or now < request.at + FIRST_SIGN_WITHIN or joining
     return Turn.WAIT if seen_soon or not lacks else Turn.GIVE_UP
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Final, Self
 
 from plimsoll.domain.capacity import Daemons
-from plimsoll.domain.kubernetes import Node, Pod, Ref, Resources, Scheduling, total
+from plimsoll.domain.kubernetes import Node, Pod, Ref, Resources, Scheduling, total_resources
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_batch.domain.flavors import RoleFlavors
 from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, Topology, amounts_of
@@ -86,7 +86,7 @@ class Placement:
                 self._occupied[name] += 1
         for name, amounts in found.items():
             if name in self._snapshot.nodes:
-                self._stand(name, total(amounts))
+                self._stand(name, total_resources(amounts))
 
     def place(self, gang: Gang, flavors: Sequence[RoleFlavors]) -> Place | NoPlace:
         """Place all pods of a gang, or none; first where nodes are leased to it already."""
@@ -137,14 +137,14 @@ class Placement:
         for name, amounts in _by_node(running).items():
             self._occupied[name] -= len(amounts)
             if name in self._standing:
-                self._stand(name, self._standing[name] - total(amounts))
+                self._stand(name, self._standing[name] - total_resources(amounts))
 
     def occupy(self, running: Iterable[RunningGang]) -> None:
         """See them as running again."""
         for name, amounts in _by_node(running).items():
             self._occupied[name] += len(amounts)
             if name in self._standing:
-                self._stand(name, self._standing[name] + total(amounts))
+                self._stand(name, self._standing[name] + total_resources(amounts))
 
     def hold(self, running: Iterable[RunningGang], place: Place) -> None:
         """Keep what released gangs leave beyond a place: they are still there until they have stopped."""
@@ -154,7 +154,7 @@ class Placement:
         for name, amounts in _by_node(running).items():
             if name in self._standing:
                 self._occupied[name] += len(amounts)
-                rest = total(amounts) - total(used.get(name, []))
+                rest = total_resources(amounts) - total_resources(used.get(name, []))
                 self._stand(name, self._standing[name] + _at_least_zero(rest))
 
     def copy(self) -> Self:
@@ -234,7 +234,9 @@ class Placement:
         daemons = Daemons(self._snapshot)
         for node in nodes:
             self._snapshot.add_node(node)
-            self._stand(node.name, total([p.scheduling.requests for p in daemons.on(node)]))
+            self._stand(
+                node.name, total_resources([p.scheduling.requests for p in daemons.on(node)])
+            )
         self.put(place)
         if not gang.shape.leases:
             return place
@@ -286,8 +288,10 @@ class Placement:
             value = node.labels.get(label)
             if value is not None:
                 free[value].append(_at_least_zero(self._snapshot.free(name)))
-        need = total([role.scheduling.requests for role in shape.roles for _ in range(role.pods)])
-        sums = {value: total(amounts) for value, amounts in free.items()}
+        need = total_resources(
+            [role.scheduling.requests for role in shape.roles for _ in range(role.pods)]
+        )
+        sums = {value: total_resources(amounts) for value, amounts in free.items()}
         enough = [value for value, whole in sums.items() if need.within(whole)]
         for value in sorted(
             enough, key=lambda v: (-topology.weight_of(v), -_part(need, sums[v]), v)

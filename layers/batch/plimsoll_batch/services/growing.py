@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.drain import added
+from plimsoll.domain.drain import added_entry
 from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Temporary
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import NodeGroup
@@ -164,7 +164,7 @@ class Growing:
             kind=KIND,
             noticed=hour,
             closed=hour,
-            added=added(group, count, at, ask.token),
+            added=added_entry(group, count, at, ask.token),
         )
         try:
             self.reports.merge(report)

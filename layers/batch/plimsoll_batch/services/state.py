@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from plimsoll.domain.kubernetes import Pod, Resources, total
+from plimsoll.domain.kubernetes import Pod, Resources, total_resources
 from plimsoll.domain.observation import leaves
 from plimsoll_batch.domain.assembly import GangJobs, Shapes, assemble, running_of
 from plimsoll_batch.domain.interruption_cost import priced_queues
@@ -76,7 +76,7 @@ def _beside(sums: Mapping[str, Resources], pods: Iterable[Pod]) -> Mapping[str, 
     for pod in pods:
         if pod.node is not None:
             found[pod.node].append(pod.scheduling.requests)
-    return {name: total(each) for name, each in found.items()}
+    return {name: total_resources(each) for name, each in found.items()}
 
 
 def _on_nodes(
@@ -106,4 +106,4 @@ def _on_nodes(
         keeps = pod.scheduling.anti_affinity or pod.scheduling.host_ports
         if pod.node is not None and (everybody or keeps):
             known.append(replace(pod, scheduling=replace(pod.scheduling, requests=Resources())))
-    return {name: total(each) for name, each in sums.items()}, known
+    return {name: total_resources(each) for name, each in sums.items()}, known

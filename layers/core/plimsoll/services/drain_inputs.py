@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.domain.drain import MOVES
+from plimsoll.domain.drain import MOST_REPORTS
 from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes import Node, Ref
@@ -107,7 +107,7 @@ class DrainInputs:
         memory = self.memory
         if memory.past is None:
             try:
-                memory.past = self.reports.list(self.cluster.name, MOVES)
+                memory.past = self.reports.list(self.cluster.name, MOST_REPORTS)
             except PlimsollError as error:
                 self.telemetry.warn("reports not read", because=str(error))
                 return None

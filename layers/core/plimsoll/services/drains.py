@@ -13,7 +13,7 @@ from typing import Final
 
 from plimsoll.domain.actions import Writers
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.kubernetes import of_report
+from plimsoll.domain.kubernetes import event_of_report
 from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.services.delivery import HURRIED_SECONDS, MAX_PAUSE_SECONDS, RECONCILE_SECONDS
 from plimsoll.services.drain_inputs import DrainInputs
@@ -136,7 +136,7 @@ class DrainService:
             return observations
         finally:  # the Lease is free again: no drain waits for a database
             for report in reconcile.save(list(memory.reports.values())):
-                executor.note(of_report(report))
+                executor.note(event_of_report(report))
             if self.clock.now() < time.hurried + TELLING:
                 executor.create_events()
             self._remember(known, memory)

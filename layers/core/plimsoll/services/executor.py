@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Final
 
 from plimsoll.domain.actions import Action, Plan, Step, Writers
-from plimsoll.domain.drain import of_action
+from plimsoll.domain.drain import event_of_action
 from plimsoll.domain.errors import NotFound, PlimsollError, Temporary, Throttled
 from plimsoll.domain.kubernetes import ClusterEvent
 from plimsoll.domain.reports import Metric
@@ -145,7 +145,7 @@ class Executor:
                     error=type(answer).__name__,
                     because=str(answer),
                 )
-                self.note(of_action(step.action, error=answer))
+                self.note(event_of_action(step.action, error=answer))
                 return Outcome(action=step.action, done=False, error=answer)
             case Exception():
                 raise answer
@@ -158,11 +158,11 @@ class Executor:
                     because=refusal,
                 )
                 self._say("acted", step)
-                self.note(of_action(step.action, overruled=refusal))
+                self.note(event_of_action(step.action, overruled=refusal))
                 return Outcome(action=step.action, done=True, overruled=refusal)
             case _:
                 self._say("acted", step)
-                self.note(of_action(step.action))
+                self.note(event_of_action(step.action))
                 promised = answer if isinstance(answer, int) else 0
                 return Outcome(action=step.action, done=True, promised=promised)
 

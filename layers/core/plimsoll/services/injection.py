@@ -14,7 +14,7 @@ from typing import Final
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.kubernetes import Ref, Scheduling
 from plimsoll.domain.placement import (
-    ENTRIES,
+    INJECTION_ENTRIES,
     NO_INJECTION,
     Injected,
     Injection,
@@ -82,7 +82,7 @@ def prove(api: ClusterApi, told: Injected) -> Proven:
             return Proven(Proof.ABSENT, f"a pod of {owner} passes as it is")
         if is_as_injected(canary, entry):
             continue
-        if any(is_as_injected(canary, earlier) for earlier in ENTRIES):
+        if any(is_as_injected(canary, earlier) for earlier in INJECTION_ENTRIES):
             return Proven(Proof.STALE, f"a pod of {owner} gets what {entry} replaced: {RESTART}")
         return Proven(Proof.BROKEN, f"a pod of {owner} is changed otherwise than by {entry}")
     return Proven(Proof.IN_FORCE, "every canary was constrained as it is meant to be")

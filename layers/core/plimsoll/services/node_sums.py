@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from plimsoll.domain.actions import Grow, Plan
-from plimsoll.domain.capacity import node_of, remembered
+from plimsoll.domain.capacity import estimated_node, estimated_observation
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import NEAR, Interruption, actionable
 from plimsoll.domain.registry import Cluster
@@ -39,9 +39,9 @@ class NodeSums:
         ]
         interrupted: dict[str, Interruption] = {}
         for batch in by_instance(located):
-            found = interruption_on(node_of(batch[0].entry), batch, now)
+            found = interruption_on(estimated_node(batch[0].entry), batch, now)
             if isinstance(found, Interruption) and found.deadline and found.deadline - now < NEAR:
                 interrupted[found.node] = found
-        seen = remembered(cluster.name, ours.values(), read, interrupted)
+        seen = estimated_observation(cluster.name, ours.values(), read, interrupted)
         plan = plan_drain(seen, now)
         return Plan(steps=tuple(s for s in plan.steps if isinstance(s.action, Grow)))

@@ -15,7 +15,7 @@ from functools import partial
 
 from plimsoll.domain.errors import Permanent, PlimsollError, Temporary
 from plimsoll.domain.interruptions import actionable
-from plimsoll.domain.kubernetes import ClusterEvent, of_cordon
+from plimsoll.domain.kubernetes import ClusterEvent, event_of_cordon
 from plimsoll.domain.notices import (
     About,
     Canary,
@@ -26,7 +26,7 @@ from plimsoll.domain.notices import (
     parse,
 )
 from plimsoll.domain.registry import Cluster, IndexEntry, Mode
-from plimsoll.domain.reports import Metric, echo_of
+from plimsoll.domain.reports import Metric, canary_echo
 from plimsoll.domain.spot import KIND_OF_NOTICE, CapacityPool, PoolEvent
 from plimsoll.domain.zones import ShiftEvent, shift_report
 from plimsoll.services.cluster_events import create_events
@@ -152,7 +152,9 @@ class NoticeService:
                     urgent.append(answer.interruption.deadline is not None and not advised)
                     self._say(batch, answer)
                     if answer.written and answer.interruption.cordoned is not None:
-                        events.append(of_cordon(answer.interruption, batch[0].decision.reason))
+                        events.append(
+                            event_of_cordon(answer.interruption, batch[0].decision.reason)
+                        )
                 case str() as why:
                     self.telemetry.log("notice leads to nothing", because=why)
                 case error:
@@ -253,7 +255,7 @@ class NoticeService:
         if canary.word == self.senders.canary_word:
             self.telemetry.count(Metric.CANARIES_SEEN)
             return
-        echo = echo_of(canary, seen=self.clock.now())
+        echo = canary_echo(canary, seen=self.clock.now())
         try:
             if echo is not None:
                 self.reports.merge(echo)

@@ -13,7 +13,13 @@ from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.kubernetes import Ref
-from plimsoll.domain.observation import Observation, Samples, WorkloadTimes, chosen, remembered
+from plimsoll.domain.observation import (
+    Observation,
+    Samples,
+    WorkloadTimes,
+    chosen_workloads,
+    times_are_kept,
+)
 from plimsoll.services.ports import Clock, Telemetry, Times, Workers
 
 AT_ONCE: Final = 100
@@ -31,12 +37,12 @@ class ObservedTimes:
 
     def of(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, WorkloadTimes] | None:
         """Return what is known of workloads; None where it cannot be read now."""
-        now, found = self.clock.now(), self._read(cluster, [*filter(remembered, workloads)])
+        now, found = self.clock.now(), self._read(cluster, [*filter(times_are_kept, workloads)])
         return None if found is None else {ref: told.times(now) for ref, told in found.items()}
 
     def remember(self, cluster: str, told: Mapping[Ref, Samples]) -> None:
         """Merge what pods told, of a bounded number of workloads. What is known already is not written again."""
-        turn = chosen(told, self.clock.now())
+        turn = chosen_workloads(told, self.clock.now())
         known = self._read(cluster, turn)
         if known is None:
             return

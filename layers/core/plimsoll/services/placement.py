@@ -12,7 +12,7 @@ from plimsoll.domain.actions import Plan, Release, Writers
 from plimsoll.domain.disruptions import plan_guard
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, about_namespace
-from plimsoll.domain.observation import Observation, starts
+from plimsoll.domain.observation import Observation, start_samples
 from plimsoll.domain.placement import ALL_SPOT, PlacementPlan, plan_placement, report_of, words_of
 from plimsoll.domain.registry import Cluster, Mode, labelled
 from plimsoll.domain.reports import Metric
@@ -85,7 +85,7 @@ class PlacementService:
             if loss.kind == ALL_SPOT:
                 self.telemetry.count(Metric.ON_DEMAND_RESERVE, 100 * loss.covered, cluster=label)
         self.resync.complete(cluster, label, api, seen)
-        self.observed_times.remember(cluster.name, starts(seen.of_workload))
+        self.observed_times.remember(cluster.name, start_samples(seen.of_workload))
         return len(plan.steps)
 
     def place(self, cluster: Cluster, api: ClusterApi, seen: Observation) -> PlacementPlan:

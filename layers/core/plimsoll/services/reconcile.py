@@ -20,7 +20,7 @@ from plimsoll.domain.actions import (
     Unguard,
     begins,
 )
-from plimsoll.domain.drain import SAMPLE, added, plan_drain, reports_wanted
+from plimsoll.domain.drain import LEAST_REQUESTS, added_entry, plan_drain, reports_wanted
 from plimsoll.domain.errors import BadInput, Refused, Temporary, Throttled
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.placement import report_of, words_of
@@ -145,7 +145,7 @@ class Reconcile:
             o.action for o in outcomes if o.done and isinstance(o.action, LabelNode | Release)
         ]
         words = words_of(placed, began)
-        busy = plan.hurried or len(outcomes) >= SAMPLE
+        busy = plan.hurried or len(outcomes) >= LEAST_REQUESTS
         news = memory.news(defer=busy or self.clock.now() >= over)
         self.save([*news, *([report_of(self.cluster.name, words, began)] if words else [])])
         self.lease.require()
@@ -222,11 +222,11 @@ class Reconcile:
                         memory.not_grown(group, outcome.error, now)
                     elif outcome.done:
                         memory.grown(group, outcome.promised, now)
-                        memory.add(added(group, outcome.promised, now, token))
+                        memory.add(added_entry(group, outcome.promised, now, token))
                 case TerminateInstance(shrunk=NodeGroup() as group) as action if outcome.done:
                     memory.groups = None
                     memory.add(
-                        added(group, -1, now, action.interruption.instance),
+                        added_entry(group, -1, now, action.interruption.instance),
                         action.interruption.identity,
                     )
                 case Evict(pod=pod) if outcome.overruled is not None:

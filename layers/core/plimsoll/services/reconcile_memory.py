@@ -10,9 +10,9 @@ from typing import Final
 from plimsoll.domain.actions import Pace
 from plimsoll.domain.drain import Throughput
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
-from plimsoll.domain.kubernetes import LONGEST, Node, Pod, Ref
+from plimsoll.domain.kubernetes import LONGEST_MESSAGE, Node, Pod, Ref
 from plimsoll.domain.node_groups import (
-    BEGUN,
+    FIRST_SIGN_WITHIN,
     LONGEST_WHY,
     Instance,
     LaunchesThrottled,
@@ -20,7 +20,7 @@ from plimsoll.domain.node_groups import (
     NotGrown,
     OtherRefusal,
     Refusal,
-    expect,
+    expected_nodes,
 )
 from plimsoll.domain.observation import Endings, Observation, ShiftedZone, WorkloadTimes
 from plimsoll.domain.reports import Report
@@ -93,7 +93,7 @@ class ReconcileMemory:
         """Whether to read the node groups; also where they could not be read the last time."""
         if self.groups is None or self.groups_read is None:
             return True
-        on_the_way = any(expect(group, nodes, now).upcoming for group in self.groups)
+        on_the_way = any(expected_nodes(group, nodes, now).upcoming for group in self.groups)
         return on_the_way and now - self.groups_read >= REREAD
 
     def note_groups(self, groups: Sequence[NodeGroup] | None, now: datetime) -> None:
@@ -109,7 +109,9 @@ class ReconcileMemory:
         known = self.sizes.get(group.key)
         if known is None or group.desired > known.desired:
             known = GroupSize(desired=group.desired, asked=group.asked or now)
-        elif group.desired < known.desired and not (known.promised and now < known.asked + BEGUN):
+        elif group.desired < known.desired and not (
+            known.promised and now < known.asked + FIRST_SIGN_WITHIN
+        ):
             known = replace(known, desired=group.desired, promised=False)
         self.sizes[group.key] = known
         return replace(group, desired=known.desired, asked=known.asked)
@@ -177,7 +179,7 @@ class ReconcileMemory:
     def overrule(self, pod: Pod, refusal: str) -> None:
         """Note in the report of its node that a pod was deleted past its budget."""
         for report in [r for r in self.reports.values() if r.node == pod.node]:
-            self.learn([replace(report, overruled={str(pod): refusal[:LONGEST]})])
+            self.learn([replace(report, overruled={str(pod): refusal[:LONGEST_MESSAGE]})])
 
     def news(self, *, defer: bool = False) -> Sequence[Report]:
         """Return reports that are new or took a turn, each once.

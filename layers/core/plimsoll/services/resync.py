@@ -36,7 +36,7 @@ from plimsoll.domain.observation import (
 )
 from plimsoll.domain.placement import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.registry import Cluster, IndexEntry, Mode, ResyncRequest
-from plimsoll.domain.reports import Metric, Report, announcement, costs
+from plimsoll.domain.reports import Metric, Report, announcement, interruption_metrics
 from plimsoll.domain.zones import has_shift_taint, shifted_zones
 from plimsoll.services.cordons import Located, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS
@@ -286,7 +286,7 @@ class ResyncService:
                 if merged.closed == now:  # else another resync of the cluster was first, and tells
                     closed.append(merged)
                     self.telemetry.count(Metric.PODS_KILLED, len(merged.killed))
-        for metric, value in costs(closed).items():
+        for metric, value in interruption_metrics(closed).items():
             self.telemetry.count(metric, value, cluster=label)
         if closed:
             self._announce(cluster, closed)

@@ -13,7 +13,7 @@ from functools import cache
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.registry import Cluster, Mode, ResyncRequest
-from plimsoll.domain.zones import ShiftEvent, made_up, newest_of, shift_report
+from plimsoll.domain.zones import ShiftEvent, inferred_events, newest_events, shift_report
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.ports import (
     Clock,
@@ -57,8 +57,8 @@ class ZonalShiftService:
         zones = cache(self.instances_of(by).zones)
         standing = [*self._events(clusters, listed, zones)]
         known = self.pools.shifts(place, asked)
-        stood = {shift for shift, last in newest_of(known).items() if last.active}
-        for event in made_up(known, standing, asked):
+        stood = {shift for shift, last in newest_events(known).items() if last.active}
+        for event in inferred_events(known, standing, asked):
             news = not (event.active and event.shift in stood)
             if news:
                 self._tell(event, zones())

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Final
 
 from plimsoll.domain.capacity import Daemons
-from plimsoll.domain.kubernetes import Node, Pod, total
+from plimsoll.domain.kubernetes import Node, Pod, total_resources
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.domain.consolidation import spared
 from plimsoll_service.domain.packing import Offer, Worth, filled
@@ -191,7 +191,7 @@ class Fleet:
         nodes = [(self.opened[name], self.snapshot.nodes[name], self._pods(name)) for name in names]
         first, zone = nodes[0][0], nodes[0][1].zone
         pods = sorted((pod for _, _, its in nodes for pod in its), key=self._size)
-        need = total([pod.scheduling.requests for pod in pods])
+        need = total_resources([pod.scheduling.requests for pod in pods])
         cheaper = [
             offer
             for offer in offers

@@ -26,7 +26,7 @@ from plimsoll.domain.kubernetes import (
     Node,
     Pod,
     Resources,
-    total,
+    total_resources,
 )
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.domain.consolidation import spared
@@ -168,7 +168,7 @@ def _most_pods(view: View, pods: int) -> int:
 
 
 def _sum(pods: Sequence[Pod]) -> tuple[int, int]:
-    whole = total([pod.scheduling.requests for pod in pods])
+    whole = total_resources([pod.scheduling.requests for pod in pods])
     return whole.cpu, whole.memory
 
 
@@ -250,7 +250,7 @@ def offers_of(view: View, table: PriceTable, daemons: Daemons) -> Sequence[Offer
         )
         for offer in (whole, replace(whole, capacity=SPOT, hourly=price.spot)):
             taken = [pod.scheduling.requests for pod in daemons.on(_node(view, offer, None, name))]
-            free = size.allocatable - total(taken) - spared(size.allocatable)
+            free = size.allocatable - total_resources(taken) - spared(size.allocatable)
             if min(free.cpu, free.memory, free.pods) > 0:
                 found.append(replace(offer, cpu=free.cpu, memory=free.memory, pods=free.pods))
     return [

@@ -12,7 +12,7 @@ from typing import Final, override
 
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.drain import MOVES
+from plimsoll.domain.drain import MOST_REPORTS
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.observation import Sample, Samples, WorkloadTimes
@@ -198,7 +198,7 @@ class Plimsoll(Responder):
 
     @override
     def reports(self, cluster: str) -> Sequence[Report]:
-        return self._reports.list(cluster, MOVES)
+        return self._reports.list(cluster, MOST_REPORTS)
 
     @override
     def times(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, WorkloadTimes]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
 from plimsoll.domain.kubernetes import Ref, Resources
-from plimsoll.domain.observation import KEPT, Sample, Samples
+from plimsoll.domain.observation import TIMES_KEPT, Sample, Samples
 from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports import Report
 
@@ -204,7 +204,7 @@ def samples_to_item(cluster: str, workload: Ref, samples: Samples, version: int)
             samples=json.dumps(document, separators=(",", ":")),
         ),
         "version": {"N": str(version)},
-        TTL: {"N": str(newest + int(KEPT.total_seconds()))},
+        TTL: {"N": str(newest + int(TIMES_KEPT.total_seconds()))},
     }
 
 

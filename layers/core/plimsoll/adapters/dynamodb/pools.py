@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import TTL, Item, expiry, strings, text_to_time, time_to_text
-from plimsoll.domain.spot import KEPT, CapacityPool, PoolEvent, PoolEventKind
-from plimsoll.domain.zones import LONGEST, ShiftEvent
+from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, PoolEvent, PoolEventKind
+from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,7 +30,7 @@ class DynamoPools:
         """Return the events that are not too old to count; DynamoDB deletes an item days late."""
         with translated(f"read the memory of capacity pools in {region}"):
             found = [_event_of(item) for item in self._items(region)]
-        return [event for event in found if now - event.at < KEPT]
+        return [event for event in found if now - event.at < POOL_EVENTS_KEPT]
 
     def put(self, region: str, events: Iterable[PoolEvent]) -> None:
         """Write events."""
@@ -42,7 +42,7 @@ class DynamoPools:
         """Return what was told of zonal shifts that may still stand."""
         with translated(f"read the zonal shifts in {region}"):
             found = [_shift_of(item) for item in self._items(f"{_SHIFTS}{region}")]
-        return [event for event in found if now - event.at < LONGEST[event.cause]]
+        return [event for event in found if now - event.at < LONGEST_SHIFT[event.cause]]
 
     def put_shift(self, region: str, event: ShiftEvent) -> None:
         """Write what was told of a zonal shift; its key is what it tells, so that told again it is the same."""
@@ -65,7 +65,7 @@ def _item_of_shift(region: str, event: ShiftEvent) -> Item:
     zone, cause, cluster, active, at = event.key
     state = "active" if active else "over"
     item = strings(region=region, event="/".join((zone, cause, cluster, state, time_to_text(at))))
-    return {**item, TTL: expiry(at + LONGEST[event.cause])}
+    return {**item, TTL: expiry(at + LONGEST_SHIFT[event.cause])}
 
 
 def _shift_of(item: Mapping[str, Any]) -> ShiftEvent:
@@ -84,7 +84,7 @@ def _item_of(region: str, event: PoolEvent) -> Item:
     item = strings(
         region=region, event="/".join((*pool, kind, str(period))), at=time_to_text(event.at)
     )
-    return {**item, TTL: expiry(event.at + KEPT)}
+    return {**item, TTL: expiry(event.at + POOL_EVENTS_KEPT)}
 
 
 def _event_of(item: Mapping[str, Any]) -> PoolEvent:

@@ -22,7 +22,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
 from plimsoll.domain.interruptions import Interruption, NewerRecord, from_record
 from plimsoll.domain.kubernetes import (
-    NOTHING,
+    MATCHES_NOTHING,
     Budget,
     Claim,
     LabelSelection,
@@ -281,7 +281,7 @@ def parse_attachment(obj: Raw) -> tuple[str, str] | None:
 def parse_service(obj: Raw) -> LabelSelection:
     """Read a Service. One without a selector selects no pod."""
     read = decoded(obj, schema.Service)
-    selector = Selector(labels=read.spec.selector) if read.spec.selector else NOTHING
+    selector = Selector(labels=read.spec.selector) if read.spec.selector else MATCHES_NOTHING
     return LabelSelection(
         ref=_ref("Service", read.metadata),
         selector=selector,

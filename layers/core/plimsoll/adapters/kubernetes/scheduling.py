@@ -17,7 +17,7 @@ import msgspec
 from plimsoll.adapters.kubernetes import schema
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import (
-    NOTHING,
+    MATCHES_NOTHING,
     NodeTerm,
     PodTerm,
     Requirement,
@@ -68,7 +68,7 @@ def read_scheduling(spec: schema.PodSpec, labels: Mapping[str, str], pod: str = 
 def read_selector(selector: schema.LabelSelector | None, where: str = "selector") -> Selector:
     """Read a label selector; an absent one selects nothing, an empty one everything."""
     if selector is None:
-        return NOTHING
+        return MATCHES_NOTHING
     if sum(len(line.values) for line in selector.match_expressions) > _VALUES:
         raise BadInput(f"{where}: names more than {_VALUES} values")
     return Selector(labels=selector.match_labels, requirements=selector.match_expressions)

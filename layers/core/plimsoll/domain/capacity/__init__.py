@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plimsoll.domain.capacity.growth_plan import Growth, plan_growth
 from plimsoll.domain.capacity.node_templates import Daemons, future_node
-from plimsoll.domain.capacity.offline_estimate import node_of, remembered
+from plimsoll.domain.capacity.offline_estimate import estimated_node, estimated_observation
 from plimsoll.domain.capacity.preflight import (
     QUOTA_CODE,
     Short,
@@ -23,7 +23,7 @@ from plimsoll.domain.capacity.preflight import (
     subnets_of,
     vcpus,
 )
-from plimsoll.domain.capacity.scale_up import plan_scale_up, token
+from plimsoll.domain.capacity.scale_up import grow_token, plan_scale_up
 
 __all__ = [
     "QUOTA_CODE",
@@ -32,22 +32,22 @@ __all__ = [
     "Short",
     "Shortfall",
     "VcpuQuota",
+    "estimated_node",
+    "estimated_observation",
     "future_node",
+    "grow_token",
     "images_of",
-    "node_of",
     "plan_growth",
     "plan_scale_up",
     "preflight_announcement",
     "preflight_answer",
     "preflight_report",
     "preflights_of",
-    "remembered",
     "short_of_addresses",
     "short_of_maxima",
     "short_of_quota",
     "short_of_templates",
     "spot_loss",
     "subnets_of",
-    "token",
     "vcpus",
 ]

@@ -17,7 +17,7 @@ from plimsoll.domain.capacity.node_templates import Daemons, future_node
 from plimsoll.domain.kubernetes import GROW, Node, Pod, Resources, why_never
 from plimsoll.domain.node_groups import Asked, Expectation, NodeGroup, NodeTemplate
 from plimsoll.domain.scheduling import ClusterSnapshot
-from plimsoll.domain.spot import Source, covered
+from plimsoll.domain.spot import Source, is_covered
 
 _GLANCE = 200
 """How many of the next pods are looked at to compare groups: enough to fill any node."""
@@ -145,7 +145,7 @@ class BinPacking:
                 continue
             taken, left = _filled(group.template.allocatable, rest)
             for zone in group.zones:
-                if covered(self._doubts.closed, group, zone):
+                if is_covered(self._doubts.closed, group, zone):
                     reasons.setdefault(group.name, "refused lately")
                     continue
                 node = future_node(group, group.template, zone, "")
@@ -240,7 +240,7 @@ class BinPacking:
     def _is_last_resort(self, group: NodeGroup, zone: str, nodes: int) -> bool:
         """Whether so many nodes are likely to be interrupted too, or not to come."""
         doubt = self._doubts.expected.get(group.key)
-        return covered(self._doubts.last, group, zone) or (
+        return is_covered(self._doubts.last, group, zone) or (
             doubt is not None and nodes > self._ready_to_open(group, zone) - doubt.overdue
         )
 

@@ -19,7 +19,14 @@ from types import MappingProxyType
 
 from plimsoll.domain.capacity.bin_packing import BinPacking, Doubts
 from plimsoll.domain.kubernetes import Node, Pod
-from plimsoll.domain.node_groups import DOUBTED, RETRY, Asked, Expectation, NodeGroup, Refusal
+from plimsoll.domain.node_groups import (
+    DOUBTED_AFTER_REFUSAL,
+    RETRY_AFTER_REFUSAL,
+    Asked,
+    Expectation,
+    NodeGroup,
+    Refusal,
+)
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll.domain.spot import CapacityPool, interrupted_pools, refused_sources, risk_of
 
@@ -88,8 +95,8 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     avoided |= {pool for pool, risk in pools.items() if risk >= 1}
     told = {g.key: (*refusals.get(g.key, ()), *g.refusals) for g in groups}
     doubt = Doubts(
-        closed=refused_sources(groups, refusals, now - RETRY),
-        last=refused_sources(groups, told, now - DOUBTED, avoided)
+        closed=refused_sources(groups, refusals, now - RETRY_AFTER_REFUSAL),
+        last=refused_sources(groups, told, now - DOUBTED_AFTER_REFUSAL, avoided)
         | {(g.key, zone) for g in groups for zone in g.zones if zone in frozen},
         risk={(g.key, zone): risk_of(g, zone, avoided, pools) for g in groups for zone in g.zones},
         expected=doubts,

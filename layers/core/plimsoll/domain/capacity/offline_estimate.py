@@ -18,7 +18,7 @@ from plimsoll.domain.registry import IndexEntry
 _ARCHITECTURE = "kubernetes.io/arch"
 
 
-def node_of(entry: IndexEntry) -> Node:
+def estimated_node(entry: IndexEntry) -> Node:
     """Return the Node of an entry, cordoned."""
     return Node(
         name=entry.node,
@@ -33,7 +33,7 @@ def node_of(entry: IndexEntry) -> Node:
     )
 
 
-def remembered(
+def estimated_observation(
     cluster: str,
     entries: Iterable[IndexEntry],
     groups: Sequence[NodeGroup],
@@ -44,7 +44,7 @@ def remembered(
     known = list(entries)
     return Observation(
         cluster=cluster,
-        nodes=[node_of(entry) for entry in known],
+        nodes=[estimated_node(entry) for entry in known],
         pods=[
             pod
             for entry in known

@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from plimsoll.domain.kubernetes import Node, Pod, Resources, total
+from plimsoll.domain.kubernetes import Node, Pod, Resources, total_resources
 from plimsoll.domain.node_groups import LaunchTemplateBroken, NodeGroup, NoFreeAddresses
 from plimsoll.domain.observation import leaves
 from plimsoll.domain.reports import Report
@@ -76,7 +76,7 @@ def spot_loss(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> SpotLoss:
     """Return what would be asked for if all spot nodes of a cluster went."""
     spot = {node.name: node.allocatable for node in nodes if node.capacity == "spot"}
     return SpotLoss(
-        amounts=total([*spot.values()]),
+        amounts=total_resources([*spot.values()]),
         vcpus=sum(math.ceil(each.cpu / 1000) for each in spot.values()),
         pods=sum(pod.node in spot and leaves(pod) for pod in pods),
     )

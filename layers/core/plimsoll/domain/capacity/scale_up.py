@@ -13,15 +13,15 @@ from plimsoll.domain.capacity.growth_plan import GrowthPlan, plan_growth
 from plimsoll.domain.disruptions import WorkloadDisruption, ended_by_owner
 from plimsoll.domain.kubernetes import NODE_POOL, Pod, replacement_of
 from plimsoll.domain.node_groups import (
-    BEGUN,
-    DOUBTED,
+    DOUBTED_AFTER_REFUSAL,
+    FIRST_SIGN_WITHIN,
     Expectation,
     GroupMaximum,
     NodeGroup,
     Refusal,
-    advice,
-    expect,
+    expected_nodes,
     on_the_way,
+    refusal_advice,
 )
 from plimsoll.domain.notices import LifecycleTerminate
 from plimsoll.domain.observation import InterruptedNodes, Observation, leaves
@@ -90,7 +90,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     )
     plan = grown()
     if idle := [*_idle(plan, short, now)]:
-        doubt = f"it has begun no node within {BEGUN} for a Pending pod"
+        doubt = f"it has begun no node within {FIRST_SIGN_WITHIN} for a Pending pod"
         doubts |= {key: replace(expected[key], doubt=doubt) for key in idle}
         plan = grown()
     crowded_out: Collection[str] = ()
@@ -109,7 +109,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
                 group=growth.group,
                 add=growth.add,
                 zone=growth.zone,
-                token=token(seen.cluster, growth.group, growth.zone, growth.add, now),
+                token=grow_token(seen.cluster, growth.group, growth.zone, growth.add, now),
                 reason=growth.reason,
             )
             for growth in plan.growths
@@ -126,12 +126,12 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         ),
         unplaceable=plan.unplaceable.keys(),
         refused={
-            f"{group.key}: {refusal.kind}": advice(group.name, refusal)
+            f"{group.key}: {refusal.kind}": refusal_advice(group.name, refusal)
             for group in groups
             for refusal in reversed(
                 (*refusals.get(group.key, ()), *group.refusals, *_at_maximum(plan, group, now))
             )
-            if now < refusal.at + DOUBTED
+            if now < refusal.at + DOUBTED_AFTER_REFUSAL
         },
         crowded_out=crowded_out,
     )
@@ -143,7 +143,7 @@ def _at_maximum(plan: GrowthPlan, group: NodeGroup, now: datetime) -> Iterator[G
         yield GroupMaximum(at=now, why=f"it is at its maximum of {group.max_size} nodes")
 
 
-def token(cluster: str, group: NodeGroup, zone: str | None, add: int, now: datetime) -> str:
+def grow_token(cluster: str, group: NodeGroup, zone: str | None, add: int, now: datetime) -> str:
     """Name an ask by what it is for, so that two who see the same ask the same.
 
     The desired capacity it was decided on is part of it: once the group has grown, a further ask
@@ -216,7 +216,7 @@ def _renewed(
     return {
         (g.key, None): more
         for g in groups
-        if not g.provisions and (more := expect(g, stay, now).upcoming)
+        if not g.provisions and (more := expected_nodes(g, stay, now).upcoming)
     }
 
 
@@ -242,7 +242,7 @@ def _idle(plan: GrowthPlan, short: Sequence[Pod], now: datetime) -> Iterator[str
         waited = [since[pod] for pod in growth.pods if pod in since]
         if group.provisions and waited:
             begun = max(min(waited), group.asked or min(waited))
-            if begun + BEGUN <= now:
+            if begun + FIRST_SIGN_WITHIN <= now:
                 yield group.key
 
 
@@ -250,7 +250,7 @@ def _expected(
     group: NodeGroup, seen: Observation, interrupted: InterruptedNodes, now: datetime
 ) -> Expectation:
     """Return what to expect of a group, and doubt one that may be about to shrink."""
-    found = expect(group, seen.nodes, now)
+    found = expected_nodes(group, seen.nodes, now)
     if found.doubt or not _may_shrink(group, interrupted):
         return found
     return replace(found, doubt="it ends an instance by a lifecycle action")

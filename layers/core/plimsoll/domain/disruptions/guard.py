@@ -21,8 +21,8 @@ from plimsoll.domain.kubernetes import (
     Pod,
     Ref,
     Workload,
-    key_of,
     matches,
+    selector_key,
 )
 from plimsoll.domain.observation import Observation
 
@@ -117,4 +117,6 @@ def _why_not(seen: Observation, workload: Workload) -> Iterator[str]:
 
 
 def _is_as_made(budget: Budget, workload: Workload) -> bool:
-    return budget.max_unavailable == 0 and key_of(budget.selector) == key_of(workload.selector)
+    return budget.max_unavailable == 0 and selector_key(budget.selector) == selector_key(
+        workload.selector
+    )

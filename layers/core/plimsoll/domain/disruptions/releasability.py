@@ -24,7 +24,7 @@ from plimsoll.domain.kubernetes import (
     Resources,
     Workload,
     matches,
-    resolve,
+    resolve_count,
 )
 from plimsoll.domain.observation import Observation, is_gone
 
@@ -85,7 +85,7 @@ def _forbidden(
         return
     if workload.strategy != "RollingUpdate":
         yield f"its strategy {workload.strategy} forbids two generations at once"
-    if resolve(workload.max_surge, workload.replicas, round_up=True) < 1:
+    if resolve_count(workload.max_surge, workload.replicas, round_up=True) < 1:
         yield "its rollouts make no pod before they take one (maxSurge 0)"
     named = {*workload.selector.labels, *(r.key for r in workload.selector.requirements)}
     yield from (f"the selector of its {workload.ref.kind} names the {k}" for k in named & {*HASHES})

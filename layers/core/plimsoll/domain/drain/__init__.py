@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.drain.action_events import of_action
-from plimsoll.domain.drain.added_nodes import SETTLE, added, added_by_group, reports_wanted
-from plimsoll.domain.drain.cordon_rate_limit import GATHER, MOVES, waiting_for_turn
+from plimsoll.domain.drain.action_events import event_of_action
+from plimsoll.domain.drain.added_nodes import EMPTY_FOR, added_by_group, added_entry, reports_wanted
+from plimsoll.domain.drain.cordon_rate_limit import GATHER_NOTICES, MOST_REPORTS, waiting_for_turn
 from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.drain.strategies import releasable, releases, undo, way_of
-from plimsoll.domain.drain.throughput import SAMPLE, Throughput
+from plimsoll.domain.drain.strategies import releasable, releases, undo_release, way_of
+from plimsoll.domain.drain.throughput import LEAST_REQUESTS, Throughput
 
 __all__ = [
-    "GATHER",
-    "MOVES",
-    "SAMPLE",
-    "SETTLE",
+    "EMPTY_FOR",
+    "GATHER_NOTICES",
+    "LEAST_REQUESTS",
+    "MOST_REPORTS",
     "Throughput",
-    "added",
     "added_by_group",
-    "of_action",
+    "added_entry",
+    "event_of_action",
     "plan_drain",
     "releasable",
     "releases",
     "reports_wanted",
-    "undo",
+    "undo_release",
     "waiting_for_turn",
     "way_of",
 ]

@@ -21,7 +21,13 @@ from plimsoll.domain.actions import (
 )
 from plimsoll.domain.disruptions import least_seconds
 from plimsoll.domain.errors import BadInput, Blocked, PlimsollError, Refused
-from plimsoll.domain.kubernetes import LONGEST, ClusterEvent, Ref, about_node, of_cordon
+from plimsoll.domain.kubernetes import (
+    LONGEST_MESSAGE,
+    ClusterEvent,
+    Ref,
+    about_node,
+    event_of_cordon,
+)
 
 _REASONS: Final[Mapping[type, str]] = {
     Uncordon: "Uncordoned",
@@ -36,7 +42,7 @@ _REASONS: Final[Mapping[type, str]] = {
 """Actions that are told once they are done. The others change labels, records and node groups."""
 
 
-def of_action(
+def event_of_action(
     action: Action, *, overruled: str | None = None, error: PlimsollError | None = None
 ) -> ClusterEvent | None:
     """Return the Event of an action that was tried; None where there is nothing to tell.
@@ -51,7 +57,7 @@ def of_action(
     if error is not None or not isinstance(action, AboutNode):
         return None
     if isinstance(action, Cordon):
-        return of_cordon(action.interruption, action.reason)
+        return event_of_cordon(action.interruption, action.reason)
     reason, record = _REASONS.get(type(action)), action.node.interruption
     if reason is None:
         return None
@@ -82,6 +88,6 @@ def _of_pod(
         about=Ref("Pod", pod.namespace, pod.name),
         uid=pod.uid,
         reason=reason,
-        message=message[:LONGEST],
+        message=message[:LONGEST_MESSAGE],
         warning=warning,
     )

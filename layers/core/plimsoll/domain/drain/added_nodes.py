@@ -3,7 +3,7 @@
 Only in groups whose owner lets us (`NodeGroup.renew`); of all others the cluster's autoscaler takes
 care. How many were added, and when, is told by reports, which nobody in the cluster can write. Which
 nodes these are is told by their age. A node that was drained on advice counts too: the added one
-stands in its place. A record tells since when a node is empty; it is cordoned after `SETTLE`.
+stands in its place. A record tells since when a node is empty; it is cordoned after `EMPTY_FOR`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions import Cordon, Record
-from plimsoll.domain.drain.cordon_rate_limit import MOVES, cordon, waiting_for_turn
+from plimsoll.domain.drain.cordon_rate_limit import MOST_REPORTS, cordon, waiting_for_turn
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
 from plimsoll.domain.kubernetes import Node
-from plimsoll.domain.node_groups import ARRIVAL, NodeGroup
+from plimsoll.domain.node_groups import NODES_JOIN_WITHIN, NodeGroup
 from plimsoll.domain.observation import Observation, is_empty
 from plimsoll.domain.reports import Report
 
-SETTLE: Final = timedelta(minutes=10)
+EMPTY_FOR: Final = timedelta(minutes=10)
 """How long a node must be empty, as for cluster-autoscaler (`--scale-down-unneeded-time`)."""
 
 LATEST: Final = 100
 """How many reports are read for that: what an older one tells is left to the cluster's autoscaler."""
 
 
-def added(group: NodeGroup, nodes: int, now: datetime, what: str) -> Mapping[str, int]:
+def added_entry(group: NodeGroup, nodes: int, now: datetime, what: str) -> Mapping[str, int]:
     """Return what a report says of nodes that were added to a group, or taken back (less than zero).
 
     `what` names it: the token of the request, or the instance. Of two of one name, the second changed nothing.
@@ -47,7 +47,7 @@ def added_by_group(report: Report) -> Mapping[str, int]:
 def reports_wanted(seen: Observation) -> int:
     """Return how many of the newest reports decide what is done: in calm times where a node is empty."""
     if waiting_for_turn(seen):
-        return MOVES
+        return MOST_REPORTS
     empty = _calm(seen) and any(node.interruption or is_empty(seen, node) for node in seen.nodes)
     return LATEST if empty else 0
 
@@ -83,9 +83,9 @@ def scale_down_steps(seen: Observation, now: datetime) -> Iterator[Record | Cord
             since = Interruption(
                 instance=node.instance or "", launched=None, node=name, notices=(notice,)
             )
-            reason = f"it was added and is empty: it goes if it stays so for {SETTLE}"
+            reason = f"it was added and is empty: it goes if it stays so for {EMPTY_FOR}"
             yield Record(node=node, interruption=since, reason=reason)
-        elif found.kind == SCALE_DOWN and not found.cordoned and found.noticed + SETTLE <= now:
+        elif found.kind == SCALE_DOWN and not found.cordoned and found.noticed + EMPTY_FOR <= now:
             said = seen.instances.get(found.instance)
             named = in_this_life(found, launched=None if said is None else said.launched)
             if named is not None:  # by its launch, as whatever is told of its end will name it
@@ -128,7 +128,7 @@ def _is_surplus(seen: Observation, node: Node, asked: Mapping[str, int]) -> bool
     requests = (datetime.fromisoformat(key.rsplit("@", 2)[1]) for key, n in asked.items() if n > 0)
     ours = found is not None and found.cordoned is not None
     return (ours or not node.unschedulable) and any(
-        at <= node.created <= at + ARRIVAL for at in requests
+        at <= node.created <= at + NODES_JOIN_WITHIN for at in requests
     )
 
 

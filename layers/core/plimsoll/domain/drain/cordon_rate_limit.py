@@ -23,11 +23,11 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
 from plimsoll.domain.scheduling import ClusterSnapshot
 
-GATHER: Final = timedelta(seconds=5)
+GATHER_NOTICES: Final = timedelta(seconds=5)
 """For so long after its notice a node waits for others that AWS named in the same moment: their notices come one by
 one, and whoever looks meanwhile would give the turn to another."""
 GATHERING: Final = "waits for notices of the same moment"
-MOVES: Final = 500
+MOST_REPORTS: Final = 500
 """How many of the newest reports are read for that."""
 
 
@@ -77,7 +77,7 @@ def turns(seen: Observation, now: datetime) -> Iterator[tuple[Node, Cordon | str
             yield node, later
             continue
         if interruption.on_advice(now):
-            if now < interruption.noticed + GATHER:
+            if now < interruption.noticed + GATHER_NOTICES:
                 yield node, GATHERING
                 continue
             left -= 1

@@ -20,7 +20,7 @@ AT_ONCE: Final = 100
 """So many are told within the margin before an instance goes: they need not be told earlier."""
 SUSTAINED: Final = 0.8
 """Share of the time in which a reconcile plans and evicts: another follows it, and lists first."""
-SAMPLE: Final = 48
+LEAST_REQUESTS: Final = 48
 """Fewer requests say nothing: their time is that of the slowest one."""
 
 
@@ -40,7 +40,7 @@ class Throughput:
             seconds: how long they took together.
             planning: seconds that observation and plan took before them: the next batch waits as long.
         """
-        if requests < SAMPLE or seconds <= 0:
+        if requests < LEAST_REQUESTS or seconds <= 0:
             return self
         sustained = SUSTAINED * MOST_EVICTIONS / (planning + MOST_EVICTIONS * seconds / requests)
         return Throughput((self.per_second + sustained) / 2)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from plimsoll.domain.kubernetes.cluster_events import (
-    LONGEST,
-    NAMED,
+    LONGEST_MESSAGE,
+    MOST_NAMED,
     ClusterEvent,
     about_namespace,
     about_node,
     about_workload,
-    of_cordon,
-    of_report,
+    event_of_cordon,
+    event_of_report,
 )
 from plimsoll.domain.kubernetes.floors import (
     budget_keeps,
     ready_floor,
-    resolve,
+    resolve_count,
     runs_twice,
     unavailable,
 )
@@ -58,7 +58,7 @@ from plimsoll.domain.kubernetes.names import (
 )
 from plimsoll.domain.kubernetes.node_rules import (
     UNSCHEDULABLE,
-    selected,
+    node_selected,
     taints_of,
     tolerated,
     untolerated,
@@ -78,8 +78,8 @@ from plimsoll.domain.kubernetes.pods import (
     Toleration,
     replacement_of,
 )
-from plimsoll.domain.kubernetes.quantities import Resources, parse_quantity, total
-from plimsoll.domain.kubernetes.selectors import NOTHING, key_of, matches
+from plimsoll.domain.kubernetes.quantities import Resources, parse_quantity, total_resources
+from plimsoll.domain.kubernetes.selectors import MATCHES_NOTHING, matches, selector_key
 from plimsoll.domain.kubernetes.workloads import (
     Budget,
     Claim,
@@ -109,15 +109,15 @@ __all__ = [
     "INTERRUPTION",
     "KUBE_SYSTEM",
     "LEASE",
-    "LONGEST",
+    "LONGEST_MESSAGE",
+    "MATCHES_NOTHING",
     "MIN_ON_DEMAND",
     "MIRROR",
+    "MOST_NAMED",
     "MOVED",
-    "NAMED",
     "NAMESPACE",
     "NEVER_OVERRULED",
     "NODE_POOL",
-    "NOTHING",
     "OVERRULE_BUDGETS",
     "POD_TEMPLATE_HASH",
     "PREFIX",
@@ -160,20 +160,20 @@ __all__ = [
     "about_workload",
     "budget_keeps",
     "capacity_of",
-    "key_of",
+    "event_of_cordon",
+    "event_of_report",
     "matches",
-    "of_cordon",
-    "of_report",
+    "node_selected",
     "parse_quantity",
     "ready_floor",
     "refuse_twins",
     "replacement_of",
-    "resolve",
+    "resolve_count",
     "runs_twice",
-    "selected",
+    "selector_key",
     "taints_of",
     "tolerated",
-    "total",
+    "total_resources",
     "unavailable",
     "untolerated",
     "why_never",

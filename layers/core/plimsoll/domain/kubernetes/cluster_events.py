@@ -15,9 +15,9 @@ from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.reports import Report
 
-LONGEST: Final = 1000
+LONGEST_MESSAGE: Final = 1000
 """Characters of a message: tenants write some of its words."""
-NAMED: Final = 10
+MOST_NAMED: Final = 10
 """Workloads that one message names."""
 
 
@@ -49,9 +49,9 @@ def about_workload(workload: Workload, reason: str, message: str) -> ClusterEven
         about=workload.ref,
         uid=workload.uid,
         reason=reason,
-        message=message[:LONGEST],
+        message=message[:LONGEST_MESSAGE],
         warning=True,
-        cause=message[:LONGEST],
+        cause=message[:LONGEST_MESSAGE],
     )
 
 
@@ -61,9 +61,9 @@ def about_namespace(name: str, reason: str, message: str) -> ClusterEvent:
         about=Ref("Namespace", "", name),
         uid=name,
         reason=reason,
-        message=message[:LONGEST],
+        message=message[:LONGEST_MESSAGE],
         warning=True,
-        cause=message[:LONGEST],
+        cause=message[:LONGEST_MESSAGE],
     )
 
 
@@ -75,26 +75,26 @@ def about_node(
         about=Ref("Node", "", node),
         uid=node,
         reason=reason,
-        message=message[:LONGEST],
+        message=message[:LONGEST_MESSAGE],
         warning=warning,
         cause=interruption,
     )
 
 
-def of_cordon(interruption: Interruption, why: str) -> ClusterEvent:
+def event_of_cordon(interruption: Interruption, why: str) -> ClusterEvent:
     """Return the Event of a node that an interruption cordoned."""
     message = f"{interruption.kind}: {why}"
     return about_node(interruption.node, interruption.identity, "Cordoned", message, warning=True)
 
 
-def of_report(report: Report) -> ClusterEvent | None:
+def event_of_report(report: Report) -> ClusterEvent | None:
     """Return the Event of an interruption that is over for its Node; None while it goes on."""
     if report.emptied is None and report.gone is None:
         return None
     missed = [f"{workload} by {short}" for workload, short in report.below_floor.items()]
     message = "every workload kept its ready floor"
     if missed:
-        more = f" and {len(missed) - NAMED} more" if len(missed) > NAMED else ""
-        message = f"below its ready floor was {', '.join(missed[:NAMED])}{more}"
+        more = f" and {len(missed) - MOST_NAMED} more" if len(missed) > MOST_NAMED else ""
+        message = f"below its ready floor was {', '.join(missed[:MOST_NAMED])}{more}"
     reason = "FloorMissed" if missed else "FloorsKept"
     return about_node(report.node, report.interruption, reason, message, warning=bool(missed))

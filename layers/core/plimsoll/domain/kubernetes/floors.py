@@ -18,7 +18,7 @@ from plimsoll.domain.errors import BadInput
 _PERCENTAGE = re.compile(r"([0-9]{1,9})%")
 
 
-def resolve(value: int | str, total: int, *, round_up: bool) -> int:
+def resolve_count(value: int | str, total: int, *, round_up: bool) -> int:
     """Return an int-or-percentage as a number of pods out of `total`.
 
     Raises:
@@ -39,8 +39,8 @@ def resolve(value: int | str, total: int, *, round_up: bool) -> int:
 
 def unavailable(replicas: int, max_unavailable: int | str, max_surge: int | str) -> int:
     """Return how many pods a rolling update of a Deployment may have missing, at most all."""
-    missing = resolve(max_unavailable, replicas, round_up=False)
-    if missing == 0 and resolve(max_surge, replicas, round_up=True) == 0:
+    missing = resolve_count(max_unavailable, replicas, round_up=False)
+    if missing == 0 and resolve_count(max_surge, replicas, round_up=True) == 0:
         missing = 1
     return min(missing, replicas)
 
@@ -60,9 +60,9 @@ def budget_keeps(
     total = replicas if expected is None else expected
     keeps = 0
     if min_available is not None:
-        keeps = resolve(min_available, total, round_up=True)
+        keeps = resolve_count(min_available, total, round_up=True)
     elif max_unavailable is not None:
-        keeps = total - resolve(max_unavailable, total, round_up=True)
+        keeps = total - resolve_count(max_unavailable, total, round_up=True)
     return max(0, min(keeps - (total - replicas), replicas))
 
 

@@ -26,7 +26,7 @@ def why_never(scheduling: Scheduling, node: Node) -> str | None:
     taint = untolerated(taints_of(node), scheduling.tolerations)
     if taint is not None:
         return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
-    return None if selected(scheduling, node) else WRONG_NODE
+    return None if node_selected(scheduling, node) else WRONG_NODE
 
 
 def taints_of(node: Node) -> Iterable[Taint]:
@@ -66,7 +66,7 @@ def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
     )
 
 
-def selected(scheduling: Scheduling, node: Node) -> bool:
+def node_selected(scheduling: Scheduling, node: Node) -> bool:
     """Whether node selector and required node affinity hold.
 
     Any one term of the affinity is enough; a list without terms, and a term that says nothing,

@@ -122,7 +122,7 @@ class Resources:
         return all(amount <= have.get(name, 0) for name, amount in self.extended if amount)
 
 
-def total(amounts: Sequence[Resources]) -> Resources:
+def total_resources(amounts: Sequence[Resources]) -> Resources:
     """Return the sum of many amounts, faster than by adding one to the other."""
     extended: tuple[tuple[str, int], ...] = ()
     for each in amounts:

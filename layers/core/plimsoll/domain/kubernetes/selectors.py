@@ -4,7 +4,7 @@ Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels
 
 The surprise is in what is left out. An empty selector (`{}`) selects every object; a selector that
 is absent (`null`) selects none, in a PodDisruptionBudget of policy/v1, in affinity terms and in
-topology spread constraints alike. `NOTHING` stands for the absent one.
+topology spread constraints alike. `MATCHES_NOTHING` stands for the absent one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from plimsoll.domain.kubernetes.pods import Requirement, Selector
 
-NOTHING: Final = Selector(requirements=(Requirement(key="", operator="In"),))
+MATCHES_NOTHING: Final = Selector(requirements=(Requirement(key="", operator="In"),))
 """A selector that no labels satisfy: `In` an empty set."""
 
 
@@ -36,7 +36,7 @@ def satisfied(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     return test is not None and test(value, requirement.values)
 
 
-def key_of(selector: Selector) -> Hashable:
+def selector_key(selector: Selector) -> Hashable:
     """Return what two selectors that say the same share, for use as a key."""
     return (tuple(sorted(selector.labels.items())), selector.requirements)
 

@@ -14,26 +14,26 @@ from plimsoll.domain.node_groups.launch_failures import (
     OtherRefusal,
     Refusal,
     VcpuQuota,
-    advice,
+    refusal_advice,
 )
 from plimsoll.domain.node_groups.node_groups import Asked, NodeGroup, NodeTemplate
 from plimsoll.domain.node_groups.upcoming_nodes import (
-    ARRIVAL,
-    BEGUN,
-    DOUBTED,
-    RETRY,
+    DOUBTED_AFTER_REFUSAL,
+    FIRST_SIGN_WITHIN,
+    NODES_JOIN_WITHIN,
+    RETRY_AFTER_REFUSAL,
     Expectation,
-    expect,
+    expected_nodes,
     on_the_way,
     start_up,
 )
 
 __all__ = [
-    "ARRIVAL",
-    "BEGUN",
-    "DOUBTED",
+    "DOUBTED_AFTER_REFUSAL",
+    "FIRST_SIGN_WITHIN",
     "LONGEST_WHY",
-    "RETRY",
+    "NODES_JOIN_WITHIN",
+    "RETRY_AFTER_REFUSAL",
     "Asked",
     "Expectation",
     "GroupMaximum",
@@ -48,8 +48,8 @@ __all__ = [
     "OtherRefusal",
     "Refusal",
     "VcpuQuota",
-    "advice",
-    "expect",
+    "expected_nodes",
     "on_the_way",
+    "refusal_advice",
     "start_up",
 ]

@@ -115,7 +115,7 @@ class NotGrown(Refused):
         self.refusals = refusals
 
 
-def advice(group: str, refusal: Refusal) -> str:
+def refusal_advice(group: str, refusal: Refusal) -> str:
     """Return in words who refused, why, and what cures it."""
     where = f" in {refusal.zone}" if refusal.zone else ""
     why = refusal.why.rstrip(".")

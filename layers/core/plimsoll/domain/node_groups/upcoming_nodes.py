@@ -20,17 +20,17 @@ from plimsoll.domain.node_groups.launch_failures import LaunchesThrottled
 from plimsoll.domain.node_groups.node_groups import Asked, NodeGroup
 from plimsoll.domain.notices import RebalanceRecommendation
 
-DOUBTED: Final = timedelta(minutes=3)
+DOUBTED_AFTER_REFUSAL: Final = timedelta(minutes=3)
 """How long a group is doubted after it refused, as long as Karpenter remembers an offering without capacity."""
-RETRY: Final = timedelta(seconds=15)
+RETRY_AFTER_REFUSAL: Final = timedelta(seconds=15)
 """How soon it is asked again where no other group will do."""
 USUAL: Final = timedelta(minutes=3)
 """From launch to Ready, where no launch of the group tells."""
 LEAST: Final = timedelta(minutes=1)
-BEGUN: Final = timedelta(seconds=30)
+FIRST_SIGN_WITHIN: Final = timedelta(seconds=30)
 """From a request to the first sign of it: a larger size, then an instance or a failed launch. Auto Scaling
 takes seconds for each, and EKS some more before it."""
-ARRIVAL: Final = timedelta(minutes=15)
+NODES_JOIN_WITHIN: Final = timedelta(minutes=15)
 """How long after a request its nodes join, as for cluster-autoscaler (`--max-node-provision-time`)."""
 PATIENCE: Final = 2
 """A launch may take so many times as long as the slowest known one of its group."""
@@ -50,7 +50,7 @@ class Expectation:
     """Why more of it should be asked only as the last resort."""
 
 
-def expect(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectation:
+def expected_nodes(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectation:
     """Return what is to be expected of a group.
 
     What a group launches for an instance when that is gone comes too late for the pods on it. One
@@ -80,11 +80,15 @@ def expect(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectatio
     late = [i for i in starting if i in begun and begun[i] + limit < now]
     owed, doubt = 0, f"{len(late)} of its nodes are not Ready after {limit}" if late else None
     told = [r for r in group.refusals if not isinstance(r, LaunchesThrottled)]
-    if told and now < told[0].at + DOUBTED:
+    if told and now < told[0].at + DOUBTED_AFTER_REFUSAL:
         owed, doubt = unlaunched, f"its last launch failed: {told[0].why}"
-    elif unlaunched and group.asked and max([group.asked, *group.launched.values()]) + BEGUN <= now:
+    elif (
+        unlaunched
+        and group.asked
+        and max([group.asked, *group.launched.values()]) + FIRST_SIGN_WITHIN <= now
+    ):
         owed = unlaunched
-        doubt = f"{owed} of its nodes were asked for, and their launch has not begun within {BEGUN}"
+        doubt = f"{owed} of its nodes were asked for, and their launch has not begun within {FIRST_SIGN_WITHIN}"
     return Expectation(
         upcoming=upcoming,
         zones=Counter(zone for i in starting if (zone := group.zone_of.get(i))),
@@ -117,7 +121,7 @@ def _rebalanced(group: NodeGroup, here: Iterable[Node], now: datetime) -> int:
     told = (n.interruption for n in here if n.interruption and group.rebalances)
     return sum(
         any(
-            notice.kind == RebalanceRecommendation.kind and now < notice.time + BEGUN
+            notice.kind == RebalanceRecommendation.kind and now < notice.time + FIRST_SIGN_WITHIN
             for notice in found.standing
         )
         for found in told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.canary import CANARY_DETAIL_TYPE, CANARY_SOURCE, Canary
 from plimsoll.domain.notices.decision import Decision, Effect, clock_text, nothing
-from plimsoll.domain.notices.envelope import BODY_LIMIT, opened
+from plimsoll.domain.notices.envelope import BODY_LIMIT, open_envelope
 from plimsoll.domain.notices.health import Change, HealthScheduledChange
 from plimsoll.domain.notices.lifecycle_terminate import LifecycleTerminate
 from plimsoll.domain.notices.rebalance import RebalanceRecommendation
@@ -50,6 +50,6 @@ __all__ = [
     "ZonalShift",
     "clock_text",
     "nothing",
-    "opened",
+    "open_envelope",
     "parse",
 ]

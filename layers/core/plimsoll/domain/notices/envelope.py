@@ -104,7 +104,7 @@ class Envelope:
         return None
 
 
-def opened(body: object) -> Opened:
+def open_envelope(body: object) -> Opened:
     """Take the wrapping off, once.
 
     Raises:

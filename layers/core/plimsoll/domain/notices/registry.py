@@ -21,7 +21,7 @@ from plimsoll.domain.notices import (
 )
 from plimsoll.domain.notices.canary import Canary
 from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
-from plimsoll.domain.notices.envelope import AUTO_SCALING, Envelope, Opened, opened
+from plimsoll.domain.notices.envelope import AUTO_SCALING, Envelope, Opened, open_envelope
 from plimsoll.domain.notices.health import HealthScheduledChange
 from plimsoll.domain.notices.lifecycle_launch import LifecycleLaunch
 from plimsoll.domain.notices.lifecycle_terminate import LifecycleTerminate
@@ -82,7 +82,7 @@ def parse(
     Raises:
         BadInput: It is not what it says it is; the message names the field.
     """
-    found = opened(body)
+    found = open_envelope(body)
     if found.source == AUTO_SCALING or (drills and found.source == DRILL_SOURCE):
         test = test_message.recognised(found, received=received)
         if test is not None:

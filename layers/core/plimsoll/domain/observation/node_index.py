@@ -17,9 +17,9 @@ from plimsoll.domain.observation.interrupted_nodes import leaves
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.registry import IndexEntry
 
-REFRESH: Final = timedelta(minutes=30)
+INDEX_REFRESH: Final = timedelta(minutes=30)
 """How often an entry that says the same is written again: it expires after days."""
-LULL: Final = timedelta(minutes=6)
+LONGEST_LULL: Final = timedelta(minutes=6)
 """How old the last full resync of a calm cluster may be: placement runs every five minutes."""
 
 type Known = Mapping[str, IndexEntry]
@@ -46,13 +46,15 @@ def witnesses(ours: Mapping[str, Node], now: datetime) -> Sequence[str]:
 
     A young node may have no entry yet.
     """
-    return sorted({i for i, node in ours.items() if now - node.created < LULL} | {_oldest(ours)})
+    return sorted(
+        {i for i, node in ours.items() if now - node.created < LONGEST_LULL} | {_oldest(ours)}
+    )
 
 
 def resynced_lately(asked: Sequence[str], known: Known, cluster: str, now: datetime) -> bool:
     """Return what the entries of the witnesses tell."""
     mine = {i: entry for i, entry in known.items() if entry.cluster == cluster}
-    return all(i in mine and now - mine[i].seen < LULL for i in asked)
+    return all(i in mine and now - mine[i].seen < LONGEST_LULL for i in asked)
 
 
 def to_describe(seen: Observation, known: Known, now: datetime) -> Sequence[str]:
@@ -125,7 +127,7 @@ def _oldest(ours: Mapping[str, Node]) -> str:
 def _learned(entry: IndexEntry | None, cluster: str, now: datetime) -> bool:
     if entry is None or entry.launched is None or entry.cluster != cluster:
         return False
-    return now - entry.seen < REFRESH
+    return now - entry.seen < INDEX_REFRESH
 
 
 def _fresh(known: Known, entry: IndexEntry) -> bool:
@@ -133,7 +135,7 @@ def _fresh(known: Known, entry: IndexEntry) -> bool:
     old = known.get(entry.instance)
     return (
         old is not None
-        and entry.seen - old.seen < REFRESH
+        and entry.seen - old.seen < INDEX_REFRESH
         and replace(old, seen=entry.seen, requests=entry.requests) == entry
         and entry.requests.within(old.requests)
     )

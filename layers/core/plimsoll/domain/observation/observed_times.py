@@ -18,8 +18,8 @@ from plimsoll.domain.kubernetes import OwnerKind, Pod, Ref
 
 LONGEST_START: Final = timedelta(minutes=15)
 """A pod that was Ready later than this after it got its node lost and regained readiness: it does not tell how long it took to start."""
-KEPT: Final = timedelta(days=90)
-LAST: Final = 20
+TIMES_KEPT: Final = timedelta(days=90)
+MOST_SAMPLES: Final = 20
 """How many pods of a workload are remembered, of each kind of time."""
 MOST_WORKLOADS: Final = 200
 """How many workloads a run may write: tenants can create any number."""
@@ -76,7 +76,7 @@ class Samples:
         told = (*self.stop, *other.stop, *self.killed, *other.killed, *self.start, *other.start)
         if not told:
             return self
-        since = max(sample.at for sample in told) - KEPT
+        since = max(sample.at for sample in told) - TIMES_KEPT
         return Samples(
             stop=_most(_each_once([*self.stop, *other.stop], max), since, _newest),
             killed=_most(_each_once([*self.killed, *other.killed], max), since, _longest),
@@ -87,7 +87,7 @@ class Samples:
     def times(self, now: datetime) -> WorkloadTimes:
         """Return what is reckoned with, out of what was told in the last ninety days."""
         stop, killed, start = (
-            sorted(sample.seconds for sample in told if now - sample.at < KEPT)
+            sorted(sample.seconds for sample in told if now - sample.at < TIMES_KEPT)
             for told in (self.stop, self.killed, self.start)
         )
         return WorkloadTimes(
@@ -96,12 +96,12 @@ class Samples:
         )
 
 
-def remembered(workload: Ref) -> bool:
+def times_are_kept(workload: Ref) -> bool:
     """Whether times of a workload are remembered."""
     return workload.kind not in _NAMED_ANEW and len(str(workload).encode()) <= LONGEST_KEY
 
 
-def starts(of_workload: Mapping[Ref, Sequence[Pod]]) -> Mapping[Ref, Samples]:
+def start_samples(of_workload: Mapping[Ref, Sequence[Pod]]) -> Mapping[Ref, Samples]:
     """Return how long the newest running pods took to start, by workload."""
     found: dict[Ref, Samples] = {}
     for workload, pods in of_workload.items():
@@ -110,12 +110,14 @@ def starts(of_workload: Mapping[Ref, Sequence[Pod]]) -> Mapping[Ref, Samples]:
             for pod in pods
             if pod.serving and pod.start_seconds is not None and pod.ready_since is not None
         ]
-        if told and remembered(workload):
+        if told and times_are_kept(workload):
             found[workload] = Samples().merged(Samples(start=tuple(told)))
     return found
 
 
-def chosen(told: Iterable[Ref], now: datetime, most: int = MOST_WORKLOADS) -> Sequence[Ref]:
+def chosen_workloads(
+    told: Iterable[Ref], now: datetime, most: int = MOST_WORKLOADS
+) -> Sequence[Ref]:
     """Return the workloads that are written now, each namespace in turn, in an order that the time decides."""
     taken: dict[str, int] = {}
     turns: list[tuple[int, Ref]] = []
@@ -155,7 +157,7 @@ def _each_once(told: Sequence[Sample], best: Callable[[int, int], int]) -> Itera
 def _most(
     told: Iterable[Sample], since: datetime, key: Callable[[Sample], tuple[object, ...]]
 ) -> tuple[Sample, ...]:
-    return tuple(sorted((each for each in told if each.at > since), key=key)[-LAST:])
+    return tuple(sorted((each for each in told if each.at > since), key=key)[-MOST_SAMPLES:])
 
 
 def _newest(sample: Sample) -> tuple[datetime, str]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from plimsoll.domain.kubernetes import Node, Pod, Ref
 from plimsoll.domain.observation.observation import Observation
-from plimsoll.domain.observation.observed_times import Sample, Samples, remembered
+from plimsoll.domain.observation.observed_times import Sample, Samples, times_are_kept
 
 CLOSE: Final = timedelta(seconds=5)
 """Two observations further apart do not tell when a pod was gone."""
@@ -93,7 +93,7 @@ def _first(workload: Ref, pod: Pod, node: Node | None, now: datetime) -> _Stoppi
 
     One that never served stops at once: it does not tell how long the others take.
     """
-    if node is None or not pod.ready or pod.stopping_since is None or not remembered(workload):
+    if node is None or not pod.ready or pod.stopping_since is None or not times_are_kept(workload):
         return None
     return _Stopping(workload, pod, now, _deadline(node) is not None)
 

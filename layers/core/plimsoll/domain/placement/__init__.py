@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from plimsoll.domain.placement.injection import (
-    CANARIES,
-    ENTRIES,
+    INJECTION_CANARIES,
+    INJECTION_ENTRIES,
     NO_INJECTION,
     Injected,
     Injection,
     canaries_told,
+    injection_key,
     is_as_injected,
-    key_of,
     with_new_canary,
 )
 from plimsoll.domain.placement.move_history import heir_of
@@ -18,7 +18,7 @@ from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.on_demand import OnDemandFloor, Way, floor_of
 from plimsoll.domain.placement.pending import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.placement.plan import PlacementPlan, between_runs, plan_placement
-from plimsoll.domain.placement.rebalancing import AT_ONCE
+from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
@@ -26,9 +26,9 @@ from plimsoll.domain.placement.status import Standing
 
 __all__ = [
     "ALL_SPOT",
-    "AT_ONCE",
-    "CANARIES",
-    "ENTRIES",
+    "INJECTION_CANARIES",
+    "INJECTION_ENTRIES",
+    "MOST_MOVES",
     "NO_INJECTION",
     "ON_DEMAND",
     "SPOT",
@@ -43,9 +43,9 @@ __all__ = [
     "canaries_told",
     "floor_of",
     "heir_of",
+    "injection_key",
     "is_as_injected",
     "keeps_spread_groups",
-    "key_of",
     "label_key",
     "plan_placement",
     "report_of",

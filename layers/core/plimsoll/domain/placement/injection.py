@@ -16,7 +16,7 @@ from typing import Final
 from plimsoll.domain.actions import InjectFloors
 from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
-    NAMED,
+    MOST_NAMED,
     NAMESPACE,
     POD_TEMPLATE_HASH,
     ClusterEvent,
@@ -53,7 +53,7 @@ class Injection:
 
 
 NO_INJECTION: Final = Injection()
-CANARIES: Final[Mapping[Ref, str]] = {
+INJECTION_CANARIES: Final[Mapping[Ref, str]] = {
     Ref(OwnerKind.DEPLOYMENT, NAMESPACE, "plimsoll-canary"): "0",
     Ref(OwnerKind.STATEFUL_SET, NAMESPACE, "plimsoll-canary"): ON_DEMAND,
 }
@@ -63,28 +63,28 @@ The entry of the first changes with those of others, so that the next proof tell
 server sees what is written.
 """
 _SPREAD_ENTRIES: Final = tuple(str(number) for number in range(MOST_GROUPS + 1))
-ENTRIES: Final = (*_SPREAD_ENTRIES, ON_DEMAND)
+INJECTION_ENTRIES: Final = (*_SPREAD_ENTRIES, ON_DEMAND)
 """All that the policy understands."""
-AT_ONCE: Final = 100
+MOST_INJECTIONS: Final = 100
 """Changes in one namespace and run: anybody who may write its ConfigMap can put much into it."""
 _SPREADS: Final = {label_key(number): number for number in range(MOST_GROUPS + 1)}
 
 
 def with_new_canary(canaries: Mapping[Ref, str]) -> Mapping[Ref, str]:
     """Return what the canaries are told after a change."""
-    [first, *_] = CANARIES
+    [first, *_] = INJECTION_CANARIES
     following = _SPREAD_ENTRIES.index(canaries[first]) + 1
     return {**canaries, first: _SPREAD_ENTRIES[following % len(_SPREAD_ENTRIES)]}
 
 
 def canaries_told(told: Injected) -> Mapping[Ref, str]:
     """Return what the canaries are told now; what makes no sense is mended."""
-    [first, *_] = CANARIES
-    now = told.get(NAMESPACE, {}).get(key_of(first), "")
-    return {**CANARIES, first: now} if now in _SPREAD_ENTRIES else CANARIES
+    [first, *_] = INJECTION_CANARIES
+    now = told.get(NAMESPACE, {}).get(injection_key(first), "")
+    return {**INJECTION_CANARIES, first: now} if now in _SPREAD_ENTRIES else INJECTION_CANARIES
 
 
-def key_of(workload: Ref) -> str:
+def injection_key(workload: Ref) -> str:
     """Return how a workload is named in the ConfigMap."""
     return f"{workload.kind.lower()}.{workload.name}"
 
@@ -160,9 +160,9 @@ def injections(
     kept: dict[str, set[str]] = defaultdict(set)
     here = [(w, now) for w, f in lacking if w.ref.namespace in injected and (now := entry_of(f))]
     for workload, now in here:
-        said[workload.ref.namespace][key_of(workload.ref)] = now
+        said[workload.ref.namespace][injection_key(workload.ref)] = now
     for ref in (*unread, *_not_yet(seen, injected, here, labelled=labelled)):
-        kept[ref.namespace].add(key_of(ref))
+        kept[ref.namespace].add(injection_key(ref))
     changes = False
     canaries = canaries_told(injected)
     # Our own namespace is the last: a change in any other changes its canary.
@@ -170,14 +170,14 @@ def injections(
         new = said[namespace]
         if namespace == NAMESPACE:
             canaries = with_new_canary(canaries) if changes else canaries
-            new |= {key_of(ref): entry for ref, entry in canaries.items()}
+            new |= {injection_key(ref): entry for ref, entry in canaries.items()}
         changed = sorted(key for key in told.keys() | new.keys() if told.get(key) != new.get(key))
         entries = {key: new.get(key) for key in changed if key not in kept[namespace]}
         if entries:
             changes = True
             yield InjectFloors(
                 namespace=namespace,
-                entries=dict(islice(entries.items(), AT_ONCE)),
+                entries=dict(islice(entries.items(), MOST_INJECTIONS)),
                 reason="its new pods keep their on-demand floors by that",
             )
 
@@ -209,10 +209,10 @@ def not_injected(
     if injection.broken is None:
         return
     relying = (w for w, floor in lacking if entry_of(floor) and w.ref.namespace in injection.told)
-    for workload in islice(relying, NAMED):
+    for workload in islice(relying, MOST_NAMED):
         why = f"{workload.ref}: the admission policy is not in force: {injection.broken}"
         yield about_workload(workload, "FloorNotInjected", why)
 
 
 def _told(injected: Injected, workload: Ref) -> str | None:
-    return injected.get(workload.namespace, {}).get(key_of(workload))
+    return injected.get(workload.namespace, {}).get(injection_key(workload))

@@ -15,7 +15,14 @@ from enum import StrEnum
 from typing import Final
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import KUBE_SYSTEM, MIN_ON_DEMAND, OwnerKind, Ref, Workload, resolve
+from plimsoll.domain.kubernetes import (
+    KUBE_SYSTEM,
+    MIN_ON_DEMAND,
+    OwnerKind,
+    Ref,
+    Workload,
+    resolve_count,
+)
 
 MOST_GROUPS: Final = 3
 """More spot groups leave little to gain: with three of them a quarter stands on on-demand."""
@@ -69,7 +76,9 @@ def floor_of(
     said = workload.annotations.get(MIN_ON_DEMAND) or (namespaces or {}).get(ref.namespace, default)
     replicas = workload.replicas if workload.min_replicas is None else workload.min_replicas
     try:
-        asked = resolve(int(said) if _NUMBER.fullmatch(said) else said, replicas, round_up=True)
+        asked = resolve_count(
+            int(said) if _NUMBER.fullmatch(said) else said, replicas, round_up=True
+        )
     except BadInput as error:
         raise BadInput(f"{ref}: the annotation {MIN_ON_DEMAND}: {error}") from error
     keep = min(asked, replicas) if ref.kind in _KINDS else 0

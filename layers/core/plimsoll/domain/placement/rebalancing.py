@@ -34,7 +34,7 @@ from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 from plimsoll.domain.scheduling import ClusterSnapshot
 
-AT_ONCE: Final = 10
+MOST_MOVES: Final = 10
 """Moves under way in a cluster at a time: the next begin when the drain has ended these."""
 HELD: Final = timedelta(minutes=10)
 """For how long a Pending pod holds moves: one that no node ever takes must not hold them for ever."""
@@ -90,7 +90,7 @@ def plan_moves(
     snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
     moves = (_move(seen, snapshot, uneven) for uneven in waiting[:TRIES])
     found = (move for move in moves if move is not None)
-    yield from islice(found, min(AT_ONCE, max(0, _left(seen, now))))
+    yield from islice(found, min(MOST_MOVES, max(0, _left(seen, now))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Final
 
-from plimsoll.domain.kubernetes import Node, Resources, Scheduling, total, why_never
+from plimsoll.domain.kubernetes import Node, Resources, Scheduling, total_resources, why_never
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of
 
@@ -63,13 +63,13 @@ def losses(seen: Observation) -> Sequence[Loss]:
         taken[pod.node].append(pod.scheduling.requests)
         if not (pod.mirror or pod.of_daemon_set):
             movable[pod.node].append(pod.scheduling.requests)
-    needs = {name: total(requests) for name, requests in movable.items()}
+    needs = {name: total_resources(requests) for name, requests in movable.items()}
     reserve = {
-        node.name: node.allocatable - total(taken[node.name])
+        node.name: node.allocatable - total_resources(taken[node.name])
         for node in seen.nodes
         if node.capacity == ON_DEMAND and node.staying
     }
-    whole = total([*reserve.values()])
+    whole = total_resources([*reserve.values()])
     found: list[Loss] = []
     for kind, loss_of in _LOSSES.items():
         lost: dict[str, list[str]] = defaultdict(list)
@@ -81,8 +81,8 @@ def losses(seen: Observation) -> Sequence[Loss]:
             Loss(
                 kind=kind,
                 name=name,
-                needs=total([needs[node] for node in nodes if node in needs]),
-                free=whole - total([reserve[node] for node in nodes if node in reserve]),
+                needs=total_resources([needs[node] for node in nodes if node in needs]),
+                free=whole - total_resources([reserve[node] for node in nodes if node in reserve]),
             )
             for name, nodes in sorted(lost.items())
         ]

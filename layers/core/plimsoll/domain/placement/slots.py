@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from plimsoll.domain.kubernetes import Ref, Resources, Workload, total, why_never
+from plimsoll.domain.kubernetes import Ref, Resources, Workload, total_resources, why_never
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.pending import TRIES
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
@@ -51,7 +51,10 @@ def free_without(seen: Observation, without: Collection[Ref]) -> Mapping[str, Re
         if ref not in without:
             for pod in pods:
                 taken[pod.node or ""].append(pod.scheduling.requests)
-    return {node.name: node.allocatable - total(taken.get(node.name, ())) for node in seen.nodes}
+    return {
+        node.name: node.allocatable - total_resources(taken.get(node.name, ()))
+        for node in seen.nodes
+    }
 
 
 def count_places(each: Resources, free: Iterable[Resources], enough: int) -> int:

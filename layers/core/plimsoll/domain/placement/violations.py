@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
-    NAMED,
+    MOST_NAMED,
     ClusterEvent,
     Node,
     Ref,
@@ -28,7 +28,7 @@ def problems_of(
     for workload, floor in above:
         yield about_workload(workload, "FloorAboveReplicas", f"{workload.ref}: {floor.reason}")
     unknown = [node for node in nodes if node.capacity is None and node.staying]
-    for node in unknown[:NAMED]:
+    for node in unknown[:MOST_NAMED]:
         yield ClusterEvent(
             about=Ref("Node", "", node.name),
             uid=node.name,
@@ -39,7 +39,7 @@ def problems_of(
             warning=True,
         )
     if not any(node.capacity == ON_DEMAND and node.staying for node in nodes):
-        for workload, floor in asking[:NAMED]:
+        for workload, floor in asking[:MOST_NAMED]:
             yield about_workload(
                 workload,
                 "NoOnDemandNode",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.domain.notices import AGENT_ID, SERVICE_SOURCE, opened
+from plimsoll.domain.notices import AGENT_ID, SERVICE_SOURCE, open_envelope
 
 QUEUE_CHANGE_DETAIL_TYPE: Final = "Plimsoll Queue Change"
 JOB_QUEUE: Final = "plimsoll.dev/queue"
@@ -29,7 +29,7 @@ def agent_of(body: object) -> str | None:
     Raises:
         BadInput: it is no event, or names no agent.
     """
-    event = opened(body)
+    event = open_envelope(body)
     if (event.source, event.detail_type) != (SERVICE_SOURCE, QUEUE_CHANGE_DETAIL_TYPE):
         return None
     said = event.fields["detail"].present()["agent"]

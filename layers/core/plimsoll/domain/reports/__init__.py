@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.reports.announcements import announcement, costs
-from plimsoll.domain.reports.canaries import CANARIES, echo_of, seen_in
+from plimsoll.domain.reports.announcements import announcement, interruption_metrics
+from plimsoll.domain.reports.canaries import CANARY_REPORTS, canary_echo, canary_seen
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.reports.rehearsals import (
-    TOGETHER,
+    ONE_EVENT_WITHIN,
     Comparison,
-    comparison,
+    compare_rehearsals,
+    rehearsal_report,
     rehearsals_of,
-    rehearsed,
 )
 from plimsoll.domain.reports.report import PLACEMENT, Report
 
 __all__ = [
-    "CANARIES",
+    "CANARY_REPORTS",
+    "ONE_EVENT_WITHIN",
     "PLACEMENT",
-    "TOGETHER",
     "Comparison",
     "Metric",
     "Report",
     "announcement",
-    "comparison",
-    "costs",
-    "echo_of",
+    "canary_echo",
+    "canary_seen",
+    "compare_rehearsals",
+    "interruption_metrics",
+    "rehearsal_report",
     "rehearsals_of",
-    "rehearsed",
-    "seen_in",
 ]

@@ -33,7 +33,7 @@ def announcement(cluster: str, reports: Sequence[Report]) -> tuple[str, str]:
     return f"{cluster[:50]}: {nodes} interrupted, {killed} pods killed", "\n".join(lines)
 
 
-def costs(reports: Sequence[Report]) -> Mapping[Metric, float]:
+def interruption_metrics(reports: Sequence[Report]) -> Mapping[Metric, float]:
     """Return what is counted by cluster of interruptions that are over; what is zero is left out."""
     ages = [(r.cordoned - r.noticed).total_seconds() for r in reports if r.cordoned is not None]
     found = {

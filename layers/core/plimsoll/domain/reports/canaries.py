@@ -13,17 +13,17 @@ from typing import Final
 from plimsoll.domain.notices import Canary
 from plimsoll.domain.reports.report import Report
 
-CANARIES: Final = "*canaries"
+CANARY_REPORTS: Final = "*canaries"
 """The cluster that echoes are kept under. No EKS cluster can have the name."""
 
 
-def echo_of(canary: Canary, *, seen: datetime) -> Report | None:
+def canary_echo(canary: Canary, *, seen: datetime) -> Report | None:
     """Return what to write down about a canary; None where nobody waits for it."""
     if canary.word is None:
         return None
     return Report(
         interruption=_key(canary.word),
-        cluster=CANARIES,
+        cluster=CANARY_REPORTS,
         node="",
         kind=canary.kind,
         noticed=canary.time,
@@ -31,7 +31,7 @@ def echo_of(canary: Canary, *, seen: datetime) -> Report | None:
     )
 
 
-def seen_in(reports: Sequence[Report], word: str) -> datetime | None:
+def canary_seen(reports: Sequence[Report], word: str) -> datetime | None:
     """Return when the canary with that word was seen; None when it was not."""
     return next((r.closed for r in reports if r.interruption == _key(word)), None)
 

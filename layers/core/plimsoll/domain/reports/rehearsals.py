@@ -16,7 +16,7 @@ from plimsoll.domain.reports.report import PLACEMENT, Report
 
 REHEARSAL: Final = "rehearsal"
 """The kind of these reports, and the first part of their ids."""
-TOGETHER: Final = timedelta(minutes=2)
+ONE_EVENT_WITHIN: Final = timedelta(minutes=2)
 """Interruptions whose notices are no further apart are one event: so long is the lead of a spot notice."""
 
 
@@ -25,7 +25,7 @@ def rehearsals_of(cluster: str) -> str:
     return f"*{REHEARSAL}/{cluster}"
 
 
-def rehearsed(  # noqa: PLR0913 - what is foretold of a node
+def rehearsal_report(  # noqa: PLR0913 - what is foretold of a node
     cluster: str,
     *,
     instance: str,
@@ -82,7 +82,7 @@ class Comparison:
         return {name: pair for name, pair in self.lowest_ready.items() if pair[0] != pair[1]}
 
 
-def comparison(
+def compare_rehearsals(
     report: Report, reports: Sequence[Report], rehearsals: Sequence[Report]
 ) -> Comparison | None:
     """Return an interruption beside what was foretold of it; None where it was not rehearsed.
@@ -100,7 +100,7 @@ def comparison(
     went = {
         _instance(each)
         for each in reports
-        if each.deadline is not None and abs(each.noticed - report.noticed) <= TOGETHER
+        if each.deadline is not None and abs(each.noticed - report.noticed) <= ONE_EVENT_WITHIN
     } | {_instance(report)}
     runs: dict[tuple[datetime, str], dict[str, Report]] = defaultdict(dict)
     for each in rehearsals:

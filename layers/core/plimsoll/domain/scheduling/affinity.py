@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterator
 from copy import copy
 from typing import Self
 
-from plimsoll.domain.kubernetes import Node, Pod, PodTerm, key_of, matches
+from plimsoll.domain.kubernetes import Node, Pod, PodTerm, matches, selector_key
 from plimsoll.domain.scheduling.topology_counts import DomainOf, FilterReason, TopologyCounts
 
 
@@ -140,7 +140,7 @@ def _key(term: PodTerm, namespace: str) -> Hashable:
     return (
         namespace,
         term.topology_key,
-        key_of(term.selector),
+        selector_key(term.selector),
         term.namespaces,
-        None if wide is None else key_of(wide),
+        None if wide is None else selector_key(wide),
     )

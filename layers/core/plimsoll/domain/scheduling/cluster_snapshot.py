@@ -26,7 +26,7 @@ from plimsoll.domain.kubernetes import (
     NodeRequirements,
     Pod,
     Resources,
-    total,
+    total_resources,
     why_never,
 )
 from plimsoll.domain.scheduling.affinity import AntiAffinityIndex, affinity_filter
@@ -83,7 +83,7 @@ class ClusterSnapshot:
                 self._take_off(pod)
                 self._put(pod, pod.node)
         for name, there in self._on.items():  # at once: a million differences take seconds
-            taken = total([pod.scheduling.requests for pod in there.values()])
+            taken = total_resources([pod.scheduling.requests for pod in there.values()])
             self._free[name] = self._nodes[name].allocatable - taken
 
     @property

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from plimsoll.domain.kubernetes import Pod, Ref, Workload, replacement_of, resolve, unavailable
+from plimsoll.domain.kubernetes import (
+    Pod,
+    Ref,
+    Workload,
+    replacement_of,
+    resolve_count,
+    unavailable,
+)
 from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone, leaves
 from plimsoll.domain.scheduling.contention import Contention
 from plimsoll.domain.scheduling.headroom import MOST_UNSERVED, Headroom
@@ -129,5 +136,5 @@ def _rolled(workload: Workload) -> int:
         return 0
     if workload.strategy == "Recreate":
         return 0
-    surge = resolve(workload.max_surge, workload.replicas, round_up=True)
+    surge = resolve_count(workload.max_surge, workload.replicas, round_up=True)
     return surge + unavailable(workload.replicas, workload.max_unavailable, workload.max_surge)

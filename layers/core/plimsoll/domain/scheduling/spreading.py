@@ -18,9 +18,9 @@ from plimsoll.domain.kubernetes import (
     Scheduling,
     Selector,
     SpreadConstraint,
-    key_of,
     matches,
-    selected,
+    node_selected,
+    selector_key,
     taints_of,
     untolerated,
 )
@@ -63,7 +63,7 @@ def _filter(
     selector, namespace = _selector(constraint, pod), pod.namespace
     divided = (constraint.topology_key, keys, _counted_nodes(constraint, pod.scheduling))
     topology_count = topology_counts(
-        ("spread", namespace, key_of(selector), divided),
+        ("spread", namespace, selector_key(selector), divided),
         lambda p: p.deleting is None and matches(selector, p.labels),
         divided,
         _domain(constraint, keys, pod.scheduling),
@@ -103,7 +103,7 @@ def _domain(
     def domain(node: Node) -> str | None:
         if any(key not in node.labels for key in keys):
             return None
-        if by_affinity and not selected(scheduling, node):
+        if by_affinity and not node_selected(scheduling, node):
             return None
         if by_taints and untolerated(taints_of(node), scheduling.tolerations) is not None:
             return None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from plimsoll.domain.spot.capacity_pools import (
     CapacityPool,
     Source,
-    covered,
     interrupted_pools,
+    is_covered,
     refused_sources,
     risk_of,
 )
 from plimsoll.domain.spot.pool_history import (
-    KEPT,
     KIND_OF_NOTICE,
+    POOL_EVENTS_KEPT,
     PoolEvent,
     PoolEventKind,
     events_of,
@@ -20,15 +20,15 @@ from plimsoll.domain.spot.pool_history import (
 )
 
 __all__ = [
-    "KEPT",
     "KIND_OF_NOTICE",
+    "POOL_EVENTS_KEPT",
     "CapacityPool",
     "PoolEvent",
     "PoolEventKind",
     "Source",
-    "covered",
     "events_of",
     "interrupted_pools",
+    "is_covered",
     "refused_sources",
     "risk_of",
     "risks",

@@ -148,7 +148,7 @@ def risk_of(
     return round(sum(risks) / len(risks), 3) if risks else 0.0
 
 
-def covered(sources: Collection[Source], group: NodeGroup, zone: str) -> bool:
+def is_covered(sources: Collection[Source], group: NodeGroup, zone: str) -> bool:
     """Whether a group is among these sources; one that cannot be steered only as a whole."""
     zones = (zone,) if group.launchable else group.zones
     return all((group.key, each) in sources for each in zones)

@@ -20,7 +20,7 @@ from plimsoll.domain.spot.capacity_pools import CapacityPool
 HALF_LIFE: Final = timedelta(hours=48)
 """On recordings of two sets of GPU pools any half-life from one to ninety-six hours chose about equally well, and
 each better than none: `python -m benchmarks.pool_memory`."""
-KEPT: Final = timedelta(days=14)
+POOL_EVENTS_KEPT: Final = timedelta(days=14)
 """How long an event is kept: by then less than a hundredth of its weight is left."""
 MERGED: Final = timedelta(minutes=10)
 """What happens to a pool within this time is one event. A pool is avoided as long after an interruption."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from plimsoll.domain.zones.shift_events import (
-    LONGEST,
+    LONGEST_SHIFT,
     ShiftEvent,
-    made_up,
-    newest_of,
+    inferred_events,
+    newest_events,
     shift_report,
     shifted_zones,
 )
@@ -22,15 +22,15 @@ from plimsoll.domain.zones.zonal_shifts import (
 
 __all__ = [
     "LEAVING",
-    "LONGEST",
+    "LONGEST_SHIFT",
     "ShiftEvent",
     "elsewhere",
     "emptied_nodes",
     "frozen_zones",
     "has_shift_taint",
+    "inferred_events",
     "left_for_zone",
-    "made_up",
-    "newest_of",
+    "newest_events",
     "shift_report",
     "shift_taints",
     "shifted_zones",

@@ -17,7 +17,7 @@ from plimsoll.domain.notices import Cause, ZonalShift
 from plimsoll.domain.observation import ShiftedZone
 from plimsoll.domain.reports import Report
 
-LONGEST: Final[Mapping[Cause, timedelta]] = {
+LONGEST_SHIFT: Final[Mapping[Cause, timedelta]] = {
     "practice": timedelta(hours=1),
     "manual": timedelta(hours=72),
     "autoshift": timedelta(hours=72),
@@ -87,7 +87,7 @@ def shifted_zones(
     for told in of_shift.values():
         told.sort(key=_order)
         newest = told[-1]
-        if not newest.active or newest.at + LONGEST[newest.cause] <= now:
+        if not newest.active or newest.at + LONGEST_SHIFT[newest.cause] <= now:
             continue
         ended = max((n for n, event in enumerate(told) if not event.active), default=-1)
         one = ShiftedZone(since=told[ended + 1].at, practice=newest.cause == "practice")
@@ -99,7 +99,7 @@ def shifted_zones(
     return found
 
 
-def made_up(
+def inferred_events(
     known: Iterable[ShiftEvent], listed: Iterable[ShiftEvent], asked: datetime
 ) -> Sequence[ShiftEvent]:
     """Return what the events that were heard lack, by what ARC lists as active.
@@ -113,11 +113,11 @@ def made_up(
         asked: when ARC was asked.
     """
     at = asked - BEHIND
-    newest = newest_of(known)
+    newest = newest_events(known)
     standing = {event.shift: event for event in sorted(listed, key=_order, reverse=True)}
     found = []
     for shift, event in standing.items():
-        last, old = newest.get(shift), at - LONGEST[event.cause] / 2
+        last, old = newest.get(shift), at - LONGEST_SHIFT[event.cause] / 2
         if last is not None and last.active and last.at > old:
             continue
         told = event if event.at > max(old, last.at if last else old) else replace(event, at=at)
@@ -130,7 +130,7 @@ def made_up(
     ]
 
 
-def newest_of(events: Iterable[ShiftEvent]) -> Mapping[tuple[str, str, str], ShiftEvent]:
+def newest_events(events: Iterable[ShiftEvent]) -> Mapping[tuple[str, str, str], ShiftEvent]:
     """Return the event that counts of each shift."""
     return {event.shift: event for event in sorted(events, key=_order)}
 

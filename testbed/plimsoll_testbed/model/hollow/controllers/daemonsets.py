@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import ClassVar, override
 
 from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
-from plimsoll.domain.kubernetes import Node, Scheduling, selected, untolerated
+from plimsoll.domain.kubernetes import Node, Scheduling, node_selected, untolerated
 from plimsoll_testbed.model.hollow.conditions import (
     controller_of,
     is_deleting,
@@ -189,7 +189,7 @@ def _admits(rule: Scheduling, node: Node) -> tuple[bool, bool]:
     The surprise: a taint NoSchedule keeps new pods away and leaves those that run.
     Source: NodeShouldRunDaemonPod.
     """
-    if not selected(rule, node):
+    if not node_selected(rule, node):
         return False, False
     if untolerated(node.taints, rule.tolerations) is None:
         return True, True

@@ -160,11 +160,11 @@ def _undone(
     found = {}
     for pod in disruption.released:
         if pod.uid not in disruption.on_interrupted_nodes | disruption.left_to_drain:
-            found[pod.uid] = undo(disruption, pod, "its node is not interrupted any more")
+            found[pod.uid] = undo_release(disruption, pod, "its node is not interrupted any more")
         elif why := disruption.undone.get(pod.uid):
-            found[pod.uid] = undo(disruption, pod, why)
+            found[pod.uid] = undo_release(disruption, pod, why)
     for pod, why in displacing(disruption, headroom):
-        if isinstance(action := undo(disruption, pod, why), UndoRelease):
+        if isinstance(action := undo_release(disruption, pod, why), UndoRelease):
             found.setdefault(pod.uid, action)
     if disruption.deadline_near:
         return found
@@ -186,11 +186,11 @@ def _undone(
     if held:
         words = f"its PodDisruptionBudget {disruption.budgets[0].ref.name} allows no disruption now"
     for pod in standing[: unplaced + unmade + held]:
-        found[pod.uid] = undo(disruption, pod, f"{words}, and no deadline is near")
+        found[pod.uid] = undo_release(disruption, pod, f"{words}, and no deadline is near")
     return found
 
 
-def undo(disruption: WorkloadDisruption, pod: Pod, reason: str) -> Evict | UndoRelease:
+def undo_release(disruption: WorkloadDisruption, pod: Pod, reason: str) -> Evict | UndoRelease:
     """Hand a pod back to its ReplicaSet, if that still is the current one; else it is surplus."""
     current = disruption.current
     if current is not None and pod.generate_name == f"{current.ref.name}-":
