@@ -1,7 +1,7 @@
 """How often a rehearsal is right: `python -m benchmarks.rehearsal --rig cluster --jobs 4 --results FILE`.
 
 Each drill is a cluster drawn as for storms, of which all spot instances go, or those of a zone or a family. At time 0
-it is rehearsed over its API as a user would rehearse it; then it is played, and what was foretold of each workload is held against
+it is rehearsed over its API as a user would rehearse it; then it is played, and what was predicted of each workload is held against
 what it felt. The rehearsal knows what a cluster shows, and not what the drill knows: how long nodes and pods
 need, which node the scheduler will choose, what groups launch by themselves, that usage changes.
 
@@ -71,12 +71,12 @@ HORIZON: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One workload of one drill: the seconds that were foretold, and what it felt."""
+    """One workload of one drill: the seconds that were predicted, and what it felt."""
 
     workload: str
-    zero_foretold: float
+    zero_predicted: float
     zero: float
-    below_foretold: float
+    below_predicted: float
     below: float
 
 
@@ -106,7 +106,7 @@ class Played:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """How well a yes was foretold."""
+    """How well a yes was predicted."""
 
     right: int
     false: int
@@ -114,12 +114,12 @@ class Score:
 
     @property
     def precision(self) -> str:
-        """Of what was foretold, the share that came."""
+        """Of what was predicted, the share that came."""
         return _share(self.right, self.false)
 
     @property
     def recall(self) -> str:
-        """Of what came, the share that was foretold."""
+        """Of what came, the share that was predicted."""
         return _share(self.right, self.missed)
 
 
@@ -137,7 +137,7 @@ def _share(right: int, wrong: int) -> str:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Append what came of each drill; those that were played to their end are not played again.",
 )
-@click.option("--verbose", is_flag=True, help="Name every workload that was foretold wrongly.")
+@click.option("--verbose", is_flag=True, help="Name every workload that was predicted wrongly.")
 def main(  # noqa: PLR0913 - the options of the command
     *, count: int, first: int, rig: str, jobs: int, results: Path | None, verbose: bool
 ) -> None:
@@ -169,7 +169,7 @@ def _words(played: Played) -> str:
 
 
 def _playable(first: int, rig: str) -> Iterator[int]:
-    """Yield the seeds of which something is foretold, and whose clusters become Ready: a storm may not fit its nodes."""
+    """Yield the seeds of which something is predicted, and whose clusters become Ready: a storm may not fit its nodes."""
     for seed in count_from(first):
         storm, _ = _drawn(seed, rig)
         if not any(workload.kind in COUNTED for workload in storm.workloads):
@@ -196,14 +196,14 @@ def _show(done: Sequence[Played], rig: str, told: str, *, verbose: bool) -> None
     shown = table(
         f"{len(played)} drills on the rig {rig}, {len(pairs)} workloads",
         "a workload is",
-        "foretold and came",
-        "foretold only",
+        "predicted and came",
+        "predicted only",
         "came only",
         "precision",
         "recall",
     )
-    for name, foretold, came in _questions():
-        score = _score([pair for _, pair in pairs], foretold, came)
+    for name, predicted, came in _questions():
+        score = _score([pair for _, pair in pairs], predicted, came)
         shown.add_row(
             name,
             str(score.right),
@@ -213,14 +213,14 @@ def _show(done: Sequence[Played], rig: str, told: str, *, verbose: bool) -> None
             score.recall,
         )
         for each, pair in pairs if verbose else ():
-            if foretold(pair) != came(pair):
+            if predicted(pair) != came(pair):
                 out.print(f"seed {each.seed}, {each.scope}: {name}: {pair}")
     out.print(shown)
     # A drill ends while some of what it lost has not come back: more cannot be felt than it lasts.
     errors = [
-        abs(pair.zero - min(pair.zero_foretold, each.seconds))
+        abs(pair.zero - min(pair.zero_predicted, each.seconds))
         for each, pair in pairs
-        if pair.zero and pair.zero_foretold
+        if pair.zero and pair.zero_predicted
     ]
     if errors:
         out.print(
@@ -230,17 +230,17 @@ def _show(done: Sequence[Played], rig: str, told: str, *, verbose: bool) -> None
 
 
 def _questions() -> Iterator[tuple[str, Callable[[Pair], bool], Callable[[Pair], bool]]]:
-    yield "at zero", lambda p: p.zero_foretold > 0, lambda p: p.zero > 0
-    yield "below its floor", lambda p: p.below_foretold > 0, lambda p: p.below > 0
+    yield "at zero", lambda p: p.zero_predicted > 0, lambda p: p.zero > 0
+    yield "below its floor", lambda p: p.below_predicted > 0, lambda p: p.below > 0
 
 
 def _score(
-    pairs: Sequence[Pair], foretold: Callable[[Pair], bool], came: Callable[[Pair], bool]
+    pairs: Sequence[Pair], predicted: Callable[[Pair], bool], came: Callable[[Pair], bool]
 ) -> Score:
     return Score(
-        right=sum(foretold(p) and came(p) for p in pairs),
-        false=sum(foretold(p) and not came(p) for p in pairs),
-        missed=sum(came(p) and not foretold(p) for p in pairs),
+        right=sum(predicted(p) and came(p) for p in pairs),
+        false=sum(predicted(p) and not came(p) for p in pairs),
+        missed=sum(came(p) and not predicted(p) for p in pairs),
     )
 
 
@@ -260,9 +260,9 @@ def _played(seed: int, rig: str) -> Played:
     pairs = [
         Pair(
             workload=each.workload,
-            zero_foretold=each.seconds_at_zero,
+            zero_predicted=each.seconds_at_zero,
             zero=felt[each.workload]["seconds_at_zero"],
-            below_foretold=each.seconds_below_floor,
+            below_predicted=each.seconds_below_floor,
             below=felt[each.workload]["seconds_below_floor"],
         )
         for each in found.outcomes

@@ -147,7 +147,7 @@ def _blocked(
             yield str(pod), "its owner opted out with plimsoll.dev/ignore"
     for pod in left:
         if seen.owner(pod) is None and pod.deleting is None and not force:
-            yield str(pod), "nobody makes a bare pod anew: evict it too with --force"
+            yield str(pod), "no controller replaces a bare pod: evict it too with --force"
 
 
 def _at_once(seen: Observation, left: Sequence[Pod], blocked: Mapping[str, str]) -> Iterator[Step]:

@@ -1,67 +1,123 @@
-"""The command `plimsoll`: one file for each command, and one line in the table.
+"""The command `plimsoll`: one file for each command, and one entry in the table.
 
 A command is imported only when it is called, so that `plimsoll status` does not load what a drill
-needs. What a command prints for people goes to standard output too, unless it was asked for JSON:
-then standard output holds that and nothing else.
+needs, and `plimsoll --help` loads nothing. With `--output json` or `yaml`, standard output holds
+the result and nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Final, override
+from typing import Any, Final, NamedTuple, override
 
 import click
+from click.shell_completion import CompletionItem
 
 from plimsoll.domain.errors import PlimsollError
 
-COMMANDS: Final[Mapping[str, str]] = {
-    # name -> "module:function". A new command is a file beside this one, and a line here.
-    "agent": "plimsoll_cli.agent:agent",
-    "demo": "plimsoll_cli.demo:demo",
-    "demo-batch": "plimsoll_cli.demo_batch:demo_batch",
-    "demo-service": "plimsoll_cli.demo_service:demo_service",
-    "drill": "plimsoll_cli.drill:drill",
-    "cancel": "plimsoll_cli.gangs:cancel",
-    "clusters": "plimsoll_cli.clusters:clusters",
-    "controlplane": "plimsoll_cli.controlplane:controlplane",
-    "doctor": "plimsoll_cli.doctor:doctor",
-    "drain": "plimsoll_cli.drain:drain",
-    "event": "plimsoll_cli.event:event",
-    "guard": "plimsoll_cli.guard:guard",
-    "install-policy": "plimsoll_cli.install_policy:install_policy",
-    "jobs": "plimsoll_cli.gangs:jobs",
-    "login": "plimsoll_cli.advice:login",
-    "plan": "plimsoll_cli.plan:plan",
-    "queues": "plimsoll_cli.queues:queues",
-    "recommendations": "plimsoll_cli.advice:recommendations",
-    "pools": "plimsoll_cli.pools:pools",
-    "rehearse": "plimsoll_cli.rehearse:rehearse",
-    "reports": "plimsoll_cli.reports:reports",
-    "resume": "plimsoll_cli.gangs:resume",
-    "savings": "plimsoll_cli.advice:savings",
-    "snippet": "plimsoll_cli.snippet:snippet",
-    "status": "plimsoll_cli.status:status",
-    "storms": "plimsoll_cli.storms:storms",
-    "submit": "plimsoll_cli.submit:submit",
-    "suspend": "plimsoll_cli.gangs:suspend",
-    "tenants": "plimsoll_cli.tenants:tenants",
-    "why": "plimsoll_cli.gangs:why_command",
+
+class Entry(NamedTuple):
+    """A command in the table."""
+
+    place: str
+    """`module:function`, the module in this package."""
+    help: str
+    """One line, in the imperative mood, that fits a terminal of 80 columns."""
+
+
+SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
+    # A new command is a file beside this one, and an entry here.
+    "Everyday": {
+        "status": Entry(
+            "status:status", "Show open interruptions, released pods and zonal shifts."
+        ),
+        "rehearse": Entry(
+            "rehearse:rehearse", "Simulate an interruption of a live cluster, read-only."
+        ),
+        "drain": Entry("drain:drain", "Drain nodes by hand, starting replacements first."),
+        "doctor": Entry("doctor:doctor", "Check an installation and print a fix for each fault."),
+        "completion": Entry("completion:completion", "Print the completion script of a shell."),
+    },
+    "Cluster": {
+        "clusters": Entry("clusters:clusters", "Manage the clusters of a stack."),
+        "guard": Entry("guard:guard", "Protect workloads from other programs that drain nodes."),
+        "install-policy": Entry(
+            "install_policy:install_policy", "Keep on-demand floors with an admission policy."
+        ),
+    },
+    "Plan and report": {
+        "plan": Entry("plan:plan", "Show on-demand floors and the moves that restore them."),
+        "snippet": Entry(
+            "snippet:snippet", "Print the manifest lines that keep an on-demand floor."
+        ),
+        "event": Entry("event:event", "Show the plan for an event, without writing."),
+        "pools": Entry("pools:pools", "Show the interruption risk of capacity pools."),
+        "reports": Entry("reports:reports", "List the reports of past interruptions."),
+    },
+    "Batch": {
+        "queues": Entry("queues:queues", "Check, apply, plan and run batch queues."),
+        "submit": Entry("submit:submit", "Submit Jobs to a queue."),
+        "jobs": Entry("gangs:jobs", "List waiting and running gangs."),
+        "why": Entry("gangs:why_command", "Explain why a gang waits."),
+        "suspend": Entry("gangs:suspend", "Suspend a gang until you resume it."),
+        "resume": Entry("gangs:resume", "Return a suspended gang to its queue."),
+        "cancel": Entry("gangs:cancel", "Delete the unfinished Jobs of a gang."),
+    },
+    "Service": {
+        "login": Entry("advice:login", "Log in to the optimisation service."),
+        "savings": Entry("advice:savings", "Compare the cost of a cluster with the cheapest mix."),
+        "recommendations": Entry("advice:recommendations", "Show recommendations and accept them."),
+        "tenants": Entry("tenants:tenants", "Invite agents and people, or revoke their access."),
+        "agent": Entry("agent:agent", "Install or run the agent of a cluster."),
+    },
+    "Lab": {
+        "demo": Entry("demo:demo", "Watch a shop keep serving while it loses all spot nodes."),
+        "demo-batch": Entry("demo_batch:demo_batch", "Watch queues prevent a deadlock of gangs."),
+        "demo-service": Entry(
+            "demo_service:demo_service", "Watch the optimisation service remove a node."
+        ),
+        "drill": Entry("drill:drill", "Play a scenario and measure its workloads."),
+        "storms": Entry("storms:storms", "Play random scenarios and check fixed rules."),
+        "controlplane": Entry(
+            "controlplane:controlplane", "Run a Kubernetes control plane on this machine."
+        ),
+    },
 }
+COMMANDS: Final[Mapping[str, Entry]] = {
+    name: entry for entries in SECTIONS.values() for name, entry in entries.items()
+}
+WIDEST: Final = max(map(len, COMMANDS))
+BEGIN: Final = """\
+Keep Kubernetes workloads running through spot interruptions.
+
+Begin with:
+  plimsoll rehearse --context NAME  Simulate an interruption of your cluster, read-only.
+  plimsoll drain NODE --dry-run     Show how a node would be drained, without writing.
+  plimsoll doctor --cluster NAME    Check an installation, once the stack is deployed.
+
+`plimsoll --help` lists all commands."""
+
+EXIT_STATUS: Final = """\b
+Exit status:
+  0  the command succeeded, or the answer is yes
+  1  the answer is no: for example, an expectation did not hold
+  2  an argument is wrong, or a system is out of reach; the message says why
+"""
 
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
-"""As shells say that Ctrl-C ended a program; click's own 1 would read as a failed drill."""
+"""The shells' status of a program that Ctrl-C ended; click's own 1 would read as a failed drill."""
 
 
 class Failure(click.ClickException):
-    """An error of ours, said in a line or two."""
+    """An error of ours, printed in a line or two."""
 
     exit_code = BAD_INPUT
 
 
 class Commands(click.Group):
-    """Finds the commands in the table, and says our errors without a traceback."""
+    """Finds commands in the table, lists them by section, and prints our errors without a traceback."""
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -71,9 +127,22 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), name)
+        module, _, name = COMMANDS[cmd_name].place.partition(":")
+        command: click.Command = getattr(import_module(f"plimsoll_cli.{module}"), name)
+        command.short_help = COMMANDS[cmd_name].help
         return command
+
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, entries in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(n.ljust(WIDEST), entry.help) for n, entry in entries.items()])
+
+    @override
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = [(n, entry.help) for n, entry in COMMANDS.items() if n.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [CompletionItem(name, help=about) for name, about in found] + options
 
     @override
     def invoke(self, ctx: click.Context) -> Any:
@@ -86,12 +155,15 @@ class Commands(click.Group):
             raise click.exceptions.Exit(INTERRUPTED) from None
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_STATUS,
+    invoke_without_command=True,
+)
 @click.version_option(package_name="plimsoll")
-def main() -> None:
-    """Carry Kubernetes workloads through spot interruptions, from outside the cluster.
-
-    Exit status: 0 it was done, or the answer is yes; 1 the answer is no (an expectation did not
-    hold, a question was answered with no, a cluster may not be removed yet); 2 it could not be
-    tried: something given is wrong, or what it needs cannot be reached. The message says what to do.
-    """
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Keep Kubernetes workloads running through spot interruptions."""
+    if ctx.invoked_subcommand is None:
+        click.echo(BEGIN)

@@ -1,4 +1,4 @@
-"""`plimsoll login`, `plimsoll savings` and `plimsoll recommendations`: the service's advice, for people."""
+"""`plimsoll login`, `plimsoll savings` and `plimsoll recommendations`: the advice of the service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from plimsoll.domain.errors import BadInput
 from plimsoll_agent.service import Service
 from plimsoll_cli.environment import environment_of
-from plimsoll_cli.options import console, json_option, print_json
+from plimsoll_cli.options import Output, console, output_option, print_answer
 from plimsoll_cli.savings_shown import show_advice, show_recommendations
 from plimsoll_cli.service_login import log_in, logged_in
 from plimsoll_service.wire.advice import Advice, Recommendation, Recommendations
@@ -27,8 +27,8 @@ Examples:
 
 \b
 Exit status:
-  0  it was done
-  2  something given is wrong, or the service refuses or cannot be reached
+  0  the command succeeded
+  2  an argument is wrong, or the service refuses or cannot be reached
 """
 
 _folder: Final = click.option(
@@ -38,67 +38,63 @@ _folder: Final = click.option(
     envvar="PLIMSOLL_CONFIG",
     default=lambda: Path(click.get_app_dir("plimsoll")),
     metavar="FOLDER",
-    help="Where the login is kept. [default: the system's folder for settings]",
+    help="Keep the login in this folder. [default: the system's folder for settings]",
 )
 _cluster: Final = click.option(
-    "--cluster", metavar="NAME", help="Name or id of a cluster; needless where there is one only."
+    "--cluster", metavar="NAME", help="Use the cluster of this name or id. [default: the only one]"
 )
 
 
-@click.command(epilog=EXAMPLES, short_help="Log in to the optimisation service.")
+@click.command(epilog=EXAMPLES)
 @click.argument("url")
 @click.option(
     "--join-token",
     prompt=True,
     hide_input=True,
     envvar="PLIMSOLL_JOIN_TOKEN",
-    help="From your operator; good once. Asked for where it is not given.",
+    help="Use this token from your operator, valid once. [default: ask for it]",
 )
 @_folder
 @click.pass_context
 def login(ctx: click.Context, url: str, join_token: str, folder: Path) -> None:
-    """Make a key on this machine and enrol it. The private half never leaves it."""
+    """Log in to the optimisation service with a new key, whose private half stays on this machine."""
     enrolled = log_in(folder, url, join_token.strip(), environment_of(ctx).clock)
     click.echo(f"logged in as {enrolled.cluster_id}")
 
 
-@click.command(epilog=EXAMPLES, short_help="Show what a cluster costs, and could cost.")
+@click.command(epilog=EXAMPLES)
 @_cluster
 @_folder
-@json_option
+@output_option
 @click.pass_context
-def savings(ctx: click.Context, cluster: str | None, folder: Path, as_json: bool) -> None:
-    """Show the nodes of a cluster today beside the cheapest that were found for the same pods.
+def savings(ctx: click.Context, cluster: str | None, folder: Path, output: Output) -> None:
+    """Compare the nodes of a cluster with the cheapest mix found for the same pods.
 
-    Every rule about their places is kept, a tenth of each node stays free, and no node or zone holds more
-    replicas of a workload than today.
+    The mix keeps every scheduling rule, leaves a tenth of each node free, and puts no more replicas of a
+    workload on a node or in a zone than today.
     """
     service = logged_in(folder, environment_of(ctx).clock)
     found = service.call("GET", f"{_path(service, cluster)}/savings", Advice)
-    if as_json:
-        print_json(msgspec.to_builtins(found))
+    if output != "table":
+        print_answer(msgspec.to_builtins(found), output)
     else:
         show_advice(console(), found)
 
 
-@click.group(
-    epilog=EXAMPLES,
-    invoke_without_command=True,
-    short_help="Show what the service advises; accept it.",
-)
+@click.group(epilog=EXAMPLES, invoke_without_command=True)
 @_cluster
 @_folder
-@json_option
+@output_option
 @click.pass_context
-def recommendations(ctx: click.Context, cluster: str | None, folder: Path, as_json: bool) -> None:
-    """Show what the service advises, with what it saves and why."""
+def recommendations(ctx: click.Context, cluster: str | None, folder: Path, output: Output) -> None:
+    """Show the recommendations of the service, with savings and reasons, or accept one."""
     if ctx.invoked_subcommand is not None:
         ctx.meta[__name__] = lambda: _asked(ctx, cluster, folder)
         return
     service, path = _asked(ctx, cluster, folder)
     found = service.call("GET", path, Recommendations)
-    if as_json:
-        print_json(msgspec.to_builtins(found))
+    if output != "table":
+        print_answer(msgspec.to_builtins(found), output)
     else:
         show_recommendations(console(), found.recommendations)
 
@@ -109,17 +105,18 @@ def _asked(ctx: click.Context, cluster: str | None, folder: Path) -> tuple[Servi
     return service, f"{_path(service, cluster)}/recommendations"
 
 
-@recommendations.command(epilog=EXAMPLES, short_help="Accept a recommendation.")
+@recommendations.command(epilog=EXAMPLES)
 @click.argument("id_", metavar="ID")
 @click.pass_context
 def accept(ctx: click.Context, id_: str) -> None:
-    """Accept a recommendation. What can be executed becomes a signed instruction within minutes.
+    """Accept a recommendation.
 
-    The cluster's own executor carries it out, as far as its owner's policy and the live state allow.
-    Anything else is for you to commit: its patch is printed.
+    Within minutes the service signs an instruction, and the agent of the cluster carries it out as far as
+    its owner's policy and the state of the cluster allow. For a recommendation that no agent can carry
+    out, the command prints a patch for you to commit.
     """
     if not id_.startswith("r-") or not id_[2:].isalnum():
-        raise BadInput(f"{id_!r} is no id of a recommendation, such as r-0123456789abcdef")
+        raise BadInput(f"{id_!r}: give the id of a recommendation, such as r-0123456789abcdef")
     asked: Callable[[], tuple[Service, str]] = ctx.meta[__name__]
     service, path = asked()
     found = service.call("POST", f"{path}/{id_}/accept", Recommendation)
@@ -141,4 +138,4 @@ def _path(service: Service, name: str | None) -> str:
     names = ", ".join(c.name for c in known) or "none yet"
     if name is None and found:
         raise BadInput(f"name one of the clusters with --cluster: {names}")
-    raise BadInput(f"no cluster is called {name}; enrolled are: {names}")
+    raise BadInput(f"there is no cluster {name} (enrolled: {names})")

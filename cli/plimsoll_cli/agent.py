@@ -1,4 +1,4 @@
-"""`plimsoll agent`: the agent of the optimisation service, its manifests, and a run of it by hand."""
+"""`plimsoll agent`: manifests of the optimisation service's agent, and a run by hand."""
 
 from __future__ import annotations
 
@@ -30,36 +30,38 @@ Examples:
 
 \b
 Exit status:
-  0  printed; the agent was stopped
-  2  something given is wrong, or the cluster or the service cannot be reached
+  0  the manifests were printed, or the agent was stopped
+  2  an argument is wrong, or the cluster or the service cannot be reached
 """
 
 
-@click.group(epilog=EXAMPLES, short_help="The agent of the optimisation service.")
+@click.group(epilog=EXAMPLES)
 def agent() -> None:
-    """Read a cluster for the optimisation service, and carry out what its owner allows."""
+    """Install or run the agent, which reads a cluster for the optimisation service."""
 
 
-@agent.command(epilog=EXAMPLES, short_help="Print the manifests of the agent.")
-@click.option("--print", "printed", is_flag=True, help="Print them: nothing else is done yet.")
-@click.option("--service", required=True, metavar="URL", help="The address of the service.")
+@agent.command(epilog=EXAMPLES)
+@click.option("--print", "printed", is_flag=True, help="Print the manifests. [required]")
+@click.option("--service", required=True, metavar="URL", help="Set the address of the service.")
 @click.option(
-    "--image", required=True, metavar="IMAGE", help="Built from infra/agent/Containerfile."
+    "--image",
+    required=True,
+    metavar="IMAGE",
+    help="Run this image, built from infra/agent/Containerfile.",
 )
 @click.option(
     "--join-token",
     metavar="TOKEN",
-    help="Enrols the cluster, once; `plimsoll tenants invite` prints one. Without it a key that is enrolled "
-    "already is kept.",
+    help="Enrol the cluster with this token of `plimsoll tenants invite`. Without it, the agent keeps its key.",
 )
 def install(printed: bool, service: str, image: str, join_token: str | None) -> None:
-    """Print the agent's manifests: it reads, and says what it would do.
+    """Print the manifests of an agent that reads, and writes nothing.
 
-    The right to act is an overlay, infra/agent/act, and the owner's policy is the ConfigMap
-    plimsoll-agent-policy. Apply the output with an administrator's rights.
+    Apply the output with the rights of an administrator. The overlay infra/agent/act grants the right to
+    act, and the ConfigMap plimsoll-agent-policy limits it.
     """
     if not printed:
-        raise click.UsageError("--print is needed: apply its output with kubectl apply -f -")
+        raise click.UsageError("give --print, and apply the output with kubectl apply -f -")
     check_address(service)
     click.echo(yaml.safe_dump_all(manifests(service, image, join_token), sort_keys=False), nl=False)
 
@@ -80,23 +82,28 @@ def manifests(service: str, image: str, join_token: str | None) -> Iterator[dict
             yield manifest
 
 
-@agent.command(epilog=EXAMPLES, short_help="Run the agent here, by a kubeconfig.")
-@click.option("--service", required=True, metavar="URL", help="The address of the service.")
+@agent.command(epilog=EXAMPLES)
+@click.option("--service", required=True, metavar="URL", help="Set the address of the service.")
 @kubeconfig_options
 @click.option(
     "--spool",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     metavar="FOLDER",
-    help="Keeps what the service has not taken yet.",
+    help="Keep unsent snapshots in this folder.",
 )
-@click.option("--metrics-port", type=int, default=0, help="For Prometheus. [default: a free one]")
+@click.option(
+    "--metrics-port",
+    type=int,
+    default=0,
+    help="Serve metrics for Prometheus on this port. [default: a free port]",
+)
 def run(
     service: str, context: str | None, kubeconfig: Path | None, spool: Path, metrics_port: int
 ) -> None:
-    """Run the agent on this machine, with the rights of a kubeconfig: for a try, and for rigs.
+    """Run the agent on this machine with the rights of a kubeconfig, for trials and rigs.
 
-    The manifests of `plimsoll agent install` have to be applied; scale their Deployment to 0 first.
+    Apply the manifests of `plimsoll agent install` first, and scale their Deployment to 0.
     """
     clock = SystemClock()
     output = Output(clock)

@@ -94,8 +94,8 @@ def _interruption(seen: Observation, node: Node) -> OpenInterruption:
     return OpenInterruption(
         node=node.name,
         instance=known.instance if known else node.instance,
-        kind=known.kind if known else "not known",
-        phase=known.phase if known else "not known",
+        kind=known.kind if known else "unknown",
+        phase=known.phase if known else "unknown",
         noticed=known.noticed if known else None,
         deadline=known.deadline if known else None,
         pods_left=tuple(sorted(str(pod) for pod in left_on(seen, node))),

@@ -1,4 +1,4 @@
-"""`plimsoll clusters`: which clusters a deployed stack looks after, and whether it may write to them."""
+"""`plimsoll clusters`: the clusters of a deployed stack, their modes and policies."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from plimsoll_cli.clusters_wide import wide as wide_of
 from plimsoll_cli.environment import Deployed, environment_of, warn
 from plimsoll_cli.neighbours import refuse_beside_drainers
 from plimsoll_cli.options import (
+    Output,
     clock_text,
     console,
-    json_option,
-    print_json,
+    output_option,
+    print_answer,
     registered,
     stack_option,
     table,
@@ -38,7 +39,7 @@ Examples:
   plimsoll clusters add harbor
   plimsoll clusters add lab --endpoint https://10.0.0.1:6443 --ca ca.pem --secret plimsoll/lab
   plimsoll clusters add quay --role arn:aws:iam::210987654321:role/plimsoll-spoke-us-east-1 --external-id KEY
-  plimsoll clusters list --json
+  plimsoll clusters list --output json
   plimsoll clusters list --wide
   plimsoll clusters set harbor --mode act
   plimsoll clusters set harbor --min-on-demand 30%
@@ -52,56 +53,60 @@ Examples:
 \b
 Exit status:
   0  done
-  1  the answer is no: it was not confirmed, or something is still open in the cluster
-  2  something given is wrong, or the stack or the cluster cannot be reached
+  1  you did not confirm, or an interruption is still open in the cluster
+  2  an argument is wrong, or the stack or the cluster cannot be reached
 """
 
 _UNSAID: Final = frozenset({"ca", "external_id"})
-"""Of a cluster in JSON: what is long, and what is nobody else's business."""
+"""Fields of a cluster that are not printed: too long, or secret."""
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,128}")
 ACTING: Final = """\
-From now on Plimsoll writes to {name}:
-  - interrupted nodes are cordoned, tainted and annotated;
-  - pods of Deployments are released: one label, their owner and one annotation change, and their
-    ReplicaSets create replacements; no workload is written;
-  - pods are evicted; at its eviction deadline a pod is deleted even if a PodDisruptionBudget refuses;
-  - node groups that are marked for it grow.
-A workload with the label or annotation plimsoll.dev/ignore: "true" is left alone. It stops with
-`plimsoll clusters set {name} --mode observe`, and for all clusters with the kill switch of the stack."""
+In the mode act Plimsoll writes to {name}:
+  - it cordons, taints and annotates interrupted nodes;
+  - it releases pods of Deployments: one label, the owner and one annotation of a pod change, and its
+    ReplicaSet creates a replacement; no workload changes;
+  - it evicts pods, and deletes a pod at its eviction deadline even if a PodDisruptionBudget refuses;
+  - it adds nodes to node groups tagged for it.
+Plimsoll leaves alone every workload with the label or annotation plimsoll.dev/ignore: "true". To stop it, run
+`plimsoll clusters set {name} --mode observe`, or set the kill switch of the stack for all clusters."""
 
 
-@click.group(epilog=EXAMPLES, short_help="Say which clusters a stack looks after.")
+@click.group(epilog=EXAMPLES)
 def clusters() -> None:
-    """Add, list, set and remove the clusters of a deployed stack.
+    """Manage the clusters of a stack.
 
-    A cluster starts in the mode observe: everything is planned and reported, nothing is written.
+    A cluster starts in the mode observe: Plimsoll plans and reports, and writes nothing.
     """
 
 
 @clusters.command(epilog=EXAMPLES)
 @click.argument("name")
-@click.option("--eks", is_flag=True, help="An EKS cluster of this name (the default).")
-@click.option("--endpoint", metavar="URL", help="Any other cluster: https://HOST:PORT of its API.")
+@click.option("--eks", is_flag=True, help="Register the EKS cluster of this name. [default]")
+@click.option(
+    "--endpoint",
+    metavar="URL",
+    help="Register another cluster by the address of its API, https://HOST:PORT.",
+)
 @click.option(
     "--ca",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="With --endpoint: the CA certificate in PEM.",
+    help="With --endpoint: trust this CA certificate, in PEM.",
 )
 @click.option(
     "--secret",
     metavar="ARN_OR_NAME",
-    help="With --endpoint: the secret in Secrets Manager, named plimsoll/…, that holds the token.",
+    help="With --endpoint: read the token from this secret in Secrets Manager, named plimsoll/….",
 )
-@click.option("--region", metavar="REGION", help="Where the cluster is; the stack's by default.")
+@click.option(
+    "--region", metavar="REGION", help="Set the region of the cluster. [default: the stack's]"
+)
 @click.option(
     "--role",
     metavar="ARN",
-    help="For a cluster in another account: the role there that infra/spoke.yaml made.",
+    help="Assume this role, made by infra/spoke.yaml, for a cluster in another account.",
 )
-@click.option(
-    "--external-id", metavar="TEXT", help="With --role: the external id that the role asks for."
-)
+@click.option("--external-id", metavar="TEXT", help="With --role: send this external id.")
 @stack_option
 @click.pass_context
 def add(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -116,11 +121,11 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
     external_id: str | None,
     stack: str,
 ) -> None:
-    """Register the cluster NAME, in the mode observe."""
+    """Register a cluster in the mode observe."""
     if eks and endpoint is not None:
-        raise click.UsageError("--eks and --endpoint are two ways to one cluster: give one")
+        raise click.UsageError("give either --eks or --endpoint")
     if endpoint is None and (ca is not None or secret is not None):
-        raise click.UsageError("--ca and --secret go with --endpoint; an EKS cluster needs neither")
+        raise click.UsageError("--ca and --secret need --endpoint; an EKS cluster needs neither")
     _check_role(role, external_id)
     certificate = None if ca is None else _certificate(ca)
     environment = environment_of(ctx)
@@ -142,12 +147,12 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
         deployed.registry.add(cluster)
     except Conflict as error:
         raise BadInput(
-            f"{error}: choose another name, or take that one away first "
+            f"{error}: choose another name, or remove that cluster first "
             f"(plimsoll clusters remove {name})"
         ) from error
     click.echo(
-        f"{name} is registered, and only observed. Grant the rights of infra/cluster to its "
-        f"identity, watch the reports, then: plimsoll clusters set {name} --mode act"
+        f"{name} is registered in the mode observe. Grant the rights of infra/cluster to the "
+        f"identity of Plimsoll, and read the reports. Then: plimsoll clusters set {name} --mode act"
     )
 
 
@@ -155,16 +160,16 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
 @click.option(
     "--wide",
     is_flag=True,
-    help="Ask each cluster as well: its version, the rights held and missing in it, how old its node index is, and "
-    "its last storm. For rights in an EKS cluster you must be an administrator of it.",
+    help="Also read from each cluster its version, held and missing rights, the age of its node index and its last "
+    "storm. Rights in an EKS cluster need an administrator of the cluster.",
 )
-@json_option
+@output_option
 @stack_option
 @click.pass_context
 def list_(
     ctx: click.Context,
     wide: bool,
-    as_json: bool,
+    output: Output,
     stack: str,
 ) -> None:
     """List the registered clusters."""
@@ -172,8 +177,8 @@ def list_(
     deployed = environment.deployed(stack)
     found = deployed.registry.list()
     answers = {c.name: wide_of(deployed, c) for c in found} if wide else {}
-    if as_json:
-        print_json(
+    if output != "table":
+        print_answer(
             {
                 "stack": deployed.name,
                 "kill_switch": deployed.kill_switch,
@@ -182,7 +187,8 @@ def list_(
                     | ({"wide": asdict(answers[c.name])} if wide else {})
                     for c in found
                 ],
-            }
+            },
+            output,
         )
         return
     if not found:
@@ -190,7 +196,7 @@ def list_(
     else:
         _show_clusters(found, answers, environment.clock.now())
     if deployed.kill_switch:
-        warn("the kill switch of the stack is on: nothing is written, whatever the mode")
+        warn("the kill switch of the stack is on: Plimsoll writes to no cluster")
 
 
 def _show_clusters(found: Sequence[Cluster], answers: Mapping[str, Wide], now: datetime) -> None:
@@ -216,29 +222,27 @@ def _show_clusters(found: Sequence[Cluster], answers: Mapping[str, Wide], now: d
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in Mode]),
-    help="observe plans and reports; act also writes.",
+    help="Plan and report only (observe), or also write (act).",
 )
 @click.option(
     "--on",
     "responses",
     multiple=True,
     metavar="KIND=RESPONSE",
-    help=f"What a kind of notice leads to: {listed(Response)}. KIND: {listed(KINDS)}. "
-    "May be given more than once.",
+    help=f"Respond to a kind of notice with {listed(Response, 'or')}. Repeat it for several kinds: {listed(KINDS)}.",
 )
 @click.option(
     "--nodes-per-hour",
     type=HOURLY,
     metavar="N|default",
-    help="How many nodes are cordoned in an hour on advice alone, which is a rebalance "
-    "recommendation or a Health change without a near deadline; default is a tenth of the nodes, "
-    "at least one.",
+    help="Cordon at most this many nodes per hour for rebalance recommendations and Health changes "
+    "without a near deadline; default is a tenth of the nodes, at least one.",
 )
 @click.option(
     "--moves-per-hour",
     type=HOURLY,
     metavar="N|default",
-    help="How many pods are moved in an hour to keep on-demand floors and to return to spot; default is "
+    help="Move at most this many pods per hour to restore on-demand floors and to return to spot; default is "
     "a tenth of the pods, at least twenty.",
 )
 @click.option(
@@ -246,42 +250,40 @@ def _show_clusters(found: Sequence[Cluster], answers: Mapping[str, Wide], now: d
     "window",
     type=WINDOW,
     metavar='"DAYS HH:MM-HH:MM"|none',
-    help="When nodes are drained for changes that AWS Health announced, in UTC: "
-    '"sat,sun 22:00-04:00". Without one, from a day before the change.',
+    help="Drain nodes for AWS Health changes in this window, in UTC, such as "
+    '"sat,sun 22:00-04:00". Without a window, Plimsoll starts a day before the change.',
 )
 @click.option(
     "--min-on-demand",
     type=FLOOR,
     metavar="N|N%",
-    help="How many replicas of a workload, or which share, stand on on-demand nodes where neither it "
-    "nor its namespace states a floor; not in kube-system.",
+    help="Keep this many or this share of a workload's replicas on on-demand nodes, where neither the "
+    "workload nor its namespace states a floor; not in kube-system.",
 )
 @click.option(
     "--overrule-budgets",
     type=click.Choice([NEVER_OVERRULED, "at-deadline"]),
-    help="Whether a pod that its PodDisruptionBudget keeps is deleted at its eviction deadline, so that it "
-    "stops in order before its instance goes (the default), or never.",
+    help="Overrule a PodDisruptionBudget at the pod's eviction deadline, so that the pod can stop before its "
+    "instance does (the default), or never.",
 )
 @click.option(
     "--agent",
     metavar="ID|none",
-    help="The agent of the optimisation service in this cluster, as `plimsoll tenants invite` named it: "
-    "of interruption taints that it forwards EC2 is asked at once.",
+    help="Accept interruption taints from this agent of the optimisation service, named by "
+    "`plimsoll tenants invite`. Plimsoll checks each taint with EC2.",
 )
 @click.option(
     "--role",
     metavar="ARN|none",
-    help="The role that is assumed for it from now on; none: it is in the account of the stack.",
+    help="Assume this role for the cluster; none: the cluster is in the account of the stack.",
 )
-@click.option(
-    "--external-id", metavar="TEXT", help="The external id that the role asks for from now on."
-)
+@click.option("--external-id", metavar="TEXT", help="Send this external id with the role.")
 @click.option(
     "--beside-drainers",
     is_flag=True,
-    help="Let it act although others drain the same nodes, and no workload is guarded.",
+    help="Act even if other programs drain the same nodes and no workload is guarded.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @stack_option
 @click.pass_context
 def set_(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -301,12 +303,12 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     yes: bool,
     stack: str,
 ) -> None:
-    """Set whether Plimsoll writes to the cluster NAME, and what each kind of notice leads to."""
+    """Set the mode, policy, agent or role of a cluster."""
     policies = {nodes_per_hour, moves_per_hour, window, min_on_demand, overrule_budgets}
     given = policies | {mode, agent, role, external_id}
     if not responses and given == {None}:
         raise click.UsageError(
-            "nothing to set: give a mode, an agent, a role, or a part of the policy"
+            "nothing to set: give a mode, an agent, a role, or an option of the policy"
         )
     deployed = environment_of(ctx).deployed(stack)
     cluster = registered(deployed, name)
@@ -323,33 +325,35 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     heard = _agent(agent, cluster.agent)
     after = replace(_by_role(cluster, role, external_id), mode=wanted, policy=policy, agent=heard)
     if after == cluster:
-        click.echo(f"{name} is in the mode {wanted} already, under this policy: {policy}.")
+        click.echo(f"{name} is already in the mode {wanted}, with this policy: {policy}.")
         return
     if cluster.mode is not wanted and wanted is Mode.ACT:
         _agree_to_act(deployed, cluster, beside_drainers=beside_drainers, yes=yes)
     deployed.registry.update(after)
     if (cluster.role, cluster.external_id) != (after.role, after.external_id):
-        click.echo(f"{name} is reached by {after.role or 'the roles of the stack'} now.")
+        click.echo(f"Plimsoll now reaches {name} with {after.role or 'the roles of the stack'}.")
     if cluster.agent != heard:
-        click.echo(f"Of interruption taints in {name}, {heard or 'no agent'} is heard now.")
+        click.echo(
+            f"Plimsoll now accepts interruption taints in {name} from {heard or 'no agent'}."
+        )
     if cluster.policy != policy:
         click.echo(f"The policy of {name} is now: {policy}.")
     if cluster.mode is not wanted:
-        click.echo(f"{name} is in the mode {wanted} now.")
+        click.echo(f"{name} is now in the mode {wanted}.")
         if wanted is Mode.OBSERVE:
-            click.echo("What is open stays as it is: `plimsoll status` lists it.")
+            click.echo("Open interruptions stay as they are: `plimsoll status` lists them.")
     if wanted is Mode.ACT and deployed.kill_switch:
-        warn("the kill switch of the stack is on: nothing is written until it is off")
+        warn("the kill switch of the stack is on: Plimsoll writes nothing until it is off")
 
 
 @clusters.command(epilog=EXAMPLES)
 @click.argument("name")
-@click.option("--dry-run", is_flag=True, help="Say what would be put back, and write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @click.option(
     "--force",
     is_flag=True,
-    help="Remove it whatever is open in it, and touch nothing there: for a cluster that is no more.",
+    help="Remove only the registration, whatever is open: for a cluster that no longer exists.",
 )
 @stack_option
 @click.pass_context
@@ -361,15 +365,16 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     force: bool,
     stack: str,
 ) -> None:
-    """Put back what is changed in the cluster NAME, then remove it from the registry.
+    """Revert Plimsoll's changes in a cluster, then remove the cluster.
 
-    Nodes that stay are uncordoned and lose their taint and record; releases of pods are undone. The
-    cluster is kept while a node has minutes left: run the command again afterwards. It writes with
-    your own rights in an EKS cluster, else with the token of the functions, and also while the kill
-    switch is on.
+    Plimsoll uncordons nodes that stay, deletes their taint and record, and undoes releases of pods. While
+    an instance is about to stop, the cluster stays registered: run the command again afterwards.
+
+    The command writes with your own rights in an EKS cluster, and with the functions' token in another,
+    even while the kill switch is on.
     """
     if dry_run and force:
-        raise click.UsageError("--force puts nothing back, so there is nothing to try: give one")
+        raise click.UsageError("give either --force, which reverts nothing, or --dry-run")
     environment = environment_of(ctx)
     deployed = environment.deployed(stack)
     cluster = registered(deployed, name)
@@ -380,7 +385,7 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     else:
         unbind_injection(deployed, cluster, dry_run=dry_run)
     if dry_run:
-        click.echo(f"Nothing was written, and {name} is registered as before.")
+        click.echo(f"Nothing was written, and {name} is still registered.")
         return
     deployed.registry.remove(name)
     click.echo(f"{name} is removed.")
@@ -389,7 +394,7 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
 def _agree_to_act(
     deployed: Deployed, cluster: Cluster, *, beside_drainers: bool, yes: bool
 ) -> None:
-    """Say what acting means, and ask, once nobody else is in the way."""
+    """Refuse beside other drainers; else print what the mode act does, and ask."""
     if not beside_drainers:
         refuse_beside_drainers(deployed, cluster)
     click.echo(ACTING.format(name=cluster.name))
@@ -398,7 +403,7 @@ def _agree_to_act(
 
 
 def _by_role(cluster: Cluster, role: str | None, external_id: str | None) -> Cluster:
-    """Return a cluster with its role and external id as given; what is not given stays."""
+    """Return a cluster with the role and external id that the options give, if any."""
     if role == "none":
         if external_id is not None:
             raise click.UsageError("--role none needs no --external-id")
@@ -412,16 +417,16 @@ def _by_role(cluster: Cluster, role: str | None, external_id: str | None) -> Clu
 
 def _check_role(role: str | None, external_id: str | None) -> None:
     if (role is None) != (external_id is None):
-        raise click.UsageError("--role and --external-id go together")
+        raise click.UsageError("give --role and --external-id together")
     if role is not None and not _ROLE.fullmatch(role):
-        raise BadInput(f"--role {role}: it is an ARN as in arn:aws:iam::123456789012:role/NAME")
+        raise BadInput(f"--role {role}: give an ARN such as arn:aws:iam::123456789012:role/NAME")
 
 
 def _agent(given: str | None, known: str | None) -> str | None:
     if given is None or given == "none":
         return known if given is None else None
     if not AGENT_ID.fullmatch(given):
-        raise BadInput(f"--agent {given!r}: it is named as in a-d12436e2cf24b1d86001dfd9")
+        raise BadInput(f"--agent {given!r}: give an id such as a-d12436e2cf24b1d86001dfd9")
     return given
 
 
@@ -431,7 +436,7 @@ def _certificate(file: Path) -> str:
     except OSError as error:
         raise BadInput(f"--ca {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise BadInput(f"--ca {file}: it is not PEM but binary; convert it to PEM") from error
+        raise BadInput(f"--ca {file}: the file is binary; convert it to PEM") from error
     if "-----BEGIN CERTIFICATE-----" not in text:
-        raise BadInput(f"--ca {file}: there is no certificate in it (-----BEGIN CERTIFICATE-----)")
+        raise BadInput(f"--ca {file}: the file holds no certificate (-----BEGIN CERTIFICATE-----)")
     return text

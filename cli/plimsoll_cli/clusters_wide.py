@@ -1,4 +1,4 @@
-"""What `plimsoll clusters list --wide` asks of each registered cluster; what cannot be read hides no other part."""
+"""The columns of `plimsoll clusters list --wide`; a part that cannot be read hides no other part."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Wide:
         if not missing:
             return told
         more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-        return f"{told}; missing {', '.join(missing[:_NAMED])}{more}"
+        return f"{told}; missing: {', '.join(missing[:_NAMED])}{more}"
 
     def _index(self, now: datetime) -> str:
         if self.nodes is None or self.indexed is None:

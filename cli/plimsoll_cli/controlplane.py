@@ -1,7 +1,6 @@
-"""`plimsoll controlplane`: a real Kubernetes control plane on this machine, for drills and to try.
+"""`plimsoll controlplane`: a real Kubernetes control plane on this machine, for drills and trials.
 
-Standard output carries what a shell or a script wants, and nothing else; everything for people goes
-to standard error.
+Standard output carries only text for a shell or a script; messages go to standard error.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from dataclasses import asdict
 
 import click
 
-from plimsoll_cli.options import json_option, print_json
+from plimsoll_cli.options import Output, output_option, print_answer
 from plimsoll_testbed.rigs.controlplane import background, binaries
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST, versions
 from plimsoll_testbed.rigs.workbench import Workbench
@@ -28,16 +27,16 @@ version_option = click.option(
     metavar="MINOR",
     default=NEWEST,
     show_default=True,
-    help="A minor version that is pinned; `status` lists them.",
+    help="Use this minor version; `status` lists the pinned ones.",
 )
 
 
 @click.group(epilog=EXAMPLES)
 def controlplane() -> None:
-    """Run a real Kubernetes control plane on this machine.
+    """Run a Kubernetes control plane on this machine, with simulated nodes and pods.
 
-    etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with simulated nodes and pods.
-    The programs are built from source once, or taken from the folder PLIMSOLL_CONTROL_PLANE.
+    Plimsoll builds etcd, kube-apiserver, kube-controller-manager and kube-scheduler from source once, or
+    takes them from the folder PLIMSOLL_CONTROL_PLANE.
     """
 
 
@@ -50,9 +49,9 @@ Examples:
 )
 @version_option
 def build(version: str) -> None:
-    """Build its programs, where that was not done yet.
+    """Build the programs once, and print their folder.
 
-    Takes five to ten minutes on two cores the first time; prints the folder that they are in.
+    The first build takes five to ten minutes on two cores.
     """
     programs = binaries.find(version)
     click.echo(programs["kube-apiserver"].parent)
@@ -67,9 +66,9 @@ Examples:
 )
 @version_option
 def up(version: str) -> None:
-    """Start it in the background; print the line that lets kubectl find it.
+    """Start a control plane in the background, and print the KUBECONFIG line for kubectl.
 
-    When it runs already, the line is printed again.
+    If a control plane runs already, the command prints its line again.
     """
     binaries.find(version)  # a build takes minutes, and is to be seen
     found = background.start(version, Workbench.of_this_process())
@@ -87,9 +86,13 @@ Examples:
 """
 )
 def down() -> None:
-    """Stop what `up` started, and nothing else."""
+    """Stop the control plane that `up` started."""
     found = background.place(Workbench.of_this_process()).stop()
-    said = "nothing runs" if found is None else f"stopped Kubernetes {found.version} at {found.url}"
+    said = (
+        "no control plane runs"
+        if found is None
+        else f"stopped Kubernetes {found.version} at {found.url}"
+    )
     click.echo(said, err=True)
 
 
@@ -97,25 +100,25 @@ def down() -> None:
     epilog="""\b
 Examples:
   plimsoll controlplane status
-  plimsoll controlplane status --json
+  plimsoll controlplane status --output json
 
 \b
 Exit status:
-  0  one runs
-  1  none runs
+  0  a control plane runs
+  1  no control plane runs
 """
 )
-@json_option
-def status(as_json: bool) -> None:
-    """Say whether one runs, and which versions there are."""
+@output_option
+def status(output: Output) -> None:
+    """Show the running control plane and the pinned versions."""
     bench = Workbench.of_this_process()
     found = background.place(bench).running()
     built = {version: binaries.ready(version, bench=bench) for version in versions()}
-    if as_json:
-        print_json({"running": None if found is None else asdict(found), "built": built})
+    if output != "table":
+        print_answer({"running": None if found is None else asdict(found), "built": built}, output)
     else:
         click.echo(
-            "nothing runs"
+            "no control plane runs"
             if found is None
             else f"Kubernetes {found.version} runs at {found.url} (process {found.pid})"
         )

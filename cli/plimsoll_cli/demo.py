@@ -1,4 +1,4 @@
-"""`plimsoll demo`: watch a drill on a deployed stack, beside what others do to the same shop.
+"""`plimsoll demo`: watch a drill on a deployed stack, beside other responders to the same drill.
 
 Progress and the live view go to standard error; standard output carries the comparison and the
 verdict.
@@ -41,9 +41,9 @@ Examples:
 
 \b
 Exit status:
-  0  Plimsoll kept its promises
-  1  it did not keep one, or the two rigs disagree; the verdict says which
-  2  the scenario or the rig is bad
+  0  every finding of the verdict holds
+  1  a finding does not hold, or the two rigs disagree
+  2  the scenario or the rig is invalid
 """
 
 
@@ -54,21 +54,22 @@ Exit status:
     type=click.Choice(tuple(RIGS)),
     default="emulated",
     show_default=True,
-    help="What to watch: a stack deployed on an emulated AWS, or the simulation alone.",
+    help="Play on this rig, such as a stack on an emulated AWS, or the simulation alone.",
 )
 @click.option(
     "--keep",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the reports there, as JSON.",
+    help="Keep the reports in this folder, as JSON.",
 )
 def demo(file: Path | None, rig: str, keep: Path | None) -> None:
-    """Watch Plimsoll carry a shop through the scenario FILE, and compare.
+    """Watch a drill with Plimsoll, and compare it with other responders.
 
-    Without FILE every spot instance of a small shop gets its notice in the same second, EC2 refuses
-    the first group that is asked and the second serves, and pods return to spot when it is back, while
-    a workload keeps its on-demand floor. The same drill is simulated with a common drain and with
-    nobody who reacts.
+    Without FILE, every spot instance of a small shop gets its notice in the same second. EC2 refuses the
+    first node group and serves the second. When spot capacity is back, the pods return to it, and a
+    workload keeps its on-demand floor.
+
+    The demo simulates the same drill with a handler that evicts everything at once, and with no response.
     """
     play = rig_of(rig)
     drill = read_drill(_file(file))
@@ -84,7 +85,7 @@ def demo(file: Path | None, rig: str, keep: Path | None) -> None:
             shown.step(f"setting up the rig {rig}")
             report = play(drill, responder="plimsoll", seed=drill.scenario.seed, listener=shown)
     except KeyboardInterrupt:
-        click.echo("interrupted: everything that the demo had started is stopped", err=True)
+        click.echo("interrupted: the demo stopped everything that it started", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
     if keep is not None:
         _keep(keep, [report, *simulated.values()])
@@ -132,7 +133,7 @@ def _file(file: Path | None) -> Path:
     try:
         return Checkout.find().root / EXAMPLE
     except BadInput as error:
-        raise BadInput(f"there is no {EXAMPLE} here: name a FILE; without one {error}") from error
+        raise BadInput(f"there is no {EXAMPLE} here: give a FILE; without FILE, {error}") from error
 
 
 def _make(folder: Path) -> None:

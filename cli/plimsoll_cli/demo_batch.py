@@ -1,4 +1,4 @@
-"""`plimsoll demo-batch`: gangs on too few places, with kube-scheduler alone and with queues before it.
+"""`plimsoll demo-batch`: gangs on too few slots, with kube-scheduler alone and with queues.
 
 The live view goes to standard error; standard output carries the comparison.
 """
@@ -26,25 +26,25 @@ WINDOW_SECONDS: Final = 60.0
 TIMES: Final = Settings(pod_startup=timedelta(seconds=1), pod_stop=timedelta(seconds=1))
 STATUS_SECONDS: Final = 10.0
 """Between two lines where there is no terminal."""
-PLACES: Final = 10
+SLOTS: Final = 10
 EXAMPLES: Final = """\b
 Example:
   plimsoll demo-batch
 
 \b
 Exit status:
-  0  with queues every job completed
-  1  one did not
-  2  the rig does not start; the message says what failed
+  0  every job in a queue completed
+  1  a job in a queue did not complete
+  2  the rig does not start; the message names the fault
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Watch gangs block each other, and queues prevent it.")
+@click.command(epilog=EXAMPLES)
 def demo_batch() -> None:
-    """Play jobs of two parameter servers and four workers on ten places, on a real control plane.
+    """Play jobs of two parameter servers and four workers on ten slots of a real control plane.
 
-    One, two and five jobs arrive interleaved, each once with kube-scheduler alone and once in a queue. A job
-    ends when all its six pods have run for five seconds at once. Pods are played; scheduling is real.
+    One, two and five jobs arrive interleaved, once with kube-scheduler alone and once in a queue. A job
+    completes when all its six pods have run for five seconds at once. Only the kubelets are simulated.
     """
     try:
         from plimsoll_testbed.rigs.controlplane.plane import ControlPlane  # noqa: PLC0415 - needs the rigs' libraries
@@ -58,7 +58,7 @@ def demo_batch() -> None:
     cases = [
         Case(
             name=f"{'queued' if queued else 'alone'}-{jobs}",
-            slots=PLACES,
+            slots=SLOTS,
             jobs=jobs,
             arrival=Arrival.INTERLEAVED,
             queued=queued,
@@ -78,7 +78,7 @@ def demo_batch() -> None:
             def seen(seconds: float, progress: Sequence[Progress]) -> None:
                 nonlocal said
                 if shown is not None:
-                    shown.update(Group(Text(f"second {seconds:.0f}"), places(progress)))
+                    shown.update(Group(Text(f"second {seconds:.0f}"), slots(progress)))
                 elif seconds - said >= STATUS_SECONDS:
                     said = seconds
                     screen.print(f"second {seconds:.0f}: {'; '.join(map(line, progress))}")
@@ -92,17 +92,17 @@ def demo_batch() -> None:
                 seen=seen,
             )
     except KeyboardInterrupt:
-        click.echo("interrupted: everything that the demo had started is stopped", err=True)
+        click.echo("interrupted: the demo stopped everything that it started", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
     console().print(comparison(done))
     if not all(each.makespan is not None for each in done if each.case.queued):
         raise click.exceptions.Exit(1)
 
 
-def places(progress: Sequence[Any]) -> Table:
-    """Return who holds which places at this moment: a letter for each pod, a dot for each free place."""
+def slots(progress: Sequence[Any]) -> Table:
+    """Return the slots at this moment: a letter for each pod, a dot for each free slot."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("jobs", "", "places", "completed"):
+    for heading in ("jobs", "", "slots", "completed"):
         shown.add_column(heading)
     for each in progress:
         letters = "".join(
@@ -119,11 +119,11 @@ def places(progress: Sequence[Any]) -> Table:
 
 
 def comparison(progress: Sequence[Any]) -> Table:
-    """Return what became of each case."""
-    shown = Table(title=f"{PLACES} places, jobs of 6 pods, {WINDOW_SECONDS:.0f} s")
+    """Return the results of all cases."""
+    shown = Table(title=f"{SLOTS} slots, jobs of 6 pods, {WINDOW_SECONDS:.0f} s")
     shown.add_column("jobs", justify="right")
     shown.add_column("")
-    for heading in ("completed", "all after", "place-seconds held by incomplete gangs"):
+    for heading in ("completed", "all after", "slot-seconds held by incomplete gangs"):
         shown.add_column(heading, justify="right")
     for each in progress:
         span = "never" if each.makespan is None else f"{each.makespan:.1f} s"
@@ -133,7 +133,7 @@ def comparison(progress: Sequence[Any]) -> Table:
 
 
 def line(each: Any) -> str:
-    """Return what became of a case so far, in a few words."""
+    """Return the progress of a case."""
     return f"{_who(each)} {len(each.done)}/{each.case.jobs}"
 
 

@@ -1,6 +1,6 @@
 """`plimsoll demo-service`: watch the optimisation service and an agent save a shop one node.
 
-Progress goes to standard error; standard output carries what the commands print that a person types.
+Progress goes to standard error; standard output carries the output of the commands played.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ Example:
 
 \b
 Exit status:
-  0  the recommendation was carried out, and what it saves was measured
-  2  it was not, or the rig does not start; the message says what failed
+  0  the agent carried out the recommendation, and the service measured the saving
+  2  a step failed, or the rig does not start; the message names the fault
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Watch the optimisation service save a node.")
+@click.command(epilog=EXAMPLES)
 def demo_service() -> None:
     """Deploy the optimisation service on an emulated AWS, and let it save a shop one node.
 
-    An agent enrols and tells of the shop, a person reads the savings and accepts one recommendation, and
-    the agent carries out the instruction that comes of it. Nothing waits for schedules: they are called
-    when it is their turn.
+    An agent enrols and sends a snapshot of the shop. A user reads the savings and accepts a recommendation,
+    and the agent carries out the instruction. The demo calls schedules itself instead of waiting for them.
     """
     Checkout.find()
     try:
@@ -49,6 +48,6 @@ def demo_service() -> None:
         with ServiceRig() as rig:
             done = play(rig, say)
     except KeyboardInterrupt:
-        click.echo("interrupted: everything that the demo had started is stopped", err=True)
+        click.echo("interrupted: the demo stopped everything that it started", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
     click.echo(f"{done.id} is done, and saves ${done.measured:,.2f} a month")

@@ -1,7 +1,6 @@
-"""`plimsoll doctor`: what is wrong with an installation, and the cure.
+"""`plimsoll doctor`: check an installation, and print a fix for each fault.
 
-It runs with the rights of whoever types it. Only the canary goes the way of the functions, and with
-their rights.
+It runs with your own rights. Only the canary takes the functions' path, with their rights.
 """
 
 from __future__ import annotations
@@ -17,57 +16,66 @@ from rich.table import Table
 from plimsoll_cli.checks import Finding, State, findings_of
 from plimsoll_cli.checks.reading import read_facts
 from plimsoll_cli.environment import environment_of
-from plimsoll_cli.options import console, json_option, print_json, registered, stack_option
+from plimsoll_cli.options import (
+    Output,
+    console,
+    output_option,
+    print_answer,
+    registered,
+    stack_option,
+)
 
 EXAMPLES: Final = """\b
 Examples:
   plimsoll doctor --cluster harbor
-  plimsoll doctor --cluster harbor --json
+  plimsoll doctor --cluster harbor --output json
 
 \b
 Exit status:
-  0  nothing must be fixed
-  1  something must be fixed; the cure is beside it
-  2  the stack cannot be read, or a check was skipped because its facts could not be read
+  0  no check failed
+  1  a check failed; the output names the fix
+  2  the stack cannot be read, or a check was skipped because its facts cannot be read
 """
 
 MUST_FIX: Final = 1
 SKIPPED: Final = 2
 
 
-@click.command(epilog=EXAMPLES, short_help="Say what is wrong with an installation, and the cure.")
-@click.option("--cluster", metavar="NAME", required=True, help="A registered cluster.")
+@click.command(epilog=EXAMPLES)
+@click.option("--cluster", metavar="NAME", required=True, help="Check this registered cluster.")
 @click.option(
     "--wait",
     type=click.FloatRange(min=0, max=600),
     default=30,
     show_default=True,
     metavar="SECONDS",
-    help="How long the canary may take to the function and back.",
+    help="Wait this long for the canary to reach the function and return.",
 )
-@json_option
+@output_option
 @stack_option
 @click.pass_context
 def doctor(
     ctx: click.Context,
     cluster: str,
     wait: float,
-    as_json: bool,
+    output: Output,
     stack: str,
 ) -> None:
-    """Check a cluster and its stack: what is wrong, and what to do about it.
+    """Check a cluster and its stack, and print a fix for each fault.
 
-    A canary is put on the event bus, which touches nothing: it shows that notices reach the
-    function. Changes to the cluster are tried in a dry run, and none is kept. All else is only
-    read. To ask about rights in an EKS cluster you must be an administrator of it.
+    The doctor sends a canary to the event bus to see that notices reach the function; a canary changes
+    nothing. It tries writes to the cluster in dry runs, and reads everything else. To check rights in
+    an EKS cluster, you must be an administrator of the cluster.
     """
     environment = environment_of(ctx)
     deployed = environment.deployed(stack)
     asked = registered(deployed, cluster)
     word = f"doctor-{uuid4()}"
     found = list(findings_of(read_facts(deployed, asked, environment.clock, word=word, wait=wait)))
-    if as_json:
-        print_json({"stack": stack, "cluster": cluster, "findings": [asdict(f) for f in found]})
+    if output != "table":
+        print_answer(
+            {"stack": stack, "cluster": cluster, "findings": [asdict(f) for f in found]}, output
+        )
     else:
         _show(found)
     states = {finding.state for finding in found}

@@ -1,4 +1,4 @@
-"""`plimsoll drain`: nodes emptied by hand as `kubectl drain` does, but replacements first."""
+"""`plimsoll drain`: drain nodes by hand like `kubectl drain`, but start replacements first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plimsoll_agent.drain_loop import End, NodeDrain, waits
 from plimsoll_agent.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll_cli.drain_progress import Progress
 from plimsoll_cli.environment import Environment, environment_of
-from plimsoll_cli.options import json_option, kubeconfig_options, print_json
+from plimsoll_cli.options import Output, kubeconfig_options, output_option, print_answer
 from plimsoll_testbed.model.durations import parse_duration
 from plimsoll_testbed.model.label_selectors import parse_labels
 
@@ -26,57 +26,61 @@ EXAMPLES: Final = """\b
 Examples:
   plimsoll drain ip-10-0-3-7.ec2.internal --dry-run
   plimsoll drain ip-10-0-3-7.ec2.internal --timeout 10m
-  plimsoll drain -l eks.amazonaws.com/nodegroup=old --context harbor --json
+  plimsoll drain -l eks.amazonaws.com/nodegroup=old --context harbor --output json
   plimsoll drain ip-10-0-3-7.ec2.internal --undo
   kubectl plimsoll drain ip-10-0-3-7.ec2.internal
 
 \b
 Exit status:
-  0  every node is empty of all but DaemonSet and mirror pods; a dry run: nothing would block
-  1  something blocks, the time is over, or somebody uncordoned a node; the answer names what is left
-  2  a node or an option is wrong, a right is missing, or the cluster cannot be reached
+  0  only DaemonSet and mirror pods are left on the nodes; with --dry-run: no pod would block
+  1  a pod blocks, the timeout is over, or a node was uncordoned; the output names the pods left
+  2  an argument is wrong, a right is missing, or the cluster cannot be reached
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Drain nodes by hand, replacements first.")
+@click.command(epilog=EXAMPLES)
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
 @click.option("--selector", "-l", metavar="LABELS", help="Drain the nodes with these labels.")
 @kubeconfig_options
-@click.option("--dry-run", is_flag=True, help="Print what would be done now, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the actions, and write nothing.")
 @click.option(
-    "--timeout", default="0s", metavar="DURATION", help="Give up after 90s, 10m, … [default: never]"
+    "--timeout",
+    default="0s",
+    metavar="DURATION",
+    help="Give up after this time, such as 90s or 10m. [default: never]",
 )
 @click.option(
     "--overrule-budgets",
     is_flag=True,
-    help="With --timeout: evict every pod in time to stop before it, whatever its budgets say; but for "
-    "pods of Jobs, whose budgets are obeyed.",
+    help="With --timeout: overrule PodDisruptionBudgets in time for each pod to stop. Budgets of Jobs still hold.",
 )
 @click.option(
     "--allow-pending",
     is_flag=True,
-    help="Release pods though no node has headroom: for clusters whose autoscaler adds nodes for "
-    "Pending pods.",
+    help="Release pods even if no node has headroom, so that an autoscaler adds nodes for Pending pods.",
 )
-@click.option("--force", is_flag=True, help="Evict bare pods too, which nobody makes anew.")
+@click.option("--force", is_flag=True, help="Also evict bare pods, which no controller replaces.")
 @click.option(
     "--grace-period",
     type=click.IntRange(min=-1),
     default=-1,
     metavar="SECONDS",
-    help="Instead of each pod's own grace period; -1 keeps that.",
+    help="Override the grace period of every pod; -1 keeps each pod's own.",
 )
 @click.option(
-    "--ignore-daemonsets", is_flag=True, expose_value=False, help="Implied; as in `kubectl drain`."
+    "--ignore-daemonsets",
+    is_flag=True,
+    expose_value=False,
+    help="Do nothing: always in effect. For `kubectl drain` compatibility.",
 )
 @click.option(
     "--delete-emptydir-data",
     is_flag=True,
     expose_value=False,
-    help="Implied; as in `kubectl drain`.",
+    help="Do nothing: always in effect. For `kubectl drain` compatibility.",
 )
-@click.option("--undo", is_flag=True, help="Uncordon the nodes and undo releases that stand.")
-@json_option
+@click.option("--undo", is_flag=True, help="Uncordon the nodes and undo releases.")
+@output_option
 @click.pass_context
 def drain(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
@@ -91,28 +95,31 @@ def drain(  # noqa: PLR0913, PLR0917 - the options of the command
     force: bool,
     grace_period: int,
     undo: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
-    """Drain nodes with a kubeconfig and nothing else, replacements first.
+    """Drain nodes with a kubeconfig alone, and start replacements first.
 
-    Cordons the nodes. Then every Ready pod of a Deployment is released: its Deployment makes a
-    replacement, and the pod serves until that is available. So a single replica, or a budget that
-    allows no disruption, neither blocks the drain nor costs a second at zero. Pods of StatefulSets
-    leave one at a time when there is headroom for them. Jobs are evicted. Pods of DaemonSets stay,
-    data in emptyDir volumes is lost. PodDisruptionBudgets are kept unless --overrule-budgets is given.
+    Plimsoll cordons the nodes and releases every Ready pod of a Deployment: the Deployment creates a
+    replacement, and the released pod serves until the replacement is available. A single replica, or a
+    PodDisruptionBudget that allows no disruption, neither blocks the drain nor falls to zero.
 
-    Ctrl-C leaves released pods, which serve on: run the command again, or undo it with --undo.
-    It takes no Lease, so it keeps no deployed Plimsoll from an interruption. Every write has a
-    precondition: two drains, or one beside a deployed Plimsoll, do no harm.
+    Pods of StatefulSets leave one at a time, as headroom allows. Plimsoll evicts pods of Jobs, and
+    leaves pods of DaemonSets. Data in emptyDir volumes is lost. PodDisruptionBudgets hold unless you
+    give --overrule-budgets.
+
+    After Ctrl-C, released pods continue to serve: run the command again, or with --undo. The command
+    takes no Lease, and every write has a precondition: it is safe beside another drain or a deployed Plimsoll.
     """
     environment = environment_of(ctx)
     if bool(nodes) is (selector is not None):
-        raise click.UsageError("name the nodes, or choose them with --selector")
+        raise click.UsageError("give node names, or select nodes with --selector")
     if grace_period == 0:
-        raise BadInput("--grace-period 0 would delete pods that still run; give 1 or more")
+        raise BadInput("--grace-period 0 would delete running pods by force: give 1 or more")
     limit = parse_duration(timeout)
     if overrule_budgets and not limit:
-        raise click.UsageError("--overrule-budgets needs --timeout: it says when pods must be gone")
+        raise click.UsageError(
+            "--overrule-budgets needs --timeout, the time by which pods must stop"
+        )
     cluster, api = environment.by_kubeconfig(kubeconfig, context)
     seen = api.observe()
     started = environment.clock.now()
@@ -125,7 +132,7 @@ def drain(  # noqa: PLR0913, PLR0917 - the options of the command
         force=force,
         grace_seconds=None if grace_period < 0 else grace_period,
     )
-    progress = Progress(clock=environment.clock, quiet=as_json)
+    progress = Progress(clock=environment.clock, quiet=output != "table")
     work = NodeDrain(api=api, clock=environment.clock, progress=progress)
     left: DrainPlan | None = None
     end: Ending = "interrupted"
@@ -138,9 +145,9 @@ def drain(  # noqa: PLR0913, PLR0917 - the options of the command
         else:
             end, left = work.run(request)
     except KeyboardInterrupt:
-        progress.say("released pods serve on: run the command again, or undo it with --undo")
-    if as_json:
-        print_json(_as_json(cluster, request, environment, end, progress, left))
+        progress.say("released pods continue to serve: run the command again, or with --undo")
+    if output != "table":
+        print_answer(_as_data(cluster, request, environment, end, progress, left), output)
     if end == "interrupted":
         raise KeyboardInterrupt
     _conclude(end, request, left, progress)
@@ -157,18 +164,20 @@ def _chosen(seen: Observation, names: Sequence[str], selector: str | None) -> fr
         return found
     unknown = [name for name in names if name not in seen.node]
     if unknown:
-        raise BadInput(f"the cluster has no node {', '.join(unknown)}: see `kubectl get nodes`")
+        raise BadInput(
+            f"the cluster has no node {', '.join(unknown)}: `kubectl get nodes` lists them"
+        )
     return frozenset(names)
 
 
 def _labels(text: str) -> Selector:
     """Read labels as kubectl does; no labels at all would mean every node."""
     if not text.strip():
-        raise BadInput("--selector is empty; write for example app=web")
+        raise BadInput("--selector is empty: give labels such as app=web")
     try:
         return parse_labels(text)
     except BadInput as error:
-        raise BadInput(f"--selector: {error}; write for example app=web") from error
+        raise BadInput(f"--selector: {error}; give labels such as app=web") from error
 
 
 def _rehearse(
@@ -178,7 +187,7 @@ def _rehearse(
         if seen.node[name].unschedulable is undo:
             verb = "uncordon" if undo else "cordon"
             progress.log(
-                "would", action=f"would {verb}", target=f"Node {name}", because="asked for"
+                "would", action=f"would {verb}", target=f"Node {name}", because="you asked for it"
             )
     found = plan_nodes(seen, request, request.started)
     if undo:
@@ -207,7 +216,7 @@ def _conclude(
     progress.say(f"{', '.join(sorted(request.nodes))}: {end}")
 
 
-def _as_json(  # noqa: PLR0913, PLR0917 - the parts of the answer
+def _as_data(  # noqa: PLR0913, PLR0917 - the parts of the answer
     cluster: str,
     request: DrainRequest,
     environment: Environment,

@@ -1,4 +1,4 @@
-"""What a person at a terminal hears of a drain."""
+"""The progress of a drain, printed to a terminal."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from plimsoll.services.ports import Clock
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """What a drain has done and said. Implements `plimsoll_agent.drain_loop.Progress`."""
+    """The actions and lines of a drain. Implements `plimsoll_agent.drain_loop.Progress`."""
 
     clock: Clock
     quiet: bool
-    """The answer is JSON, at the end."""
+    """Print nothing: the result is data, at the end."""
     actions: list[dict[str, object]] = field(default_factory=list)
     said: set[str] = field(default_factory=set)
 
@@ -34,11 +34,11 @@ class Progress:
     def log(self, message: str, **facts: object) -> None:
         """Print an action that was carried out, with its reason."""
         self.actions.append({key: facts[key] for key in ("action", "target", "because")})
-        gone = " (was gone already)" if message == "was gone already" else ""
+        gone = " (already gone)" if message == "was gone already" else ""
         self.say(f"{facts['action']} {facts['target']}{gone}: {facts['because']}")
 
     def warn(self, message: str, **facts: object) -> None:
-        """Print why an action was not done; the next round decides anew."""
+        """Print why an action failed; the next round decides again."""
         self.once(f"{message}: {facts['action']} {facts['target']}: {facts['because']}")
 
     def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None:

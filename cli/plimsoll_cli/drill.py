@@ -1,8 +1,8 @@
-"""`plimsoll drill`: play a timeline of interruptions and measure what the workloads felt.
+"""`plimsoll drill`: play a timeline of interruptions and measure its workloads.
 
-Standard output carries the result and nothing else: the JSON report with `--json -`, tables
-otherwise. Progress and the log of `--verbose` go to standard error. With `--compare` the drill is
-played once for each responder, in the order in which they are named.
+Standard output carries only the result: the JSON report with `--json -`, tables otherwise. Progress
+and the log of `--verbose` go to standard error. `--compare` plays the drill once for each responder,
+in the order of the option.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ Examples:
 
 \b
 Exit status:
-  0  the drill ran, and every expectation held
+  0  every expectation held
   1  an expectation did not hold
-  2  the scenario or the rig is bad
+  2  the scenario or the rig is invalid
 """
 
 
@@ -68,42 +68,41 @@ def _show_schema(context: click.Context, _option: click.Parameter, wanted: bool)
     default="simulated",
     show_default=True,
     metavar="|".join(RIGS),
-    help="What the drill is played on.",
+    help="Play on this rig.",
 )
 @click.option(
     "--responder",
     type=click.Choice(RESPONDERS),
-    help="Who reacts: plimsoll (the default); drain cordons and evicts everything at once; none "
-    "does nothing.",
+    help="Respond with Plimsoll (the default), with a handler that evicts everything at once, or not at all.",
 )
 @click.option(
     "--compare",
     is_flag=False,
     flag_value=",".join(RESPONDERS),
     metavar="[LIST]",
-    help="Play it once for each responder and lay them side by side; all of them, or those of "
-    "LIST, with commas. JSON is a list then. FILE goes before it.",
+    help="Compare all responders, or those in the comma-separated LIST. Give FILE before this option. The JSON "
+    "report is then a list.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Beats spec.seed of the scenario.")
+@click.option("--seed", type=click.IntRange(min=0), help="Override spec.seed of the scenario.")
 @click.option(
     "--json",
     "json_to",
     metavar="FILE|-",
-    help="Write the report as JSON; - is standard output, which then carries nothing else.",
+    help="Write the report as JSON to a file, or to standard output alone (-).",
 )
 @click.option(
     "--html",
     metavar="FILE",
-    help="Write a web page with a timeline of each workload and node; it needs no network.",
+    help="Write a web page with a timeline of each workload and node. It needs no network.",
 )
-@click.option("--verbose", is_flag=True, help="Say on standard error all that happens.")
+@click.option("--verbose", is_flag=True, help="Log every event on standard error.")
 @click.option(
     "--schema",
     is_flag=True,
     is_eager=True,
     expose_value=False,
     callback=_show_schema,
-    help="Print the JSON Schema of FILE, for an editor, and exit.",
+    help="Print the JSON Schema of scenarios for an editor, and exit.",
 )
 def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     file: Path,
@@ -115,7 +114,7 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     html: str | None,
     verbose: bool,
 ) -> None:
-    """Play the scenario FILE and measure what its workloads feel."""
+    """Play a scenario, and measure the time of each workload at zero and below its ready floor."""
     if json_to is not None and json_to != STDOUT:
         check_target("--json", json_to)
     if html is not None:
@@ -153,13 +152,13 @@ def _responders(responder: str | None, compare: str | None) -> Sequence[str]:
     if compare is None:
         return (responder or RESPONDERS[0],)
     if responder is not None:
-        raise BadInput("--responder and --compare do not go together; name all with --compare")
+        raise BadInput("give either --responder or --compare")
     named = [name.strip() for name in compare.split(",")]
     unknown = [name for name in named if name not in RESPONDERS]
     if unknown:
         raise BadInput(
-            f"--compare {compare}: there is no responder {unknown[0] or '(nothing)'}; choose of "
-            f"{', '.join(RESPONDERS)}, and put FILE before --compare"
+            f"--compare {compare}: there is no responder {unknown[0] or '(empty)'}; choose from "
+            f"{', '.join(RESPONDERS)}, and give FILE before --compare"
         )
     return list(dict.fromkeys(named))
 
@@ -167,7 +166,7 @@ def _responders(responder: str | None, compare: str | None) -> Sequence[str]:
 def _played(  # noqa: PLR0913 - what a drill is played with
     play: Rig, rig: str, drill: Drill, *, responder: str, seed: int, listener: Listener
 ) -> Run:
-    """Play; a bug ends with its traceback, and not with Python's own status 1."""
+    """Play; a bug prints its traceback, and exits with 2 instead of Python's 1."""
     history = History()
     heard = RecordingListener(listener, history)
     try:
@@ -176,12 +175,14 @@ def _played(  # noqa: PLR0913 - what a drill is played with
         raise
     except Exception as error:
         traceback.print_exc()
-        raise Failure(f"the rig {rig} broke: that is a bug of Plimsoll, see above") from error
+        raise Failure(
+            f"the rig {rig} failed by a bug of Plimsoll: see the traceback above"
+        ) from error
     return Run(report=report, history=history)
 
 
 def show(report: Report, out: Console, *, alone: bool = True) -> None:
-    """Print a report for people; beside others, without what their common table tells."""
+    """Print a report; beside others, without the table that they share."""
     totals = report["totals"]
     if alone:
         out.print(workloads_table(report))
@@ -190,12 +191,14 @@ def show(report: Report, out: Console, *, alone: bool = True) -> None:
     end = "settled" if report["settled"] else "not settled"
     out.print(
         f"{end} after {report['seconds']:g} s; "
-        f"{totals['nodes_noticed']} nodes had notice, {totals['nodes_cordoned']} were cordoned"
+        f"{totals['nodes_noticed']} nodes got a notice, {totals['nodes_cordoned']} were cordoned"
         + _spread(" after", totals["cordon_after_p50"], totals["cordon_after_p99"])
         + _spread("; empty after", totals["empty_after_p50"], totals["empty_after_p99"])
     )
     if totals["cost_vs_all_on_demand"] is not None:
-        out.print(f"the nodes cost {totals['cost_vs_all_on_demand']:.0%} of all on demand")
+        out.print(
+            f"the nodes cost {totals['cost_vs_all_on_demand']:.0%} of the same nodes on-demand"
+        )
     for failure in report["expect"]["failures"]:
         out.print(Text(f"expectation failed: {failure}", style="bold red"))
     if report["expect"]["held"]:

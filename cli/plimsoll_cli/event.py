@@ -1,4 +1,4 @@
-"""`plimsoll event`: the plan that an event leads to and its reasons; nothing is written."""
+"""`plimsoll event`: the plan for an event, with its reasons; nothing is written."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from plimsoll.services.senders import Senders
 from plimsoll_cli.environment import Deployed, Environment, Said, environment_of
 from plimsoll_cli.options import (
     Choice,
+    Output,
     clock_text,
     cluster_options,
     console,
-    json_option,
-    print_json,
+    output_option,
+    print_answer,
     registered,
     table,
     unregistered,
@@ -40,24 +41,23 @@ _INSTANCE: Final = re.compile("i-[0-9a-f]{8,17}")
 EXAMPLES: Final = """\b
 Examples:
   plimsoll event notice.json
-  plimsoll event notice.json --cluster harbor --json
+  plimsoll event notice.json --cluster harbor --output json
   plimsoll event tests/events/spot-interruption.json --context harbor --now --instance i-0abc…
   aws sqs receive-message … | jq -r .Messages[0].Body | plimsoll event -
 
 \b
 Exit status:
-  0  the plan was made, also where the event leads to nothing: then it says why
-  2  the event cannot be read or is of no kind that Plimsoll knows, or the stack or the cluster
-     cannot be reached
+  0  the plan was printed, or the reason why there is none
+  2  the event cannot be read or has an unknown kind, or the stack or the cluster cannot be reached
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Show what an event would lead to, writing nothing.")
+@click.command(epilog=EXAMPLES)
 @click.argument("file")
-@click.option("--instance", metavar="ID", help="Take the event to be about this instance.")
-@click.option("--now", is_flag=True, help="Take the event to be given now, whatever its time says.")
+@click.option("--instance", metavar="ID", help="Replace the instance of the event by this one.")
+@click.option("--now", is_flag=True, help="Replace the time of the event by the present.")
 @cluster_options
-@json_option
+@output_option
 @click.pass_context
 def event(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
@@ -65,19 +65,17 @@ def event(  # noqa: PLR0913, PLR0917 - the options of the command
     instance: str | None,
     now: bool,
     choice: Choice,
-    as_json: bool,
+    output: Output,
 ) -> None:
-    """Show what the event in FILE (- is standard input) would lead to now, writing nothing.
+    """Show the plan for the event in FILE, without writing. FILE may be - for standard input.
 
-    The instance is looked for in the cluster that is named; else in the node index of the stack,
-    and by its tags. With --kubeconfig or --context no stack and no AWS account are needed, and
-    node groups are not known: the plan then uses the headroom that there is.
+    Plimsoll looks for the instance in the cluster that you name, else in the node index of the stack
+    and by the instance's tags. With --kubeconfig or --context you need neither stack nor AWS account.
+    The node groups are then unknown, and the plan uses only present headroom.
     """
     environment = environment_of(ctx)
     if instance is not None and _INSTANCE.fullmatch(instance) is None:
-        raise BadInput(
-            f"--instance {instance}: that is no instance id, such as i-0123456789abcdef0"
-        )
+        raise BadInput(f"--instance {instance}: give an instance id such as i-0123456789abcdef0")
     changes: dict[str, Any] = {"instance": instance} if instance else {}
     if now:
         changes["time"] = environment.clock.now()
@@ -85,8 +83,8 @@ def event(  # noqa: PLR0913, PLR0917 - the options of the command
         replace(n, **changes) if isinstance(n, About) else n for n in _notices(file, environment)
     ]
     result = _dry_run(environment, choice, notices)
-    if as_json:
-        print_json(_as_json(file, result))
+    if output != "table":
+        print_answer(_as_data(file, result), output)
     else:
         _show(console(), result)
 
@@ -100,7 +98,7 @@ def _notices(file: str, environment: Environment) -> tuple[Notice, ...]:
         if isinstance(notice, Unknown):
             raise BadInput(
                 f"{file}: {notice.detail_type!r} from {notice.source!r} is {notice.why}; "
-                "tests/events has one example of each kind"
+                "tests/events has an example of each kind"
             )
     return notices
 
@@ -113,7 +111,7 @@ def _body(file: str) -> bytes:
         with Path(file).open("rb") as opened:
             return opened.read(BODY_LIMIT + 1)
     except OSError as error:
-        raise BadInput(f"it cannot be read: {error.strerror or error}") from error
+        raise BadInput(f"cannot be read: {error.strerror or error}") from error
 
 
 def _dry_run(environment: Environment, choice: Choice, notices: Sequence[Notice]) -> DryRunResult:
@@ -154,7 +152,7 @@ def _all_in(
     cluster: Cluster,
     notices: Sequence[InstanceNotice],
 ) -> Mapping[str, Owner]:
-    """Look for every instance in the cluster that was named; the index only helps."""
+    """Look for every instance in the named cluster; the index only saves calls."""
     nowhere = partial(IndexEntry, cluster=cluster.name, node="", seen=environment.clock.now())
     owners = {notice.instance: nowhere(instance=notice.instance) for notice in notices}
     if deployed is not None:
@@ -174,11 +172,11 @@ def _show(out: Console, result: DryRunResult) -> None:
         out.print()
         _show_plan(out, cluster, planned.plan)
         if planned.stops:
-            out.print("\nIts pods need to stop:")
+            out.print("\nTime that its pods need to stop:")
         for workload, stop in sorted(planned.stops.items()):
             out.print(f"  {workload}: {stop}", soft_wrap=True)
     if not result.plans:
-        out.print("Nothing would be done.")
+        out.print("Plimsoll would do nothing.")
 
 
 def _subject(outcome: NoticeOutcome) -> str:
@@ -192,17 +190,18 @@ def _subject(outcome: NoticeOutcome) -> str:
 
 
 def _show_plan(out: Console, cluster: Cluster, plan: Plan) -> None:
-    said = "would be done now" if cluster.mode is Mode.ACT else "would be done now in the mode act"
+    mode = "" if cluster.mode is Mode.ACT else " in the mode act"
     if not plan.steps:
-        out.print(f"{cluster.name}: nothing {said}")
+        out.print(f"{cluster.name}: Plimsoll would do nothing now{mode}")
     else:
-        shown = table("WAVE", "ACTION", "ON", "BECAUSE", title=f"{cluster.name}: {said}")
+        title = f"{cluster.name}: Plimsoll would do this now{mode}"
+        shown = table("WAVE", "ACTION", "ON", "BECAUSE", title=title)
         for step in plan.steps:
             action = step.action
             shown.add_row(action.wave.name.lower(), action.verb, action.target, action.reason)
         out.print(shown)
     for node, texts in plan.waiting.items():
-        out.print(f"\nOn node {node} it would wait:")
+        out.print(f"\nOn node {node} Plimsoll would wait:")
         for text in texts:
             out.print(f"  {text}", soft_wrap=True)
     notes = dict.fromkeys(text for texts in plan.notes.values() for text in texts)
@@ -213,7 +212,7 @@ def _show_plan(out: Console, cluster: Cluster, plan: Plan) -> None:
         out.print(f"\nNode {report.node} must be empty by {clock_text(report.deadline)}.")
 
 
-def _as_json(file: str, result: DryRunResult) -> Mapping[str, Any]:
+def _as_data(file: str, result: DryRunResult) -> Mapping[str, Any]:
     return {
         "event": file,
         "notices": [
@@ -228,11 +227,11 @@ def _as_json(file: str, result: DryRunResult) -> Mapping[str, Any]:
             }
             for a in result.outcomes
         ],
-        "plans": [_plan_as_json(cluster, planned) for cluster, planned in result.plans],
+        "plans": [_plan_as_data(cluster, planned) for cluster, planned in result.plans],
     }
 
 
-def _plan_as_json(cluster: Cluster, planned: Planned) -> Mapping[str, Any]:
+def _plan_as_data(cluster: Cluster, planned: Planned) -> Mapping[str, Any]:
     plan = planned.plan
     return {
         "cluster": cluster.name,

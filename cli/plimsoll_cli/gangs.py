@@ -1,7 +1,7 @@
 """Gangs of a cluster's queues: `plimsoll jobs`, `why`, `suspend`, `resume` and `cancel`.
 
-They read and write with the rights of a kubeconfig. What runs and what waits is decided by the planner
-alone: these commands say what their user wants, and the planner does it.
+They read and write with the rights of a kubeconfig. The planner alone decides which gangs run: these
+commands write the user's wish, and the planner acts on it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from plimsoll_batch.domain import names
 from plimsoll_batch.domain.assembly import GangJobs, Shapes
 from plimsoll_batch.domain.events import NOT_LEASED
 from plimsoll_batch.domain.jobs import Job
-from plimsoll_batch.domain.why import in_words, why
+from plimsoll_batch.domain.why import Explanation, in_words, why
 from plimsoll_batch.services.state import Seen, seen_in
 from plimsoll_cli.environment import Environment, environment_of, warn
 from plimsoll_cli.options import (
+    Output,
     clock_text,
     console,
-    json_option,
     kubeconfig_options,
-    print_json,
+    output_option,
+    print_answer,
     table,
 )
 
@@ -48,9 +49,9 @@ Examples:
 
 \b
 Exit status:
-  0  done; the answer was printed
+  0  the command succeeded
   1  there is no such gang
-  2  something given is wrong, a right is missing, or the cluster cannot be reached
+  2  an argument is wrong, a right is missing, or the cluster cannot be reached
 """
 
 
@@ -89,16 +90,16 @@ class _Queues:
         raise NotFound(f"no gang {name} waits or runs: see `plimsoll jobs`")
 
 
-@click.command(short_help="List the gangs that wait and run.", epilog=EXAMPLES)
+@click.command(epilog=EXAMPLES)
 @kubeconfig_options
-@json_option
+@output_option
 @click.pass_context
-def jobs(ctx: click.Context, context: str | None, kubeconfig: Path | None, as_json: bool) -> None:
-    """List the gangs of a cluster's queues, those that run first."""
+def jobs(ctx: click.Context, context: str | None, kubeconfig: Path | None, output: Output) -> None:
+    """List waiting and running gangs, the running ones first."""
     found = _Queues.of(environment_of(ctx), kubeconfig, context)
     rows = sorted((_row(each) for each in found.seen.gangs.values()), key=_order)
-    if as_json:
-        print_json(rows)
+    if output != "table":
+        print_answer(rows, output)
         return
     shown = table("GANG", "QUEUE", "STATE", "PODS", "SINCE", "")
     for row in rows:
@@ -108,49 +109,66 @@ def jobs(ctx: click.Context, context: str | None, kubeconfig: Path | None, as_js
     console().print(shown)
 
 
-@click.command(name="why", short_help="Say why a gang waits.", epilog=EXAMPLES)
+@click.command(name="why", epilog=EXAMPLES)
 @_GANG
 @kubeconfig_options
+@output_option
 @click.pass_context
 def why_command(
-    ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None
+    ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None, output: Output
 ) -> None:
-    """Say what holds a gang, what would have to end first, and when that is expected."""
+    """Explain why a gang waits, which gangs must end first, and when."""
     environment = environment_of(ctx)
     found = _Queues.of(environment, kubeconfig, context)
     asked = _asked(ctx, found, gang)
     told = why(found.seen.state, asked.gang.uid, environment.clock.now())
-    if told is None:
-        click.echo(f"{gang}: {_state(asked)}")
+    unsure = told is not None and not told.held and asked.gang.shape.leases
+    refused = _not_leased(found, asked) if unsure else None
+    if output != "table":
+        about = {"gang": str(asked.gang), "state": _state(asked), "not_leased": refused}
+        print_answer(about | ({} if told is None else explained(told)), output)
         return
-    click.echo(in_words(told))
-    if not told.held and asked.gang.shape.leases and (refused := _not_leased(found, asked)):
+    click.echo(f"{gang}: {_state(asked)}" if told is None else in_words(told))
+    if refused:
         click.echo(f"  {refused}")
 
 
-@click.command(short_help="Suspend a gang, and hold it.", epilog=EXAMPLES)
+def explained(found: Explanation) -> dict[str, Any]:
+    """Return an explanation as data."""
+    return {
+        "gang": str(found.gang),
+        "queue": found.gang.queue,
+        "ahead": found.ahead,
+        "held": found.held,
+        "after": [str(gang) for gang in found.after],
+        "expected": found.at,
+        "costs": found.costs,
+    }
+
+
+@click.command(epilog=EXAMPLES)
 @_GANG
 @kubeconfig_options
 @click.pass_context
 def suspend(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
-    """Suspend all Jobs of a gang at once. It waits until `plimsoll resume`."""
+    """Suspend all Jobs of a gang at once, until `plimsoll resume`."""
     found = _Queues.of(environment_of(ctx), kubeconfig, context)
     roles = _asked(ctx, found, gang).roles
     if any(role.bare and not role.suspended for role in roles):
         raise BadInput(
-            f"{gang} runs as bare pods, which cannot be suspended: `plimsoll cancel {gang}` deletes them"
+            f"{gang} has bare pods, which cannot be suspended: `plimsoll cancel {gang}` deletes them"
         )
     for role in roles:
         _patch(found, role, {names.HOLD: "true"}, {} if role.bare else {"spec": {"suspend": True}})
-    click.echo(f"{gang} is suspended, and held")
+    click.echo(f"{gang} is suspended until `plimsoll resume {gang}`")
 
 
-@click.command(short_help="Let a gang start again.", epilog=EXAMPLES)
+@click.command(epilog=EXAMPLES)
 @_GANG
 @kubeconfig_options
 @click.pass_context
 def resume(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
-    """Let a gang wait in its queue again that was suspended, by this command line or by hand."""
+    """Return a gang to its queue after `plimsoll suspend`, or after you suspended its Jobs by hand."""
     found = _Queues.of(environment_of(ctx), kubeconfig, context)
     for role in _asked(ctx, found, gang).roles:
         plan = None if role.admission is None else role.admission.plan
@@ -158,12 +176,12 @@ def resume(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path 
     click.echo(f"{gang} waits in its queue")
 
 
-@click.command(short_help="Delete a gang.", epilog=EXAMPLES)
+@click.command(epilog=EXAMPLES)
 @_GANG
 @kubeconfig_options
 @click.pass_context
 def cancel(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
-    """Delete all Jobs of a gang that have not finished, and their pods."""
+    """Delete the unfinished Jobs of a gang, and their pods."""
     found = _Queues.of(environment_of(ctx), kubeconfig, context)
     for role in _asked(ctx, found, gang).roles:
         call = DELETE_POD if role.bare else _DELETE
@@ -172,12 +190,12 @@ def cancel(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path 
 
 
 def _not_leased(found: _Queues, jobs: GangJobs) -> str | None:
-    """Say why the planner could not lease nodes to a gang, as it told by an Event; None where it told nothing."""
+    """Return why the planner could not lease nodes to a gang, from its newest Event; None without one."""
     about = f"involvedObject.uid={jobs.roles[0].uid},reason={NOT_LEASED}"
     try:
         events = found.cluster.requests.list(_LIST_EVENTS, fields=about)
     except MissingRights as error:
-        return f"whether nodes could be leased to it is not known: {error}"
+        return f"cannot read whether the planner could lease nodes to the gang: {error}"
     if not events:
         return None
     newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""))

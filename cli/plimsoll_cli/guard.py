@@ -1,4 +1,4 @@
-"""`plimsoll guard`: who wants others to wait with evictions until a replacement serves."""
+"""`plimsoll guard`: PodDisruptionBudgets that make other drainers wait until a replacement serves."""
 
 from __future__ import annotations
 
@@ -16,25 +16,32 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import GUARD, KUBE_SYSTEM, Ref
 from plimsoll.domain.observation import Observation
 from plimsoll_cli.environment import environment_of
-from plimsoll_cli.options import console, json_option, kubeconfig_options, print_json, table
+from plimsoll_cli.options import (
+    Output,
+    console,
+    kubeconfig_options,
+    output_option,
+    print_answer,
+    table,
+)
 
 EXAMPLES: Final = """\b
 Examples:
   plimsoll guard install shop --context harbor --dry-run
   plimsoll guard install shop billing/invoices
-  plimsoll guard status --json
+  plimsoll guard status --output json
   plimsoll guard remove shop
   plimsoll guard remove --all
 
 \b
 Exit status:
-  0  done
-  2  something given is wrong, a right is missing, or the cluster cannot be reached
+  0  the command succeeded
+  2  an argument is wrong, a right is missing, or the cluster cannot be reached
 """
 COST: Final = (
-    "While a workload is guarded nobody else evicts its pods: consolidation by Karpenter, scale-down by the "
-    "Cluster Autoscaler and kubectl drain wait for Plimsoll, which answers taints of the first two by itself, "
-    "and cordons only after: plimsoll clusters set NAME --on foreign-cordon=move"
+    "No other program evicts pods of a guarded workload: Karpenter's consolidation, the Cluster Autoscaler and "
+    "kubectl drain wait for Plimsoll. Plimsoll responds to the taints of the first two by default. For cordons, "
+    "run: plimsoll clusters set NAME --on foreign-cordon=move"
 )
 _NAMESPACE: Final = Call(verb="patch", resource="namespaces")
 _DEPLOYMENT: Final = Call(verb="patch", group="apps", resource="deployments")
@@ -42,12 +49,12 @@ _DEPLOYMENT: Final = Call(verb="patch", group="apps", resource="deployments")
 
 @click.group()
 def guard() -> None:
-    """Let others that drain wait until guarded workloads are replaced."""
+    """Protect workloads from other drainers with PodDisruptionBudgets."""
 
 
 @guard.command(epilog=EXAMPLES)
 @click.argument("targets", nargs=-1, required=True, metavar="NAMESPACE[/DEPLOYMENT]...")
-@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @kubeconfig_options
 @click.pass_context
 def install(
@@ -59,8 +66,8 @@ def install(
 ) -> None:
     """Guard all workloads of a namespace, or one Deployment.
 
-    Labels them with your own rights, and makes the budgets. From then on placement keeps these every
-    five minutes, for which the functions need: kubectl apply -k infra/cluster/guard
+    The command writes labels and budgets with your own rights. Placement updates the budgets every five
+    minutes; the functions need the rights of: kubectl apply -k infra/cluster/guard
     """
     _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
     seen = api.observe()
@@ -70,7 +77,7 @@ def install(
         click.echo(said)
     namespaces = {*api.guarded_namespaces(), *(t for t in targets if "/" not in t)}
     if dry_run:
-        click.echo("the budgets are told by: plimsoll guard status, once the labels are written")
+        click.echo("plimsoll guard status shows the budgets once the labels are written")
         return
     _kept(api, namespaces)
     click.echo(COST)
@@ -78,8 +85,10 @@ def install(
 
 @guard.command(epilog=EXAMPLES)
 @click.argument("targets", nargs=-1, metavar="[NAMESPACE[/DEPLOYMENT]]...")
-@click.option("--all", "everything", is_flag=True, help="Every label and every budget of ours.")
-@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Remove every label and budget of Plimsoll."
+)
+@click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @kubeconfig_options
 @click.pass_context
 def remove(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -90,9 +99,9 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     context: str | None,
     kubeconfig: Path | None,
 ) -> None:
-    """Guard a namespace or a Deployment no longer: label and budgets go, with your own rights."""
+    """Remove the labels and budgets of a namespace or a Deployment, with your own rights."""
     if bool(targets) is everything:
-        raise click.UsageError("name what is guarded no longer, or give --all")
+        raise click.UsageError("name namespaces or Deployments, or give --all")
     _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
     seen = api.observe()
     if everything:
@@ -110,11 +119,13 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
 
 
 @guard.command(epilog=EXAMPLES)
-@json_option
+@output_option
 @kubeconfig_options
 @click.pass_context
-def status(ctx: click.Context, as_json: bool, context: str | None, kubeconfig: Path | None) -> None:
-    """Show what opted in, what is guarded now, and why the rest is not."""
+def status(
+    ctx: click.Context, output: Output, context: str | None, kubeconfig: Path | None
+) -> None:
+    """Show which workloads opted in and are guarded, and the reasons for others."""
     cluster, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
     seen = api.observe()
     found = plan_guard(seen, api.guarded_namespaces())
@@ -122,19 +133,20 @@ def status(ctx: click.Context, as_json: bool, context: str | None, kubeconfig: P
     rows = [(ref, _state(ref, standing), "") for ref in found.guarded]
     rows += [(ref, "left out", why) for ref, why in found.left_out.items()]
     rows.sort(key=lambda row: str(row[0]))
-    if as_json:
-        print_json(
+    if output != "table":
+        print_answer(
             {
                 "cluster": cluster,
                 "workloads": [
                     {"workload": str(ref), "guard": state, "because": why or None}
                     for ref, state, why in rows
                 ],
-            }
+            },
+            output,
         )
         return
     if not rows:
-        click.echo("Nothing opted in: label it by `plimsoll guard install`.")
+        click.echo("No workload opted in: label one with `plimsoll guard install`.")
         return
     shown = table("WORKLOAD", "GUARD", "BECAUSE")
     for ref, state, why in rows:
@@ -143,18 +155,18 @@ def status(ctx: click.Context, as_json: bool, context: str | None, kubeconfig: P
 
 
 def _state(ref: Ref, standing: set[tuple[str, str]]) -> str:
-    return "stands" if (ref.namespace, guard_name(ref)) in standing else "to be made"
+    return "guarded" if (ref.namespace, guard_name(ref)) in standing else "pending"
 
 
 def _check(seen: Observation, target: str) -> None:
-    """Refuse what does not exist, before anything is written.
+    """Refuse a target that does not exist, before anything is written.
 
     Raises:
-        BadInput: there is no such Deployment, or it is none of ours to guard.
+        BadInput: there is no such Deployment, or it is in kube-system.
     """
     namespace, _, name = target.partition("/")
     if namespace == KUBE_SYSTEM:
-        raise BadInput(f"{target}: workloads of {KUBE_SYSTEM} are never guarded")
+        raise BadInput(f"{target}: Plimsoll guards no workload of {KUBE_SYSTEM}")
     if name and Ref("Deployment", namespace, name) not in seen.workload:
         raise BadInput(
             f"{target}: there is no Deployment {name} in {namespace}. Label a Rollout yourself: "
@@ -179,7 +191,7 @@ def _labelled(
 
 
 def _kept(api: KubernetesCluster, namespaces: set[str]) -> None:
-    """Make and delete budgets as placement would, and say what is left out."""
+    """Create and delete budgets as placement would, and print the workloads left out."""
     found = plan_guard(api.observe(), namespaces)
     for step in found.steps:
         match step.action:

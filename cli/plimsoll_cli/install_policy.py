@@ -1,4 +1,4 @@
-"""`plimsoll install-policy`: new pods get what keeps their on-demand floors by an admission policy."""
+"""`plimsoll install-policy`: an admission policy that keeps on-demand floors."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from plimsoll.domain.placement import INJECTION_CANARIES, injection_key, with_ne
 from plimsoll.services.injection import Proof, Proven, prove
 from plimsoll.services.ports import Clock, ClusterApi
 from plimsoll_cli.environment import environment_of
+from plimsoll_cli.options import kubeconfig_options
 
 GROUP: Final = "admissionregistration.k8s.io"
 PATIENCE_SECONDS: Final = 30.0
-"""How long a policy may take until it is compiled; usually one or two."""
+"""How long the API server may take to compile a policy; usually one or two seconds."""
 PAUSE_SECONDS: Final = 0.5
 _KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "MutatingAdmissionPolicy": (GROUP, "mutatingadmissionpolicies"),
@@ -37,29 +38,25 @@ Examples:
 
 \b
 Exit status:
-  0  done
-  1  the policy did not pass its canaries, and its binding is removed again
-  2  something given is wrong, or the cluster cannot be reached or serves no such policies
+  0  the command succeeded
+  1  a canary failed, and the command removed the binding
+  2  an argument is wrong, or the cluster cannot be reached or has no such policies
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Let an admission policy constrain new pods.")
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Install in the cluster of this kubeconfig.",
-)
+@click.command(epilog=EXAMPLES)
+@kubeconfig_options
 @click.option(
     "--namespace",
     "namespaces",
     multiple=True,
     metavar="NAME",
-    help="A namespace whose pods the policy constrains. May be given more than once.",
+    help="Constrain the pods of this namespace. Repeat it for several namespaces.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
-@click.option("--remove", is_flag=True, help="Remove the policy, and what namespaces tell it.")
+@click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
+@click.option(
+    "--remove", is_flag=True, help="Remove the policy, its bindings, ConfigMaps and labels."
+)
 @click.pass_context
 def install_policy(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
@@ -69,17 +66,21 @@ def install_policy(  # noqa: PLR0913, PLR0917 - the options of the command
     dry_run: bool,
     remove: bool,
 ) -> None:
-    """Install an admission policy that keeps on-demand floors without a change of any manifest.
+    """Install an admission policy that keeps on-demand floors, without changes to your manifests.
 
-    New pods of the namespaces that are named get the constraint that `plimsoll snippet` prints, once
-    placement has labelled the nodes. The policy is proven by pods that are created in a dry run; its
-    binding is removed when one of them is refused. It needs Kubernetes 1.36, the rights of an
-    administrator, and for placement: kubectl apply -k infra/cluster/injection
+    Once placement has labelled the nodes, the policy gives new pods of your namespaces the constraint that
+    `plimsoll snippet` prints. The command tests the policy with canary pods in dry runs, and removes the
+    binding if the API server refuses one.
+
+    You need Kubernetes 1.36 and the rights of an administrator. Placement needs the rights of: kubectl
+    apply -k infra/cluster/injection
     """
     if remove and namespaces:
-        raise click.UsageError("--remove takes the policy from all namespaces: give no --namespace")
+        raise click.UsageError(
+            "--remove removes the policy from all namespaces: give no --namespace"
+        )
     if KUBE_SYSTEM in namespaces:
-        raise click.UsageError(f"--namespace {KUBE_SYSTEM}: its pods are never constrained")
+        raise click.UsageError(f"--namespace {KUBE_SYSTEM}: the policy constrains no pod there")
     environment = environment_of(ctx)
     _, api = environment.by_kubeconfig(kubeconfig, context)
     installer = _Installer(api.requests, dry_run=dry_run)
@@ -96,9 +97,9 @@ def install_policy(  # noqa: PLR0913, PLR0917 - the options of the command
             found = _proven(environment.clock, api, installer, with_new_canary(INJECTION_CANARIES))
         if found.proof is not Proof.IN_FORCE:
             installer.unbind()
-            click.echo(f"the binding is removed again: {found.why}", err=True)
+            click.echo(f"a canary failed, so the binding is removed: {found.why}", err=True)
             ctx.exit(1)
-        click.echo(f"proven: {found.why}")
+        click.echo(f"tested: {found.why}")
     for namespace in namespaces:
         click.echo(installer.opt_in(namespace))
 
@@ -116,17 +117,17 @@ def _proven(
 
 
 class _Installer:
-    """Writes as whoever runs the command; each step says in words what it did, or would."""
+    """Writes with the rights of the user; each step returns a line about its change."""
 
     def __init__(self, requests: Requests, *, dry_run: bool) -> None:
         self._requests = requests
         self._dry_run = dry_run
 
     def check(self, namespaces: tuple[str, ...]) -> None:
-        """Refuse what cannot work before anything is written.
+        """Check the cluster before anything is written.
 
         Raises:
-            Refused: the API server serves no such policies.
+            Refused: the API server has no such policies.
             BadInput: there is no such namespace, or none for Plimsoll.
         """
         group, plural = _KINDS["MutatingAdmissionPolicy"]
@@ -134,9 +135,9 @@ class _Installer:
             self._requests.list(Call(verb="list", group=group, resource=plural))
         except NotFound as error:
             raise Refused(
-                f"cluster {self._requests.cluster} serves no MutatingAdmissionPolicy in "
-                f"{GROUP}/v1, which comes with Kubernetes 1.36; the beta of 1.34 and 1.35 does not "
-                "do: commit what `plimsoll snippet` prints instead"
+                f"cluster {self._requests.cluster} has no MutatingAdmissionPolicy in "
+                f"{GROUP}/v1, which needs Kubernetes 1.36: commit the lines of `plimsoll snippet` "
+                "instead"
             ) from error
         there = {n["metadata"]["name"] for n in self._requests.list(_call("list", "namespaces"))}
         for namespace in (NAMESPACE, *namespaces):
@@ -177,7 +178,9 @@ class _Installer:
         for found in self._requests.list(_call("list", "namespaces")):
             if INJECT_FLOORS in (found["metadata"].get("labels") or {}):
                 self._label(found["metadata"]["name"], None)
-                yield self._said(f"label {INJECT_FLOORS} off Namespace {found['metadata']['name']}")
+                yield self._said(
+                    f"remove label {INJECT_FLOORS} of Namespace {found['metadata']['name']}"
+                )
 
     def _label(self, namespace: str, value: str | None) -> None:
         body = {"metadata": {"labels": {INJECT_FLOORS: value}}}

@@ -1,4 +1,4 @@
-"""Whether a cluster may act beside others that drain: they evict before a replacement serves."""
+"""Refuse the mode act beside other drainers, which evict before a replacement serves."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from plimsoll_cli.environment import Deployed, warn
 
 
 def refuse_beside_drainers(deployed: Deployed, cluster: Cluster) -> None:
-    """Refuse to let a cluster act where others drain, and no budget makes them wait.
+    """Refuse the mode act where others drain, and no budget makes them wait.
 
-    One that cannot be read is warned of: whether it can be reached is the doctor's question.
+    If the cluster cannot be read, warn: the doctor checks whether it can be reached.
 
     Raises:
-        BadInput: with those who drain, and what to do about it.
+        BadInput: others drain; the message names them and the cure.
     """
     try:
         api = deployed.clusters.open(cluster)
         probe = KubernetesProbe(deployed.requests(cluster).transport, cluster.name, SerialWorkers())
         found = [] if probe.guards() else list(_drainers(probe, managed_spot(api.nodes())))
     except PlimsollError as error:
-        warn(f"who else drains nodes of {cluster.name} cannot be read: {error}")
+        warn(f"cannot read which other programs drain nodes of {cluster.name}: {error}")
         return
     if found:
         raise BadInput(
-            f"in {cluster.name} others drain too: {', '.join(found)}. They evict pods before their replacements "
-            "serve, so replacing first is worth little. Guard workloads first (plimsoll guard install), or give "
-            "--beside-drainers"
+            f"other programs drain nodes of {cluster.name}: {', '.join(found)}. They evict pods before the "
+            "replacements serve. Guard workloads first (plimsoll guard install), or give --beside-drainers"
         )
 
 
@@ -40,4 +39,4 @@ def _drainers(probe: KubernetesProbe, managed: int) -> Iterator[str]:
         if drainer.drains:
             yield f"{drainer.name} in namespace {drainer.namespace}"
     if managed:
-        yield f"EKS, which has {managed} spot nodes of managed node groups"
+        yield f"EKS, with {managed} spot nodes of managed node groups"

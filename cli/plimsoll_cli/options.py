@@ -1,4 +1,4 @@
-"""Options that several commands share, and which cluster they choose."""
+"""Options and output that several commands share."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import click
+import yaml
 from rich.console import Console
 from rich.table import Table
 
@@ -20,8 +21,10 @@ from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Deployed, Environment
 
 WIDTH: Final = 160
-"""Columns where the output is no terminal."""
+"""Columns where the output is not a terminal."""
 
+type Output = Literal["table", "json", "yaml"]
+"""The format of a result: text and tables, or data on standard output and nothing else."""
 type Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 stack_option: Final[Decorator] = click.option(
@@ -30,10 +33,15 @@ stack_option: Final[Decorator] = click.option(
     default="plimsoll",
     show_default=True,
     show_envvar=True,
-    help="The deployed stack, in the region of your AWS settings.",
+    help="Use this stack, in the region of your AWS settings.",
 )
-json_option: Final[Decorator] = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on standard output."
+output_option: Final[Decorator] = click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="Print text and tables, or only JSON or YAML.",
 )
 
 
@@ -44,10 +52,10 @@ def kubeconfig_options[F: Callable[..., Any]](command: F) -> F:
             "--kubeconfig",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="[default: $KUBECONFIG, else ~/.kube/config]",
+            help="Use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]",
         ),
         click.option(
-            "--context", metavar="NAME", help="Context of the kubeconfig. [default: current]"
+            "--context", metavar="NAME", help="Use this context. [default: the current one]"
         ),
     ):
         command = option(command)
@@ -56,7 +64,7 @@ def kubeconfig_options[F: Callable[..., Any]](command: F) -> F:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which cluster a command was asked about."""
+    """The cluster that the options name."""
 
     stack: str
     cluster: str | None
@@ -66,13 +74,12 @@ class Choice:
     def __post_init__(self) -> None:
         if self.cluster is not None and self.by_kubeconfig:
             raise click.UsageError(
-                "--cluster names a registered cluster, and --kubeconfig and --context one that "
-                "need not be registered: give one or the other"
+                "give either --cluster, for a registered cluster, or --kubeconfig and --context"
             )
 
     @property
     def by_kubeconfig(self) -> bool:
-        """Whether no stack is asked at all."""
+        """Whether a kubeconfig names the cluster, and no stack is needed."""
         return self.kubeconfig is not None or self.context is not None
 
 
@@ -95,15 +102,15 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         stack_option,
         click.option(
-            "--context", metavar="NAME", help="Context of the kubeconfig; asks no stack at all."
+            "--context", metavar="NAME", help="Use this context of the kubeconfig, and no stack."
         ),
         click.option(
             "--kubeconfig",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Read the cluster of this kubeconfig; asks no stack at all.",
+            help="Use this kubeconfig, and no stack.",
         ),
-        click.option("--cluster", metavar="NAME", help="A registered cluster."),
+        click.option("--cluster", metavar="NAME", help="Use this registered cluster."),
     ):
         wrapped = option(wrapped)
     return wrapped
@@ -113,14 +120,14 @@ def registered(deployed: Deployed, name: str) -> Cluster:
     """Return a registered cluster.
 
     Raises:
-        BadInput: nobody registered it.
+        BadInput: it is not registered.
     """
     found = deployed.registry.get(name)
     if found is None:
         known = ", ".join(c.name for c in deployed.registry.list()) or "none yet"
         raise BadInput(
-            f"no cluster is registered as {name} in the stack {deployed.name} (registered: "
-            f"{known}): add it with `plimsoll clusters add {name}`"
+            f"the stack {deployed.name} has no cluster {name} (registered: {known}): add it with "
+            f"`plimsoll clusters add {name}`"
         )
     return found
 
@@ -135,11 +142,11 @@ def unregistered(environment: Environment, choice: Choice) -> tuple[Cluster, Clu
 
 
 def console(*, stderr: bool = False, width: int = WIDTH) -> Console:
-    """Return where people read the answer. Nothing in it is taken for markup.
+    """Return the console for text and tables, without markup.
 
     Args:
-        stderr: whether it is standard error.
-        width: columns where it is no terminal and nobody says how wide it is.
+        stderr: print to standard error.
+        width: columns where the output is not a terminal.
     """
     found = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not found.is_terminal:
@@ -155,13 +162,16 @@ def table(*columns: str, title: str | None = None) -> Table:
     return made
 
 
-def print_json(answer: object) -> None:
-    """Print an answer as JSON; times in it are in whole seconds."""
+def print_answer(answer: object, output: Output) -> None:
+    """Print an answer as JSON or YAML, both with the same content; times are in whole seconds."""
 
     def plain(value: object) -> str | None:
         return clock_text(value) if isinstance(value, datetime) else str(value)
 
-    click.echo(json.dumps(answer, indent=2, default=plain))
+    text = json.dumps(answer, indent=2, default=plain)
+    if output == "yaml":
+        text = yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True).rstrip()
+    click.echo(text)
 
 
 def clock_text(time: datetime | None) -> str | None:

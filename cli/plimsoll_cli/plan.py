@@ -1,4 +1,4 @@
-"""`plimsoll plan`: on-demand floors, spread groups and what placement would change; nothing is written."""
+"""`plimsoll plan`: on-demand floors, spread groups and the moves of placement; nothing is written."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Environment, environment_of
 from plimsoll_cli.options import (
     Choice,
+    Output,
     cluster_options,
     console,
-    json_option,
-    print_json,
+    output_option,
+    print_answer,
     registered,
     table,
     unregistered,
@@ -36,35 +37,37 @@ EXAMPLES: Final = """\b
 Examples:
   plimsoll plan --cluster harbor
   plimsoll plan --context harbor --explain shop/web
-  plimsoll plan --cluster harbor --json
+  plimsoll plan --cluster harbor --output json
   plimsoll plan --cluster harbor --html plan.html
 
 \b
 Exit status:
-  0  every floor stands, or none is asked for
-  1  a floor does not stand, or something that the plan names keeps it from standing
-  2  something given is wrong, or the stack or the cluster cannot be reached
+  0  every floor is met, or there is none
+  1  a floor is not met, or the plan names a problem
+  2  an argument is wrong, or the stack or the cluster cannot be reached
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Show on-demand floors and what placement would change.")
-@click.option("--explain", metavar="NAMESPACE/NAME", help="Show the arithmetic of one workload.")
-@click.option("--html", metavar="FILE", help="Write one page: nodes by spread group, pods, floors.")
+@click.command(epilog=EXAMPLES)
+@click.option("--explain", metavar="NAMESPACE/NAME", help="Explain the floor of one workload.")
+@click.option(
+    "--html", metavar="FILE", help="Write a web page with nodes by spread group, pods and floors."
+)
 @cluster_options
-@json_option
+@output_option
 @click.pass_context
 def plan(
     ctx: click.Context,
     explain: str | None,
     html: str | None,
     choice: Choice,
-    as_json: bool,
+    output: Output,
 ) -> None:
-    """Show where each workload with an on-demand floor stands, and what the next run would change.
+    """Show the state of each on-demand floor, and the moves of the next run.
 
     A Deployment, a StatefulSet or a namespace states its floor in the annotation
-    `plimsoll.dev/min-on-demand`: a number of replicas such as "2", or a share such as "30%". For all
-    others `plimsoll clusters set --min-on-demand` states it.
+    `plimsoll.dev/min-on-demand`: a number of replicas such as "2", or a share such as "30%".
+    `plimsoll clusters set --min-on-demand` sets the floor of all other workloads.
     """
     if html is not None:
         check_target("--html", html)
@@ -74,11 +77,12 @@ def plan(
         seen, now, namespaces=api.namespace_floors(), injection=injection_of(api)[0]
     )
     savings = savings_of(seen, found, price_table())
-    if explain is not None:
-        standing = standing_of(found, explain)
+    standing = None if explain is None else standing_of(found, explain)
+    if output != "table":
+        shown = found if standing is None else replace(found, workloads=(standing,))
+        print_answer(_as_data(shown, savings), output)
+    elif standing is not None:
         _explain(standing, savings)
-    elif as_json:
-        print_json(_as_json(found, savings))
     else:
         _show(found, savings)
     if html is not None:
@@ -97,7 +101,7 @@ def observed(environment: Environment, choice: Choice) -> tuple[ClusterApi, Obse
     if choice.by_kubeconfig:
         cluster, api = unregistered(environment, choice)
     elif choice.cluster is None:
-        raise BadInput("name the cluster with --cluster, or with --context out of a kubeconfig")
+        raise BadInput("name the cluster with --cluster, or with --context of a kubeconfig")
     else:
         deployed = environment.deployed(choice.stack)
         cluster = registered(deployed, choice.cluster)
@@ -115,7 +119,7 @@ def standing_of(found: PlacementPlan, name: str) -> Standing:
         ref = standing.floor.workload
         if f"{ref.namespace}/{ref.name}" == name:
             return standing
-    raise BadInput(f"{name} has no on-demand floor: annotate it with {MIN_ON_DEMAND}")
+    raise BadInput(f"{name} has no on-demand floor: annotate the workload with {MIN_ON_DEMAND}")
 
 
 def _explain(standing: Standing, savings: Savings) -> None:
@@ -138,7 +142,7 @@ def _explain(standing: Standing, savings: Savings) -> None:
 def _show(found: PlacementPlan, savings: Savings) -> None:
     out = console()
     if not found.workloads:
-        out.print(f"no workload asks for an on-demand floor: annotate one with {MIN_ON_DEMAND}")
+        out.print(f"no workload has an on-demand floor: annotate one with {MIN_ON_DEMAND}")
     else:
         _print(out, Row.HEAD, [row.cells for row in rows_of(found, savings)])
     if savings.others:
@@ -146,7 +150,7 @@ def _show(found: PlacementPlan, savings: Savings) -> None:
         out.print(f"pods without a floor: {others}")
     out.print(f"spot saves {DOLLARS.format(savings.now)} a month now ({savings.prices})")
     for name, nodes in sorted(savings.unpriced.items()):
-        out.print(f"no price is known of {name}: its {nodes} spot nodes count as saving nothing")
+        out.print(f"no price for {name}: its {nodes} spot nodes count as saving nothing")
     if found.groups:
         groups = [
             (str(g.spot_groups), g.name, str(len(g.nodes)), "yes" if g.opened else "no", g.reason)
@@ -160,7 +164,7 @@ def _show(found: PlacementPlan, savings: Savings) -> None:
     for step in found.steps:
         out.print(f"would {step}")
     if found.held is not None and found.workloads:
-        out.print(f"moves no pod: {found.held}")
+        out.print(f"Plimsoll moves no pod: {found.held}")
 
 
 def _print(out: Console, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -170,7 +174,7 @@ def _print(out: Console, head: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     out.print(shown)
 
 
-def _as_json(found: PlacementPlan, savings: Savings) -> dict[str, Any]:
+def _as_data(found: PlacementPlan, savings: Savings) -> dict[str, Any]:
     return {
         "workloads": [
             asdict(standing)

@@ -1,4 +1,4 @@
-"""What a placement plan says, as rows: for the table on the screen and for the page."""
+"""A placement plan as rows, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def rows_of(plan: PlacementPlan, savings: Savings) -> Sequence[Row]:
             DOLLARS.format(saving.then),
             standing.lacks or "",
         )
-        missed = f"{floor.workload}: {on_demand} on on-demand, {floor.keep} are asked for"
+        missed = f"{floor.workload}: {on_demand} replicas on on-demand; the floor is {floor.keep}"
         found.append(Row(cells=cells, met=standing.met, missed=missed))
     return found
 

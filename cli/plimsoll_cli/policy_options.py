@@ -1,4 +1,4 @@
-"""How a cluster's policy is given on the command line."""
+"""The policy of a cluster as options of a command."""
 
 from __future__ import annotations
 
@@ -76,9 +76,10 @@ HOURLY: Final = _Hourly()
 WINDOW: Final = _Window()
 
 
-def listed(words: Iterable[str]) -> str:
-    """Return words with commas between them."""
-    return ", ".join(words)
+def listed(words: Iterable[str], before_last: str = "and") -> str:
+    """Return words as a list in a sentence."""
+    *first, last = words
+    return f"{', '.join(first)} {before_last} {last}"
 
 
 def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
@@ -90,18 +91,18 @@ def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
     min_on_demand: str | None,
     overrule_budgets: str | None = None,
 ) -> Policy:
-    """Return a policy with what was given.
+    """Return a policy with the changes that the options give.
 
     Raises:
-        UsageError: a kind or a response is not known.
+        UsageError: a kind or a response is unknown.
     """
     on = dict(policy.on)
     for given in responses:
         kind, _, response = given.partition("=")
         if kind not in KINDS or response not in list(Response):
             raise click.UsageError(
-                f"--on {given}: write KIND=RESPONSE, with one of {listed(KINDS)}, "
-                f"and one of {listed(Response)}"
+                f"--on {given}: give KIND=RESPONSE, where KIND is {listed(KINDS, 'or')}, "
+                f"and RESPONSE is {listed(Response, 'or')}"
             )
         on[kind] = Response(response)
     nodes = policy.nodes_per_hour if nodes_per_hour is None else nodes_per_hour

@@ -1,4 +1,4 @@
-"""`plimsoll pools`: what is remembered of capacity pools, and which are asked last for it."""
+"""`plimsoll pools`: the history of capacity pools, and the risk that follows from it."""
 
 from __future__ import annotations
 
@@ -10,44 +10,52 @@ import click
 
 from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, PoolEvent, PoolEventKind, risks
 from plimsoll_cli.environment import environment_of
-from plimsoll_cli.options import clock_text, console, json_option, print_json, stack_option, table
+from plimsoll_cli.options import (
+    Output,
+    clock_text,
+    console,
+    output_option,
+    print_answer,
+    stack_option,
+    table,
+)
 
 EXAMPLES: Final = """\b
 Examples:
   plimsoll pools
-  plimsoll pools --region us-east-1 --json
+  plimsoll pools --region us-east-1 --output json
 
 \b
 Exit status:
-  0  they were read, also where there are none
-  2  something given is wrong, or the stack cannot be reached
+  0  the pools were printed, if there are any
+  2  an argument is wrong, or the stack cannot be reached
 """
 _BAR: Final = 20
 """Characters of a bar that stands for a risk of 1."""
 
 
-@click.command(epilog=EXAMPLES, short_help="Show which capacity pools are avoided.")
-@click.option("--region", metavar="REGION", help="The region of the stack by default.")
-@json_option
+@click.command(epilog=EXAMPLES)
+@click.option("--region", metavar="REGION", help="Use this region. [default: the stack's]")
+@output_option
 @stack_option
 @click.pass_context
-def pools(ctx: click.Context, region: str | None, as_json: bool, stack: str) -> None:
-    """Show what happened to capacity pools in the last 14 days, and the risk that follows from it.
+def pools(ctx: click.Context, region: str | None, output: Output, stack: str) -> None:
+    """Show interruptions and refusals of capacity pools in 14 days, and the risk of each pool.
 
-    A pool is an instance type in a zone, on-demand or spot. What happened to it within ten minutes counts
-    once. The risk orders pools, the highest first: 1 is a pool that is reclaimed now and asked only as
-    the last resort; what is past loses half of its weight in 48 hours.
+    A pool is an instance type in a zone, on-demand or spot. Events of a pool within ten minutes count once.
+    An event loses half of its weight in 48 hours. The list starts with the highest risk: AWS is reclaiming a
+    pool of risk 1 now, and Plimsoll requests capacity there last.
     """
     environment = environment_of(ctx)
     deployed, now = environment.deployed(stack), environment.clock.now()
     events = deployed.pools.read(region or deployed.region, now)
     risk = risks(events, now)
     order = sorted(risk, key=lambda pool: (-risk[pool], pool))
-    if as_json:
-        print_json({"pools": [_as_json(pool, risk[pool], events) for pool in order]})
+    if output != "table":
+        print_answer({"pools": [_as_data(pool, risk[pool], events) for pool in order]}, output)
         return
     if not order:
-        click.echo(f"Nothing happened to any capacity pool in {POOL_EVENTS_KEPT.days} days.")
+        click.echo(f"No capacity pool had an event in {POOL_EVENTS_KEPT.days} days.")
         return
     kinds = [f"{kind.upper()}S" for kind in PoolEventKind]
     shown = table("TYPE", "ZONE", "CAPACITY", *kinds, "LAST", "RISK", "")
@@ -64,7 +72,7 @@ def _count(pool: CapacityPool, events: Sequence[PoolEvent]) -> Counter[PoolEvent
     return Counter(event.kind for event in events if event.pool == pool)
 
 
-def _as_json(pool: CapacityPool, risk: float, events: Sequence[PoolEvent]) -> dict[str, object]:
+def _as_data(pool: CapacityPool, risk: float, events: Sequence[PoolEvent]) -> dict[str, object]:
     count = _count(pool, events)
     return {
         **pool._asdict(),

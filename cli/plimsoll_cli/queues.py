@@ -1,4 +1,4 @@
-"""`plimsoll queues`: check a configuration of queues, give it to a cluster, and plan on a file of a snapshot."""
+"""`plimsoll queues`: check, apply and run a configuration of queues, and plan a snapshot in a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from plimsoll_batch.domain.queues.forest import Forest
 from plimsoll_batch.domain.why import in_words, why
 from plimsoll_batch.services.queues import QueueService
 from plimsoll_cli.environment import Said, environment_of, warn
-from plimsoll_cli.options import kubeconfig_options
+from plimsoll_cli.gangs import explained
+from plimsoll_cli.options import Output, kubeconfig_options, output_option, print_answer
 
 EXAMPLES: Final = """\b
 Examples:
@@ -37,9 +38,9 @@ Examples:
 
 \b
 Exit status:
-  0  the configuration is right, or was applied; the plan, or the explanation, was printed
-  1  no such gang waits
-  2  a file is wrong: every problem is named with its place; or the cluster refuses
+  0  the command succeeded
+  1  there is no such waiting gang
+  2  a file is invalid, and the message names every problem and its place; or the cluster refuses
 """
 
 RUN_SECONDS: Final = 60.0
@@ -50,34 +51,34 @@ _FILE = click.option(
     "--file",
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The configuration of the queues, YAML or JSON.",
+    help="Read the configuration of the queues, in YAML or JSON.",
 )
 _SNAPSHOT = click.option(
     "--snapshot",
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Nodes and gangs, YAML or JSON.",
+    help="Read nodes and gangs, in YAML or JSON.",
 )
 _AT = click.option(
-    "--at", metavar="TIME", help="Plan as of then, such as 2026-11-17T14:00:00Z; now by default."
+    "--at", metavar="TIME", help="Plan at this time, such as 2026-11-17T14:00:00Z. [default: now]"
 )
 
 
-@click.group(epilog=EXAMPLES, short_help="Check queues, plan who starts, and start them.")
+@click.group(epilog=EXAMPLES)
 def queues() -> None:
-    """Check a configuration of batch queues, and say what becomes of gangs under it.
+    """Check, apply, plan and run batch queues.
 
-    `apply` and `run` write to a cluster, the others nowhere.
+    Only `apply` and `run` write to a cluster.
     """
 
 
 @queues.command()
 @_FILE
 def check(file: Path) -> None:
-    """Check a configuration; name every problem with its place."""
+    """Check a configuration, and print every problem with its place."""
     forest = _forest(file)
     click.echo(
-        f"{file} is right: queues {len(forest.queues)}, cohorts {len(forest.cohorts)},"
+        f"{file} is valid: queues {len(forest.queues)}, cohorts {len(forest.cohorts)},"
         f" flavors {len(forest.flavors)}"
     )
 
@@ -87,7 +88,7 @@ def check(file: Path) -> None:
 @kubeconfig_options
 @click.pass_context
 def apply(ctx: click.Context, file: Path, context: str | None, kubeconfig: Path | None) -> None:
-    """Check a configuration, and make it that of a cluster: as a ConfigMap, which is replaced whole."""
+    """Check a configuration, and write it to the ConfigMap of a cluster."""
     _forest(file)
     _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
     text = json.dumps(_read(file), indent=1, default=str)
@@ -106,21 +107,21 @@ def apply(ctx: click.Context, file: Path, context: str | None, kubeconfig: Path 
             continue  # it is there already
         click.echo(f"ConfigMap {NAMESPACE}/{CONFIGURATION} {done}")
         return
-    raise Refused(f"ConfigMap {NAMESPACE}/{CONFIGURATION}: somebody else writes it; try again")
+    raise Refused(f"ConfigMap {NAMESPACE}/{CONFIGURATION}: another program writes it; try again")
 
 
 @queues.command()
 @_FILE
 @_SNAPSHOT
 @_AT
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@output_option
 @click.pass_context
-def plan(ctx: click.Context, file: Path, snapshot: Path, at: str | None, as_json: bool) -> None:
-    """Say which gangs start now, which make way, and why the others wait."""
+def plan(ctx: click.Context, file: Path, snapshot: Path, at: str | None, output: Output) -> None:
+    """Show which gangs start now, which are preempted, and why the others wait."""
     seen = state_of(_read(snapshot), _forest(file))
     found = rows(plan_queues(seen, _time(ctx, at)))
-    if as_json:
-        click.echo(json.dumps(found, indent=2))
+    if output != "table":
+        print_answer(found, output)
         return
     for row in found:
         click.echo(f"{row['decision']:<9} {', '.join(row['gangs'])}: {row['reason']}")
@@ -130,14 +131,16 @@ def plan(ctx: click.Context, file: Path, snapshot: Path, at: str | None, as_json
 
 @queues.command(name="run")
 @kubeconfig_options
-@click.option("--seconds", type=click.FloatRange(min=1), help="Stop then. [default: never]")
+@click.option(
+    "--seconds", type=click.FloatRange(min=1), help="Stop after this time. [default: never]"
+)
 @click.pass_context
 def run_command(
     ctx: click.Context, context: str | None, kubeconfig: Path | None, seconds: float | None
 ) -> None:
-    """Plan the queues of a cluster and carry the plans out, until Ctrl-C.
+    """Run the queues of a cluster until Ctrl-C.
 
-    For clusters without a stack, and for trials: it takes the same Lease as a stack's planner.
+    Use it for trials, or for a cluster without a stack. It takes the same Lease as the stack's planner.
     """
     environment = environment_of(ctx)
     name, api = environment.by_kubeconfig(kubeconfig, context)
@@ -159,7 +162,7 @@ def run_command(
 
 
 class _Steps(Said):
-    """Says each step on standard output."""
+    """Prints each step on standard output."""
 
     @override
     def log(self, message: str, **facts: object) -> None:
@@ -173,15 +176,21 @@ class _Steps(Said):
 @_FILE
 @_SNAPSHOT
 @_AT
+@output_option
 @click.pass_context
-def why_command(ctx: click.Context, gang: str, file: Path, snapshot: Path, at: str | None) -> None:
-    """Say what holds a gang, what would have to end first, and when that is expected."""
+def why_command(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context, gang: str, file: Path, snapshot: Path, at: str | None, output: Output
+) -> None:
+    """Explain why a gang waits, which gangs must end first, and when."""
     seen = state_of(_read(snapshot), _forest(file))
     found = why(seen, gang, _time(ctx, at))
     if found is None:
-        click.echo(f"no gang {gang} waits")
+        click.echo(f"no gang {gang} waits", err=True)
         ctx.exit(1)
-    click.echo(in_words(found))
+    if output != "table":
+        print_answer(explained(found), output)
+    else:
+        click.echo(in_words(found))
 
 
 def rows(plan: QueuePlan) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`plimsoll rehearse`: what an interruption would do to a live cluster, which is read and never written."""
+"""`plimsoll rehearse`: an interruption of a live cluster, simulated; the cluster is only read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from plimsoll.services.ports import Clock
 from plimsoll_cli.environment import Deployed, Environment, Said, environment_of
 from plimsoll_cli.options import (
     Choice,
+    Output,
     cluster_options,
     console,
-    json_option,
-    print_json,
+    output_option,
+    print_answer,
     registered,
     table,
 )
@@ -50,7 +51,7 @@ EXAMPLES: Final = """\b
 Examples:
   plimsoll rehearse --cluster harbor
   plimsoll rehearse --context harbor --zone us-east-1a
-  plimsoll rehearse --cluster harbor --family m5 --json
+  plimsoll rehearse --cluster harbor --family m5 --output json
   plimsoll rehearse --cluster harbor --pool m5.large/us-east-1a --html rehearsal.html
   plimsoll rehearse --cluster harbor --zone us-east-1a --record
   plimsoll rehearse --context harbor --keep rehearsal && plimsoll drill rehearsal/rehearsal.yaml --compare
@@ -59,39 +60,43 @@ Examples:
 Exit status:
   0  every workload would keep a Ready pod
   1  a workload would be at zero
-  2  something given is wrong, or the stack or the cluster cannot be reached
+  2  an argument is wrong, or the stack or the cluster cannot be reached
 """
 _RESPONSES: Final = (
-    "the policy of the cluster answers spot interruptions with {}: it is played as move"
+    "the policy of the cluster responds to spot interruptions with {}; the rehearsal plays move"
 )
 
 
-@click.command(epilog=EXAMPLES, short_help="Foretell what an interruption would do to a cluster.")
-@click.option("--all-spot", is_flag=True, help="All spot instances go at once (the default).")
-@click.option("--zone", metavar="ZONE", help="The spot instances of a zone go.")
-@click.option("--family", metavar="FAMILY", help="The spot instances of a family go, such as m5.")
-@click.option("--pool", "pool_", metavar="TYPE/ZONE", help="Those of one capacity pool go.")
+@click.command(epilog=EXAMPLES)
+@click.option("--all-spot", is_flag=True, help="Interrupt all spot instances at once. [default]")
+@click.option("--zone", metavar="ZONE", help="Interrupt the spot instances of a zone.")
+@click.option(
+    "--family", metavar="FAMILY", help="Interrupt the spot instances of a family, such as m5."
+)
+@click.option(
+    "--pool", "pool_", metavar="TYPE/ZONE", help="Interrupt the spot instances of a capacity pool."
+)
 @click.option(
     "--responder",
     type=click.Choice(RESPONDERS),
     default=RESPONDERS[0],
     show_default=True,
-    help="Who reacts; drain evicts everything at once, none does nothing.",
+    help="Respond with Plimsoll, with a handler that evicts everything at once, or not at all.",
 )
-@click.option("--html", metavar="FILE", help="Write one page; it needs no network.")
+@click.option("--html", metavar="FILE", help="Write a web page that needs no network.")
 @click.option(
     "--keep",
     type=click.Path(path_type=Path),
     metavar="DIRECTORY",
-    help="Keep the drill that is played. It holds names, labels and requests, and no secrets.",
+    help="Keep the drill. It holds names, labels and requests, and no secrets.",
 )
 @click.option(
     "--record",
     is_flag=True,
-    help="Keep in the stack what is foretold: the report of a real interruption is then held against it.",
+    help="Store the prediction in the stack, and compare the reports of real interruptions with it.",
 )
 @cluster_options
-@json_option
+@output_option
 @click.pass_context
 def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
@@ -104,33 +109,32 @@ def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
     keep: Path | None,
     record: bool,
     choice: Choice,
-    as_json: bool,
+    output: Output,
 ) -> None:
-    """Read a cluster once, play its interruption on a model of it, and say what would happen.
+    """Read a cluster once, and simulate an interruption of its spot instances.
 
-    The model begins as the cluster stands, and Plimsoll's own code acts on it as in the mode act. Only spot
-    instances go, with two minutes' notice, and their capacity pools have nothing more to give.
-    Reading needs the list rights of infra/cluster; nothing is written to the
-    cluster, and to AWS only with --record, which needs dynamodb:GetItem and PutItem on the table of reports.
+    The model starts with the present state of the cluster, and Plimsoll's own code acts on it as in
+    the mode act. The instances get two minutes' notice, and their capacity pools give no others.
+
+    The command needs the list rights of infra/cluster, and writes nothing to the cluster. Only --record
+    writes to AWS: it needs dynamodb:GetItem and dynamodb:PutItem on the table of reports.
     """
     scope = _scope(all_spot=all_spot, zone=zone, family=family, pool_=pool_)
     if html is not None:
         check_target("--html", html)
     if record and choice.cluster is None:
-        raise click.UsageError(
-            "--record keeps it in a stack: name a registered cluster with --cluster"
-        )
+        raise click.UsageError("--record needs a stack: name a registered cluster with --cluster")
     if record and responder != RESPONDERS[0]:
         raise click.UsageError(
-            "--record is for what Plimsoll would do, and not for another responder"
+            "--record stores only predictions for Plimsoll: give no other --responder"
         )
     progress, environment = console(stderr=True), environment_of(ctx)
     live, notes = _read(environment, choice, progress)
     drill = modelled(live, scope)
     drill = replace(drill, notes=(*notes, *drill.notes))
     found = _played(live, scope, drill, responder, keep, progress)
-    if as_json:
-        print_json(_as_json(found))
+    if output != "table":
+        print_answer(_as_data(found), output)
     else:
         _show(found)
     if html is not None:
@@ -155,7 +159,7 @@ def _read(
         name, api = environment.by_kubeconfig(choice.kubeconfig, choice.context)
         return _listed(environment, api.requests, name, progress), ()
     if choice.cluster is None:
-        raise BadInput("name the cluster with --cluster, or with --context out of a kubeconfig")
+        raise BadInput("name the cluster with --cluster, or with --context of a kubeconfig")
     deployed = environment.deployed(choice.stack)
     cluster = registered(deployed, choice.cluster)
     live = _listed(environment, deployed.requests(cluster), cluster.name, progress)
@@ -233,8 +237,10 @@ def _record(deployed: Deployed, found: Prediction, progress: Console) -> None:
     reports = list(found.reports())
     for report in reports:
         deployed.reports.merge(report)
-    progress.print(f"recorded for {len(reports)} instances: `plimsoll reports` compares")
+    progress.print(
+        f"recorded for {len(reports)} instances: `plimsoll reports` compares them with real interruptions"
+    )
 
 
-def _as_json(found: Prediction) -> dict[str, Any]:
+def _as_data(found: Prediction) -> dict[str, Any]:
     return asdict(found) | {"at_zero": [each.workload for each in found.at_zero]}

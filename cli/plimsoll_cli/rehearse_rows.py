@@ -1,4 +1,4 @@
-"""What a rehearsal foretells, as sentences and rows: for the screen and for the page."""
+"""The prediction of a rehearsal as sentences and rows, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ HEAD: Final = (
     "cut short",
     "stops in",
 )
-ASKED: Final = ("group", "capacity", "asked after", "nodes added")
-OBSTACLES: Final = ("in the way", "what", "why", "what to change")
+ASKED: Final = ("group", "capacity", "requested after", "nodes added")
+OBSTACLES: Final = ("workload", "obstacle", "reason", "what to change")
 
 
 def verdict(found: Prediction) -> str:
     """Return the answer in two sentences."""
     harmed = [each for each in found.outcomes if not each.unharmed]
-    what = f"{found.cluster}: if {found.scope} goes, that is {len(found.nodes)} nodes with {found.pods} pods, "
+    what = f"{found.cluster}: an interruption of {found.scope} takes {len(found.nodes)} nodes with {found.pods} pods; "
     if found.at_zero:
         what += (
-            f"{len(found.at_zero)} of {len(found.outcomes)} workloads would be at zero for a while."
+            f"{len(found.at_zero)} of {len(found.outcomes)} workloads would be at zero for a time."
         )
     elif harmed:
-        what += f"none of {len(found.outcomes)} workloads would be at zero; {len(harmed)} would lose something."
+        what += f"none of {len(found.outcomes)} workloads would be at zero; {len(harmed)} would lose pods or fall below the ready floor."
     else:
-        what += f"every one of {len(found.outcomes)} workloads would keep its ready floor."
-    end = "it would be over" if found.settled else "it would still not be over"
-    return f"{what} {end.capitalize()} after {found.seconds:.0f} s."
+        what += f"all {len(found.outcomes)} workloads would keep their ready floor."
+    end = "Settled" if found.settled else "Not settled"
+    return f"{what} {end} after {found.seconds:.0f} s."
 
 
 def outcome_rows(found: Prediction, *, harmed_only: bool = False) -> Sequence[Sequence[str]]:
@@ -58,7 +58,7 @@ def outcome_rows(found: Prediction, *, harmed_only: bool = False) -> Sequence[Se
 
 
 def asked_rows(found: Prediction) -> Sequence[Sequence[str]]:
-    """Return a row for each node group that would be asked for capacity."""
+    """Return a row for each node group that Plimsoll would ask for capacity."""
     return [
         (each.group, each.capacity, f"{each.first_asked:.1f} s", str(each.nodes_added))
         for each in found.asked
@@ -66,7 +66,7 @@ def asked_rows(found: Prediction) -> Sequence[Sequence[str]]:
 
 
 def obstacle_rows(found: Prediction) -> Sequence[Sequence[str]]:
-    """Return a row for each thing that is in the way."""
+    """Return a row for each obstacle."""
     return [(each.workload, each.kind, each.why, each.change or "-") for each in found.obstacles]
 
 

@@ -1,7 +1,7 @@
-"""`plimsoll reports`: what interruptions cost, as the functions wrote it down.
+"""`plimsoll reports`: the reports of past interruptions.
 
-Surprise: a cluster in the mode observe has reports too. They hold what would have been done, and
-no times of it.
+A cluster in the mode observe has reports too. They hold the actions that Plimsoll would have taken,
+without times.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from plimsoll.domain.placement import reports_of
 from plimsoll.domain.reports import Comparison, Report, compare_rehearsals, rehearsals_of
 from plimsoll_cli.environment import Deployed, environment_of, warn
 from plimsoll_cli.options import (
+    Output,
     clock_text,
     console,
-    json_option,
-    print_json,
+    output_option,
+    print_answer,
     registered,
     stack_option,
     table,
@@ -32,22 +33,22 @@ from plimsoll_cli.options import (
 EXAMPLES: Final = """\b
 Examples:
   plimsoll reports
-  plimsoll reports --cluster harbor --limit 20 --json
+  plimsoll reports --cluster harbor --limit 20 --output json
   plimsoll reports show i-0b662ef9931388ba0
   plimsoll reports --profile harbor-prod --profile quay-prod
 
 \b
 Exit status:
-  0  they were read, also where there are none
-  2  something given is wrong, or the stack cannot be reached; of several, what the others have is shown
+  0  the reports were printed, if there are any
+  2  an argument is wrong, or a stack cannot be reached; the reports of other stacks are printed
 """
 
 type Compare = Callable[[Report], Comparison | None]
 
 REHEARSED: Final = 2000
-"""How many of a cluster's newest rehearsals are looked through: one for each node of each."""
+"""How many of a cluster's newest rehearsals are searched: one for each node of each."""
 SEARCHED: Final = 1000
-"""How many of a cluster's newest reports `show` looks through."""
+"""How many of a cluster's newest reports `show` searches."""
 
 STEPS: Final[Mapping[str, str]] = {
     # heading -> the moment of the report; each is shown as seconds after the notice
@@ -70,30 +71,28 @@ class Listed:
 
 
 cluster_option: Final = click.option(
-    "--cluster", metavar="NAME", help="A registered cluster; all of them by default."
+    "--cluster", metavar="NAME", help="Use this registered cluster. [default: all]"
 )
 
 
-@click.group(
-    epilog=EXAMPLES, invoke_without_command=True, short_help="List what interruptions cost."
-)
+@click.group(epilog=EXAMPLES, invoke_without_command=True)
 @cluster_option
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
-    help="How many of the newest.",
+    help="List this many of the newest reports.",
 )
 @click.option(
     "--profile",
     "profiles",
     multiple=True,
     metavar="NAME",
-    help="Read the stack in the account and region of this profile of your AWS settings; more than once: "
-    "those of several accounts together.",
+    help="Read the stack in the account and region of this AWS profile. Repeat it to list the reports of "
+    "several accounts together.",
 )
-@json_option
+@output_option
 @stack_option
 @click.pass_context
 def reports(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -101,13 +100,13 @@ def reports(  # noqa: PLR0913, PLR0917 - the options of the command
     cluster: str | None,
     limit: int,
     profiles: tuple[str, ...],
-    as_json: bool,
+    output: Output,
     stack: str,
 ) -> None:
-    """List the reports of interruptions, and one of placement for each day, newest first.
+    """List the reports of interruptions, and a daily report of placement, newest first.
 
-    Times are seconds after the notice: to the cordon, to the ask for capacity, until everything was
-    Ready elsewhere, until the node was empty, and until its instance was gone.
+    Times are in seconds after the notice: until Plimsoll cordoned the node, requested capacity, had all
+    replacements Ready and the node empty, and until the instance was gone.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -126,12 +125,13 @@ def reports(  # noqa: PLR0913, PLR0917 - the options of the command
             warn(f"profile {profile}: {error}")
             failed = True
     found = sorted(found, key=lambda listed: listed.report.noticed, reverse=True)[:limit]
-    if as_json:
-        print_json(
-            {"reports": [{**_as_json(o.report, o.compared), "account": o.account} for o in found]}
+    if output != "table":
+        print_answer(
+            {"reports": [{**_as_data(o.report, o.compared), "account": o.account} for o in found]},
+            output,
         )
     elif not found:
-        click.echo("There is no report yet: each interruption leaves one.")
+        click.echo("There is no report yet: each interruption makes one.")
     else:
         _show_table(console(), found, accounts=len(profiles) > 1)
     if failed:
@@ -141,20 +141,20 @@ def reports(  # noqa: PLR0913, PLR0917 - the options of the command
 @reports.command(epilog=EXAMPLES)
 @click.argument("interruption", metavar="ID")
 @cluster_option
-@json_option
+@output_option
 @stack_option
 @click.pass_context
 def show(
     ctx: click.Context,
     interruption: str,
     cluster: str | None,
-    as_json: bool,
+    output: Output,
     stack: str,
 ) -> None:
     """Show a report with all its reasons.
 
-    ID is an instance id, or the whole id of the interruption (INSTANCE@LAUNCH TIME). An instance
-    that was stopped and started again may have several.
+    ID is an instance id, or the id of an interruption (INSTANCE@LAUNCH TIME). An instance that was
+    stopped and started again may have several interruptions.
     """
     deployed = environment_of(ctx).deployed(stack)
     newest = _newest(deployed, cluster, SEARCHED)
@@ -166,11 +166,11 @@ def show(
     if not found:
         raise BadInput(
             f"there is no report of {interruption} among the newest {SEARCHED} of each cluster: "
-            "`plimsoll reports` lists what there is"
+            "`plimsoll reports` lists them"
         )
     compare = _comparing(deployed, newest)
-    if as_json:
-        print_json({"reports": [_as_json(report, compare(report)) for report in found]})
+    if output != "table":
+        print_answer({"reports": [_as_data(report, compare(report)) for report in found]}, output)
         return
     for report in found:
         _show_one(console(), report, compare(report))
@@ -211,7 +211,7 @@ def _newest(deployed: Deployed, name: str | None, limit: int) -> Sequence[Report
 
 
 def _show_table(out: Console, found: Sequence[Listed], *, accounts: bool) -> None:
-    last = ["LOWEST READY", "KILLED"] + ["FORETOLD"] * any(o.compared for o in found)
+    last = ["LOWEST READY", "KILLED"] + ["PREDICTED"] * any(o.compared for o in found)
     first = [*["ACCOUNT"] * accounts, "INSTANCE"]
     shown = table(*first, "CLUSTER", "NODE", "KIND", "NOTICE", *STEPS, *last)
     for listed in found:
@@ -226,7 +226,7 @@ def _show_table(out: Console, found: Sequence[Listed], *, accounts: bool) -> Non
             *(_after(report, step) for step in STEPS.values()),
             _lowest(report),
             str(len(report.killed)),
-            *([_foretold(listed.compared)] if "FORETOLD" in last else ()),
+            *([_predicted(listed.compared)] if "PREDICTED" in last else ()),
         )
     out.print(shown)
 
@@ -256,24 +256,25 @@ def _show_one(out: Console, report: Report, compared: Comparison | None) -> None
 
 
 def _show_comparison(out: Console, compared: Comparison) -> None:
-    """Print how far what was foretold is from what happened."""
+    """Print the prediction of a rehearsal beside the facts."""
     out.print(
-        f"  foretold      at {clock_text(compared.rehearsed)}, for {compared.scope}: of its "
-        f"{compared.nodes_foretold} nodes {compared.nodes_of_these} went, and {compared.nodes_besides} others"
+        f"  predicted     at {clock_text(compared.rehearsed)}, for {compared.scope}: of "
+        f"{compared.nodes_predicted} predicted nodes {compared.nodes_of_these} were interrupted, and "
+        f"{compared.nodes_besides} others"
     )
     told, happened = compared.emptied
     if told is not None and happened is not None:
-        out.print(f"                empty after {told:g} s, and it was {happened:g} s")
+        out.print(f"                empty after {told:g} s, actually {happened:g} s")
     for name, (least, came) in compared.lowest_ready.items():
-        end = "as it came" if least == came else f"and it was {came}"
+        end = "as predicted" if least == came else f"actually {came}"
         out.print(f"                {name}: lowest ready {least}, {end}")
 
 
-def _foretold(compared: Comparison | None) -> str:
+def _predicted(compared: Comparison | None) -> str:
     if compared is None or not compared.lowest_ready:
         return "-"
     wrong, of = len(compared.wrong), len(compared.lowest_ready)
-    return f"{of - wrong} of {of} right"
+    return f"{of - wrong} of {of} correct"
 
 
 def _lowest(report: Report) -> str:
@@ -290,7 +291,7 @@ def _after(report: Report, step: str) -> str:
     return "-" if seconds is None else f"{seconds:g} s"
 
 
-def _as_json(report: Report, compared: Comparison | None) -> Mapping[str, Any]:
+def _as_data(report: Report, compared: Comparison | None) -> Mapping[str, Any]:
     return {
         "interruption": report.interruption,
         "cluster": report.cluster,
@@ -307,5 +308,5 @@ def _as_json(report: Report, compared: Comparison | None) -> Mapping[str, Any]:
         "refused": dict(report.refused),
         "killed": report.killed,
         "reasons": report.reasons,
-        "foretold": None if compared is None else asdict(compared),
+        "predicted": None if compared is None else asdict(compared),
     }

@@ -17,7 +17,7 @@ YEAR: Final = 12
 
 
 def show_advice(out: Console, advice: Advice) -> None:
-    """Print a cluster as it is beside what it could be."""
+    """Print the present nodes of a cluster beside the cheapest mix."""
     columns = [("today", advice.today), ("same pods", advice.optimised)]
     if advice.resized is not None:
         columns.append(("requests as advised", advice.resized))
@@ -33,13 +33,13 @@ def show_advice(out: Console, advice: Advice) -> None:
     if advice.optimised.monthly < advice.today.monthly:
         out.print(f"the mix is at most {advice.gap:.0%} above the optimum under the same rules")
     for name in advice.unpriced:
-        out.print(f"no price is known of {name}: its nodes count as costing nothing")
+        out.print(f"no price for {name}: its nodes count as costing nothing")
     for why, count in sorted(Counter(advice.kept.values()).items()):
-        out.print(f"{count} nodes stay what they are: {why}")
+        out.print(f"{count} nodes stay unchanged: {why}")
 
 
 def show_recommendations(out: Console, found: Sequence[Recommendation]) -> None:
-    """Print what is advised, the one that saves most first."""
+    """Print recommendations, the largest saving first."""
     shown = table("ID", "SAVES A MONTH", "STATE", "WHAT", "BECAUSE")
     for each in found:
         about = f"{each.about.kind} {each.about.namespace}/{each.about.name}".replace(" /", " ")
@@ -57,7 +57,7 @@ def show_recommendations(out: Console, found: Sequence[Recommendation]) -> None:
 
 def _rows(columns: Sequence[Configuration], now: float) -> Iterable[tuple[str, Iterable[str]]]:
     yield "nodes", [str(each.nodes) for each in columns]
-    yield "of them spot", [str(each.spot) for each in columns]
+    yield "spot nodes", [str(each.spot) for each in columns]
     yield "vCPU", [str(each.vcpus) for each in columns]
     yield "memory for pods", [f"{each.memory / GIB:,.0f} GiB" for each in columns]
     yield "a month", [DOLLARS.format(each.monthly) for each in columns]

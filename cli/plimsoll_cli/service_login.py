@@ -1,4 +1,4 @@
-"""Who is logged in to the optimisation service: a key in a file that only its owner can read."""
+"""The login to the optimisation service: a key in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -54,18 +54,20 @@ def log_in(folder: Path, url: str, join_token: str, clock: Clock) -> Enrolled:
 
 
 def logged_in(folder: Path, clock: Clock) -> Service:
-    """Return the service as whoever logged in.
+    """Return the service, with the identity that logged in.
 
     Raises:
-        BadInput: nobody did, or the file is broken.
+        BadInput: there is no login, or the file is invalid.
     """
     file = folder / FILE
     try:
         login = decode(file.read_bytes(), Login)
     except FileNotFoundError:
-        raise BadInput("nobody is logged in: `plimsoll login URL` with a join token") from None
+        raise BadInput(
+            "you are not logged in: run `plimsoll login URL` with a join token"
+        ) from None
     except Malformed as error:
-        raise BadInput(f"{file} is broken: {error}; log in again") from error
+        raise BadInput(f"{file} is invalid: {error}; log in again") from error
     return Service(login.service, login.identity, clock)
 
 

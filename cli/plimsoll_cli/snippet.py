@@ -1,4 +1,4 @@
-"""`plimsoll snippet`: the lines that keep a workload's on-demand floor, for its owner's manifest."""
+"""`plimsoll snippet`: the lines of a manifest that keep a workload's on-demand floor."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Exit status:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Print what a manifest needs for its on-demand floor.")
+@click.command(epilog=EXAMPLES)
 @click.argument("workload", metavar="NAMESPACE/NAME")
 @click.option(
     "--form",
     type=click.Choice(["manifest", "kustomize", "helm"]),
     default="manifest",
     show_default=True,
-    help="Lines of the pod's spec, a patch for Kustomize, or values for a chart that takes them.",
+    help="Print lines of the pod's spec, a patch for Kustomize, or values for a Helm chart.",
 )
 @cluster_options
 @click.pass_context
@@ -51,8 +51,8 @@ def snippet(
 ) -> None:
     """Print the spread constraint or the affinity that keeps a workload's on-demand floor.
 
-    The lines go into the pod's spec. They name labels that placement keeps on the nodes, so commit
-    them only where placement runs: a pod with the constraint needs a node with the label.
+    Put the lines into the pod's spec. They use node labels that placement writes, so commit them only
+    where placement runs: a pod with the constraint needs a node with the label.
     """
     environment = environment_of(ctx)
     api, seen = observed(environment, choice)

@@ -1,4 +1,4 @@
-"""`plimsoll status`: what is open in clusters now, read off their objects."""
+"""`plimsoll status`: the open interruptions of clusters, read from their objects."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from plimsoll_cli.cluster_status import ZONES, Status, ZoneNotice, status_of, zo
 from plimsoll_cli.environment import Environment, environment_of, warn
 from plimsoll_cli.options import (
     Choice,
+    Output,
     clock_text,
     cluster_options,
     console,
-    json_option,
-    print_json,
+    output_option,
+    print_answer,
     registered,
     table,
     unregistered,
@@ -28,52 +29,53 @@ from plimsoll_cli.options import (
 EXAMPLES: Final = """\b
 Examples:
   plimsoll status
-  plimsoll status --cluster harbor --json
+  plimsoll status --cluster harbor --output json
   plimsoll status --kubeconfig ~/.kube/config --context harbor
 
 \b
 Exit status:
-  0  it was read, whatever is open
-  2  something given is wrong, or the stack or a cluster cannot be reached
+  0  every cluster was read
+  2  an argument is wrong, or the stack or a cluster cannot be reached
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Show what is open in clusters now.")
+@click.command(epilog=EXAMPLES)
 @cluster_options
-@json_option
+@output_option
 @click.pass_context
 def status(
     ctx: click.Context,
     choice: Choice,
-    as_json: bool,
+    output: Output,
 ) -> None:
-    """Show open interruptions, released pods and zones that traffic leaves.
+    """Show open interruptions, released pods and zonal shifts.
 
-    All registered clusters, or the one that is named. Interruptions are read from the Nodes and
-    releases from the pods; only notices about zones come from the stack's reports.
+    Without --cluster, the command shows all registered clusters. It reads interruptions from the
+    Nodes, releases from the pods, and zonal shifts from the reports of the stack.
     """
     environment = environment_of(ctx)
     found, zones, failed = _read(environment, choice)
     now = environment.clock.now()
-    if as_json:
-        print_json(
+    if output != "table":
+        print_answer(
             {
                 "at": now,
                 "clusters": [asdict(one) for one in found],
                 "zones": [asdict(zone) for zone in zones],
                 "not_read": failed,
-            }
+            },
+            output,
         )
     else:
         _show(found, zones, now)
     if failed:
-        raise Temporary("not read: " + "; ".join(f"{k}: {v}" for k, v in failed.items()))
+        raise Temporary("cannot be read: " + "; ".join(f"{k}: {v}" for k, v in failed.items()))
 
 
 def _read(
     environment: Environment, choice: Choice
 ) -> tuple[Sequence[Status], Sequence[ZoneNotice], Mapping[str, str]]:
-    """Read all that can be read; one cluster that does not answer does not hide the others."""
+    """Read every cluster; a cluster that does not answer does not hide the others."""
     if choice.by_kubeconfig:
         _, api = unregistered(environment, choice)
         return [status_of(api.observe())], (), {}
@@ -121,16 +123,14 @@ def _show_cluster(out: Console, one: Status, now: datetime) -> None:
             shown.add_row(
                 i.node,
                 i.kind,
-                clock_text(i.noticed) or "not known",
+                clock_text(i.noticed) or "unknown",
                 _deadline(i.deadline, now),
-                i.phase if i.unreadable is None else f"not believed: {i.unreadable}",
+                i.phase if i.unreadable is None else f"unreadable: {i.unreadable}",
                 str(len(i.pods_left)),
             )
         out.print(shown)
     for pod in one.released_pods:
-        out.print(
-            f"{one.cluster}: {pod} is released, and serves until its replacement is available"
-        )
+        out.print(f"{one.cluster}: {pod} is released and serves until its replacement is available")
 
 
 def _deadline(deadline: datetime | None, now: datetime) -> str:

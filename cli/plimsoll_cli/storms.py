@@ -1,6 +1,6 @@
-"""`plimsoll storms`: play random drills on the simulated rig and hold them to fixed rules.
+"""`plimsoll storms`: play random drills on the simulated rig and check fixed rules.
 
-A seed is a storm. One that breaks a rule is shrunk and kept as an ordinary drill.
+A seed is a storm. A storm that breaks a rule is shrunk and kept as an ordinary drill.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Examples:
 \b
 Exit status:
   0  every storm kept every rule, and no workload was worse off
-  1  a rule was broken, or a workload was worse off; the seeds are printed
-  2  an option is wrong
+  1  a storm broke a rule, or a workload was worse off; the output names the seeds
+  2  an argument is wrong
 """
 EVERY: Final = 5.0
 """Seconds between two lines of progress."""
@@ -54,35 +54,53 @@ SHRUNK: Final = 3
 
 
 @click.command(epilog=EXAMPLES)
-@click.option("--count", type=click.IntRange(min=1), default=200, show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The first.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=200,
+    show_default=True,
+    help="Play this many storms.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Start with this seed.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Use this many processes.",
+)
 @click.option(
     "--twice-every",
     type=click.IntRange(min=0),
     default=20,
     show_default=True,
-    help="Play every n-th storm again with two executors at once, and compare; 0 for none.",
+    help="Play every n-th storm again with two executors at once, and compare; 0 for no storm.",
 )
 @click.option(
     "--against",
     type=click.Choice(("drain", "none")),
     multiple=True,
-    help="Play this responder too, and print the workloads that it serves better: longer at zero, below quorum or "
-    "below the ready floor, by more than 5 s (32 s or the stated stop time and 2 s beside none, and where it let pods "
-    "be killed), or more pods killed or cut short.",
+    help="Also play this responder, and print the workloads that it serves better: less time at zero, below quorum or "
+    "below the ready floor by more than 5 s (32 s, or the stated stop time and 2 s, beside none or where it let pods "
+    "be killed), or fewer pods killed or cut short.",
 )
 @click.option(
     "--rival",
     type=click.Choice(sorted(DRAINS)),
-    help="Let this program drain beside the responder in every storm.",
+    help="Let this program also drain in every storm.",
 )
-@click.option("--guarded", is_flag=True, help="Every Deployment opts in to the standing guard.")
+@click.option("--guarded", is_flag=True, help="Guard every Deployment.")
 @click.option(
     "--keep",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Shrink storms that break a rule and keep them there, as drills.",
+    help="Keep shrunk storms that break a rule in this folder, as drills.",
 )
 def storms(  # noqa: PLR0913, PLR0917 - the options of the command
     count: int,
@@ -94,7 +112,7 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
     guarded: bool,
     keep: Path | None,
 ) -> None:
-    """Play COUNT random storms, from --seed on, and report every rule that is broken."""
+    """Play random storms, and report every broken rule."""
     out = Console(highlight=False)
     err = Console(stderr=True, highlight=False)
     began = progressed = time.monotonic()
@@ -102,7 +120,7 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
     played = judged = unplayable = 0
     worse: list[tuple[int, Worse]] = []
     if guarded and rival is None:
-        raise click.UsageError("--guarded goes with --rival")
+        raise click.UsageError("--guarded needs --rival")
     drawn = partial(_drawn, rival=rival, guarded=guarded)
     play = partial(_play, drawn=drawn, twice_every=twice_every, against=against)
     for result in _played(play, range(seed, seed + count), jobs):
@@ -122,7 +140,7 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
             err.print(f"{played} of {count} storms, {rate:.1f}/s, {broken.total()} broken rules")
     out.print(
         f"{played} storms from seed {seed}: {judged} judged by the oracle, "
-        f"{unplayable} that do not fit their cluster"
+        f"{unplayable} too large for their cluster"
     )
     for excused in (False, True):
         rows = [(seed, each) for seed, each in worse if bool(each.excused) == excused]
@@ -159,7 +177,7 @@ def _is_twice(seed: int, twice_every: int) -> bool:
 
 
 def _table(rows: Sequence[tuple[int, Worse]], *, excused: bool) -> Table:
-    title = "worse off, for which nobody can be blamed" if excused else "worse off"
+    title = "worse off, but excused" if excused else "worse off"
     table = Table("seed", "workload", "figure", "plimsoll", "other", "is", title=title)
     if excused:
         table.add_column("because")

@@ -1,6 +1,6 @@
-"""`plimsoll submit`: Jobs, a job of several roles, or a JobSet, created as what waits in a queue.
+"""`plimsoll submit`: create Jobs, a job of several roles, or a JobSet in a queue.
 
-What is created waits suspended. Whether and where it runs is decided by the planner alone.
+The Jobs are created suspended. The planner alone decides whether and where they run.
 """
 
 from __future__ import annotations
@@ -38,24 +38,33 @@ Examples:
 
 \b
 Exit status:
-  0  everything was created, and waits
-  2  the file is wrong, a right is missing, or the cluster cannot be reached; nothing is left of it
+  0  all Jobs were created, and wait in the queue
+  2  the file is invalid, a right is missing, or the cluster cannot be reached; no Job is left
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Submit Jobs to a queue, as a gang.")
+@click.command(epilog=EXAMPLES)
 @click.option(
     "-f",
     "--file",
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A job of several roles, a JobSet, or manifests of Jobs; YAML.",
+    help="Read a job of several roles, a JobSet, or manifests of Jobs, in YAML.",
 )
-@click.option("--queue", help="The queue; by default what the file says.")
-@click.option("--gang", metavar="NAME", help="Start all Jobs of the file together, or none.")
-@click.option("--priority", type=int, help="The higher comes first.")
-@click.option("--namespace", "-n", default="default", show_default=True)
-@click.option("--print", "printed", is_flag=True, help="Print what would be created, and end.")
+@click.option("--queue", metavar="NAME", help="Use this queue. [default: the queue in the file]")
+@click.option(
+    "--gang", metavar="NAME", help="Start all Jobs of the file together, as a gang of this name."
+)
+@click.option("--priority", type=int, help="Set the priority; the highest comes first.")
+@click.option(
+    "--namespace",
+    "-n",
+    default="default",
+    show_default=True,
+    metavar="NAME",
+    help="Use this namespace for objects without one.",
+)
+@click.option("--print", "printed", is_flag=True, help="Print the manifests, and create nothing.")
 @kubeconfig_options
 @click.pass_context
 def submit(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -69,11 +78,11 @@ def submit(  # noqa: PLR0913, PLR0917 - the options of the command
     context: str | None,
     kubeconfig: Path | None,
 ) -> None:
-    """Create what a file says suspended, with the labels by which it waits in a queue.
+    """Create the Jobs of a file, suspended and labelled for a queue.
 
-    A job of several roles becomes a gang with a Job for each role, and a headless Service that names their
-    pods. Jobs become roles of one gang by --gang, and its size is counted. Where one object is refused,
-    those that were created before are deleted again.
+    A job of several roles becomes a gang, with a Job for each role and a headless Service for host names.
+    With --gang, the Jobs of a file become the roles of one gang. If the cluster refuses an object, the
+    command deletes the objects that it created before.
     """
     documents = _documents(file)
     if (job := _job_in(file, documents)) is not None:
@@ -174,7 +183,7 @@ def _mark(
     if queue is not None:
         labels[names.QUEUE] = queue
     if names.QUEUE not in labels:
-        raise BadInput(f"Job {meta['name']}: names no queue: give --queue")
+        raise BadInput(f"Job {meta['name']} names no queue: give --queue")
     if gang is not None:
         labels[names.GANG] = gang
         notes[names.GANG_SIZE] = str(size)

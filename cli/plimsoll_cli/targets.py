@@ -1,4 +1,4 @@
-"""Files that a command writes its results to: refused before the work, and not after it."""
+"""Files for the results of a command, checked before the work."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def check_target(option: str, name: str) -> None:
     """
     path = Path(name)
     if path.is_dir():
-        raise BadInput(f"{option} {name}: that is a directory; name a file")
+        raise BadInput(f"{option} {name} is a directory: give a file")
     if not path.parent.is_dir():
-        raise BadInput(f"{option} {name}: there is no directory {path.parent}; make it first")
+        raise BadInput(f"{option} {name}: there is no directory {path.parent}: create it first")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise BadInput(f"{option} {name}: it cannot be written; choose another file")
+        raise BadInput(f"{option} {name} cannot be written: give another file")
 
 
 def write_target(option: str, name: str, text: str) -> None:

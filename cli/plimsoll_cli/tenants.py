@@ -1,4 +1,4 @@
-"""`plimsoll tenants`: who gets into the optimisation service, and who does no longer."""
+"""`plimsoll tenants`: access of agents and people to the optimisation service."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Examples:
 
 \b
 Exit status:
-  0  it was done
-  2  something given is wrong, or the stack cannot be reached
+  0  the command succeeded
+  2  an argument is wrong, or the stack cannot be reached
 """
 
 service_option: Final[Decorator] = click.option(
@@ -34,17 +34,16 @@ service_option: Final[Decorator] = click.option(
     default="plimsoll-service",
     show_default=True,
     show_envvar=True,
-    help="The stack of the optimisation service, in the region of your AWS settings.",
+    help="Use this stack of the optimisation service, in the region of your AWS settings.",
 )
 _LONGEST: Final = int(JOIN_LIFE.total_seconds() // 60)
 
 
-@click.group(epilog=EXAMPLES, short_help="Let agents and people into the optimisation service.")
+@click.group(epilog=EXAMPLES)
 def tenants() -> None:
-    """Let agents and people into the optimisation service, and put them out.
+    """Invite agents and people to the optimisation service, or revoke their access.
 
-    You need the right to write its table of members. Nobody else can invite: the API has no call
-    for it.
+    You need the right to write the service's table of members. The API has no call for it.
     """
 
 
@@ -57,16 +56,16 @@ def tenants() -> None:
     type=click.IntRange(1, _LONGEST),
     default=_LONGEST,
     show_default=True,
-    help="How long the token is good for.",
+    help="Let the token expire after this many minutes.",
 )
 @service_option
 def invite(tenant: str, cluster: str | None, person: str | None, minutes: int, stack: str) -> None:
-    """Print a join token: good for one key, and once. It is shown now, and stored nowhere.
+    """Print a join token, valid once and for one key.
 
-    Inviting again gives a token by which the key is replaced.
+    The token is stored nowhere. If you invite the same name again, the new token replaces the key.
     """
     if (cluster is None) == (person is None):
-        raise click.UsageError("give --cluster or --person")
+        raise click.UsageError("give either --cluster or --person")
     invitation = Invitation(
         tenant=checked_name(tenant, "the tenant"),
         role=Role.PERSON if cluster is None else Role.AGENT,
@@ -87,9 +86,9 @@ def invite(tenant: str, cluster: str | None, person: str | None, minutes: int, s
 @click.argument("subject")
 @service_option
 def revoke(subject: str, stack: str) -> None:
-    """Put out whoever is SUBJECT: within 30 seconds no request of theirs is taken."""
+    """Revoke the access of SUBJECT within 30 seconds."""
     _members(stack).revoke(subject)
-    click.echo(f"{subject} is out within 30 seconds")
+    click.echo(f"{subject} loses access within 30 seconds")
 
 
 def _members(stack: str) -> DynamoMembers:

@@ -1,4 +1,4 @@
-"""How `plimsoll clusters remove` leaves a cluster: what it says, asks and puts back."""
+"""The dialogue of `plimsoll clusters remove`: print, ask, and revert."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE_SECONDS: Final = 60.0
 def put_back(
     environment: Environment, deployed: Deployed, cluster: Cluster, *, dry_run: bool, yes: bool
 ) -> bool:
-    """Leave a cluster clean, and say whether it is; a dry run says whether it would be.
+    """Revert our changes in a cluster, and return whether none is left; a dry run returns whether none is there now.
 
     Raises:
         BadInput: the cluster cannot be read.
@@ -43,8 +43,8 @@ def put_back(
         found = service.look(cluster)
     except PlimsollError as error:
         raise BadInput(
-            f"whether something is open in {cluster.name} cannot be read ({error}): fix that, "
-            "or remove it with --force"
+            f"cannot read whether an interruption is open in {cluster.name} ({error}): fix that, "
+            "or remove the cluster with --force"
         ) from error
     would = "would " if dry_run else ""
     for words in map(str, found.plan.steps):
@@ -54,15 +54,15 @@ def put_back(
     if found.interrupted or not found.plan.steps:
         return _is_clean(cluster, found)
     if not yes:
-        click.confirm(f"Set {cluster.name} to observe, and put this back?", abort=True)
+        click.confirm(f"Set {cluster.name} to observe, and make these changes?", abort=True)
     departure = service.put_back(cluster, f"remove-{uuid4()}", PATIENCE_SECONDS)
     count = sum(outcome.done for outcome in departure.outcomes)
-    click.echo(f"{count} {'change is' if count == 1 else 'changes are'} put back.")
+    click.echo(f"{count} {'change' if count == 1 else 'changes'} made.")
     return _is_clean(cluster, departure.left)
 
 
 def unbind_injection(deployed: Deployed, cluster: Cluster, *, dry_run: bool) -> None:
-    """Take the admission policy out of force that nobody would tell or prove any more."""
+    """Unbind the admission policy, which placement would no longer keep up to date."""
     api = deployed.clusters.open(cluster)
     if not api.injected_floors():
         return
@@ -73,16 +73,16 @@ def unbind_injection(deployed: Deployed, cluster: Cluster, *, dry_run: bool) -> 
             return
     unbound = "would unbind" if dry_run else "unbound"
     click.echo(
-        f"{unbound} the admission policy {FLOORS}; `plimsoll install-policy --remove` takes the rest"
+        f"{unbound} the admission policy {FLOORS}; `plimsoll install-policy --remove` deletes the rest"
     )
 
 
 def name_what_is_left(deployed: Deployed, cluster: Cluster) -> None:
-    """Warn of what stays in a cluster that is removed by force."""
+    """Warn of changes that stay in a cluster removed by force."""
     try:
         still = status_of(deployed.clusters.open(cluster).observe())
     except PlimsollError as error:
-        warn(f"whether something is open in {cluster.name} cannot be read: {error}")
+        warn(f"cannot read whether an interruption is open in {cluster.name}: {error}")
         return
     for one in still.interruptions:
         warn(f"left: {one.kind} on node {one.node} (pods left: {len(one.pods_left)})")
@@ -96,8 +96,8 @@ def _is_clean(cluster: Cluster, left: UninstallPlan) -> bool:
     for words in (*left.interrupted, *map(str, left.plan.steps), *left.by_hand):
         click.echo(f"open: {words}", err=True)
     click.echo(
-        f"{cluster.name} is kept, because nobody would end what is open. Run the command again "
-        f"once `plimsoll status --cluster {cluster.name}` has moved on, or remove it with --force.",
+        f"{cluster.name} stays registered until nothing is open in it. Run the command again "
+        f"once `plimsoll status --cluster {cluster.name}` shows less, or remove it with --force.",
         err=True,
     )
     return False

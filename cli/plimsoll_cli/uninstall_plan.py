@@ -54,7 +54,7 @@ def plan_uninstall(seen: Observation, now: datetime) -> UninstallPlan:
     )
     leaving = InterruptedNodes.of(after)
     actions: list[Action] = [
-        Uncordon(node=n, reason="Plimsoll leaves the cluster, and nothing says that it goes soon")
+        Uncordon(node=n, reason="Plimsoll leaves the cluster, and the instance stays")
         for n in seen.nodes
         if n.name in released
     ]
@@ -70,7 +70,10 @@ def plan_uninstall(seen: Observation, now: datetime) -> UninstallPlan:
         if pod.node not in leaving.names
     ]
     actions += [
-        Unguard(budget=budget, reason="Plimsoll leaves the cluster, and others would wait for ever")
+        Unguard(
+            budget=budget,
+            reason="Plimsoll leaves the cluster, and other drainers would wait for ever",
+        )
         for budget in seen.budgets
         if budget.guards
     ]
@@ -92,7 +95,7 @@ def _interrupted_soon(seen: Observation, now: datetime) -> Iterator[str]:
             continue
         if _near(found, now):
             yield (
-                f"{found.kind} on node {node.name}: its instance goes at "
+                f"{found.kind} on node {node.name}: its instance stops at "
                 f"{found.deadline:%Y-%m-%dT%H:%M:%SZ}"
             )
 
@@ -118,6 +121,6 @@ def _unreadable_nodes(nodes: Sequence[Node]) -> Iterator[str]:
     for node in nodes:
         if node.unreadable is not None:
             yield (
-                f"the record on node {node.name} cannot be read ({node.unreadable}): uncordon the "
-                f"node if it stays, then take its taint and annotation {INTERRUPTION} off"
+                f"cannot read the record on node {node.name} ({node.unreadable}): uncordon the "
+                f"node if it stays, then remove its taint and annotation {INTERRUPTION}"
             )

@@ -76,8 +76,7 @@ class UninstallService:
         while not lease.take():
             if self.clock.now() >= until:
                 raise Temporary(
-                    f"another drain is at work in {cluster.name} and holds its Lease: try again "
-                    "in a minute"
+                    f"another drain holds the Lease in {cluster.name}: try again in a minute"
                 )
             self.clock.sleep(PAUSE_SECONDS)
         with lease.kept():

@@ -103,11 +103,11 @@ class TestBehindATerminal:
         assert run("down").exit_code == 0
         nothing_is_left_of(kubeconfig.parent.parent)
         assert run("status").exit_code == 1
-        assert "nothing runs" in run("down").stderr
+        assert "no control plane runs" in run("down").stderr
 
     def test_what_a_crash_left_behind_is_known_for_what_it_is(self, cache: Path):
         kubeconfig = Path(run("up").stdout.strip().removeprefix("export KUBECONFIG="))
-        pid = json.loads(run("status", "--json").stdout)["running"]["pid"]
+        pid = json.loads(run("status", "--output", "json").stdout)["running"]["pid"]
         os.kill(pid, signal.SIGKILL)
         nothing_is_left_of(kubeconfig.parent.parent)
         [state] = cache.rglob("running.json")

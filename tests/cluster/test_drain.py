@@ -140,7 +140,7 @@ def test_kubectl_finds_it_as_a_plugin(
 ):
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     harbor = Harbor(ground, endpoints, web=1)
-    process = harbor.start(harbor.old, "--json", command=(kubectl(), "plimsoll"))
+    process = harbor.start(harbor.old, "--output", "json", command=(kubectl(), "plimsoll"))
     status, said = finish(process)
 
     assert status == 0, said
@@ -152,7 +152,7 @@ def test_kubectl_finds_it_as_a_plugin(
 @pytest.mark.parametrize(
     ("args", "status", "words"),
     [
-        (["--timeout", "5s"], 1, "nobody makes a bare pod anew"),
+        (["--timeout", "5s"], 1, "no controller replaces a bare pod"),
         (["no-such-node"], 2, "the cluster has no node no-such-node"),
         (["--overrule-budgets"], 2, "--overrule-budgets needs --timeout"),
     ],

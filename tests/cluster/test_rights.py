@@ -797,7 +797,7 @@ def test_the_command_says_so(shop: Ground, guarded: ControlPlane):
             added=environment.clock.now(),
         )
     )
-    told = json.loads(run(environment, "doctor", "--cluster", "harbor", "--json").stdout)[
+    told = json.loads(run(environment, "doctor", "--cluster", "harbor", "--output", "json").stdout)[
         "findings"
     ]
     found = {finding["check"]: finding for finding in told}

@@ -42,11 +42,13 @@ def kubeconfig(tmp_path: Path):
 
 
 def test_status_and_event_need_a_kubeconfig_and_nothing_else(kubeconfig: Path):
-    status = CliRunner().invoke(main, ["status", "--kubeconfig", str(kubeconfig), "--json"])
+    status = CliRunner().invoke(
+        main, ["status", "--kubeconfig", str(kubeconfig), "--output", "json"]
+    )
     assert status.exit_code == 0, status.output
     assert json.loads(status.stdout)["clusters"][0]["cluster"] == "harbor"
     example = str(EVENTS / "spot-interruption.json")
-    options = ["--kubeconfig", str(kubeconfig), "--now", "--instance", SPOT, "--json"]
+    options = ["--kubeconfig", str(kubeconfig), "--now", "--instance", SPOT, "--output", "json"]
     event = CliRunner().invoke(main, ["event", example, *options])
     assert event.exit_code == 0, event.output
     (plan,) = json.loads(event.stdout)["plans"]

@@ -92,7 +92,7 @@ def test_the_command_line_finds_the_registry_by_the_outputs_of_the_stack():
 
     plimsoll("clusters", "add", "harbor")
     plimsoll("clusters", "set", "harbor", "--mode", "act", "--yes")
-    (harbor,) = json.loads(plimsoll("clusters", "list", "--json"))["clusters"]
+    (harbor,) = json.loads(plimsoll("clusters", "list", "--output", "json"))["clusters"]
     assert (harbor["name"], harbor["mode"], harbor["region"]) == ("harbor", "act", "us-east-1")
     plimsoll("clusters", "remove", "harbor", "--force")
-    assert json.loads(plimsoll("clusters", "list", "--json"))["clusters"] == []
+    assert json.loads(plimsoll("clusters", "list", "--output", "json"))["clusters"] == []

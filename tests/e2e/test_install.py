@@ -174,7 +174,7 @@ def test_a_mail_can_be_subscribed_to_the_topic(rig: Rig):
 
 
 def test_the_doctor_sees_a_canary_go_the_whole_way(rig: Rig):
-    words = [*for_lab(of_the_page(PLIMSOLL, "doctor")), "--json", "--wait", "60"]
+    words = [*for_lab(of_the_page(PLIMSOLL, "doctor")), "--output", "json", "--wait", "60"]
     done = rig.plimsoll(words)
     assert done.stdout, done.stderr
     found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}

@@ -49,14 +49,14 @@ class Watched(AccountsEmulation):
 
     @override
     def report(self, *, settled: bool) -> Report:
-        listed = self._plimsoll("clusters", "list", "--wide", "--json")["clusters"]
+        listed = self._plimsoll("clusters", "list", "--wide", "--output", "json")["clusters"]
         self.clusters = {each["name"]: each["wide"] for each in listed}
-        self.reports = self._plimsoll("reports", "--json")["reports"]
+        self.reports = self._plimsoll("reports", "--output", "json")["reports"]
         self._deploy_role_of_reports()
         with tempfile.TemporaryDirectory() as home:
             self._write_profiles(Path(home))
             profiles = ("--profile", "right", "--profile", "wrong")
-            self.read_elsewhere = self._run("reports", *profiles, "--json", HOME=home)
+            self.read_elsewhere = self._run("reports", *profiles, "--output", "json", HOME=home)
         return super().report(settled=settled)
 
     def _deploy_role_of_reports(self) -> None:

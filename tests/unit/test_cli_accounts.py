@@ -59,6 +59,6 @@ def test_what_cannot_be_assumed_is_refused_and_nothing_changes(before, args):
 def test_the_external_id_is_not_said_again():
     environment = environment_with(QUAY)
     said = run(environment, "clusters", "set", "quay", "--external-id", "between-three")
-    listed = run(environment, "clusters", "list", "--json").stdout
+    listed = run(environment, "clusters", "list", "--output", "json").stdout
     assert "between-three" not in said.stdout + said.stderr + listed
     assert json.loads(listed)["clusters"][0]["role"] == ROLE

@@ -79,7 +79,10 @@ def test_savings_stand_side_by_side_by_the_month_and_the_year(api):
 
 
 def test_savings_as_json_are_what_the_service_answers(api):
-    assert json.loads(shown("savings", "--cluster", "harbor", "--json"))["today"]["nodes"] == 3
+    assert (
+        json.loads(shown("savings", "--cluster", "harbor", "--output", "json"))["today"]["nodes"]
+        == 3
+    )
 
 
 def test_recommendations_say_what_they_save_and_why(api):
@@ -97,9 +100,9 @@ def test_an_accepted_recommendation_is_accepted_in_the_service(api):
     ("names", "args", "said"),
     [
         (("harbor", "pier"), ["savings"], "name one of the clusters with --cluster: harbor, pier"),
-        (("harbor",), ["savings", "--cluster", "quay"], "no cluster is called quay"),
-        ((), ["savings"], "enrolled are: none yet"),
-        (("harbor",), ["recommendations", "accept", "../x"], "is no id of a recommendation"),
+        (("harbor",), ["savings", "--cluster", "quay"], "there is no cluster quay"),
+        ((), ["savings"], "enrolled: none yet"),
+        (("harbor",), ["recommendations", "accept", "../x"], "give the id of a recommendation"),
     ],
     ids=["several", "unknown", "none", "no-id"],
 )
@@ -147,7 +150,9 @@ def test_a_login_that_is_refused_leaves_the_one_before(enrolling, tmp_path: Path
     assert (tmp_path / FILE).read_bytes() == before
 
 
-@pytest.mark.parametrize(("content", "said"), [(None, "nobody is logged in"), (b"{}", "is broken")])
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "you are not logged in"), (b"{}", "is invalid")]
+)
 def test_without_a_login_the_cure_is_said(tmp_path: Path, content, said):
     if content is not None:
         (tmp_path / FILE).write_bytes(content)

@@ -113,7 +113,7 @@ def test_ctrl_c_ends_with_130_and_says_that_nothing_is_left(
     on_the_emulated_rig(interrupted)
     result = demo()
     assert result.exit_code == 130
-    assert "interrupted: everything that the demo had started is stopped" in result.stderr
+    assert "interrupted: the demo stopped everything that it started" in result.stderr
     assert result.stdout == ""
 
 

@@ -1,11 +1,11 @@
-"""What `plimsoll demo-batch` shows of gangs that hold places, and of what became of them."""
+"""What `plimsoll demo-batch` shows of gangs that hold slots, and of what became of them."""
 
 from __future__ import annotations
 
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll_cli.demo_batch import comparison, line, places
+from plimsoll_cli.demo_batch import comparison, line, slots
 from plimsoll_testbed.rigs.gangs.cases import Arrival, Case
 from plimsoll_testbed.rigs.gangs.play import Progress
 
@@ -24,7 +24,7 @@ def text(table: Table) -> str:
 
 def test_the_live_view_has_a_letter_for_each_pod_and_a_dot_for_each_free_place():
     stuck = a_progress(queued=False, bound={"job-0": 5, "job-1": 4})
-    assert "AAAAABBBB." in text(places([stuck]))
+    assert "AAAAABBBB." in text(slots([stuck]))
 
 
 def test_the_comparison_says_never_where_a_job_did_not_complete():

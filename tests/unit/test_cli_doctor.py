@@ -117,7 +117,7 @@ def findings_by_check(
     environment: MemoryEnvironment, *args: str
 ) -> tuple[int, dict[str, dict[str, Any]]]:
     """Return the exit status and the findings by their checks."""
-    result = run(environment, "doctor", "--cluster", "harbor", "--json", *args)
+    result = run(environment, "doctor", "--cluster", "harbor", "--output", "json", *args)
     found = json.loads(result.stdout)["findings"]
     return result.exit_code, {finding["check"]: finding for finding in found}
 

@@ -104,7 +104,7 @@ class Harbor:
         return answer.exit_code, answer.output
 
     def drain_for_json(self, *args: str) -> Json:
-        found: Json = json.loads(run(self.environment, "drain", *args, "--json").stdout)
+        found: Json = json.loads(run(self.environment, "drain", *args, "--output", "json").stdout)
         return found
 
     def on(self, node: str) -> list[str]:
@@ -271,7 +271,7 @@ def test_a_bare_pod_blocks_until_it_is_forced_and_everything_else_moves():
     status, said = harbor.drain("old")
 
     assert (status, harbor.on("old")) == (1, ["alone"]), said
-    assert "Pod default/alone stays: nobody makes a bare pod anew" in said
+    assert "Pod default/alone stays: no controller replaces a bare pod" in said
     assert harbor.drain("old", "--dry-run")[0] == 1
     assert harbor.drain("old", "--force")[0] == 0
     assert harbor.on("old") == []

@@ -32,7 +32,7 @@ def test_shows_the_actions_and_their_reasons(tmp_path: Path):
     assert "Node spot-1" in result.stdout
     assert "Pod default/web-" in result.stdout
     assert "their replacements come first" in result.stdout
-    assert "it would wait" in result.stdout
+    assert "Plimsoll would wait" in result.stdout
     assert "must be empty by 2026-01-02T12:01:58Z" in result.stdout
 
 
@@ -46,7 +46,7 @@ def test_writes_nothing_whatever_the_mode(mode: Mode, tmp_path: Path):
 
 def test_with_json_prints_nothing_but_the_plan(tmp_path: Path):
     environment, _ = an_environment()
-    result = run(environment, "event", an_event(tmp_path), "--json")
+    result = run(environment, "event", an_event(tmp_path), "--output", "json")
     said = json.loads(result.stdout)
     assert said["notices"][0] | {"because": ""} == {
         "kind": "spot-interruption",
@@ -94,7 +94,7 @@ def test_a_notice_that_is_on_the_node_already_is_not_cordoned_again(tmp_path: Pa
     environment, _ = an_environment()
     interrupt(environment)
     event = an_event(tmp_path, id="event")
-    said = json.loads(run(environment, "event", event, "--json").stdout)
+    said = json.loads(run(environment, "event", event, "--output", "json").stdout)
     assert "cordon" not in [s["action"] for s in said["plans"][0]["steps"]]
 
 
@@ -104,7 +104,7 @@ def test_says_why_an_instance_is_not_ours(tmp_path: Path):
     result = run(environment, "event", an_event(tmp_path))
     assert result.exit_code == 0
     assert f"{SPOT} is not ours: EC2 does not know it" in result.stdout
-    assert "Nothing would be done" in result.stdout
+    assert "Plimsoll would do nothing" in result.stdout
 
 
 def test_says_when_the_cluster_of_an_instance_is_registered_no_longer(tmp_path: Path):
@@ -138,7 +138,7 @@ def test_says_why_a_notice_leads_to_nothing(name: str, said: str):
     result = run(environment, "event", str(EVENTS / name))
     assert result.exit_code == 0
     assert said in result.stdout
-    assert "Nothing would be done" in result.stdout
+    assert "Plimsoll would do nothing" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,16 @@ def test_an_example_is_taken_to_be_about_an_instance_of_ones_own_and_now():
     environment, _ = an_environment(registered=False)
     example = str(EVENTS / "spot-interruption.json")
     result = run(
-        environment, "event", example, "--context", "harbor", "--now", "--instance", SPOT, "--json"
+        environment,
+        "event",
+        example,
+        "--context",
+        "harbor",
+        "--now",
+        "--instance",
+        SPOT,
+        "--output",
+        "json",
     )
     (plan,) = json.loads(result.stdout)["plans"]
     assert plan["deadlines"] == {"spot-1": "2026-01-02T12:01:58Z"}
@@ -191,7 +200,7 @@ def test_an_example_is_taken_to_be_about_an_instance_of_ones_own_and_now():
 def test_refuses_an_instance_that_cannot_be_one(tmp_path: Path):
     result = run(MemoryEnvironment(), "event", an_event(tmp_path), "--instance", "spot-1")
     assert result.exit_code == 2
-    assert "no instance id" in result.stderr
+    assert "give an instance id" in result.stderr
 
 
 def test_refuses_two_ways_to_one_cluster(tmp_path: Path):
@@ -199,7 +208,7 @@ def test_refuses_two_ways_to_one_cluster(tmp_path: Path):
     event = an_event(tmp_path)
     result = run(environment, "event", event, "--cluster", "harbor", "--context", "harbor")
     assert result.exit_code == 2
-    assert "give one or the other" in result.stderr
+    assert "give either --cluster" in result.stderr
 
 
 def test_a_cluster_that_does_not_answer_is_an_error(tmp_path: Path):
@@ -221,6 +230,6 @@ def test_says_how_it_is_known_how_long_pods_need_to_stop(tmp_path: Path):
     result = run(environment, "event", an_event(tmp_path))
     assert "Deployment default/web: 8 s, observed (3 pods, p95 8 s)" in result.stdout
 
-    result = run(environment, "event", an_event(tmp_path), "--json")
+    result = run(environment, "event", an_event(tmp_path), "--output", "json")
     (plan,) = json.loads(result.stdout)["plans"]
     assert plan["stop_times"] == {"Deployment default/web": "8 s, observed (3 pods, p95 8 s)"}

@@ -87,7 +87,7 @@ def test_jobs_lists_what_runs_and_what_waits(desk):
     desk.scene.submit(*a_training("one"))
     desk.scene.run()
     desk.scene.submit(*a_training("two"))
-    rows = json.loads(desk.types("jobs", "--json").output)
+    rows = json.loads(desk.types("jobs", "--output", "json").output)
     assert [(row["gang"], row["state"], row["running"], row["pods"]) for row in rows] == [
         ("lab/one", "running", 6, 6),
         ("lab/two", "waiting", 0, 6),
@@ -103,6 +103,10 @@ def test_why_says_what_a_gang_waits_for(desk):
     assert "0 of 2 pods have a place" in result.output
     assert "It starts once these ended: lab/one" in result.output
     assert desk.types("why", "lab/one").output == "lab/one: running\n"
+    told = json.loads(desk.types("why", "lab/two", "--output", "json").output)
+    assert (told["queue"], told["state"], told["after"]) == ("lab", "waiting", ["lab/one"])
+    told = json.loads(desk.types("why", "lab/one", "--output", "json").output)
+    assert told == {"gang": "lab/one", "state": "running", "not_leased": None}
 
 
 def test_why_says_which_right_to_lease_nodes_is_missing_and_what_gives_it(desk):

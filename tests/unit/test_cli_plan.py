@@ -42,7 +42,7 @@ def test_the_page_shows_exactly_what_the_command_prints(environment, command):
 
 
 def test_json_holds_what_the_table_shows(environment):
-    said = json.loads(shown(environment, "plan", "--context", "harbor", "--json"))
+    said = json.loads(shown(environment, "plan", "--context", "harbor", "--output", "json"))
     web = next(w for w in said["workloads"] if w["workload"] == "Deployment shop/web")
     assert web["ready"] == {"on-demand": 3, "spot": 6}
     assert web["met"]
@@ -50,6 +50,12 @@ def test_json_holds_what_the_table_shows(environment):
     assert web["saving"]["spot"] == 6
     assert said["saves"] > 0
     assert {loss["kind"] for loss in said["reserve"]} == {"node", "family", "zone", "all spot"}
+
+
+def test_json_of_one_workload_holds_that_one_only(environment):
+    words = ("plan", "--cluster", "harbor", "--explain", "shop/web", "--output", "json")
+    (web,) = json.loads(shown(environment, *words))["workloads"]
+    assert web["workload"] == "Deployment shop/web"
 
 
 def test_a_floor_that_does_not_stand_is_a_no(environment):
@@ -70,7 +76,7 @@ def test_the_page_of_a_plan_draws_every_pod_in_its_node_and_escapes_names(enviro
     )
     said = run(environment, "plan", "--cluster", "harbor", "--html", str(page))
     drawn = page.read_text()
-    assert "no price is known of <b>.large: its 1 spot nodes" in said.output
+    assert "no price for <b>.large: its 1 spot nodes" in said.output
     assert "&lt;b&gt;.large" in drawn
     assert "<b>" not in drawn
     assert "✓ </span>Every floor stands" in drawn
@@ -102,5 +108,5 @@ def test_what_cannot_be_answered_says_what_to_do(environment, args, said):
 
 def test_the_floor_of_the_cluster_counts_where_nobody_states_one(environment):
     environment.registry.update(replace(a_cluster(), policy=Policy(min_on_demand="25%")))
-    said = json.loads(run(environment, "plan", "--cluster", "harbor", "--json").stdout)
+    said = json.loads(run(environment, "plan", "--cluster", "harbor", "--output", "json").stdout)
     assert {w["workload"] for w in said["workloads"]} >= {"Deployment shop/search"}

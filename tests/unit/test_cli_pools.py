@@ -37,7 +37,7 @@ def test_pools_are_shown_by_risk_with_what_happened_to_them():
 
 
 def test_the_same_as_json_and_what_is_older_than_two_weeks_is_forgotten():
-    said = json.loads(run(an_environment(), "pools", "--json").stdout)["pools"]
+    said = json.loads(run(an_environment(), "pools", "--output", "json").stdout)["pools"]
     assert [(p["instance_type"], p["risk"], p["refusals"]) for p in said] == [
         ("m5.xlarge", 1.0, 0),
         ("r5.xlarge", 0.047, 1),
@@ -47,4 +47,4 @@ def test_the_same_as_json_and_what_is_older_than_two_weeks_is_forgotten():
 def test_another_region_has_its_own_and_none_is_an_answer_too():
     result = run(an_environment(), "pools", "--region", "eu-west-1")
     assert result.exit_code == 0
-    assert "Nothing happened to any capacity pool" in result.stdout
+    assert "No capacity pool had an event" in result.stdout

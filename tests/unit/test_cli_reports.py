@@ -53,14 +53,14 @@ def test_a_row_says_how_long_each_step_took_after_the_notice():
 
 def test_the_newest_of_all_clusters_come_first_and_the_limit_is_for_all():
     environment = an_environment(a_report(), a_report(minute=2, cluster="quay"), a_report(minute=1))
-    said = json.loads(run(environment, "reports", "--limit", "2", "--json").stdout)
+    said = json.loads(run(environment, "reports", "--limit", "2", "--output", "json").stdout)
     assert [r["cluster"] for r in said["reports"]] == ["quay", "harbor"]
     assert [r["node"] for r in said["reports"]] == ["node-2", "node-1"]
 
 
 def test_one_cluster_is_chosen_by_name():
     environment = an_environment(a_report(), a_report(minute=2, cluster="quay"))
-    said = json.loads(run(environment, "reports", "--cluster", "harbor", "--json").stdout)
+    said = json.loads(run(environment, "reports", "--cluster", "harbor", "--output", "json").stdout)
     (one,) = said["reports"]
     assert one["seconds_after_notice"] == {
         "cordoned": 1.5,
@@ -80,7 +80,9 @@ def test_no_report_is_an_answer_too():
     result = run(an_environment(), "reports")
     assert result.exit_code == 0
     assert "no report yet" in result.stdout
-    assert json.loads(run(an_environment(), "reports", "--json").stdout) == {"reports": []}
+    assert json.loads(run(an_environment(), "reports", "--output", "json").stdout) == {
+        "reports": []
+    }
 
 
 def test_an_empty_stack_says_what_to_do():
@@ -116,14 +118,14 @@ def test_says_how_many_nodes_were_added_to_which_group_or_taken_back():
     assert said.startswith("queues@0: queues in harbor")
     assert "nodes added   asg/workers: +6" in said
     assert "nodes added   asg/spare: -1" in said
-    (one,) = json.loads(run(environment, "reports", "--json").stdout)["reports"]
+    (one,) = json.loads(run(environment, "reports", "--output", "json").stdout)["reports"]
     assert one["added"] == {"asg/workers": 6, "asg/spare": -1}
 
 
 def test_an_instance_that_was_reborn_has_a_report_of_each_life():
     environment = an_environment(a_report(), a_report(minute=1))
-    both = json.loads(run(environment, "reports", "show", SPOT, "--json").stdout)
-    one = json.loads(run(environment, "reports", "show", f"{SPOT}@1", "--json").stdout)
+    both = json.loads(run(environment, "reports", "show", SPOT, "--output", "json").stdout)
+    one = json.loads(run(environment, "reports", "show", f"{SPOT}@1", "--output", "json").stdout)
     assert (len(both["reports"]), len(one["reports"])) == (2, 1)
 
 

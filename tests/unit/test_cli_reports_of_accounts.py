@@ -29,7 +29,7 @@ BOTH = ("--profile", "harbor-prod", "--profile", "quay-prod")
 
 
 def test_those_of_several_accounts_come_together_the_newest_first(environment):
-    said = json.loads(run(environment, "reports", *BOTH, "--json").stdout)
+    said = json.loads(run(environment, "reports", *BOTH, "--output", "json").stdout)
     assert [(r["node"], r["account"]) for r in said["reports"]] == [
         ("node-3", HARBOR),
         ("node-2", QUAY),
@@ -45,7 +45,7 @@ def test_the_table_names_the_account_where_there_are_several(environment):
 
 
 def test_one_that_cannot_be_read_hides_no_other_and_is_no_success(environment):
-    done = run(environment, "reports", *BOTH, "--profile", "nobody", "--json")
+    done = run(environment, "reports", *BOTH, "--profile", "nobody", "--output", "json")
     assert done.exit_code == 2
     assert "profile nobody" in done.stderr
     assert len(json.loads(done.stdout)["reports"]) == 3
@@ -53,7 +53,7 @@ def test_one_that_cannot_be_read_hides_no_other_and_is_no_success(environment):
 
 def test_a_cluster_is_looked_for_in_those_that_have_it(environment):
     environment.profiles["quay-prod"].registry.remove("harbor")
-    done = run(environment, "reports", *BOTH, "--cluster", "harbor", "--json")
+    done = run(environment, "reports", *BOTH, "--cluster", "harbor", "--output", "json")
     assert done.exit_code == 0
     assert {r["account"] for r in json.loads(done.stdout)["reports"]} == {HARBOR}
 

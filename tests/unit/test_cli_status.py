@@ -43,7 +43,7 @@ def test_with_json_prints_nothing_else():
     environment, _ = an_environment()
     interrupt(environment)
     pod = release_a_pod(environment.open(a_cluster()))
-    said = json.loads(run(environment, "status", "--cluster", "harbor", "--json").stdout)
+    said = json.loads(run(environment, "status", "--cluster", "harbor", "--output", "json").stdout)
     (harbor,) = said["clusters"]
     (one,) = harbor["interruptions"]
     assert (one["node"], one["phase"], len(one["pods_left"])) == ("spot-1", "open", 1)
@@ -69,7 +69,7 @@ def test_a_record_that_cannot_be_read_is_shown_as_such():
         body={"metadata": {"annotations": {INTERRUPTION: "{"}}},
         content_type="application/merge-patch+json",
     )
-    assert "not believed" in run(environment, "status").stdout
+    assert "unreadable" in run(environment, "status").stdout
 
 
 def test_shows_zones_that_traffic_leaves_until_it_returns():

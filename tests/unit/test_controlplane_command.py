@@ -56,7 +56,7 @@ def test_every_help_has_examples(command: list[str]):
 
 
 def test_nothing_runs_and_nothing_is_built():
-    answer = run("status", "--json")
+    answer = run("status", "--output", "json")
     assert answer.exit_code == 1
     said = json.loads(answer.stdout)
     assert said["running"] is None
@@ -66,7 +66,7 @@ def test_nothing_runs_and_nothing_is_built():
 def test_to_stop_what_does_not_run_is_done_already():
     answer = run("down")
     assert answer.exit_code == 0
-    assert answer.stderr == "nothing runs\n"
+    assert answer.stderr == "no control plane runs\n"
 
 
 @pytest.mark.usefixtures("held")

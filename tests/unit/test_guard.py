@@ -216,8 +216,8 @@ def test_the_command_opts_in_makes_the_budget_at_once_and_takes_both_back():
     said = command(wired, "install", "default")
     assert (said.exit_code, budgets(wired)) == (0, ["plimsoll-deployment-web"])
     assert "not guarded: StatefulSet default/db" in said.output
-    shown = command(wired, "status", "--json").output
-    assert '"stands"' in shown
+    shown = command(wired, "status", "--output", "json").output
+    assert '"guarded"' in shown
     assert "StatefulSet is no Deployment" in shown
     assert command(wired, "remove", "--all").exit_code == 0
     assert budgets(wired) == []

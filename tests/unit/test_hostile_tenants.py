@@ -137,7 +137,7 @@ def doctor(kind: str, obj: Json) -> None:
     environment, _ = an_environment()
     items = {each: list(objs) for each, objs in of_tenant().items()}
     environment.transports["harbor"] = Canned(items | {kind: [obj]})
-    result = run(environment, "doctor", "--cluster", a_cluster().name, "--json")
+    result = run(environment, "doctor", "--cluster", a_cluster().name, "--output", "json")
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert '"findings"' in result.stdout
 

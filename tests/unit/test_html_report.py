@@ -356,10 +356,10 @@ def test_compare_of_one_is_a_list_of_one(here):
     ("arguments", "words"),
     [
         (["--compare", "plimsoll,hope"], "no responder hope"),
-        (["--compare", "plimsoll,"], "no responder (nothing)"),
-        (["--compare", "none", "--responder", "drain"], "do not go together"),
+        (["--compare", "plimsoll,"], "no responder (empty)"),
+        (["--compare", "none", "--responder", "drain"], "give either --responder or --compare"),
         (["--html", "no/such/page.html"], "there is no directory no/such"),
-        (["--html", "."], "--html .: that is a directory"),
+        (["--html", "."], "--html . is a directory"),
     ],
 )
 def test_what_is_wrong_is_named_before_anything_is_played(here, arguments, words):

@@ -79,7 +79,7 @@ def test_the_policy_is_proven_as_it_is_installed_and_leaves_nothing_when_it_is_r
     assert "would write MutatingAdmissionPolicy" in install(wired, "--dry-run").output
     assert wired.version() == before
     installed = install(wired, "--namespace", "default")
-    assert "proven: every canary was constrained as it is meant to be" in installed.output
+    assert "tested: every canary was constrained as it is meant to be" in installed.output
     assert is_bound(wired)
     assert install(wired, "--namespace", "default").exit_code == 0  # twice is once
     assert install(wired, "--remove").exit_code == 0
@@ -116,14 +116,14 @@ def test_an_api_server_without_such_policies_is_named_with_the_other_way():
     environment.transports["harbor"] = Refusing(wired, lambda _: None, without="mutatingadmission")
     refused = run(environment, "install-policy", "--context", "harbor")
     assert refused.exit_code == 2
-    assert "comes with Kubernetes 1.36; the beta of 1.34 and 1.35 does not do" in refused.output
-    assert "commit what `plimsoll snippet` prints" in refused.output
+    assert "needs Kubernetes 1.36" in refused.output
+    assert "commit the lines of `plimsoll snippet`" in refused.output
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--namespace", "kube-system"), "its pods are never constrained"),
+        (("--namespace", "kube-system"), "constrains no pod there"),
         (("--namespace", "nowhere"), "there is no namespace nowhere"),
         (("--namespace", "default", "--remove"), "give no --namespace"),
     ],

@@ -233,11 +233,11 @@ def test_a_wrong_configuration_ends_with_status_2_and_names_the_file(tmp_path):
 
 def test_of_a_gang_that_does_not_wait_the_answer_is_no():
     result = run(MemoryEnvironment(), "queues", "why", "lab/nobody", *FILES, *AT)
-    assert (result.exit_code, result.stdout) == (1, "no gang lab/nobody waits\n")
+    assert (result.exit_code, result.stderr) == (1, "no gang lab/nobody waits\n")
 
 
 def test_a_plan_is_json_on_request():
-    assert '"decision": "preempt"' in shown("plan", *FILES, *AT, "--json")
+    assert '"decision": "preempt"' in shown("plan", *FILES, *AT, "--output", "json")
 
 
 # --- On a cluster --------------------------------------------------------------------------------

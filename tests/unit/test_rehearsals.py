@@ -1,4 +1,4 @@
-"""What was foretold is held against what happened: by instance, and by what went together."""
+"""What was predicted is held against what happened: by instance, and by what went together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WEB = "Deployment shop/web"
 NIGHT = NOON - timedelta(hours=9)
 
 
-def foretold(
+def predicted(
     *instances: str, scope: str = "all", at: datetime = NIGHT, web: int = 5
 ) -> list[Report]:
     return [
@@ -62,22 +62,22 @@ def compared(storm: list[Report], rehearsals: list[Report]) -> Comparison:
 
 
 def test_what_came_otherwise_is_told_with_both_figures():
-    found = compared(happened("a", "b", web=3), foretold("a", "b", web=5))
+    found = compared(happened("a", "b", web=3), predicted("a", "b", web=5))
     assert found.wrong == {WEB: (5, 3)}
     assert found.emptied == (80.0, 91.5)
 
 
-def test_a_workload_of_which_nothing_was_foretold_is_no_error():
-    assert compared(happened("a"), foretold("a")).lowest_ready == {WEB: (5, 5)}
+def test_a_workload_of_which_nothing_was_predicted_is_no_error():
+    assert compared(happened("a"), predicted("a")).lowest_ready == {WEB: (5, 5)}
 
 
 def test_of_several_rehearsals_the_one_most_like_the_event_counts():
     rehearsals = [
-        *foretold("a", "b", "c", "d", scope="all", web=1),
-        *foretold("a", "b", scope="zone", web=4),
+        *predicted("a", "b", "c", "d", scope="all", web=1),
+        *predicted("a", "b", scope="zone", web=4),
     ]
     found = compared(happened("a", "b"), rehearsals)
-    assert (found.scope, found.nodes_foretold, found.nodes_of_these, found.nodes_besides) == (
+    assert (found.scope, found.nodes_predicted, found.nodes_of_these, found.nodes_besides) == (
         "zone",
         2,
         2,
@@ -87,21 +87,21 @@ def test_of_several_rehearsals_the_one_most_like_the_event_counts():
 
 def test_of_rehearsals_alike_the_newest_counts_and_none_that_came_later():
     rehearsals = [
-        *foretold("a", at=NIGHT),
-        *foretold("a", at=NIGHT + timedelta(hours=1)),
-        *foretold("a", at=NOON + timedelta(seconds=1)),
+        *predicted("a", at=NIGHT),
+        *predicted("a", at=NIGHT + timedelta(hours=1)),
+        *predicted("a", at=NOON + timedelta(seconds=1)),
     ]
     assert compared(happened("a"), rehearsals).rehearsed == NIGHT + timedelta(hours=1)
 
 
 def test_what_goes_much_later_does_not_belong_to_the_event():
     storm = [*happened("a"), *happened("b", after=600)]
-    found = compared(storm, foretold("a", "b"))
+    found = compared(storm, predicted("a", "b"))
     assert (found.nodes_of_these, found.nodes_besides) == (1, 0)
 
 
 def test_an_instance_that_was_not_rehearsed_is_compared_with_nothing():
-    assert compare_rehearsals(happened("a")[0], happened("a"), foretold("b")) is None
+    assert compare_rehearsals(happened("a")[0], happened("a"), predicted("b")) is None
 
 
 def test_the_error_stands_in_the_report_of_the_interruption():
@@ -121,11 +121,11 @@ def test_the_error_stands_in_the_report_of_the_interruption():
     environment.reports.merge(real)
     shown = run(environment, "reports", "show", instance).stdout
     least = one.lowest_ready[WEB]
-    assert f"{WEB}: lowest ready {least}, and it was {least - 1}" in shown
-    assert "of its 3 nodes 1 went, and 0 others" in shown
-    assert "right" in run(environment, "reports").stdout
-    (said,) = json.loads(run(environment, "reports", "--json").stdout)["reports"]
-    assert said["foretold"]["lowest_ready"][WEB] == [least, least - 1]
+    assert f"{WEB}: lowest ready {least}, actually {least - 1}" in shown
+    assert "of 3 predicted nodes 1 were interrupted, and 0 others" in shown
+    assert "correct" in run(environment, "reports").stdout
+    (said,) = json.loads(run(environment, "reports", "--output", "json").stdout)["reports"]
+    assert said["predicted"]["lowest_ready"][WEB] == [least, least - 1]
 
 
 def test_nothing_is_recorded_unless_it_is_asked_for():
@@ -138,7 +138,7 @@ def test_only_what_plimsoll_would_do_in_a_registered_cluster_is_recorded():
     environment: MemoryEnvironment = a_mixed_cluster()
     for args, said in (
         (("--context", "harbor"), "name a registered cluster"),
-        (("--cluster", "harbor", "--responder", "none"), "not for another responder"),
+        (("--cluster", "harbor", "--responder", "none"), "give no other --responder"),
     ):
         result = run(environment, "rehearse", "--record", *args)
         assert result.exit_code == 2

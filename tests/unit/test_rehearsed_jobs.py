@@ -109,7 +109,14 @@ def test_the_cure_says_that_a_policy_needs_pods_that_are_not_restarted():
 def test_a_job_is_played_with_its_policy_and_the_failures_that_it_has_left(tmp_path: Path):
     job = a_job(backoffLimit=4, podFailurePolicy=IGNORING)
     result = run(
-        with_a_job(job), "rehearse", "--cluster", "harbor", "--keep", str(tmp_path), "--json"
+        with_a_job(job),
+        "rehearse",
+        "--cluster",
+        "harbor",
+        "--keep",
+        str(tmp_path),
+        "--output",
+        "json",
     )
     assert "job fails" not in result.stdout
     kept = [
@@ -122,6 +129,8 @@ def test_a_job_is_played_with_its_policy_and_the_failures_that_it_has_left(tmp_p
 
 
 def test_the_command_names_it(tmp_path: Path):
-    result = run(with_a_job(a_job(backoffLimit=0)), "rehearse", "--cluster", "harbor", "--json")
+    result = run(
+        with_a_job(a_job(backoffLimit=0)), "rehearse", "--cluster", "harbor", "--output", "json"
+    )
     assert "job fails" in result.stdout
     assert CURE in result.stdout

@@ -53,7 +53,7 @@ def test_a_node_that_goes_within_minutes_is_waited_for_and_nothing_else_is_touch
     left = plan_uninstall(seen, noon(seconds))
     assert left.plan.steps == ()
     assert left.interrupted == (
-        "spot-interruption on node spot: its instance goes at 2026-01-02T12:01:58Z",
+        "spot-interruption on node spot: its instance stops at 2026-01-02T12:01:58Z",
     )
     assert not left.clean
 
@@ -157,7 +157,7 @@ def test_a_slice_that_never_ends_is_an_error_that_can_be_tried_again():
     environment, counting = an_environment()
     environment.open(a_cluster()).acquire("reconcile", 3600)
     counting.writes.clear()
-    with pytest.raises(Temporary, match="holds its Lease"):
+    with pytest.raises(Temporary, match="holds the Lease"):
         service(environment).put_back(a_cluster(), "me", 5)
     assert counting.writes == []
 

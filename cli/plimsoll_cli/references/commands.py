@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from inspect import cleandoc
 
 import click
 
+from plimsoll_cli import SECTIONS
 from plimsoll_cli.references.markdown import page, table, text
 
 _ABOUT = (
-    "Every command and option of `plimsoll`, as `plimsoll COMMAND --help` prints them. A command that reads a stack or a "
-    "cluster uses your own AWS credentials and kubeconfig. Examples and exit status of a group hold for its commands."
+    "This page lists every command and option of `plimsoll`, as `plimsoll COMMAND --help` prints them. A command that reads a "
+    "stack or a cluster uses your own AWS credentials and kubeconfig. Examples and exit status of a group hold for its commands."
 )
 
 
 def render(main: click.Command) -> str:
     """Return the page."""
     found = [*_commands(click.Context(main, info_name="plimsoll"))]
-    rows = [(_link(context), text(context.command.get_short_help_str(200))) for context in found]
-    return page("Commands", _ABOUT, table(("command", "what it does"), rows), *map(_section, found))
+    return page("Commands", _ABOUT, *_index(found), *map(_section, found))
+
+
+def _index(found: Sequence[click.Context]) -> Iterator[str]:
+    """Yield a table of the commands of each section."""
+    for section, names in SECTIONS.items():
+        rows = [
+            (_link(each), text(each.command.get_short_help_str(200)))
+            for each in found
+            if {*each.command_path.split()[1:2]} & {*names}
+        ]
+        yield f"**{section}**\n\n{table(('command', 'what it does'), rows)}"
 
 
 def _commands(context: click.Context) -> Iterator[click.Context]:

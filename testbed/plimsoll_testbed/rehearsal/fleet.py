@@ -61,8 +61,8 @@ def modelled_fleet(live: LiveCluster, scope: Scope) -> ModelledFleet:
     alike: dict[str, tuple[dict[str, Any], list[Node]]] = {}
     for node in seen.nodes:
         if not node.ready or node.interruption is not None:
-            why = "it is not Ready" if not node.ready else "it is interrupted already"
-            notes.append(f"node {node.name} is left out, with its pods: {why}")
+            why = "the node is not Ready" if not node.ready else "the node is already interrupted"
+            notes.append(f"the rehearsal leaves out node {node.name} and its pods: {why}")
             continue
         spec = _standing(node, keys, daemons[node.name])
         alike.setdefault(repr(sorted(spec.items())), (spec, []))[1].append(node)
@@ -73,10 +73,12 @@ def modelled_fleet(live: LiveCluster, scope: Scope) -> ModelledFleet:
         names |= {node.name: f"{name}-{n}" for n, node in enumerate(nodes, start=1)}
     unlabelled = sum(node.capacity is None for node in seen.nodes)
     if unlabelled:
-        notes.append(f"{unlabelled} nodes have no capacity label: they are taken for on-demand")
+        notes.append(f"{unlabelled} nodes have no capacity label and count as on-demand")
     pools = any(group.kind == KARPENTER for group in live.groups or ())
     if not pools and any(NODE_POOL in node.labels for node in seen.nodes):
-        notes.append("Karpenter is played as if it added no nodes: its NodePools were not read")
+        notes.append(
+            "Karpenter adds no nodes in the rehearsal, because its NodePools were not read"
+        )
     growing = dict[str, str]()
     refused = []
     most = _most(daemons.values())
@@ -107,19 +109,19 @@ def _about_groups(
 ) -> Iterator[str]:
     if live.groups is None:
         yield (
-            "node groups were not read, since AWS was not asked: nothing is added. Name a registered "
-            "cluster with --cluster to have them read"
+            "no node is added, because node groups were not read: name a registered cluster with "
+            "--cluster to read them"
         )
         return
     if not growing:
-        yield "no node group may grow (tag plimsoll.dev/grow, and a maximum over the desired size)"
+        yield "no node group may grow: that needs the tag plimsoll.dev/grow and a maximum above the desired size"
     for name in growing:
         if name in startup:
             seconds = startup[name].total_seconds()
-            yield f"new nodes of {name} take {seconds:.0f} s, as its running ones did"
+            yield f"new nodes of {name} need {seconds:.0f} s, observed on running nodes"
         else:
             seconds = STARTUP.total_seconds()
-            yield f"new nodes of {name} are taken to need {seconds:.0f} s: no running one tells"
+            yield f"new nodes of {name} need {seconds:.0f} s, assumed without a running node"
 
 
 def _standing(node: Node, keys: Collection[str], daemons: Resources) -> dict[str, Any]:

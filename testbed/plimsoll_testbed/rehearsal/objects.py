@@ -76,7 +76,7 @@ class ModelledObjects:
         self.manifests: list[Json] = []
         self.bindings: dict[str, list[str]] = {}
         """As a scenario has them."""
-        self.notes = [f"not read: {words}" for words in live.seen.left_out]
+        self.notes = [f"cannot be read: {words}" for words in live.seen.left_out]
         self.observed: dict[str, Json] = {}
         """As a scenario has them."""
         self.stops: dict[str, StopTime] = {}
@@ -96,7 +96,7 @@ class ModelledObjects:
         standing = self._standing()
         for ref in sorted({*live.seen.workload, *standing}):
             if why := self._why_not(ref, standing.get(ref, ())):
-                self.notes.append(f"{ref} is left out: {why}")
+                self.notes.append(f"the rehearsal leaves out {ref}: {why}")
             elif ref in standing:
                 self._take(ref, live.seen.workload.get(ref), standing[ref])
         for manifest in (*self._spaces(), *self._priorities(), *self._limits()):
@@ -130,7 +130,7 @@ class ModelledObjects:
             taken = self._add(self._workload(ref, count, pods[0], startup))
             if count < workload.replicas:
                 self.notes.append(
-                    f"{ref} has {count} Ready pods of {workload.replicas}: it is played with these"
+                    f"the rehearsal plays {ref} with its {count} Ready pods of {workload.replicas}"
                 )
         elif ref.kind == OwnerKind.JOB:
             count = len(pods)
@@ -175,7 +175,9 @@ class ModelledObjects:
         live, meta, raw = obj["spec"], obj["metadata"], self._raw[pod.uid]
         template = live.get("template") or {"metadata": raw["metadata"], "spec": raw["spec"]}
         if ref.kind == OwnerKind.ROLLOUT:
-            self.notes.append(f"{ref} is played as a ReplicaSet: it is moved within its floor")
+            self.notes.append(
+                f"the rehearsal plays {ref} as a ReplicaSet, which moves within its ready floor"
+            )
         fields = _OF_ROLLOUTS if ref.kind == OwnerKind.ROLLOUT else _SPEC
         spec = {name: live[name] for name in fields if live.get(name)} | {
             "replicas": count,
@@ -275,7 +277,7 @@ class ModelledObjects:
         where = " ".join((kind, "/".join(filter(None, (meta.get("namespace"), meta["name"])))))
         validate(MODELS[kind], Document(file=where, value=manifest, lines={}), problems)
         if problems:
-            self.notes.append(f"left out: {next(iter(problems))}")
+            self.notes.append(f"the rehearsal leaves out: {next(iter(problems))}")
             return False
         self.manifests.append(manifest)
         self._played[kind, meta.get("namespace", ""), meta["name"]] = None
@@ -284,18 +286,18 @@ class ModelledObjects:
     def _about(self) -> Iterator[str]:
         if self._timed:
             yield (
-                f"start-up times of {self._timed} workloads are those of their running pods; where an image "
-                "must be pulled first it takes longer"
+                f"start-up times of {self._timed} workloads are observed on running pods; pods that pull an image "
+                "first need longer"
             )
         if self._untimed:
-            yield f"{self._untimed} workloads are taken to need 15 s to start: their pods do not tell"
+            yield f"start-up times of {self._untimed} workloads are assumed: 15 s"
         yield from self._about_stops()
         if "jobs" not in self._live.objects:
-            yield "Jobs were not read for want of a right: those that would fail are not named"
+            yield "Jobs were not read, because the right is missing: Jobs that would fail are not named"
         if self._live.objects["resourcequotas"]:
-            yield "ResourceQuotas are not played: they may refuse a replacement"
+            yield "the rehearsal ignores ResourceQuotas, which may refuse a replacement"
         if self._live.objects["networkpolicies"]:
-            yield "NetworkPolicies are not played: one that selects by pod-template-hash forbids releases"
+            yield "the rehearsal ignores NetworkPolicies; a policy that selects by pod-template-hash forbids releases"
 
     def _about_stops(self) -> Iterator[str]:
         bases = Counter(stop.basis for stop in self.stops.values())
@@ -304,7 +306,7 @@ class ModelledObjects:
             yield f"stop times of workloads: {counts}"
         if bases[Basis.ASSUMED]:
             yield (
-                "a pod of which the stop time is assumed is played to stop after its grace period, at most "
+                "a pod with an assumed stop time stops after its grace period, at most "
                 f"{ASSUMED_SECONDS} s"
                 + (
                     ""

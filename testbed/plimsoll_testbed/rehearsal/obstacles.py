@@ -100,10 +100,10 @@ def _change(disruption: WorkloadDisruption) -> str:
     workload = disruption.workload
     if workload is None:
         return _OF_OTHERS.get(
-            disruption.ref.kind, "have its operator run more than one, with a PodDisruptionBudget"
+            disruption.ref.kind, "let its operator run several pods, with a PodDisruptionBudget"
         )
     if workload.ref.kind == OwnerKind.DEPLOYMENT and workload.strategy != "RollingUpdate":
-        return "strategy RollingUpdate, where two generations may run at once"
+        return "use the strategy RollingUpdate, if old and new pods may run at once"
     if workload.ref.kind == OwnerKind.DEPLOYMENT and _never_surges(workload):
         return "set maxSurge to 1 or more"
     return "run two replicas or more" if disruption.replicas == 1 else ""
@@ -119,8 +119,8 @@ def _budgets(disruption: WorkloadDisruption, *, surges: bool) -> Iterator[Obstac
         yield Obstacle(
             workload=ref,
             kind="budget",
-            why=f"{', '.join(names)} cover the same pods, and the eviction API refuses such",
-            change="leave one of them",
+            why=f"{', '.join(names)} cover the same pods, which the Eviction API refuses",
+            change="keep one of them",
         )
         return
     for budget in disruption.budgets:
@@ -133,8 +133,8 @@ def _budgets(disruption: WorkloadDisruption, *, surges: bool) -> Iterator[Obstac
             yield Obstacle(
                 workload=ref,
                 kind="budget",
-                why=f"{budget.ref.name} never lets a pod go, so it is overruled at its eviction deadline",
-                change="allow one to be unavailable, or let its rollouts surge",
+                why=f"{budget.ref.name} allows no disruption: Plimsoll overrules it at the eviction deadline",
+                change="allow one unavailable pod, or let rollouts surge",
             )
 
 
@@ -156,14 +156,14 @@ def _volumes(
             yield Obstacle(
                 workload=str(disruption.ref),
                 kind="volume",
-                why=f"{key[1]} is in {', '.join(sorted(allowed))}, where no node stays or can be added",
+                why=f"{key[1]} is in {', '.join(sorted(allowed))}, where no node stays and none can be added",
                 change="keep a node in that zone, or a node group that may grow there",
             )
     if held:
         yield Obstacle(
             workload=str(disruption.ref),
             kind="volume",
-            why=f"one node at a time has {', '.join(name for _, name in held)}: a pod stops before the next starts",
+            why=f"only one node at a time mounts {', '.join(name for _, name in held)}: a pod stops before the next starts",
             change="",
         )
 
@@ -179,8 +179,8 @@ def _stop_times(disruption: WorkloadDisruption) -> Iterator[Obstacle]:
         yield Obstacle(
             workload=str(disruption.ref),
             kind="stop time",
-            why=f"nobody knows how much its pods need of their grace period of {max(unstated)} s",
-            change=f"state it in the annotation {STOP_SECONDS} of the pods",
+            why=f"the stop time within the grace period of {max(unstated)} s is unknown",
+            change=f"annotate the pods with {STOP_SECONDS}",
         )
 
 
@@ -203,6 +203,6 @@ def _opted_out(seen: Observation, lost: Collection[str]) -> Iterator[Obstacle]:
         yield Obstacle(
             workload=ref,
             kind="opted out",
-            why=f"{count} of its pods stay until their instances go",
-            change=f"take {IGNORE} off",
+            why=f"{count} of its pods stay until their instances stop",
+            change=f"remove {IGNORE}",
         )

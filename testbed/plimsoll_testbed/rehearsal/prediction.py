@@ -1,4 +1,4 @@
-"""What a rehearsal foretells: the figures of its drill in the names of the live cluster."""
+"""What a rehearsal predicts: the figures of its drill in the names of the live cluster."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Prediction:
     """What was assumed, and what was left out."""
 
     def reports(self) -> Iterator[Report]:
-        """Yield what is foretold of each node as the report of an interruption would tell it."""
+        """Yield what is predicted of each node as the report of an interruption would tell it."""
         lowest = {each.workload: each.min_ready for each in self.outcomes}
         for node in self.nodes:
             if node.instance is not None:
@@ -115,7 +115,7 @@ class Prediction:
 def prediction_of(
     live: LiveCluster, scope: Scope, drill: Modelled, report: DrillReport
 ) -> Prediction:
-    """Return what the report of a drill foretells of the cluster that it stands for."""
+    """Return what the report of a drill predicts of the cluster that it stands for."""
     notices = min(node["noticed"] for node in report["nodes"] if node["noticed"] is not None)
     seen = live.seen.among(groups=live.groups or ())
     rows = {row["name"]: row for row in report["nodes"]}

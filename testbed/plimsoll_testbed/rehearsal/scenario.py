@@ -61,7 +61,7 @@ def modelled(live: LiveCluster, scope: Scope) -> Modelled:
     """
     lost = [node for node in scope.nodes(live.seen) if node.ready and node.interruption is None]
     if not lost:
-        raise BadInput(f"no node of {scope} is Ready and without an interruption")
+        raise BadInput(f"there is no Ready node without an interruption in {scope}")
     fleet = modelled_fleet(live, scope)
     objects = ModelledObjects(live, fleet.names)
     manifests = {

@@ -1,4 +1,4 @@
-"""What was foretold of an interruption, beside what happened.
+"""What was predicted of an interruption, beside what happened.
 
 A rehearsal is kept as reports are, one for each node that it took away, under a name of its own. So a real
 interruption has one of the same shape to be held against, by its instance.
@@ -25,7 +25,7 @@ def rehearsals_of(cluster: str) -> str:
     return f"*{REHEARSAL}/{cluster}"
 
 
-def rehearsal_report(  # noqa: PLR0913 - what is foretold of a node
+def rehearsal_report(  # noqa: PLR0913 - what is predicted of a node
     cluster: str,
     *,
     instance: str,
@@ -35,7 +35,7 @@ def rehearsal_report(  # noqa: PLR0913 - what is foretold of a node
     emptied: timedelta | None,
     lowest_ready: Mapping[str, int],
 ) -> Report:
-    """Return what a rehearsal foretells of one node, as a report.
+    """Return what a rehearsal predicts of one node, as a report.
 
     Args:
         cluster: its name.
@@ -65,16 +65,16 @@ class Comparison:
     rehearsed: datetime
     """When the cluster was read."""
     scope: str
-    nodes_foretold: int
+    nodes_predicted: int
     """Nodes that the rehearsal took away."""
     nodes_of_these: int
     """Of them, those that went."""
     nodes_besides: int
     """Others that went at the same time."""
     lowest_ready: Mapping[str, tuple[int, int]]
-    """Workload that both tell of -> foretold, happened."""
+    """Workload that both tell of -> predicted, happened."""
     emptied: tuple[float | None, float | None]
-    """Seconds from the notice until the node was empty: foretold, happened."""
+    """Seconds from the notice until the node was empty: predicted, happened."""
 
     @property
     def wrong(self) -> Mapping[str, tuple[int, int]]:
@@ -85,7 +85,7 @@ class Comparison:
 def compare_rehearsals(
     report: Report, reports: Sequence[Report], rehearsals: Sequence[Report]
 ) -> Comparison | None:
-    """Return an interruption beside what was foretold of it; None where it was not rehearsed.
+    """Return an interruption beside what was predicted of it; None where it was not rehearsed.
 
     Of several rehearsals of the instance that one counts whose nodes are most like those that went together,
     and the newest of these.
@@ -115,7 +115,7 @@ def compare_rehearsals(
     return Comparison(
         rehearsed=at,
         scope=scope,
-        nodes_foretold=len(run),
+        nodes_predicted=len(run),
         nodes_of_these=len(run.keys() & went),
         nodes_besides=len(went - run.keys()),
         lowest_ready={
@@ -125,12 +125,12 @@ def compare_rehearsals(
     )
 
 
-def _likeness(foretold: Collection[str], went: Collection[str]) -> float:
-    return len({*foretold} & {*went}) / len({*foretold, *went})
+def _likeness(predicted: Collection[str], went: Collection[str]) -> float:
+    return len({*predicted} & {*went}) / len({*predicted, *went})
 
 
 def _instance(report: Report) -> str:
-    """Return the instance of an interruption, or of what a rehearsal foretold."""
+    """Return the instance of an interruption, or of what a rehearsal predicted."""
     first, _, rest = report.interruption.partition("@")
     return rest.partition("/")[0] if report.kind == REHEARSAL else first
 

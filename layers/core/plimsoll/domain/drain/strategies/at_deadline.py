@@ -15,7 +15,7 @@ def _why(disruption: WorkloadDisruption) -> str | None:
     if disruption.ref.kind == "Job":
         return "a job may finish or checkpoint"
     if disruption.ref.kind == "Pod":
-        return "nobody makes a bare pod anew"
+        return "no controller replaces a bare pod"
     return None
 
 
