@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,10 +13,8 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_testbed.model.durations import parse_duration, parse_span, words
-from plimsoll_testbed.rigs.simulated.rivals import EVICTORS, RIVALS
-from plimsoll_testbed.scenario.capabilities import RIGS, refuse_unsupported, unsupported
+from plimsoll_testbed.scenario.capabilities import refuse_unsupported, unsupported
 from plimsoll_testbed.scenario.drill import read_drill
-from plimsoll_testbed.scenario.faults import FAULTS
 from plimsoll_testbed.scenario.problems import BadScenario
 from plimsoll_testbed.scenario.reading import read_scenario
 from plimsoll_testbed.scenario.scenario import DrillFile, Scenario
@@ -125,36 +122,6 @@ def test_the_scenario_of_the_format_reads_with_every_field(tmp_path):
     assert scenario.expect is not None
     assert scenario.expect.workloads["default/web"].min_ready == 3
     assert scenario.expect.cordoned_within == timedelta(seconds=5)
-
-
-def test_what_is_left_out_has_the_defaults_of_the_format(tmp_path):
-    scenario = read(
-        tmp_path,
-        textwrap.dedent("""\
-            apiVersion: plimsoll.dev/v1
-            kind: Drill
-            metadata: {name: small}
-            spec:
-              clusters:
-                - name: c
-                  manifests: []
-                  nodeGroups:
-                    - {name: g, kind: static, capacity: spot, instanceType: m5.large, zones: [a], size: 3,
-                       allocatable: {cpu: 2, memory: 8Gi}}
-            """),
-    )
-    group = scenario.clusters[0].node_groups[0]
-    assert scenario.seed == 0
-    assert scenario.horizon == timedelta(minutes=15)
-    assert scenario.latency.notice == timedelta(milliseconds=300)
-    assert scenario.latency.function == timedelta(milliseconds=200)
-    assert scenario.latency.api == timedelta(milliseconds=20)
-    assert scenario.prices.spot == 0.35
-    assert scenario.expect is None
-    assert scenario.clusters[0].autoscaler is None
-    assert scenario.clusters[0].pods.startup == timedelta(seconds=15)
-    assert scenario.clusters[0].pods.stop == timedelta(seconds=3)
-    assert (group.max, group.price, group.startup.least) == (3, 1.0, timedelta(seconds=70))
 
 
 @pytest.mark.parametrize(
@@ -389,18 +356,6 @@ def test_faults_that_a_rig_cannot_play_are_refused_by_name_and_place(tmp_path, f
         refuse_unsupported(scenario, rig)
 
 
-@pytest.mark.parametrize("rig", sorted(RIGS))
-def test_faults_of_the_world_are_played_on_every_rig(tmp_path, rig):
-    assert unsupported(read(tmp_path, GOOD), rig) == []
-
-
-@pytest.mark.parametrize(
-    ("rig", "known"), [("simulated", RIVALS), ("emulated", EVICTORS), ("cluster", EVICTORS)]
-)
-def test_the_rivals_that_a_rig_says_it_plays_are_those_it_can_make(rig, known):
-    assert RIGS[rig].rivals == known.keys()
-
-
 def test_rivals_and_kinds_that_a_rig_cannot_play_and_unknown_rigs_are_refused_by_name(tmp_path):
     text = changed("rivals: []", "rivals: [karpenter, hpa, nth]").replace(
         "kind: asg", "kind: karpenter", 1
@@ -445,13 +400,6 @@ def test_the_schema_describes_every_field():
         if not resolved(field, whole).get("description")
     ]
     assert undescribed == []
-
-
-def test_every_rig_plays_faults_that_a_scenario_can_name():
-    whole = schema(DrillFile)
-    faults = resolved(whole["$defs"]["FaultEntry"]["properties"]["fault"], whole)["enum"]
-    assert set(faults) == set(FAULTS)
-    assert all(rig.faults <= set(faults) for rig in RIGS.values())
 
 
 @pytest.mark.parametrize(
