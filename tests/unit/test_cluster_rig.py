@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import threading
@@ -15,12 +14,9 @@ from typing import Literal
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll_testbed.model.hollow.indexes import Indexes
-from plimsoll_testbed.rigs.cluster.installation import install
 from plimsoll_testbed.rigs.cluster.outage import Outages
-from plimsoll_testbed.rigs.controlplane.audit import Audit
 from plimsoll_testbed.rigs.emulated.emulator import is_complaint
 from plimsoll_testbed.rigs.emulated.kills import Kills
 from plimsoll_testbed.rigs.threads import RetryQueue
@@ -192,28 +188,6 @@ def test_only_after_a_kill_a_process_that_died_is_explained(emulator):
         assert not kills.explain('{"errorMessage": "No module named plimsoll"}')
 
 
-def test_calls_are_counted_by_method_from_time_0_on(tmp_path):
-    (tmp_path / "logs").mkdir()
-    audit = Audit(["plimsoll"], tmp_path)
-    zero = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    assert audit.calls(zero) == {}  # nobody asked anything yet, so there is no log
-    parts = [{}, {}, {}, {}, {"subresource": "eviction"}, {}]
-    asked = [("list", -1), ("list", 0), ("watch", 1), ("patch", 2), ("create", 3), ("patch", 4)]
-    lines = [
-        json.dumps(
-            {
-                "verb": verb,
-                "requestReceivedTimestamp": f"{zero + timedelta(seconds=at)}",
-                "objectRef": {"resource": "pods", **part},
-            }
-        )
-        for (verb, at), part in zip(asked, parts, strict=True)
-    ]
-    (tmp_path / "logs" / "audit.log").write_text("\n".join(lines) + "\n")
-    assert audit.calls(zero) == {"GET": 2, "PATCH": 2, "POST": 1}
-    assert audit.written() == {"pods", "pods/eviction"}
-
-
 def pod(name: str, uid: str, node: str | None = None):
     spec = {} if node is None else {"nodeName": node}
     return {"metadata": {"namespace": "shop", "name": name, "uid": uid}, "spec": spec}
@@ -238,62 +212,6 @@ def test_the_end_of_an_old_pod_that_is_heard_late_takes_nothing_from_the_new_one
     shown.show("pods", "DELETED", pod("cart-0", "1", "a"), now=NOW)
     assert shown.get("pods", "shop", "cart-0") == pod("cart-0", "2", "b")
     assert [list(indexes.on_node(node)) for node in "ab"] == [[], [pod("cart-0", "2", "b")]]
-
-
-@dataclass
-class Discovery:
-    """An API server that knows namespaces and roles, and notes what is applied."""
-
-    applied: list[str] = field(default_factory=list)
-
-    def call(self, method, path, *, query=None, body=None, content_type=None) -> Response:
-        resources = {
-            "/api/v1": [
-                {"name": "namespaces/status", "kind": "Namespace", "namespaced": False},
-                {"name": "namespaces", "kind": "Namespace", "namespaced": False},
-            ],
-            "/apis/rbac.authorization.k8s.io/v1": [
-                {"name": "roles", "kind": "Role", "namespaced": True}
-            ],
-        }
-        if method == "GET":
-            known = path in resources
-            return Response(status=200 if known else 404, body={"resources": resources.get(path)})
-        assert content_type == "application/apply-patch+yaml"
-        self.applied.append(path)
-        return Response(status=201, body=body)
-
-
-def kustomization(folder, *files: str) -> None:
-    lines = "".join(f"  - {name}\n" for name in files)
-    (folder / "kustomization.yaml").write_text(f"resources:\n{lines}")
-
-
-def test_an_installation_is_applied_in_the_order_of_its_kustomization(tmp_path):
-    kustomization(tmp_path, "namespace.yaml", "roles.yaml")
-    (tmp_path / "roles.yaml").write_text(
-        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
-        "metadata: {name: plimsoll, namespace: plimsoll}\n"
-    )
-    (tmp_path / "namespace.yaml").write_text(
-        "apiVersion: v1\nkind: Namespace\nmetadata: {name: plimsoll}\n"
-    )
-    api = Discovery()
-    install(api, tmp_path)
-    assert api.applied == [
-        "/api/v1/namespaces/plimsoll",
-        "/apis/rbac.authorization.k8s.io/v1/namespaces/plimsoll/roles/plimsoll",
-    ]
-
-
-def test_a_kind_that_the_version_does_not_know_is_refused_with_the_file_and_the_cure(tmp_path):
-    kustomization(tmp_path, "fields.yaml")
-    (tmp_path / "fields.yaml").write_text(
-        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n"
-        "metadata: {name: plimsoll}\n"
-    )
-    with pytest.raises(Refused, match=r"fields\.yaml: .* knows no ValidatingAdmissionPolicy.*rbac"):
-        install(Discovery(), tmp_path)
 
 
 @pytest.mark.parametrize(

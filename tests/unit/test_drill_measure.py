@@ -231,24 +231,6 @@ def test_a_raised_count_binds_once_it_was_reached_and_a_lowered_one_at_once():
     assert (row.replicas, row.ready_floor, row.ready_replica_seconds_lost) == (3, 3, 10)
 
 
-def test_a_workload_scaled_to_nothing_is_not_at_zero():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.scale(10, 0)
-    rig_cluster.stop(11, "web-0")
-    rig_cluster.stop(11, "web-1")
-    row = rig_cluster.row(60)
-    assert (row.seconds_at_zero, row.ready_floor, row.min_ready) == (0, 0, 2)
-
-
-def test_a_later_word_on_a_scheduled_change_postpones_the_end_of_a_node():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.notice(10, kind="health-scheduled-change", deadline=200)
-    rig_cluster.notice(40, kind="health-scheduled-change", deadline=300)
-    assert rig_cluster.m.nodes["i-n1"].deadline == second(340)
-    rig_cluster.notice(50)
-    assert rig_cluster.m.nodes["i-n1"].deadline == second(170)
-
-
 def test_pods_that_run_when_their_instance_vanishes_are_killed():
     rig_cluster = RigCluster(workload(replicas=4))
     rig_cluster.pod(5, "web-9", node="n1", ready=False)
@@ -292,16 +274,6 @@ def test_a_stateful_set_of_three_and_more_has_a_quorum(kind: str, replicas: int,
     rig_cluster.pod(50, "web-5", kind=kind, node="n2")
     assert rig_cluster.row(90).seconds_below_quorum == seconds
     assert rig_cluster.figures(90).totals.seconds_below_quorum == seconds
-
-
-def test_a_pod_that_succeeds_while_it_is_stopped_is_not_cut_short():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.pod(1, "job", grace=300, annotations={"drill.plimsoll.dev/stop": "200s"})
-    rig_cluster.stop(10, "job", granted=200)
-    rig_cluster.pods["job"]["status"]["phase"] = "Succeeded"
-    rig_cluster.see(60, "job")
-    rig_cluster.remove(60, "job")
-    assert rig_cluster.row(90).pods_cut_short == 0
 
 
 @pytest.mark.parametrize(
@@ -414,18 +386,6 @@ def test_a_node_has_one_row_with_its_first_notice_and_its_most_urgent_kind():
     totals = rig_cluster.figures(200).totals
     assert (totals.nodes_noticed, totals.nodes_cordoned) == (1, 1)
     assert (totals.cordon_after_p50, totals.empty_after_p99) == (1.5, 43)
-
-
-def test_a_node_that_gets_a_pod_again_was_not_empty_yet():
-    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
-    rig_cluster.notice(10)
-    rig_cluster.stop(12, "web-0")
-    rig_cluster.remove(15, "web-0")
-    rig_cluster.pod(20, "web-1", node="n1")
-    assert rig_cluster.node(30).empty is None
-    rig_cluster.stop(40, "web-1")
-    rig_cluster.remove(44, "web-1")
-    assert rig_cluster.node(60).empty == 44
 
 
 def test_capacity_counts_requests_nodes_hours_and_cost():
