@@ -103,20 +103,6 @@ def test_a_watch_tells_what_changes_from_a_version_on(api: Any):
     assert seen == [("MODIFIED", "a"), ("DELETED", "b")]
 
 
-def test_a_watch_begins_with_what_there_is_and_sees_through_its_selector(api: Any):
-    core = client.CoreV1Api(api)
-    core.patch_node("a", {"metadata": {"labels": {"x": "1"}}})
-    seen: list[tuple[str, str]] = []
-    for event in watch.Watch().stream(core.list_node, label_selector="x=1", timeout_seconds=2):
-        seen.append((event["type"], event["object"].metadata.name))
-        if len(seen) == 1:
-            core.patch_node("a", {"metadata": {"labels": {"x": "2"}}})
-            core.patch_node("b", {"metadata": {"labels": {"x": "1"}}})
-        if len(seen) == 3:
-            break
-    assert seen == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "b")]
-
-
 def test_without_the_token_nothing_but_health_and_version_is_told(server: HollowServer):
     with urllib.request.urlopen(f"{server.url}/readyz") as answer:
         assert answer.status == 200
@@ -140,17 +126,3 @@ def test_while_the_api_server_is_away_connections_are_reset(server: HollowServer
     with server.lock:
         server.cluster.bring_api_back(now=SystemClock().now())
     assert len(core.list_node().items) == 2
-
-
-def test_many_clients_at_once_lose_nothing(server: HollowServer, api: Any):
-    core = client.CoreV1Api(api)
-
-    def write(number: int) -> None:
-        core.patch_node("a", {"metadata": {"annotations": {f"n{number}": "1"}}})
-
-    threads = [threading.Thread(target=write, args=(i,)) for i in range(40)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(core.read_node("a").metadata.annotations) == 40

@@ -249,7 +249,10 @@ def test_the_keyboard_opens_one_reason_after_the_other_in_view(
             assert 0 <= tip.top <= HEIGHT / 2 or tip.top + tip.height <= HEIGHT
 
 
-@pytest.mark.parametrize("width", [WIDE, 1160, 1000, NARROW, NARROWEST])
+@pytest.mark.parametrize(
+    "width",
+    [WIDE, NARROWEST, *(pytest.param(n, marks=pytest.mark.long) for n in (1160, 1000, NARROW))],
+)
 @pytest.mark.parametrize("name", ["drill", "long_drill"])
 def test_each_mark_can_be_pointed_at(
     browser: Browser, request: pytest.FixtureRequest, name: str, width: int

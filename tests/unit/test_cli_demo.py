@@ -126,11 +126,3 @@ def test_a_drain_does_not_keep_them(played: dict[str, Json]):
     assert "shop/legacy" in at_zero.text
     assert not lost.held
     assert "100.0% of drain's" in lost.text
-
-
-def test_a_workload_that_cannot_run_twice_may_be_away(played: dict[str, Json]):
-    report = copy.deepcopy(played["plimsoll"])
-    report["workloads"][0] |= {"ready_floor": 0, "seconds_at_zero": 20.0}
-    assert promises(report, played["drain"])[1].held
-    report["workloads"][0] |= {"ready_floor": 1}
-    assert not promises(report, played["drain"])[1].held

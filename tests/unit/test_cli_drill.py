@@ -47,14 +47,6 @@ def test_the_schema_of_a_drill_is_printed_and_nothing_else():
     assert printed["properties"]["kind"]["const"] == "Drill"
 
 
-def test_a_drill_ends_with_0_and_a_table_for_people(folder: Path):
-    result = drill("drill.yaml", "--responder", "none")
-    assert result.exit_code == 0
-    assert "default/web" in result.stdout
-    assert "1 nodes had notice" in result.stdout
-    assert result.stderr == ""
-
-
 def test_json_on_standard_output_stands_alone(folder: Path):
     result = drill("drill.yaml", "--responder", "none", "--json", "-")
     report = json.loads(result.stdout)

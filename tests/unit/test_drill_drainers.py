@@ -157,29 +157,6 @@ def test_karpenter_only_tells_of_a_recommendation():
         assert (cluster.on("spot-1-1"), cluster.taints("spot-1-1")) == (["web"], [])
 
 
-def test_eks_drains_a_recommended_node_once_its_replacement_is_ready_and_ends_it():
-    with playing(
-        WEB, rival="managed-node-group", kind="eks-nodegroup", notice="rebalance-recommendation"
-    ) as cluster:
-        cluster.wait(35)
-        assert (cluster.nodes, cluster.cordoned()) == (["base-1", "spot-1-1", "spot-1-2"], [])
-        cluster.wait(50)
-        assert cluster.on("spot-1-2") == ["web"]
-        assert cluster.nodes == ["base-1", "spot-1-2"]
-
-
-def test_an_administrator_drains_node_after_node_and_uncordons_each():
-    with playing(WEB, rival="kubectl-drain", events=()) as cluster:
-        cluster.wait(59)
-        assert cluster.cordoned() == []
-        cluster.wait(62)
-        assert (cluster.cordoned(), cluster.on("base-1")) == (["base-1"], [])
-        cluster.wait(98)
-        assert (cluster.cordoned(), cluster.on("base-1")) == (["spot-1-1"], ["web"])
-        cluster.wait(200)
-        assert cluster.cordoned() == []
-
-
 @pytest.mark.parametrize("budget", [None, HELD])
 def test_the_cluster_autoscaler_removes_an_underused_node_unless_a_budget_keeps_it(budget):
     small = replace(WEB, budget=budget, replicas=4)

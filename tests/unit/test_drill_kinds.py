@@ -156,14 +156,6 @@ def test_a_node_with_nothing_but_its_own_pods_is_empty(play: Play):
     assert report["api"]["kubernetes"].get("POST", 0) == 0
 
 
-def test_an_autoscaler_holds_its_minimum_which_is_what_is_declared(play: Play):
-    report = play(UNCOUNTED, SCALER, timeline=())
-    assert row(report, "web")["replicas"] == 3
-    assert row(report, "web")["min_ready"] == 3
-    # 25 % of three pods may be missing in a rollout, rounded down: none.
-    assert row(report, "web")["ready_floor"] == 3
-
-
 def test_a_manifest_without_replicas_leaves_the_count_to_others(play: Play):
     rollout = UNCOUNTED.replace("example/web", "example/web:2")
     report = play(UNCOUNTED, SCALER, timeline=("{at: 5s, apply: more.yaml}",), more=rollout)

@@ -244,20 +244,6 @@ def test_pods_that_run_when_their_instance_vanishes_are_killed():
     assert rig_cluster.row(100).pods_cut_short == 0
 
 
-def test_a_pod_is_dead_from_the_second_that_its_instance_is_gone_whatever_its_condition_says():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.gone(10)
-    rig_cluster.see(20, "web-0")
-    assert rig_cluster.m.not_ready() == [
-        "Deployment default/web of harbor has 1 of 2 replicas Ready"
-    ]  # fmt: skip
-    rig_cluster.ready(60, "web-0", ready=False)  # now the API server knows too
-    rig_cluster.remove(70, "web-0")
-    rig_cluster.pod(80, "web-2", node="n2")
-    row = rig_cluster.row(100)
-    assert (row.min_ready, row.seconds_below_floor, row.ready_replica_seconds_lost) == (1, 70, 70)
-
-
 @pytest.mark.parametrize(
     ("kind", "replicas", "seconds"),
     [
@@ -304,19 +290,6 @@ def test_a_pod_deleted_by_force_is_cut_short_unless_its_instance_is_gone():
     assert rig_cluster.row(60).pods_cut_short == 1
 
 
-@pytest.mark.parametrize(
-    ("vanishes", "killed"), [(12, 1), (13, 0), (13.5, 0)], ids=["before", "just then", "after"]
-)
-def test_a_pod_whose_stop_time_is_over_is_not_killed_though_the_api_still_shows_it(
-    vanishes, killed
-):
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.stop(10, "web-0")
-    rig_cluster.gone(vanishes)
-    rig_cluster.remove(vanishes + 1, "web-0")
-    assert rig_cluster.row(60).pods_killed == killed
-
-
 def test_evictions_and_replacements_that_came_first_are_counted():
     rig_cluster = RigCluster(workload(replicas=2))
     rig_cluster.notice(5)
@@ -359,17 +332,6 @@ def test_who_could_not_be_told_in_time_to_stop_is_killed_or_cut_short_unforeseen
     assert metrics.unforeseen_killed == metrics.unforeseen_cut == unforeseen
 
 
-def test_a_pod_that_was_evicted_but_died_with_its_instance_counts_as_killed_only():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.notice(5)
-    rig_cluster.pod(20, "web-2", node="n2")
-    rig_cluster.stop(124, "web-0", evicted=True)
-    rig_cluster.gone(125)
-    rig_cluster.remove(150, "web-0")
-    row = rig_cluster.row(200)
-    assert (row.pods_killed, row.pods_evicted, row.replaced_first) == (1, 0, 0)
-
-
 def test_a_node_has_one_row_with_its_first_notice_and_its_most_urgent_kind():
     rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
     rig_cluster.notice(10, kind="rebalance-recommendation", deadline=None)
@@ -405,21 +367,6 @@ def test_capacity_counts_requests_nodes_hours_and_cost():
     assert rig_cluster.figures(3600).totals.cost_vs_all_on_demand == round(
         paid / (1.5 + 3539 / 3600), 4
     )
-
-
-def test_calls_and_pods_before_time_0_are_not_counted():
-    rig_cluster = RigCluster(workload(replicas=2), begin=False)
-    rig_cluster.m.kubernetes_call("GET")
-    rig_cluster.stop(-20, "web-0", evicted=True)
-    rig_cluster.remove(-17, "web-0")
-    rig_cluster.pod(-5, "web-2")
-    rig_cluster.m.begin(ZERO)
-    rig_cluster.m.kubernetes_call("PATCH")
-    rig_cluster.m.aws_call("autoscaling:LaunchInstances")
-    row = rig_cluster.row(10)
-    assert (row.pods_evicted, row.ready_replica_seconds_lost, row.min_ready) == (0, 0, 2)
-    assert rig_cluster.m.kubernetes_calls == {"PATCH": 1}
-    assert rig_cluster.m.aws_calls == {"autoscaling:LaunchInstances": 1}
 
 
 def test_a_drill_is_restless_while_pods_move_or_an_interruption_has_its_end_before_it():

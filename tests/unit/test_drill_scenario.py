@@ -18,7 +18,6 @@ from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.problems import BadScenario
 from plimsoll_testbed.scenario.reading import read_scenario
 from plimsoll_testbed.scenario.scenario import DrillFile, Scenario
-from plimsoll_testbed.scenario.selectors import Selector
 from plimsoll_testbed.scenario.timeline import ApplyEntry, FaultEntry, NoticeEntry, ScaleEntry
 from plimsoll_testbed.scenario.validation import resolved, schema
 
@@ -276,15 +275,6 @@ def test_a_few_lines_of_aliases_cannot_fill_the_memory(tmp_path):
     assert "aliases" in problems(tmp_path, "\n".join(lines))[0]
 
 
-def test_a_merge_key_is_read_and_the_own_field_wins(tmp_path):
-    text = changed("rivals: []", "rivals: []\n      <<: {name: other, autoscaler: {scan: 20s}}")
-    text = text.replace("      autoscaler: {scan: 10s}\n", "")
-    cluster = read(tmp_path, text).clusters[0]
-    assert cluster.name == "harbor"
-    assert cluster.autoscaler is not None
-    assert cluster.autoscaler.scan == timedelta(seconds=20)
-
-
 def test_a_file_that_is_not_there_or_is_a_directory_is_named(tmp_path):
     with pytest.raises(BadScenario, match="no such file"):
         read_scenario(tmp_path / "missing.yaml")
@@ -368,15 +358,6 @@ def test_rivals_and_kinds_that_a_rig_cannot_play_and_unknown_rigs_are_refused_by
         "the node group base of kind karpenter",
     ]
     assert "unknown" in str(unsupported(scenario, "moon")[0])
-
-
-def test_a_selector_thins_by_count_or_by_a_fraction_rounded_up():
-    assert Selector(count=2).keeps(5) == 2
-    assert Selector(count=9).keeps(5) == 5
-    assert Selector(fraction=0.5).keeps(5) == 3
-    assert Selector(fraction=0.1).keeps(30) == 3
-    assert Selector(fraction=0.01).keeps(0) == 0
-    assert Selector().keeps(5) == 5
 
 
 @given(st.integers(0, 10**9))

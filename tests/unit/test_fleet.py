@@ -105,36 +105,6 @@ def test_an_owner_who_ends_an_instance_wants_one_less():
     assert fleet.groups["spot-a"].lowered_by_owner == 1
 
 
-def test_a_launch_is_beyond_what_is_desired_and_becomes_a_node_after_its_start_up():
-    fleet, heard = a_fleet()
-    heard.clear()
-    (machine,) = fleet.launch("spot-a", 1, "us-east-1a", after_start(10))
-    assert (machine.state, machine.zone, machine.launched) == (
-        "pending",
-        "us-east-1a",
-        after_start(10),
-    )
-    assert fleet.group("spot-a").desired == 4
-    assert fleet.step(after_start(79)) == after_start(80)
-    assert heard == []
-    assert fleet.step(after_start(80)) is None
-    assert heard == ["spot-a-4 joined 80"]
-    assert machine.state == "running"
-
-
-def test_a_vanished_instance_is_replaced_after_its_start_up():
-    fleet, heard = a_fleet()
-    heard.clear()
-    first = next(fleet.alive())
-    fleet.end(first.id, after_start(120))
-    fleet.step(after_start(119))
-    assert heard == []
-    fleet.step(after_start(500))
-    assert heard == ["spot-a-1 vanished 120", "spot-a-4 joined 190"]
-    assert (first.state, first.gone) == ("terminated", after_start(120))
-    assert fleet.group("spot-a").desired == 3
-
-
 def test_a_scheduled_change_is_postponed_by_the_last_word_on_it_and_a_sooner_end_still_wins():
     fleet, heard = a_fleet(spec(kind="static"))
     heard.clear()

@@ -43,16 +43,6 @@ def test_what_runs_on_a_node_that_vanishes_is_killed_at_that_moment(play: Play):
     assert [(s.how, s.at) for s in play.stops] == [("killed", play.now)] * 2
 
 
-def test_a_terminating_pod_is_killed_too_when_its_node_vanishes(play: Play):
-    play.apply(a_pod("one", a_template("one", annotations={"stop": "20s"})))
-    play.wait(20)
-    play.delete("one")
-    play.wait(5)
-    play.cluster.vanish("a", now=play.now)
-    play.wait(30)
-    assert [s.how for s in play.stops] == ["killed"]
-
-
 def test_the_api_learns_late_that_a_node_vanished(play: Play):
     play.apply(a_deployment("web", 1))
     play.wait(20)
@@ -115,20 +105,6 @@ def stateful(play: Play) -> None:
     play.cordon("a")
     play.apply(a_stateful_set("db", 1, volumeClaimTemplates=[CLAIM]))
     play.wait(30)
-
-
-def test_a_claim_is_bound_in_the_zone_of_its_first_pod_and_keeps_it(play: Play):
-    stateful(play)
-    claim = play.get("/api/v1/namespaces/default/persistentvolumeclaims/data-db-0")
-    assert claim["status"]["phase"] == "Bound"
-    home = play.get(f"{PODS}/db-0")["spec"]["nodeName"]
-    assert home in {"b", "c"}
-    play.patch(f"{NODES}/a", {"spec": {"unschedulable": None}})
-    play.cordon("b")
-    play.cordon("c")
-    play.delete("db-0")
-    play.wait(60)
-    assert "nodeName" not in play.get(f"{PODS}/db-0")["spec"]
 
 
 def test_a_file_system_that_pods_share_is_in_every_zone(play: Play):

@@ -15,7 +15,7 @@ from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.measure.sentences import sentence
 from plimsoll_testbed.measure.snapshot import NodeSnapshot, PodsSnapshot, Snapshot, WorkloadSnapshot
 from plimsoll_testbed.output.live import LiveView
-from plimsoll_testbed.output.screen import Screen, Signs, ready_bar
+from plimsoll_testbed.output.screen import Screen
 
 NODE = NodeSnapshot(
     cluster="harbor", name="spot-1", group="spot", zone="us-east-1a", capacity="spot",
@@ -70,24 +70,6 @@ def row(name: str, *nodes: NodeSnapshot, width: int = 80) -> str:
 )
 def test_each_state_of_a_node_is_told_without_colour(node: NodeSnapshot, words: str):
     assert words in row("spot-1", node)
-
-
-@pytest.mark.parametrize(
-    ("ready", "replicas", "floor", "bar"),
-    [
-        (6, 6, 5, "█████│█"),
-        (4, 6, 5, "████·│·"),
-        (0, 1, 1, "·│"),
-        (2, 3, 0, "██·"),
-        (9, 6, 5, "█████│█"),
-        (50, 100, 75, "████··│··"),
-        (99, 100, 100, "███████·│"),
-        (0, 0, 0, ""),
-    ],
-)
-def test_the_bar_of_a_workload_marks_its_floor(ready: int, replicas: int, floor: int, bar: str):
-    workload = replace(WEB, ready=ready, replicas=replicas, floor=floor)
-    assert ready_bar(workload, Signs()).plain == bar
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 20), (150, 42), (60, 14)])

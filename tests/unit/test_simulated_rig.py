@@ -123,14 +123,6 @@ def test_an_instance_can_go_without_a_word(play: Play):
     assert report["totals"]["pods_killed"] == 1
 
 
-def test_spread_spaces_the_notices_evenly(play: Play):
-    drill = DRILL.replace('size: 1, allocatable: {cpu: "8"', 'size: 3, allocatable: {cpu: "8"')
-    report = play(
-        drill.replace("nodes: {capacity", "spread: 30s, nodes: {capacity"), responder="none"
-    )
-    assert [node["noticed"] for node in report["nodes"]] == [10.0, 25.0, 40.0]
-
-
 def test_a_fraction_is_drawn_by_the_seed_and_rounded_up(play: Play):
     drill = DRILL.replace('size: 1, allocatable: {cpu: "8"', 'size: 5, allocatable: {cpu: "8"')
     drill = drill.replace("{capacity: spot}", "{capacity: spot, fraction: 0.5}")
@@ -152,18 +144,6 @@ def test_a_drained_instance_leaves_its_hook_early(play: Play):
     [node, *_] = report["nodes"]
     assert node["empty"] < node["gone"] < 60  # the hook would wait until 310
     assert report["api"]["aws"]["autoscaling:CompleteLifecycleAction"] == 1
-    assert report["totals"]["ready_replica_seconds_lost"] == 0.0
-
-
-def test_a_managed_node_group_grows_when_there_is_no_room(play: Play):
-    drill = DRILL.replace(
-        "name: base, kind: static", "name: base, kind: eks-nodegroup, max: 4, startup: 40s"
-    )
-    web = BOTH.replace("replicas: 1", "replicas: 4")
-    report = play(drill.replace('cpu: "1"', "cpu: 1200m"), responder="plimsoll", web=web)
-    base = next(row for row in report["capacity"] if row["group"] == "base")
-    assert base["nodes_added"] == report["api"]["aws"]["eks:UpdateNodegroupConfig"] == 1
-    assert base["first_asked"] < 12
     assert report["totals"]["ready_replica_seconds_lost"] == 0.0
 
 
