@@ -129,15 +129,6 @@ def test_it_hears_drills_on_the_bus_and_empties_the_node_at_once(server):
     assert drain.error is None
 
 
-def test_an_instance_of_no_cluster_moves_nothing(server):
-    bus = Bus()
-    with polling(bus, server) as drain:
-        bus.notice("i-0fedcba9876543210")
-        eventually(lambda: not bus.bodies)
-    assert not cordoned(server, "a")
-    assert drain.error is None
-
-
 def test_a_blocked_eviction_is_tried_again_later_and_stopping_waits_for_none(server):
     with server.lock:
         budget = a_budget("web", "web", maxUnavailable=0)
@@ -152,13 +143,3 @@ def test_a_blocked_eviction_is_tried_again_later_and_stopping_waits_for_none(ser
     assert time.monotonic() - began < 2
     assert not [t for t in threading.enumerate() if t.name.startswith(("drain ", "common drain"))]
     assert drain.error is None
-
-
-def test_a_broken_poll_is_kept_for_whoever_runs_the_drill(server):
-    class Broken(Bus):
-        def receive_message(self, **_: Any) -> Any:
-            raise ConnectionError("the emulator is gone")
-
-    with polling(Broken(), server) as drain:
-        eventually(lambda: drain.error is not None)
-    assert str(drain.error) == "the emulator is gone"

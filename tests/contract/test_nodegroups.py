@@ -465,22 +465,6 @@ def raised(moto_aws: Aws, groups: AwsNodeGroups, **more: Any) -> NodeGroup:
     return the_group(groups)
 
 
-def test_the_same_ask_twice_is_one(moto_aws: Aws, groups: AwsNodeGroups) -> None:
-    group = raised(moto_aws, groups, DesiredCapacity=1)
-    assert groups.grow(group, 2, None, "token") == 2
-    assert groups.grow(group, 2, None, "token") == 2
-    assert desired(moto_aws) == 3
-    assert groups.grow(the_group(groups), 1, None, "another") == 1
-    assert desired(moto_aws) == 4
-
-
-def test_what_others_raised_higher_is_never_lowered(moto_aws: Aws, groups: AwsNodeGroups) -> None:
-    group = raised(moto_aws, groups)
-    moto_aws.autoscaling.set_desired_capacity(AutoScalingGroupName="web", DesiredCapacity=7)
-    assert groups.grow(group, 2, None, "token") == 2
-    assert desired(moto_aws) == 7
-
-
 def test_a_group_grows_to_its_maximum_and_then_refuses(
     moto_aws: Aws, groups: AwsNodeGroups
 ) -> None:
@@ -496,11 +480,6 @@ def test_a_group_that_is_gone_is_not_found(moto_aws: Aws, groups: AwsNodeGroups)
     moto_aws.autoscaling.delete_auto_scaling_group(AutoScalingGroupName="web")
     with pytest.raises(NotFound, match="web"):
         groups.grow(group, 1, None, "token")
-
-
-def test_nothing_is_asked_for_nothing(moto_aws: Aws, groups: AwsNodeGroups) -> None:
-    group = raised(moto_aws, groups)
-    assert groups.grow(group, 0, None, "token") == 0
 
 
 def test_an_unknown_kind_is_bad_input(moto_aws: Aws, groups: AwsNodeGroups) -> None:
@@ -603,12 +582,6 @@ def test_a_managed_group_grows_through_eks_under_its_token(
             "clientRequestToken": "token",
         }
     ]
-
-
-def test_a_managed_group_at_its_maximum_refuses(moto_aws: Aws, groups: AwsNodeGroups) -> None:
-    managed(moto_aws, scalingConfig={"minSize": 1, "maxSize": 2, "desiredSize": 2})
-    with pytest.raises(Refused, match="eks-nodegroup pool is at its maximum of 2"):
-        groups.grow(the_group(groups), 1, None, "token")
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -14,10 +11,8 @@ from typing import override
 
 import pytest
 
-import plimsoll_testbed
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import Report, exit_status
-from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.emulated import rig as emulated
 from plimsoll_testbed.rigs.simulated import rig as simulated
 from plimsoll_testbed.scenario.drill import read_drill
@@ -26,7 +21,6 @@ from tests.support.processes import alive
 pytestmark = pytest.mark.emulator
 
 DRILL = Path(__file__).parent / "emulated" / "drill.yaml"
-PLIMSOLL = "from plimsoll_cli import main; main()"
 LINUX = sys.platform == "linux"
 
 
@@ -144,37 +138,3 @@ def test_nothing_is_left_running_and_no_port_open(played):
     assert list(alive(played.watcher.folder)) == []
     assert listening() <= played.watcher.before
     assert list(played.watcher.folder.iterdir()) == []
-
-
-def test_without_the_built_template_it_ends_with_status_2_and_leaves_nothing(tmp_path):
-    """Played from a copy of the package that stands in a checkout where nothing was built."""
-    checkout, temporary = tmp_path / "checkout", tmp_path / "temporary"
-    temporary.mkdir()
-    package = checkout / "testbed" / "plimsoll_testbed"
-    shutil.copytree(Path(plimsoll_testbed.__file__).parent, package)
-    (checkout / "template.yaml").touch()
-    (checkout / ".tools").symlink_to(Checkout.find().root / ".tools")
-    done = subprocess.run(
-        [sys.executable, "-c", PLIMSOLL, "drill", str(DRILL), "--rig", "emulated"],
-        env=os.environ
-        | {
-            "PYTHONPATH": f"{package.parent}:{os.environ.get('PYTHONPATH', '')}",
-            "TMPDIR": str(temporary),
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 2, done.stderr
-    assert f"{checkout}/.aws-sam/build/template.yaml is missing: run `make build`" in unwrapped(
-        done.stderr
-    )
-    assert done.stdout == ""
-    assert list(temporary.iterdir()) == []
-    if LINUX:
-        assert list(alive(temporary)) == []
-
-
-def unwrapped(text):
-    return " ".join(text.split())

@@ -11,10 +11,8 @@ from botocore.exceptions import ClientError
 
 from plimsoll_testbed.model.durations import Span
 from plimsoll_testbed.model.fleet import Fleet
-from plimsoll_testbed.model.machines import Hook
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
-from plimsoll_testbed.scenario.events import event_of
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STARTUP = timedelta(seconds=70)
@@ -119,22 +117,9 @@ def test_a_spot_instance_says_so_and_names_its_cluster(rig, ec2):
     assert {"Key": "kubernetes.io/cluster/harbor", "Value": "owned"} in instance["Tags"]
 
 
-def test_an_on_demand_instance_has_no_lifecycle(rig, ec2):
-    ids = [machine.id for machine in rig.fleet.groups["base"].machines]
-    answer = ec2.describe_instances(InstanceIds=ids)
-    instances = [i for r in answer["Reservations"] for i in r["Instances"]]
-    assert len(instances) == 2
-    assert not any("InstanceLifecycle" in i for i in instances)
-
-
 def test_unknown_instances_are_an_error_that_names_them(ec2):
     with pytest.raises(ClientError, match=r"InvalidInstanceID\.NotFound.*i-0nobody"):
         ec2.describe_instances(InstanceIds=["i-0nobody"])
-
-
-def test_an_unknown_filter_is_an_error_that_names_it(ec2):
-    with pytest.raises(ClientError, match="vpc-id"):
-        ec2.describe_instances(Filters=[{"Name": "vpc-id", "Values": ["x"]}])
 
 
 def test_a_spot_request_tells_of_the_interruption_and_of_the_end(rig, ec2):
@@ -163,14 +148,6 @@ def test_a_scheduled_event_stands_in_the_status(rig, ec2):
     assert status["Events"][0]["NotBefore"] == START + timedelta(hours=2)
 
 
-def test_groups_are_found_by_the_tag_of_their_cluster(autoscaling):
-    answer = autoscaling.describe_auto_scaling_groups(
-        Filters=[{"Name": "tag-key", "Values": ["kubernetes.io/cluster/harbor"]}]
-    )
-    names = {g["AutoScalingGroupName"]: g["DesiredCapacity"] for g in answer["AutoScalingGroups"]}
-    assert names == {"base": 2, "spot-a": 3, "eks-managed": 1}
-
-
 def test_a_group_tells_what_its_next_node_will_be(ec2, autoscaling):
     [spot] = autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=["spot-a"])[
         "AutoScalingGroups"
@@ -185,24 +162,6 @@ def test_a_group_tells_what_its_next_node_will_be(ec2, autoscaling):
     assert version["LaunchTemplateData"]["InstanceMarketOptions"]["MarketType"] == "spot"
 
 
-def test_launched_instances_come_at_once_by_id_and_run_after_their_start_up_time(rig, autoscaling):
-    answer = launch(autoscaling, count=2, AvailabilityZones=["us-east-1b"])
-    [launched] = answer["Instances"]
-    assert launched["AvailabilityZone"] == "us-east-1b"
-    assert len(launched["InstanceIds"]) == 2
-    states = {rig.instances("spot-a")[i]["LifecycleState"] for i in launched["InstanceIds"]}
-    assert states == {"Pending"}
-    rig.wait(70)
-    states = {rig.instances("spot-a")[i]["LifecycleState"] for i in launched["InstanceIds"]}
-    assert states == {"InService"}
-
-
-def test_the_same_token_launches_once(rig, autoscaling):
-    first, second = launch(autoscaling), launch(autoscaling)
-    assert first["Instances"] == second["Instances"]
-    assert rig.fleet.groups["spot-a"].desired == 4
-
-
 def test_a_token_for_another_request_is_refused(autoscaling):
     launch(autoscaling, count=1)
     with pytest.raises(ClientError, match="IdempotentParameterMismatch"):
@@ -214,73 +173,6 @@ def test_want_of_capacity_is_part_of_the_answer_to_launch_instances(rig, autosca
     answer = launch(autoscaling)
     assert answer["Instances"] == []
     assert answer["Errors"][0]["ErrorCode"] == "InsufficientInstanceCapacity"
-
-
-def test_a_raised_group_goes_on_asking_for_capacity_that_is_wanting(rig, autoscaling):
-    rig.fleet.refuse("base", rig.now + timedelta(seconds=60))
-    autoscaling.set_desired_capacity(AutoScalingGroupName="base", DesiredCapacity=3)
-    assert len(rig.instances("base")) == 2
-    for _ in range(3):  # it learns after 5 s that there is none, and asks again each 30 s
-        rig.wait(30)
-    assert len(rig.instances("base")) == 3
-
-
-def test_nothing_grows_above_its_maximum(autoscaling):
-    with pytest.raises(ClientError, match="above max value 5"):
-        autoscaling.set_desired_capacity(AutoScalingGroupName="base", DesiredCapacity=6)
-    with pytest.raises(ClientError, match="above max value 5"):
-        launch(autoscaling, count=9)
-
-
-def test_lowering_is_an_error_and_not_a_silent_no(autoscaling):
-    with pytest.raises(ClientError, match="lowers nothing"):
-        autoscaling.set_desired_capacity(AutoScalingGroupName="base", DesiredCapacity=1)
-
-
-def test_an_instance_that_vanishes_is_replaced_by_its_group(rig):
-    before = set(rig.instances("spot-a"))
-    rig.fleet.end(min(before), rig.now + timedelta(seconds=1))
-    rig.wait(1)
-    after = rig.instances("spot-a")
-    assert len(after) == 3
-    assert [after[i]["LifecycleState"] for i in set(after) - before] == ["Pending"]
-
-
-def test_a_completed_lifecycle_action_ends_the_instance(rig, autoscaling):
-    [machine, *_] = rig.fleet.groups["base"].machines
-    hook = Hook(timeout=timedelta(minutes=5))
-    event = event_of("lifecycle-terminate", machine, rig.now, goes=None, hook=hook.name)
-    assert event is not None
-    rig.fleet.hold(machine, hook, rig.now)
-    autoscaling.complete_lifecycle_action(
-        LifecycleHookName=event["detail"]["LifecycleHookName"],
-        AutoScalingGroupName=event["detail"]["AutoScalingGroupName"],
-        InstanceId=machine.id,
-        LifecycleActionResult="CONTINUE",
-    )
-    rig.wait(0)
-    assert machine.id not in rig.instances("base")
-
-
-def test_a_managed_node_group_grows_and_its_auto_scaling_group_with_it(rig, eks, autoscaling):
-    assert eks.list_nodegroups(clusterName="harbor")["nodegroups"] == ["managed"]
-    eks.update_nodegroup_config(
-        clusterName="harbor",
-        nodegroupName="managed",
-        scalingConfig={"minSize": 0, "maxSize": 5, "desiredSize": 2},
-        clientRequestToken="once",
-    )
-    described = eks.describe_nodegroup(clusterName="harbor", nodegroupName="managed")["nodegroup"]
-    assert described["scalingConfig"]["desiredSize"] == 2
-    assert described["capacityType"] == "SPOT"
-    assert described["taints"] == [{"key": "gpu", "value": "", "effect": "NO_SCHEDULE"}]
-    [behind] = described["resources"]["autoScalingGroups"]
-    assert len(rig.instances(behind["name"])) == 2
-
-
-def test_an_unknown_node_group_is_named(eks):
-    with pytest.raises(ClientError, match=r"ResourceNotFoundException.*nobody"):
-        eks.describe_nodegroup(clusterName="harbor", nodegroupName="nobody")
 
 
 @pytest.mark.parametrize(

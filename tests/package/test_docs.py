@@ -18,15 +18,6 @@ PAGES = sorted(
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-_CODE = re.compile(r"`[^`]*`")
-_GLOSSARY = re.compile(r"^## Glossary$.*?(?=^## )", re.MULTILINE | re.DOTALL)
-_RETIRED = re.compile(
-    r"\b(boards?|rooms?|crowds?|dealt|dealing|hurdles?|doomed|going|(?<!on-)(?<!on )demand"
-    r"|g[ia]ve[ns]? back|discards?|ticks?|slices?|sweeps?|tally|tallies|ledgers?|pictured?|noting"
-    r"|troubles?|errands?|stand-?ins?|(?:a|each|every|first|next) look|repertoire|worlds?|mend(?:s|ed)?|mischief)\b",
-    re.IGNORECASE,
-)
-"""Words of names count as in test_names.py; of these, prose may still write a script or a stage."""
 _NAMED = re.compile(r"\bplimsoll ([a-z]+)\b(?= |$)")
 
 
@@ -112,16 +103,6 @@ def test_every_make_target_that_the_readme_types_exists():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"^ *make ([a-z-]+)", blocks(ROOT / "README.md"), re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-
-
-def test_no_page_uses_a_retired_word():
-    """But for the glossary and the changelog, which name old words, and for what stands as code."""
-    found = []
-    for page in set(PAGES) - {ROOT / "CHANGELOG.md"}:
-        text = _GLOSSARY.sub("", _CODE.sub("", prose(page)))
-        text = _LINK.sub(lambda link: link[0].partition("](")[0], text)
-        found += [f"{name_of(page)}: {word}" for word in _RETIRED.findall(text)]
-    assert sorted(found) == []
 
 
 def test_the_license_is_the_whole_apache_license():

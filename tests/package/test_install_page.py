@@ -6,7 +6,6 @@ What needs a deployed stack is tried in tests/e2e/test_install.py, on the emulat
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,8 +22,6 @@ from tests.package.install_page import (
     PLIMSOLL,
     SAM,
     Command,
-    WrongCommandError,
-    anti_affinity_index,
     beginning,
     call_of,
     commands,
@@ -73,20 +70,10 @@ def params(found: list[Command]) -> list[Any]:
     return [pytest.param(command, id=command.text) for command in dict.fromkeys(found)]
 
 
-def test_every_block_on_the_page_is_of_commands():
-    assert {language for language, _ in anti_affinity_index()} == {"sh"}
-    assert len(commands()) > 40
-
-
 @pytest.mark.parametrize("command", params(commands()))
 def test_every_command_is_tried_or_has_a_reason_why_not(command: Command):
     known = matching(TRIED, command) + matching(UNTRIED, command)
     assert len(known) == 1, f"{command.text}: try it, or write down why it cannot be tried"
-
-
-def test_no_reason_is_left_over_and_nothing_is_said_to_be_tried_that_is_not_there():
-    for start in (*TRIED, *UNTRIED):
-        assert beginning(*start), start
 
 
 # --- The command line -----------------------------------------------------------------------------
@@ -162,23 +149,6 @@ def test_an_aws_command_is_one_that_the_service_knows(command: Command):
     for value in call.parameters.values():
         if isinstance(value, str) and value.startswith("file://infra/"):
             assert (ROOT / value.removeprefix("file://")).is_file()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("aws ekz describe-cluster --name harbor", "no service ekz"),
-        ("aws eks describe-clusters --name harbor", "no operation"),
-        ("aws eks describe-cluster --cluster harbor", "no option --cluster"),
-        ("aws eks create-access-entry --cluster-name harbor", "needs principalArn"),
-        ("aws eks update-cluster-config --name h --access-config mode=API", "no mode"),
-        ("aws eks update-cluster-config --name h --access-config authenticationMode=X", "none of"),
-        ("aws cloudformation wait stack-is-there --stack-name plimsoll", "waits for no"),
-    ],
-)
-def test_a_wrong_aws_command_would_be_found(text: str, said: str):
-    with pytest.raises(WrongCommandError, match=said):
-        call_of(Command(text).words)
 
 
 def test_access_entries_put_the_roles_into_the_group_of_the_manifests():
@@ -280,32 +250,6 @@ def manifests(folder: Path) -> Iterator[dict[str, Any]]:
             yield from yaml.safe_load_all(found.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    "command",
-    params([c for verb in ("apply", "diff", "delete") for c in beginning("kubectl", verb)]),
-)
-def test_a_kustomization_has_objects_that_a_cluster_can_name(command: Command):
-    found = list(manifests(ROOT / command.words[3]))
-    expected = {"ClusterRole", "ClusterRoleBinding"}
-    if not command.words[3].endswith("/deletions"):
-        expected |= {"Namespace"}
-    assert expected <= {one["kind"] for one in found}
-    for one in found:
-        assert one["apiVersion"]
-        assert one["metadata"]["name"]
-
-
 def test_the_kustomization_for_old_clusters_exists():
     assert "`infra/cluster-rbac-only`" in PAGE.read_text(encoding="utf-8")
     assert list(manifests(ROOT / "infra/cluster-rbac-only"))
-
-
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed here")
-def test_kubectl_itself_takes_the_kustomization():
-    done = subprocess.run(
-        ["kubectl", "kustomize", ROOT / "infra/cluster"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr

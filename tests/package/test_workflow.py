@@ -53,25 +53,6 @@ def test_it_may_read_the_code_and_nothing_else(path: Any):
     assert "secrets." not in path.read_text(encoding="utf-8")
 
 
-def test_it_ends_and_gives_way_to_a_newer_run():
-    [job] = ci()["jobs"].values()
-    assert job["timeout-minutes"] == 90
-    assert ci()["concurrency"]["cancel-in-progress"] is True
-
-
-def test_the_files_that_it_names_exist():
-    for step in steps():
-        for name, value in step.get("with", {}).items():
-            if name.endswith("-file"):
-                assert (ROOT / value).is_file(), value
-            elif name == "cache-dependency-path":
-                for pattern in value.split():
-                    assert list(ROOT.glob(pattern)), pattern
-        for patterns in re.findall(r"hashFiles\((.*?)\)", str(step)):
-            for pattern in re.findall(r"'([^']+)'", patterns):
-                assert list(ROOT.glob(pattern)), pattern
-
-
 def test_everything_that_is_locked_is_kept_up_to_date_and_looked_up():
     """The bot finds the locks by patterns, the audit by those of make; LocalStack's is held back."""
     held_back = {"infra/local/localstack/localstack.lock", "infra/local/controlplane/go.lock"}

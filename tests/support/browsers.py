@@ -20,7 +20,6 @@ WIDE, NARROW, NARROWEST = 1400, 500, 320  # the last is 1280 at a zoom of 400 %,
 HEIGHT = 800
 AA_TEXT = 4.5  # WCAG 1.4.3
 type Scheme = Literal["light", "dark"]
-SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 type Colour = tuple[float, float, float]
 QUIET = (
     "--disable-gpu",

@@ -390,7 +390,6 @@ def _notices(count: int) -> str:
 
 _LABEL = "spec/affinity/podAntiAffinity/" + _REQUIRED
 _NODES = "spec/affinity/nodeAffinity/" + _REQUIRED + "/nodeSelectorTerms"
-_NOTE = f"metadata/annotations/{INTERRUPTION.replace('/', '~')}"
 
 
 def crafted() -> Mapping[str, tuple[str, Json]]:

@@ -176,25 +176,6 @@ def stranger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PLIMSOLL_CONFIG", str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("agent", "install"),
-        ("agent", "run"),
-        ("login",),
-        ("savings",),
-        ("recommendations",),
-        ("recommendations", "accept"),
-    ],
-    ids=" ".join,
-)
-def test_each_command_explains_itself_to_who_is_not_logged_in(stranger, words):
-    said = run(MemoryEnvironment(), *words, "--help")
-    assert said.exit_code == 0
-    assert "Examples:" in said.stdout
-    assert "Exit status:" in said.stdout
-
-
 @pytest.mark.parametrize("address", ["nonsense", "https://[x", "ftp://api.example.com", "https://"])
 @pytest.mark.parametrize("words", [("login",), ("agent", "install", "--print", "--image", "a:1")])
 def test_what_is_no_address_is_refused_and_says_where_one_is_found(stranger, words, address):

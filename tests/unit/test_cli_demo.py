@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.domain.errors import Refused
 from plimsoll_cli import main
-from plimsoll_testbed.measure.findings import findings, promises
+from plimsoll_testbed.measure.findings import promises
 from plimsoll_testbed.measure.listening import Listener
 from plimsoll_testbed.rigs import registry as rigs
 from plimsoll_testbed.rigs.simulated.rig import run
@@ -117,41 +116,7 @@ def test_ctrl_c_ends_with_130_and_says_that_nothing_is_left(
     assert result.stdout == ""
 
 
-def test_a_rig_that_cannot_start_ends_with_2_and_its_reason(
-    on_the_emulated_rig: Callable[[Rig], None],
-):
-    def broken(drill: Drill, **options: Any) -> Json:
-        raise Refused("MiniStack is missing: run `make setup`")
-
-    on_the_emulated_rig(broken)
-    result = demo()
-    assert result.exit_code == 2
-    assert "MiniStack is missing: run `make setup`" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["missing.yaml"], "missing.yaml"),
-        (["--rig", "moon"], "moon"),
-        (["--rig", "simulated", "--keep", "file/inside"], "--keep file/inside"),
-    ],
-)
-def test_what_is_wrong_is_named_and_ends_with_2(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").write_text("")
-    result = demo(*arguments)
-    assert result.exit_code == 2
-    assert words in result.stderr
-
-
 # The verdict by itself.
-
-
-def test_the_promises_are_kept_in_the_example(played: dict[str, Json]):
-    assert all(finding.held for finding in promises(played["plimsoll"], played["drain"]))
 
 
 def test_a_drain_does_not_keep_them(played: dict[str, Json]):
@@ -161,30 +126,3 @@ def test_a_drain_does_not_keep_them(played: dict[str, Json]):
     assert "shop/legacy" in at_zero.text
     assert not lost.held
     assert "100.0% of drain's" in lost.text
-
-
-def test_a_workload_that_cannot_run_twice_may_be_away(played: dict[str, Json]):
-    report = copy.deepcopy(played["plimsoll"])
-    report["workloads"][0] |= {"ready_floor": 0, "seconds_at_zero": 20.0}
-    assert promises(report, played["drain"])[1].held
-    report["workloads"][0] |= {"ready_floor": 1}
-    assert not promises(report, played["drain"])[1].held
-
-
-def test_a_drain_that_lost_nothing_leaves_no_share(played: dict[str, Json]):
-    drain = copy.deepcopy(played["drain"])
-    drain["totals"]["ready_replica_seconds_lost"] = 0.0
-    report = copy.deepcopy(played["plimsoll"])
-    report["totals"]["ready_replica_seconds_lost"] = 0.0
-    assert promises(report, drain)[2].held
-    report["totals"]["ready_replica_seconds_lost"] = 0.5
-    assert not promises(report, drain)[2].held
-
-
-def test_failed_expectations_of_the_file_are_part_of_the_verdict(played: dict[str, Json]):
-    report = copy.deepcopy(played["plimsoll"])
-    report["expect"] = {"held": False, "failures": ["podsKilled: 1, at most 0"]}
-    found = findings(report, played["drain"], None)
-    assert [(f.held, f.text) for f in found[3:]] == [(False, "podsKilled: 1, at most 0")]
-    report["expect"] = {"held": None, "failures": []}
-    assert len(findings(report, played["drain"], None)) == 3

@@ -47,30 +47,11 @@ def test_the_schema_of_a_drill_is_printed_and_nothing_else():
     assert printed["properties"]["kind"]["const"] == "Drill"
 
 
-def test_a_drill_ends_with_0_and_a_table_for_people(folder: Path):
-    result = drill("drill.yaml", "--responder", "none")
-    assert result.exit_code == 0
-    assert "default/web" in result.stdout
-    assert "1 nodes got a notice" in result.stdout
-    assert result.stderr == ""
-
-
 def test_json_on_standard_output_stands_alone(folder: Path):
     result = drill("drill.yaml", "--responder", "none", "--json", "-")
     report = json.loads(result.stdout)
     assert (report["drill"], report["rig"], report["responder"]) == ("small", "simulated", "none")
     assert "default/web" in result.stderr
-
-
-def test_json_goes_to_a_file_and_the_table_to_standard_output(folder: Path):
-    result = drill("drill.yaml", "--responder", "none", "--json", "report.json")
-    assert json.loads((folder / "report.json").read_text())["seed"] == 0
-    assert "default/web" in result.stdout
-
-
-def test_the_option_seed_beats_the_file(folder: Path):
-    result = drill("drill.yaml", "--responder", "none", "--seed", "42", "--json", "-")
-    assert json.loads(result.stdout)["seed"] == 42
 
 
 def test_verbose_tells_on_standard_error_what_happens(folder: Path):
@@ -106,22 +87,6 @@ def test_what_is_wrong_is_named_and_ends_with_2(folder: Path, arguments: list[st
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize(
-    ("find", "put", "words"),
-    [
-        ("capacity: spot,", "capacity: sport,", "drill.yaml:9"),
-        ("notice: spot-interruption", "notice: sopt-interruption", "spot-interruption"),
-        ("manifests: [web.yaml]", "manifests: [shop.yaml]", "shop.yaml"),
-        ("apiVersion", "apiVersion: [", "drill.yaml"),
-    ],
-)
-def test_a_bad_scenario_ends_with_2_and_its_place(folder: Path, find: str, put: str, words: str):
-    (folder / "drill.yaml").write_text(DRILL.replace(find, put, 1))
-    result = drill("drill.yaml")
-    assert result.exit_code == 2
-    assert words in result.stderr
-
-
 def test_a_cluster_that_never_becomes_ready_ends_with_2_and_says_what_is_not(folder: Path):
     (folder / "web.yaml").write_text(WEB.replace("replicas: 1", "replicas: 99"))
     result = drill("drill.yaml", "--json", "report.json")
@@ -148,10 +113,3 @@ def test_ctrl_c_ends_as_shells_expect(folder: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("plimsoll_cli.drill.rig_of", lambda _name: interrupted)
     result = drill("drill.yaml")
     assert result.exit_code == 130
-
-
-def test_help_shows_examples_and_the_exit_status():
-    result = drill("--help")
-    assert result.exit_code == 0
-    assert "plimsoll drill examples/all-spot-at-once.yaml" in result.stdout
-    assert "an expectation did not hold" in result.stdout

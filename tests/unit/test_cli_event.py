@@ -66,14 +66,6 @@ def test_with_json_prints_nothing_but_the_plan(tmp_path: Path):
     assert "Ready elsewhere" in plan["waiting"]["spot-1"][0]
 
 
-def test_needs_no_stack_with_a_kubeconfig(tmp_path: Path):
-    environment, counting = an_environment(registered=False)
-    result = run(environment, "event", an_event(tmp_path), "--context", "harbor")
-    assert result.exit_code == 0
-    assert "Pod default/web-" in result.stdout
-    assert counting.writes == []
-
-
 def test_finds_the_node_by_its_provider_id_where_the_index_knows_nothing(tmp_path: Path):
     environment, _ = an_environment()
     environment.index.__init__()  # type: ignore[misc]  # the quickest way to forget

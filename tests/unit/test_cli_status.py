@@ -55,12 +55,6 @@ def test_a_quiet_cluster_is_named():
     assert "harbor: nothing is open" in run(environment, "status").stdout
 
 
-def test_needs_no_stack_with_a_kubeconfig():
-    environment, _ = an_environment(registered=False)
-    interrupt(environment)
-    assert "spot-1" in run(environment, "status", "--context", "harbor").stdout
-
-
 def test_a_record_that_cannot_be_read_is_shown_as_such():
     environment, counting = an_environment()
     counting.call(

@@ -68,18 +68,6 @@ def test_a_broken_rule_is_told_with_its_seed_and_kept_as_a_small_drill(
     assert len(kept.scenario.cluster("harbor").node_groups) == 1
 
 
-def test_every_storm_that_breaks_a_rule_is_a_line_though_few_are_kept(tmp_path, monkeypatch):
-    def broken(storm: Storm, **_: object) -> StormResult:
-        found = Violation(rule="early", seconds=1.0, what="a pod of a Job")
-        return StormResult(seed=storm.seed, violations=(found,))
-
-    monkeypatch.setattr(command, "play_storm", broken)
-    monkeypatch.setattr(command, "shrink", lambda storm, _: storm)
-    result = run("--count", "5", "--keep", str(tmp_path))
-    assert result.stdout.count("broke early at 1 s: a pod of a Job") == 5
-    assert len([*tmp_path.iterdir()]) == 3
-
-
 def test_workloads_that_another_responder_serves_better_are_a_table(monkeypatch):
     def worse(storm: Storm, *, against: tuple[str, ...], **_: object) -> StormResult:
         found = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import threading
@@ -10,27 +9,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll.domain.kubernetes import RELEASED
-from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.indexes import Indexes
-from plimsoll_testbed.rigs.cluster.installation import install
 from plimsoll_testbed.rigs.cluster.outage import Outages
-from plimsoll_testbed.rigs.controlplane.audit import Audit
 from plimsoll_testbed.rigs.emulated.emulator import is_complaint
 from plimsoll_testbed.rigs.emulated.kills import Kills
-from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
-from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.rigs.threads import RetryQueue
 from plimsoll_testbed.rigs.watched_store import WatchedStore
-from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.problems import Place
 from plimsoll_testbed.scenario.timeline import FaultEntry
 
@@ -74,18 +64,6 @@ def test_an_errand_is_tried_again_until_the_api_server_is_back_and_is_open_until
     assert retry_queue.error is None
 
 
-def test_what_waits_is_done_together_and_in_the_order_in_which_it_was_asked_for():
-    registry = Registry()
-    retry_queue = RetryQueue[str]("arrivals", registry.join)
-    for node in ("a", "b", "c"):
-        retry_queue.ask(node)
-    registry.gate.set()
-    retry_queue.start()
-    eventually(lambda: retry_queue.open == 0)
-    retry_queue.end()
-    assert registry.joined == [["a", "b", "c"]]
-
-
 def test_an_errand_that_is_refused_ends_the_drill_and_not_only_its_thread():
     def refuse(_: list[str]) -> None:
         raise Refused("there is no such node")
@@ -95,16 +73,6 @@ def test_an_errand_that_is_refused_ends_the_drill_and_not_only_its_thread():
     retry_queue.ask("a")
     eventually(lambda: retry_queue.error is not None)
     assert str(retry_queue.error) == "there is no such node"
-
-
-def test_errands_end_also_while_the_api_server_is_away():
-    registry = Registry(away=10_000)
-    registry.gate.set()
-    retry_queue = RetryQueue[str]("arrivals", registry.join)
-    retry_queue.start()
-    retry_queue.ask("a")
-    retry_queue.end()
-    assert registry.joined == []
 
 
 @dataclass
@@ -159,27 +127,6 @@ def test_outages_that_overlap_are_one_and_end_with_the_later():
     assert plane.done[-1][1] - began >= 0.7
 
 
-def test_an_outage_that_begins_while_the_api_server_comes_back_is_one_of_its_own():
-    plane = Plane(start_takes=0.5)
-    outages = outages_of(plane)
-    outages.begin(in_seconds(0))
-    eventually(lambda: plane.words == ["stop"])
-    time.sleep(0.2)
-    outages.begin(in_seconds(0.1))
-    eventually(lambda: not outages.lasting)
-    assert plane.words == ["stop", "start", "stop", "start"]
-
-
-def test_a_drill_that_ends_in_an_outage_does_not_wait_for_its_end():
-    plane = Plane()
-    outages = outages_of(plane)
-    outages.begin(in_seconds(600))
-    eventually(lambda: plane.words == ["stop"])
-    outages.end()
-    assert plane.words == ["stop"]
-    assert not outages.lasting
-
-
 @dataclass
 class Emulator:
     """Runs functions as processes that would sleep for a minute."""
@@ -228,22 +175,6 @@ def test_all_processes_of_the_function_and_no_others_are_killed_when_the_fault_b
     assert kills.error is None
 
 
-def test_a_process_that_starts_while_the_fault_lasts_is_killed_too_and_one_after_it_is_not(
-    emulator,
-):
-    clock = SystemClock()
-    with Kills(emulator, 7, clock, print) as kills:
-        kills.begin(fault(0.5), clock.now())
-        time.sleep(0.2)
-        during = emulator.start("DrainsFunction")
-        time.sleep(0.6)
-        after = emulator.start("DrainsFunction")
-        eventually(lambda: during.poll() == -9)
-        time.sleep(0.3)
-        assert after.poll() is None
-    assert kills.killed == 1
-
-
 def test_only_after_a_kill_a_process_that_died_is_explained(emulator):
     clock = SystemClock()
     complaint = '{"errorMessage": "Worker process died"}'
@@ -255,37 +186,6 @@ def test_only_after_a_kill_a_process_that_died_is_explained(emulator):
         assert kills.explain(complaint)
         assert kills.explain("Task timed out after 30.00 seconds")
         assert not kills.explain('{"errorMessage": "No module named plimsoll"}')
-
-
-def test_calls_are_counted_by_method_from_time_0_on(tmp_path):
-    (tmp_path / "logs").mkdir()
-    audit = Audit(["plimsoll"], tmp_path)
-    zero = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    assert audit.calls(zero) == {}  # nobody asked anything yet, so there is no log
-    parts = [{}, {}, {}, {}, {"subresource": "eviction"}, {}]
-    asked = [("list", -1), ("list", 0), ("watch", 1), ("patch", 2), ("create", 3), ("patch", 4)]
-    lines = [
-        json.dumps(
-            {
-                "verb": verb,
-                "requestReceivedTimestamp": f"{zero + timedelta(seconds=at)}",
-                "objectRef": {"resource": "pods", **part},
-            }
-        )
-        for (verb, at), part in zip(asked, parts, strict=True)
-    ]
-    (tmp_path / "logs" / "audit.log").write_text("\n".join(lines) + "\n")
-    assert audit.calls(zero) == {"GET": 2, "PATCH": 2, "POST": 1}
-    assert audit.written() == {"pods", "pods/eviction"}
-
-
-def test_only_the_users_named_are_audited(tmp_path):
-    Audit(["plimsoll"], tmp_path)
-    policy = json.loads((tmp_path / "audit-policy.json").read_text())
-    assert [(rule["level"], rule.get("users")) for rule in policy["rules"]] == [
-        ("Metadata", ["plimsoll"]),
-        ("None", None),
-    ]
 
 
 def pod(name: str, uid: str, node: str | None = None):
@@ -312,86 +212,6 @@ def test_the_end_of_an_old_pod_that_is_heard_late_takes_nothing_from_the_new_one
     shown.show("pods", "DELETED", pod("cart-0", "1", "a"), now=NOW)
     assert shown.get("pods", "shop", "cart-0") == pod("cart-0", "2", "b")
     assert [list(indexes.on_node(node)) for node in "ab"] == [[], [pod("cart-0", "2", "b")]]
-
-
-@dataclass
-class Discovery:
-    """An API server that knows namespaces and roles, and notes what is applied."""
-
-    applied: list[str] = field(default_factory=list)
-
-    def call(self, method, path, *, query=None, body=None, content_type=None) -> Response:
-        resources = {
-            "/api/v1": [
-                {"name": "namespaces/status", "kind": "Namespace", "namespaced": False},
-                {"name": "namespaces", "kind": "Namespace", "namespaced": False},
-            ],
-            "/apis/rbac.authorization.k8s.io/v1": [
-                {"name": "roles", "kind": "Role", "namespaced": True}
-            ],
-        }
-        if method == "GET":
-            known = path in resources
-            return Response(status=200 if known else 404, body={"resources": resources.get(path)})
-        assert content_type == "application/apply-patch+yaml"
-        self.applied.append(path)
-        return Response(status=201, body=body)
-
-
-def kustomization(folder, *files: str) -> None:
-    lines = "".join(f"  - {name}\n" for name in files)
-    (folder / "kustomization.yaml").write_text(f"resources:\n{lines}")
-
-
-def test_an_installation_is_applied_in_the_order_of_its_kustomization(tmp_path):
-    kustomization(tmp_path, "namespace.yaml", "roles.yaml")
-    (tmp_path / "roles.yaml").write_text(
-        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
-        "metadata: {name: plimsoll, namespace: plimsoll}\n"
-    )
-    (tmp_path / "namespace.yaml").write_text(
-        "apiVersion: v1\nkind: Namespace\nmetadata: {name: plimsoll}\n"
-    )
-    api = Discovery()
-    install(api, tmp_path)
-    assert api.applied == [
-        "/api/v1/namespaces/plimsoll",
-        "/apis/rbac.authorization.k8s.io/v1/namespaces/plimsoll/roles/plimsoll",
-    ]
-
-
-def test_a_kind_that_the_version_does_not_know_is_refused_with_the_file_and_the_cure(tmp_path):
-    kustomization(tmp_path, "fields.yaml")
-    (tmp_path / "fields.yaml").write_text(
-        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n"
-        "metadata: {name: plimsoll}\n"
-    )
-    with pytest.raises(Refused, match=r"fields\.yaml: .* knows no ValidatingAdmissionPolicy.*rbac"):
-        install(Discovery(), tmp_path)
-
-
-@pytest.fixture
-def rig_cluster():
-    drill = read_drill(Path(__file__).parents[1] / "e2e" / "emulated" / "drill.yaml")
-    [spec] = drill.scenario.clusters
-    clock = VirtualClock()
-    rig_cluster = HollowRigCluster(spec, seed=0, clock=clock, measurement=Measurement())
-    rig_cluster.set_up(drill.objects[spec.name])
-    clock.run_until(clock.now() + timedelta(seconds=30))
-    return rig_cluster
-
-
-def test_a_released_pod_keeps_a_drill_from_being_settled(rig_cluster):
-    pod = next(iter(rig_cluster.all("pods")))["metadata"]
-    answer = rig_cluster.cluster.handle(
-        "PATCH",
-        f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}",
-        body={"metadata": {"annotations": {RELEASED: "i-1@noon"}}},
-        content_type="application/merge-patch+json",
-        now=rig_cluster.cluster.now,
-    )
-    assert answer.status == 200
-    assert list(rig_cluster.unfinished()) == [f"1 pods of {rig_cluster.name} are released"]
 
 
 @pytest.mark.parametrize(

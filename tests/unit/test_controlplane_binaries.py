@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -116,32 +114,10 @@ def test_what_is_missing_is_built_once_in_one_run_of_go(machine: Machine):
     assert len(machine.built) == len(NAMES)
 
 
-def test_the_cache_folder_is_named_by_versions(machine: Machine):
-    folder = next(iter(machine.find())).parent
-    assert folder.parent == machine.root / "cache" / "plimsoll" / "controlplane"
-    assert folder.name.startswith("kubernetes-v1.36.3-kwok-v0.8.0-etcd-v3.6.8-")
-
-
 def test_a_changed_module_is_built_anew(machine: Machine):
     before = machine.find()
     machine.modules.joinpath(NEWEST, "go.sum").write_text("other")
     assert machine.find().isdisjoint(before)
-
-
-def test_an_older_kubernetes_takes_etcd_and_kwok_from_the_newest(machine: Machine):
-    found = {path.name: path.parent.name for path in machine.find(OLDER)}
-    assert all(found[name].startswith("kubernetes-v1.34.4-") for name in OWN)
-    assert all(
-        found[name].startswith("kubernetes-v1.36.3-") for name in ("etcd", "kwok", "kubectl")
-    )
-    assert len(machine.built) == len(NAMES)
-
-
-def test_it_is_told_whether_anything_would_have_to_be_built(machine: Machine):
-    assert not ready(NEWEST, bench=machine.bench(), modules=machine.modules)
-    machine.find()
-    assert ready(NEWEST, bench=machine.bench(), modules=machine.modules)
-    assert not ready(OLDER, bench=machine.bench(), modules=machine.modules)
 
 
 def test_a_version_that_nobody_pinned_is_named_beside_those_that_are(machine: Machine):
@@ -157,53 +133,6 @@ def test_a_build_that_fails_says_why_and_leaves_nothing_that_looks_ready(machine
     assert [file.name for file in (machine.root / "cache").rglob("*") if file.is_file()] == [
         ".lock"
     ]
-
-
-def test_a_build_that_was_killed_half_way_is_taken_up_where_it_was(machine: Machine):
-    found = {path.name: path for path in machine.find()}
-    found["kwok"].rename(found["kwok"].with_name(".half"))
-    assert {path.name: path for path in machine.find()} == found
-    assert machine.built[len(NAMES) :] == ["kwok"]
-
-
-def test_two_builders_at_once_build_everything_once(machine: Machine):
-    machine.go(before="sleep 0.1")
-    both = threading.Barrier(2)
-    done: list[set[Path]] = []
-
-    def run() -> None:
-        both.wait()
-        done.append(machine.find())
-
-    together(run, run)
-    assert done[0] == done[1]
-    assert len(machine.built) == len(NAMES)
-    assert any("somebody else is building" in line for line in machine.said)
-
-
-def together(*acts: Callable[[], None]) -> None:
-    threads = [threading.Thread(target=act) for act in acts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def test_envtest_gives_what_fits(machine: Machine, tmp_path: Path):
-    assets = tmp_path / "assets"
-    etcd = a_program(assets / "etcd")
-    server = a_program(assets / "kube-apiserver", 'echo "Kubernetes v1.36.0"')
-    assert {etcd, server} < machine.find(KUBEBUILDER_ASSETS=assets)
-    assert len(machine.built) == len(NAMES) - 2
-
-
-def test_envtests_api_server_of_another_minor_is_left_alone(machine: Machine, tmp_path: Path):
-    assets = tmp_path / "assets"
-    etcd = a_program(assets / "etcd")
-    server = a_program(assets / "kube-apiserver", 'echo "Kubernetes v1.33.0"')
-    found = machine.find(KUBEBUILDER_ASSETS=assets)
-    assert etcd in found
-    assert server not in found
 
 
 class TestThePinnedModules:

@@ -14,10 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll_cli import main
-from plimsoll_testbed.rigs.controlplane import background
 from plimsoll_testbed.rigs.controlplane.background import Running
 from plimsoll_testbed.rigs.controlplane.users import Users
-from plimsoll_testbed.rigs.workbench import Workbench
 
 RUNNING = Running(
     pid=4_194_304,  # beyond the highest that Linux gives
@@ -50,11 +48,6 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(main, ["controlplane", *words])
 
 
-@pytest.mark.parametrize("command", [[], ["build"], ["up"], ["down"], ["status"]])
-def test_every_help_has_examples(command: list[str]):
-    assert f"plimsoll controlplane {''.join(command)}" in run(*command, "--help").stdout
-
-
 def test_nothing_runs_and_nothing_is_built():
     answer = run("status", "--output", "json")
     assert answer.exit_code == 1
@@ -63,22 +56,11 @@ def test_nothing_runs_and_nothing_is_built():
     assert said["built"] == {"1.36": False, "1.34": False}
 
 
-def test_to_stop_what_does_not_run_is_done_already():
-    answer = run("down")
-    assert answer.exit_code == 0
-    assert answer.stderr == "no control plane runs\n"
-
-
 @pytest.mark.usefixtures("held")
 def test_what_runs_is_told():
     answer = run("status")
     assert answer.exit_code == 0
     assert "Kubernetes 1.36 runs at https://127.0.0.1:1" in answer.stdout
-
-
-@pytest.mark.usefixtures("held")
-def test_up_is_content_with_what_runs():
-    assert background.start("1.36", Workbench.of_this_process()) == RUNNING
 
 
 def test_a_file_without_its_holder_is_of_a_crash_and_removed(folder: Path):

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from datetime import timedelta
 
 import pytest
 
@@ -69,15 +68,6 @@ def test_events_arrive_in_order_and_as_they_were_written(bus, events, clock):
     eventually(lambda: len(events.taken) == 25)
     assert [json.loads(entry["Detail"])["number"] for entry in events.taken] == list(range(25))
     assert events.taken[0]["Source"] == "plimsoll.drill"
-
-
-def test_a_delayed_event_is_sent_when_it_is_due(bus, events, clock):
-    bus.send(event(1), delay_seconds=30)
-    clock.run_until(EPOCH + timedelta(seconds=29))
-    assert bus.busy
-    assert not events.taken
-    clock.run_until(EPOCH + timedelta(seconds=30))
-    eventually(lambda: events.taken)
 
 
 def test_it_is_busy_until_what_it_took_must_have_come_to_somebody(bus, events, clock):

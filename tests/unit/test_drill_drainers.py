@@ -149,53 +149,12 @@ def test_a_budget_holds_their_evictions_back_until_it_opens(rival, kind):
         assert cluster.on("spot-1-1") == []
 
 
-def test_karpenter_taints_drains_terminates_and_makes_a_node_for_what_is_pending():
-    with playing(WEB, rival="karpenter", kind="karpenter") as cluster:
-        cluster.wait(12)
-        assert "karpenter.sh/disrupted" in cluster.taints("spot-1-1")
-        assert cluster.cordoned() == []
-        cluster.wait(20)
-        assert 16 <= (cluster.gone("spot-1-1") or 0) <= 18
-        assert cluster.nodes == ["base-1", "spot-1-2"]
-        cluster.wait(60)
-        assert cluster.on("spot-1-2") == ["web"]
-
-
 def test_karpenter_only_tells_of_a_recommendation():
     with playing(
         WEB, rival="karpenter", kind="karpenter", notice="rebalance-recommendation"
     ) as cluster:
         cluster.wait(120)
         assert (cluster.on("spot-1-1"), cluster.taints("spot-1-1")) == (["web"], [])
-
-
-def test_eks_drains_a_recommended_node_once_its_replacement_is_ready_and_ends_it():
-    with playing(
-        WEB, rival="managed-node-group", kind="eks-nodegroup", notice="rebalance-recommendation"
-    ) as cluster:
-        cluster.wait(35)
-        assert (cluster.nodes, cluster.cordoned()) == (["base-1", "spot-1-1", "spot-1-2"], [])
-        cluster.wait(50)
-        assert cluster.on("spot-1-2") == ["web"]
-        assert cluster.nodes == ["base-1", "spot-1-2"]
-
-
-def test_eks_drains_an_interrupted_node_at_once():
-    with playing(WEB, rival="managed-node-group", kind="eks-nodegroup") as cluster:
-        cluster.wait(12)
-        assert (cluster.cordoned(), cluster.on("spot-1-1")) == (["spot-1-1"], [])
-
-
-def test_an_administrator_drains_node_after_node_and_uncordons_each():
-    with playing(WEB, rival="kubectl-drain", events=()) as cluster:
-        cluster.wait(59)
-        assert cluster.cordoned() == []
-        cluster.wait(62)
-        assert (cluster.cordoned(), cluster.on("base-1")) == (["base-1"], [])
-        cluster.wait(98)
-        assert (cluster.cordoned(), cluster.on("base-1")) == (["spot-1-1"], ["web"])
-        cluster.wait(200)
-        assert cluster.cordoned() == []
 
 
 @pytest.mark.parametrize("budget", [None, HELD])
@@ -221,26 +180,3 @@ def test_karpenter_consolidates_an_underused_node_unless_a_budget_keeps_it(budge
         assert len(cluster.nodes) == 3
         cluster.wait(120)
         assert len(cluster.nodes) == (3 if budget else 1)
-
-
-def test_karpenter_consolidates_no_node_whose_pods_fit_nowhere_else():
-    full = replace(WEB, replicas=3, cpu=1500)
-    with playing(
-        rival="karpenter-consolidation", events=(), groups=POOL, workloads=(full,)
-    ) as cluster:
-        cluster.wait(300)
-        assert len(cluster.nodes) == 3
-
-
-@pytest.mark.parametrize("notice", ["rebalance-recommendation", "spot-interruption"])
-def test_a_drill_is_not_settled_before_they_have_acted(notice):
-    storm = a_storm(
-        groups=(a_group("base", "on-demand"), a_group("spot-1", "spot")),
-        workloads=(replace(WEB, cpu=1900),),
-        events=(a_batch("spot-1", 1, notice=notice),),
-        rivals=("nth",),
-    )
-    with Simulation(read_storm(storm), responder="none", seed=1) as simulation:
-        (web,) = simulation.run()["workloads"]
-    assert web["min_ready"] == 1
-    assert web["pods_evicted"] == 1

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plimsoll.domain.errors import Refused
 from plimsoll_testbed.measure.listening import Quiet
-from plimsoll_testbed.model.durations import Span
-from plimsoll_testbed.model.fleet import Fleet
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
-from plimsoll_testbed.rigs.simulated.aws import SimulatedNodeGroups
-from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
-from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.faults import FAULTS
 from tests.support import drills
 from tests.support.drills import WEB
@@ -118,55 +110,6 @@ def test_a_slow_api_server_takes_longer_for_each_answer(play: Play):
     assert node(fast)["cordoned"] == 10.52
 
 
-def test_an_api_server_slower_than_the_client_waits_does_what_it_is_told_all_the_same(play: Play):
-    report = play("{at: 5s, fault: api-server-slow, latency: 20s, for: 40s}", responder="drain")
-    assert node(report)["cordoned"] == 15.5  # the client gave up after 5 s; the cordon was done
-    assert report["totals"]["pods_killed"] == 0
-
-
-def test_plimsoll_empties_a_node_over_a_slow_api_server(play: Play):
-    report = play("{at: 5s, fault: api-server-slow, latency: 1s, for: 5m}")
-    assert report["totals"]["pods_killed"] == 0
-    assert report["totals"]["ready_replica_seconds_lost"] == 0
-
-
-def test_no_capacity_means_the_clouds_own_refusal_until_the_fault_is_over(play: Play, log: Log):
-    report = play(
-        "{at: 5s, fault: insufficient-capacity, nodes: {group: base}, for: 40s}", base=NO_ROOM
-    )
-    base = next(row for row in report["capacity"] if row["group"] == "base")
-    assert base["first_asked"] < 12
-    assert report["api"]["aws"]["autoscaling:LaunchInstances"] > 1
-    assert any("InsufficientInstanceCapacity" in line for _, line in log.lines)
-
-
-def test_a_refused_token_is_refused_again_and_another_one_is_not():
-    clock = VirtualClock()
-    spec = NodeGroupSpec(
-        name="base", kind="asg", capacity="on-demand", instance_type="m6i.large",
-        zones=("us-east-1a",), size=1, max=3, allocatable={"cpu": "1", "memory": "1Gi"},
-        startup=Span(least=timedelta(seconds=40), most=timedelta(seconds=40)),
-    )  # fmt: skip
-    fleet = Fleet("harbor", [spec], seed=0, now=clock.now())
-    groups = SimulatedNodeGroups(fleet, SimulatedNetwork(clock, 0.02), clock)
-    (group,) = groups.list([])
-    fleet.refuse("base", clock.now() + timedelta(seconds=10))
-    with pytest.raises(Refused, match="InsufficientInstanceCapacity"):
-        groups.grow(group, 1, "us-east-1a", "first")
-    clock.sleep(20)
-    with pytest.raises(Refused, match="InsufficientInstanceCapacity"):
-        groups.grow(group, 1, "us-east-1a", "first")
-    assert groups.grow(group, 1, "us-east-1a", "second") == 1
-    assert groups.grow(group, 1, "us-east-1a", "second") == 1
-    assert fleet.group("base").desired == 2
-
-
-def test_no_capacity_hits_only_the_groups_that_are_meant(play: Play, log: Log):
-    play("{at: 5s, fault: insufficient-capacity, nodes: {group: spot}, for: 5m}", base=NO_ROOM)
-    asked = [line for _, line in log.lines if "InsufficientInstanceCapacity" in line]
-    assert asked == []
-
-
 def test_a_lost_notice_never_arrives_and_a_handler_of_events_alone_never_knows(play: Play):
     report = play("{at: 5s, fault: notices-lost, for: 10s}", responder="drain")
     assert node(report)["cordoned"] is None
@@ -177,11 +120,6 @@ def test_plimsoll_learns_of_a_lost_notice_from_ec2_itself(play: Play):
     report = play("{at: 5s, fault: notices-lost, for: 10s}")
     assert 37 <= node(report)["cordoned"] < 40  # the first resync
     assert report["totals"]["pods_killed"] == 0
-
-
-def test_notices_outside_the_time_of_the_fault_come_as_ever(play: Play):
-    assert node(play("{at: 11s, fault: notices-lost, for: 10s}"))["cordoned"] < 11
-    assert node(play("{at: 1s, fault: notices-lost, for: 9s}"))["cordoned"] < 11
 
 
 def test_a_late_notice_is_late_by_its_delay(play: Play):
@@ -209,14 +147,6 @@ def test_a_killed_function_does_nothing_after_its_death_and_its_work_is_done_lat
     assert again == report
 
 
-def test_every_run_that_starts_in_the_time_dies_even_one_of_few_calls(play: Play):
-    report = play("{at: 5s, fault: function-killed, function: notices, for: 5m}", responder="drain")
-    calm = play(responder="drain")
-    # Each run dies, so its notice comes back every 30 s; the drain that the first began goes on.
-    assert node(report)["cordoned"] == node(calm)["cordoned"]
-    assert report["seconds"] > calm["seconds"]
-
-
 def test_throttled_calls_are_tried_again_as_the_real_client_does_and_then_fail(play: Play):
     report = play("{at: 5s, fault: aws-throttled, service: autoscaling, for: 30s}", base=NO_ROOM)
     calm = play(base=NO_ROOM)
@@ -228,8 +158,3 @@ def test_throttled_calls_are_tried_again_as_the_real_client_does_and_then_fail(p
     ]
     assert grown[0] < 12
     assert grown[1] > 35
-
-
-def test_throttling_of_another_service_is_not_felt(play: Play):
-    slow = play("{at: 5s, fault: aws-throttled, service: eks, for: 30s}", base=NO_ROOM)
-    assert slow["api"]["aws"] == play(base=NO_ROOM)["api"]["aws"]

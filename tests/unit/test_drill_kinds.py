@@ -156,40 +156,6 @@ def test_a_node_with_nothing_but_its_own_pods_is_empty(play: Play):
     assert report["api"]["kubernetes"].get("POST", 0) == 0
 
 
-def test_a_daemon_pod_that_fits_nowhere_does_not_keep_a_drill_from_settling(play: Play):
-    report = play(UNCOUNTED, AGENT.replace("100m", "64"))
-    assert report["settled"]
-
-
-def test_an_autoscaler_holds_its_minimum_which_is_what_is_declared(play: Play):
-    report = play(UNCOUNTED, SCALER, timeline=())
-    assert row(report, "web")["replicas"] == 3
-    assert row(report, "web")["min_ready"] == 3
-    # 25 % of three pods may be missing in a rollout, rounded down: none.
-    assert row(report, "web")["ready_floor"] == 3
-
-
-@pytest.mark.parametrize(("asked", "held"), [(1, 3), (4, 4), (9, 5), (0, 0)])
-def test_an_owners_scaling_stays_within_what_the_autoscaler_holds(
-    play: Play, asked: int, held: int
-):
-    scale = f"{{at: 5s, scale: {{kind: Deployment, name: web, replicas: {asked}}}}}"
-    report = play(UNCOUNTED, SCALER, timeline=(scale,))
-    assert row(report, "web")["replicas"] == held
-    assert report["settled"]
-
-
-def test_a_raised_minimum_binds_once_it_was_reached(play: Play):
-    report = play(
-        UNCOUNTED, SCALER,
-        timeline=("{at: 5s, apply: more.yaml}",),
-        more=SCALER.replace("minReplicas: 3", "minReplicas: 4"),
-    )  # fmt: skip
-    found = row(report, "web")
-    assert (found["replicas"], found["min_ready"], found["seconds_below_replicas"]) == (4, 3, 0)
-    assert 20 <= report["seconds"] <= 40  # the autoscaler looks every 15 s
-
-
 def test_a_manifest_without_replicas_leaves_the_count_to_others(play: Play):
     rollout = UNCOUNTED.replace("example/web", "example/web:2")
     report = play(UNCOUNTED, SCALER, timeline=("{at: 5s, apply: more.yaml}",), more=rollout)
@@ -225,15 +191,3 @@ def test_what_makes_no_sense_is_refused(play: Play, objects: tuple[str, ...], wo
     with pytest.raises(BadScenario) as refused:
         play(*objects)
     assert words in str(refused.value)
-
-
-def test_expectations_may_name_jobs_and_pods_and_ask_no_readiness_of_them(tmp_path: Path):
-    expect = """
-  expect:
-    workloads:
-      "*": {minReady: 1, podsKilled: 0}
-      default/report: {podsKilled: 2}
-"""
-    drill = f"{DRILL}    - {NOTICE}\n{expect}"
-    report = drills.play(tmp_path, drill, seed=1, all=f"{UNCOUNTED}---{JOB}---{POD}")
-    assert not [line for line in report["expect"]["failures"] if "minReady" in line]

@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 
 from plimsoll_testbed.measure.figures import Figures, NodeFigures, WorkloadFigures, percentile
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.scenario.problems import Place
-from plimsoll_testbed.scenario.selectors import Selector
-from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, Scale, ScaleEntry
+from plimsoll_testbed.scenario.timeline import Scale, ScaleEntry
 
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
-PLACE = Place(file="drill.yaml", line=1)
 
 
 def second(seconds: float) -> datetime:
@@ -160,12 +157,6 @@ class RigCluster:
         return next(row for row in self.figures(t).nodes if row.name == name)
 
 
-def test_a_quiet_drill_has_nothing_to_tell():
-    row = RigCluster(workload(replicas=4)).row(300)
-    assert (row.replicas, row.ready_floor, row.min_ready) == (4, 3, 4)
-    assert row.seconds_below_replicas == row.seconds_at_zero == row.ready_replica_seconds_lost == 0
-
-
 def test_the_shortfall_is_summed_over_time():
     rig_cluster = RigCluster(workload(replicas=4))
     rig_cluster.stop(10, "web-0")
@@ -193,15 +184,6 @@ def test_what_happens_in_one_instant_does_not_count():
     row = rig_cluster.row(100)
     assert row.min_ready == 1
     assert row.seconds_at_zero == 0
-
-
-def test_a_workload_that_is_down_at_the_end_is_counted_up_to_the_end():
-    rig_cluster = RigCluster(workload(replicas=1))
-    rig_cluster.stop(10, "web-0")
-    row = rig_cluster.row(12.5)
-    assert (row.seconds_at_zero, row.min_ready) == (2.5, 0)
-    totals = rig_cluster.figures(12.5).totals
-    assert (totals.workloads_at_zero, totals.seconds_at_zero) == (1, 2.5)
 
 
 def test_workloads_that_cannot_run_twice_are_not_counted_as_being_at_zero():
@@ -249,53 +231,6 @@ def test_a_raised_count_binds_once_it_was_reached_and_a_lowered_one_at_once():
     assert (row.replicas, row.ready_floor, row.ready_replica_seconds_lost) == (3, 3, 10)
 
 
-def test_a_count_that_is_not_reached_yet_still_measures_against_the_old_one():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.scale(10, 4)
-    rig_cluster.stop(20, "web-0")
-    row = rig_cluster.row(30)
-    assert (row.replicas, row.ready_replica_seconds_lost) == (4, 10)
-
-
-def test_a_workload_scaled_to_nothing_is_not_at_zero():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.scale(10, 0)
-    rig_cluster.stop(11, "web-0")
-    rig_cluster.stop(11, "web-1")
-    row = rig_cluster.row(60)
-    assert (row.seconds_at_zero, row.ready_floor, row.min_ready) == (0, 0, 2)
-
-
-def test_what_a_responder_raises_for_a_while_changes_neither_replicas_nor_floor():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.pod(10, "web-2", node="n2")
-    rig_cluster.pod(10, "web-3", node="n2")
-    rig_cluster.stop(20, "web-0")
-    rig_cluster.stop(20, "web-1")
-    row = rig_cluster.row(60)
-    assert (row.replicas, row.ready_floor, row.seconds_below_replicas) == (2, 2, 0)
-
-
-def test_a_workload_that_is_applied_later_binds_when_it_was_first_ready():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.m.declare(second(10), "harbor", [workload("new", 1)])
-    assert rig_cluster.m.not_ready() == [
-        "Deployment default/new of harbor has 0 of 1 replicas Ready"
-    ]  # fmt: skip
-    rig_cluster.pod(30, "new-0", "new")
-    rig_cluster.stop(50, "new-0")
-    assert rig_cluster.row(60, "new").seconds_at_zero == 10
-
-
-def test_a_later_word_on_a_scheduled_change_postpones_the_end_of_a_node():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.notice(10, kind="health-scheduled-change", deadline=200)
-    rig_cluster.notice(40, kind="health-scheduled-change", deadline=300)
-    assert rig_cluster.m.nodes["i-n1"].deadline == second(340)
-    rig_cluster.notice(50)
-    assert rig_cluster.m.nodes["i-n1"].deadline == second(170)
-
-
 def test_pods_that_run_when_their_instance_vanishes_are_killed():
     rig_cluster = RigCluster(workload(replicas=4))
     rig_cluster.pod(5, "web-9", node="n1", ready=False)
@@ -307,39 +242,6 @@ def test_pods_that_run_when_their_instance_vanishes_are_killed():
     assert rig_cluster.row(100).pods_killed == 2
     assert rig_cluster.node(100).pods_killed == 2
     assert rig_cluster.row(100).pods_cut_short == 0
-
-
-def test_a_pod_is_dead_from_the_second_that_its_instance_is_gone_whatever_its_condition_says():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.gone(10)
-    rig_cluster.see(20, "web-0")
-    assert rig_cluster.m.not_ready() == [
-        "Deployment default/web of harbor has 1 of 2 replicas Ready"
-    ]  # fmt: skip
-    rig_cluster.ready(60, "web-0", ready=False)  # now the API server knows too
-    rig_cluster.remove(70, "web-0")
-    rig_cluster.pod(80, "web-2", node="n2")
-    row = rig_cluster.row(100)
-    assert (row.min_ready, row.seconds_below_floor, row.ready_replica_seconds_lost) == (1, 70, 70)
-
-
-def test_a_pod_that_is_seen_late_on_an_instance_that_is_gone_never_serves():
-    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1", "n2"))
-    rig_cluster.gone(10)
-    rig_cluster.pod(11, "web-1", node="n1")
-    assert rig_cluster.row(30).seconds_at_zero == 20
-
-
-def test_a_pod_of_an_instance_that_is_launched_again_serves_once_it_is_ready_anew():
-    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
-    rig_cluster.gone(10)
-    rig_cluster.m.instance_started(
-        second(40), "harbor", "spot", "i-n1", node="n1", zone="us-east-1a"
-    )
-    rig_cluster.see(41, "web-0")  # the API server still shows it as it was
-    rig_cluster.ready(45, "web-0", ready=False)
-    rig_cluster.ready(50, "web-0")
-    assert rig_cluster.row(60).seconds_at_zero == 40
 
 
 @pytest.mark.parametrize(
@@ -358,40 +260,6 @@ def test_a_stateful_set_of_three_and_more_has_a_quorum(kind: str, replicas: int,
     rig_cluster.pod(50, "web-5", kind=kind, node="n2")
     assert rig_cluster.row(90).seconds_below_quorum == seconds
     assert rig_cluster.figures(90).totals.seconds_below_quorum == seconds
-
-
-def test_daemon_sets_and_mirror_pods_count_nowhere():
-    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
-    rig_cluster.pod(1, "agent", "agent", kind="DaemonSet", node="n1")
-    rig_cluster.pod(1, "proxy", "n1", kind="Node", node="n1",
-              annotations={"kubernetes.io/config.mirror": "x"})  # fmt: skip
-    rig_cluster.notice(10)
-    rig_cluster.stop(20, "web-0")
-    rig_cluster.remove(23, "web-0")
-    rig_cluster.gone(130)
-    node = rig_cluster.node(200)
-    assert (node.empty, node.pods_killed) == (23, 0)
-    assert [row.name for row in rig_cluster.figures(200).workloads] == ["web"]
-
-
-def test_a_pod_whose_grace_was_shortened_and_not_enough_is_cut_short():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.pod(1, "slow", node="n1", annotations={"drill.plimsoll.dev/stop": "20s"})
-    rig_cluster.notice(5)
-    rig_cluster.stop(10, "slow", granted=5)
-    rig_cluster.remove(15, "slow")
-    assert rig_cluster.row(30).pods_cut_short == 1
-    assert rig_cluster.node(30).pods_cut_short == 1
-
-
-def test_a_pod_that_succeeds_while_it_is_stopped_is_not_cut_short():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.pod(1, "job", grace=300, annotations={"drill.plimsoll.dev/stop": "200s"})
-    rig_cluster.stop(10, "job", granted=200)
-    rig_cluster.pods["job"]["status"]["phase"] = "Succeeded"
-    rig_cluster.see(60, "job")
-    rig_cluster.remove(60, "job")
-    assert rig_cluster.row(90).pods_cut_short == 0
 
 
 @pytest.mark.parametrize(
@@ -422,37 +290,6 @@ def test_a_pod_deleted_by_force_is_cut_short_unless_its_instance_is_gone():
     assert rig_cluster.row(60).pods_cut_short == 1
 
 
-def test_a_grace_period_shortened_half_way_cuts_short():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.pod(1, "x", annotations={"drill.plimsoll.dev/stop": "25s"})
-    rig_cluster.stop(10, "x", granted=30)
-    rig_cluster.stop(20, "x", granted=2)
-    rig_cluster.remove(22, "x")
-    assert rig_cluster.row(60).pods_cut_short == 1
-
-
-@pytest.mark.parametrize(
-    ("vanishes", "killed"), [(12, 1), (13, 0), (13.5, 0)], ids=["before", "just then", "after"]
-)
-def test_a_pod_whose_stop_time_is_over_is_not_killed_though_the_api_still_shows_it(
-    vanishes, killed
-):
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.stop(10, "web-0")
-    rig_cluster.gone(vanishes)
-    rig_cluster.remove(vanishes + 1, "web-0")
-    assert rig_cluster.row(60).pods_killed == killed
-
-
-def test_a_grace_period_that_is_shortened_half_way_ends_later_than_if_it_had_been_short():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.pod(1, "x", annotations={"drill.plimsoll.dev/stop": "25s"})
-    rig_cluster.stop(10, "x", granted=30)
-    rig_cluster.stop(20, "x", granted=2)
-    rig_cluster.gone(21)
-    assert rig_cluster.row(60).pods_killed == 2
-
-
 def test_evictions_and_replacements_that_came_first_are_counted():
     rig_cluster = RigCluster(workload(replicas=2))
     rig_cluster.notice(5)
@@ -461,15 +298,6 @@ def test_evictions_and_replacements_that_came_first_are_counted():
     rig_cluster.remove(28, "web-0")
     row = rig_cluster.row(60)
     assert (row.pods_evicted, row.replaced_first, row.seconds_below_replicas) == (1, 1, 0)
-
-
-def test_a_pod_that_leaves_a_node_without_a_notice_or_before_its_replacement_is_not_replaced_first():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.pod(1, "web-2", node="n2")
-    rig_cluster.stop(2, "web-1")
-    rig_cluster.notice(5)
-    rig_cluster.stop(25, "web-0")
-    assert rig_cluster.row(60).replaced_first == 0
 
 
 @pytest.mark.parametrize(
@@ -504,27 +332,6 @@ def test_who_could_not_be_told_in_time_to_stop_is_killed_or_cut_short_unforeseen
     assert metrics.unforeseen_killed == metrics.unforeseen_cut == unforeseen
 
 
-def test_a_pod_that_was_evicted_but_died_with_its_instance_counts_as_killed_only():
-    rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.notice(5)
-    rig_cluster.pod(20, "web-2", node="n2")
-    rig_cluster.stop(124, "web-0", evicted=True)
-    rig_cluster.gone(125)
-    rig_cluster.remove(150, "web-0")
-    row = rig_cluster.row(200)
-    assert (row.pods_killed, row.pods_evicted, row.replaced_first) == (1, 0, 0)
-
-
-def test_a_swap_of_two_pods_at_once_replaces_both_first():
-    rig_cluster = RigCluster(workload(replicas=4))
-    rig_cluster.notice(5)
-    rig_cluster.pod(20, "web-4", node="n2")
-    rig_cluster.pod(20, "web-5", node="n2")
-    rig_cluster.stop(30, "web-0")
-    rig_cluster.stop(30, "web-2")
-    assert rig_cluster.row(60).replaced_first == 2
-
-
 def test_a_node_has_one_row_with_its_first_notice_and_its_most_urgent_kind():
     rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
     rig_cluster.notice(10, kind="rebalance-recommendation", deadline=None)
@@ -541,42 +348,6 @@ def test_a_node_has_one_row_with_its_first_notice_and_its_most_urgent_kind():
     totals = rig_cluster.figures(200).totals
     assert (totals.nodes_noticed, totals.nodes_cordoned) == (1, 1)
     assert (totals.cordon_after_p50, totals.empty_after_p99) == (1.5, 43)
-
-
-def test_a_node_that_gets_a_pod_again_was_not_empty_yet():
-    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
-    rig_cluster.notice(10)
-    rig_cluster.stop(12, "web-0")
-    rig_cluster.remove(15, "web-0")
-    rig_cluster.pod(20, "web-1", node="n1")
-    assert rig_cluster.node(30).empty is None
-    rig_cluster.stop(40, "web-1")
-    rig_cluster.remove(44, "web-1")
-    assert rig_cluster.node(60).empty == 44
-
-
-def test_an_empty_node_is_empty_from_its_notice_on():
-    rig_cluster = RigCluster(workload(replicas=1))
-    rig_cluster.notice(10, "n2")
-    assert rig_cluster.node(20, "n2").empty == 10
-
-
-def test_a_node_that_goes_with_pods_on_it_was_never_empty():
-    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
-    rig_cluster.notice(10)
-    rig_cluster.gone(130)
-    rig_cluster.remove(170, "web-0")
-    assert rig_cluster.node(200).empty is None
-    assert rig_cluster.figures(200).totals.empty_after_p50 is None
-
-
-def test_an_instance_that_goes_without_a_word_has_a_row_without_a_notice_time():
-    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
-    rig_cluster.notice(10, kind="none", deadline=0)
-    rig_cluster.gone(10)
-    node = rig_cluster.node(20)
-    assert (node.notice, node.noticed, node.gone, node.pods_killed) == ("none", None, 10, 1)
-    assert rig_cluster.figures(20).totals.nodes_noticed == 0
 
 
 def test_capacity_counts_requests_nodes_hours_and_cost():
@@ -598,31 +369,6 @@ def test_capacity_counts_requests_nodes_hours_and_cost():
     )
 
 
-def test_calls_and_pods_before_time_0_are_not_counted():
-    rig_cluster = RigCluster(workload(replicas=2), begin=False)
-    rig_cluster.m.kubernetes_call("GET")
-    rig_cluster.stop(-20, "web-0", evicted=True)
-    rig_cluster.remove(-17, "web-0")
-    rig_cluster.pod(-5, "web-2")
-    rig_cluster.m.begin(ZERO)
-    rig_cluster.m.kubernetes_call("PATCH")
-    rig_cluster.m.aws_call("autoscaling:LaunchInstances")
-    row = rig_cluster.row(10)
-    assert (row.pods_evicted, row.ready_replica_seconds_lost, row.min_ready) == (0, 0, 2)
-    assert rig_cluster.m.kubernetes_calls == {"PATCH": 1}
-    assert rig_cluster.m.aws_calls == {"autoscaling:LaunchInstances": 1}
-
-
-def test_a_drill_that_has_not_begun_says_who_is_not_ready():
-    rig_cluster = RigCluster(workload(replicas=2), begin=False)
-    rig_cluster.ready(-10, "web-1", ready=False)
-    assert rig_cluster.m.not_ready() == [
-        "Deployment default/web of harbor has 1 of 2 replicas Ready"
-    ]
-    with pytest.raises(ValueError, match="not begun"):
-        rig_cluster.figures(0)
-
-
 def test_a_drill_is_restless_while_pods_move_or_an_interruption_has_its_end_before_it():
     rig_cluster = RigCluster(workload(replicas=2))
     assert rig_cluster.m.restless() == []
@@ -635,19 +381,6 @@ def test_a_drill_is_restless_while_pods_move_or_an_interruption_has_its_end_befo
     rig_cluster.ready(35, "web-2")
     rig_cluster.gone(130)
     assert rig_cluster.m.restless() == []
-
-
-def test_an_entry_is_over_when_it_was_played_and_has_lasted():
-    notice, fault = (
-        NoticeEntry(at=timedelta(seconds=20), notice="spot-interruption", nodes=Selector(),
-                    spread=timedelta(seconds=30), place=PLACE),
-        FaultEntry(at=timedelta(seconds=10), fault="api-server-down", lasts=timedelta(seconds=90),
-                   place=PLACE),
-    )  # fmt: skip
-    over = [
-        (notice.over(t), fault.over(t)) for t in (timedelta(seconds=s) for s in (40, 60, 99, 100))
-    ]
-    assert over == [(False, False), (True, False), (True, False), (True, True)]
 
 
 def test_percentiles_are_values_that_were_measured():

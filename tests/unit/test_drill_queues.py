@@ -3,11 +3,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
-from itertools import pairwise
 
-import pytest
-
-from plimsoll.domain.errors import BadInput, MissingRights, Temporary
+from plimsoll.domain.errors import BadInput, Temporary
 from plimsoll.services.delivery import NOTICES, WAKE_UPS
 from plimsoll_testbed.rigs.simulated.queues import BATCH, SimulatedQueue
 from plimsoll_testbed.rigs.simulated.time import EPOCH, Invocation, VirtualClock
@@ -56,14 +53,6 @@ def test_a_notice_that_failed_comes_back_within_seconds_and_alone():
     assert queue.in_flight == 0
 
 
-def test_an_error_may_ask_for_its_own_pause():
-    answers = iter([Temporary("busy", retry_after=7), None])
-    clock, queue, function = notices(lambda _: next(answers))
-    queue.send("one")
-    clock.sleep(60)
-    assert [at for at, _ in function.calls] == [0.5, 7.7]
-
-
 def test_what_no_attempt_can_mend_is_set_aside_with_its_reason():
     clock, queue, function = notices(lambda _: BadInput("no JSON"))
     queue.send("{")
@@ -71,24 +60,6 @@ def test_what_no_attempt_can_mend_is_set_aside_with_its_reason():
     assert len(function.calls) == 1
     assert [(body, str(why)) for body, why in queue.set_aside] == [("{", "no JSON")]
     assert queue.in_flight == 0
-
-
-def test_a_refused_notice_comes_back_for_an_api_server_that_has_just_started_refuses_everybody():
-    answers = iter([MissingRights("403"), None])
-    clock, queue, function = notices(lambda _: next(answers))
-    queue.send("one")
-    clock.sleep(60)
-    assert [at for at, _ in function.calls] == [0.5, 1.7]
-    assert queue.set_aside == []
-
-
-def test_a_notice_that_always_fails_is_set_aside_after_its_last_attempt():
-    clock, queue, function = notices(lambda _: Temporary("never"))
-    queue.send("one")
-    clock.sleep(600)
-    assert len(function.calls) == 14
-    assert function.calls[-1][0] > 120  # the attempts span more than a notice's two minutes
-    assert len(queue.set_aside) == 1
 
 
 def test_a_batch_whose_run_was_killed_comes_back_after_the_visibility_timeout():
@@ -122,19 +93,3 @@ def test_a_wake_up_comes_after_its_delay_and_with_a_holder_of_its_own():
     assert [(at, cluster) for at, cluster, _ in worked] == [(0.5, "harbor"), (10.5, "harbor")]
     assert len({holder for *_, holder in worked}) == 2
     assert queue.running == 0
-
-
-def test_a_wake_up_that_fails_comes_back_twice_and_then_no_more():
-    clock = VirtualClock()
-    worked: list[float] = []
-
-    def work(_clusters: Sequence[str], _holder: str) -> Sequence[object]:
-        worked.append((clock.now() - EPOCH).total_seconds())
-        raise Temporary("no")
-
-    queue = Queue(clock=clock, function="drains", handle=work, policy=WAKE_UPS)
-    queue.send("harbor")
-    clock.sleep(600)
-    gaps = [later - earlier for earlier, later in pairwise(worked)]
-    assert gaps == pytest.approx([WAKE_UPS.visibility_seconds + 0.2] * 2)
-    assert [(body, str(why)) for body, why in queue.set_aside] == [("harbor", "no")]

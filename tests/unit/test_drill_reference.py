@@ -17,7 +17,7 @@ from plimsoll_testbed.rigs.simulated.rig import run
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.faults import FAULTS
 from plimsoll_testbed.scenario.kinds import KINDS
-from plimsoll_testbed.scenario.reference import fields, render
+from plimsoll_testbed.scenario.reference import fields
 from plimsoll_testbed.scenario.scenario import DrillFile
 from plimsoll_testbed.scenario.selectors import GroupSelector, Selector
 from plimsoll_testbed.scenario.timeline import ENTRIES
@@ -104,14 +104,6 @@ def test_every_kind_is_used_by_the_drill_of_every_field():
 
 def test_the_drill_of_every_field_holds_what_it_expects():
     assert everything()["expect"] == {"held": True, "failures": []}
-
-
-def test_only_what_stands_between_the_marks_is_written_anew():
-    text = render("before\n<!-- table: kinds -->\nold\n<!-- end -->\nafter\n")
-    assert text.startswith("before\n<!-- table: kinds -->\n")
-    assert text.endswith("<!-- end -->\nafter\n")
-    assert "| Job | `batch/v1` |" in text
-    assert "old" not in text
 
 
 def test_the_page_names_every_field_of_a_report():

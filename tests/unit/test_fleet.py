@@ -8,7 +8,7 @@ import pytest
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll_testbed.model.durations import parse_span
 from plimsoll_testbed.model.fleet import Fleet, Group
-from plimsoll_testbed.model.machines import Hook, Machine, node_object
+from plimsoll_testbed.model.machines import Hook, Machine
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -105,47 +105,6 @@ def test_an_owner_who_ends_an_instance_wants_one_less():
     assert fleet.groups["spot-a"].lowered_by_owner == 1
 
 
-def test_a_launch_is_beyond_what_is_desired_and_becomes_a_node_after_its_start_up():
-    fleet, heard = a_fleet()
-    heard.clear()
-    (machine,) = fleet.launch("spot-a", 1, "us-east-1a", after_start(10))
-    assert (machine.state, machine.zone, machine.launched) == (
-        "pending",
-        "us-east-1a",
-        after_start(10),
-    )
-    assert fleet.group("spot-a").desired == 4
-    assert fleet.step(after_start(79)) == after_start(80)
-    assert heard == []
-    assert fleet.step(after_start(80)) is None
-    assert heard == ["spot-a-4 joined 80"]
-    assert machine.state == "running"
-
-
-def test_a_vanished_instance_is_replaced_after_its_start_up():
-    fleet, heard = a_fleet()
-    heard.clear()
-    first = next(fleet.alive())
-    fleet.end(first.id, after_start(120))
-    fleet.step(after_start(119))
-    assert heard == []
-    fleet.step(after_start(500))
-    assert heard == ["spot-a-1 vanished 120", "spot-a-4 joined 190"]
-    assert (first.state, first.gone) == ("terminated", after_start(120))
-    assert fleet.group("spot-a").desired == 3
-
-
-def test_the_sooner_end_wins():
-    fleet, heard = a_fleet(spec(kind="static"))
-    heard.clear()
-    first = next(fleet.alive())
-    fleet.end(first.id, after_start(120))
-    fleet.end(first.id, after_start(300))
-    fleet.end(first.id, after_start(60))
-    fleet.step(after_start(500))
-    assert heard == ["spot-a-1 vanished 60"]
-
-
 def test_a_scheduled_change_is_postponed_by_the_last_word_on_it_and_a_sooner_end_still_wins():
     fleet, heard = a_fleet(spec(kind="static"))
     heard.clear()
@@ -156,15 +115,6 @@ def test_a_scheduled_change_is_postponed_by_the_last_word_on_it_and_a_sooner_end
     fleet.end(second.id, after_start(120))
     fleet.step(after_start(500))
     assert heard == ["spot-a-2 vanished 120", "spot-a-1 vanished 300"]
-
-
-def test_a_static_group_neither_grows_nor_replaces():
-    fleet, _ = a_fleet(spec(kind="static"))
-    with pytest.raises(Refused, match="static"):
-        fleet.launch("spot-a", 1, None, after_start(1))
-    fleet.end(next(fleet.alive()).id, after_start(5))
-    fleet.step(after_start(500))
-    assert len(list(fleet.alive())) == 2
 
 
 def test_more_than_the_maximum_is_refused_in_the_words_of_the_cloud():
@@ -184,68 +134,3 @@ def test_a_group_that_gets_no_capacity_asks_again():
     fleet.step(after_start(500))
     assert heard == ["spot-a-4 joined 145"]  # refused at 15 and 45, granted at 75
     assert fleet.group("spot-a").failed is not None
-
-
-def test_desired_is_only_ever_raised():
-    fleet, _ = a_fleet()
-    assert fleet.raise_desired("spot-a", 2, after_start(1)) == []
-    assert [m.node for m in fleet.raise_desired("spot-a", 5, after_start(1))] == [
-        "spot-a-4",
-        "spot-a-5",
-    ]
-    assert fleet.group("spot-a").desired == 5
-
-
-def test_every_ask_and_every_launch_is_heard_of():
-    fleet, _ = a_fleet()
-    listener = Listener()
-    fleet.tell(listener)
-    assert listener.launches == ["spot-a-1", "spot-a-2", "spot-a-3"]
-    fleet.launch("spot-a", 2, None, after_start(3))
-    with pytest.raises(Refused):
-        fleet.launch("spot-a", 1, None, after_start(4))
-    fleet.end(next(fleet.alive()).id, after_start(5))
-    fleet.step(after_start(5))
-    assert listener.launches[3:] == ["spot-a-4", "spot-a-5", "spot-a-6"]
-    assert listener.asks == ["spot-a 3", "spot-a 4"]  # nobody asked for the last: it is kept
-
-
-def test_an_unknown_group_or_instance_is_named():
-    fleet, _ = a_fleet()
-    with pytest.raises(NotFound, match="no node group x in cluster harbor"):
-        fleet.launch("x", 1, None, after_start(1))
-    with pytest.raises(NotFound, match="no instance i-1"):
-        fleet.end("i-1", after_start(1))
-
-
-def test_start_up_times_and_ids_come_from_the_seed_and_nothing_else():
-    ranged = spec(startup=parse_span("50s..90s"), max=20)
-    one, _ = a_fleet(ranged, seed=7)
-    two, _ = a_fleet(ranged, seed=7)
-    other, _ = a_fleet(ranged, seed=8)
-    first = [
-        *one.launch("spot-a", 1, None, after_start(5)),
-        *one.launch("spot-a", 2, None, after_start(50)),
-    ]
-    second = two.launch("spot-a", 3, None, after_start(30))
-    third = other.launch("spot-a", 3, None, after_start(30))
-    assert [m.id for m in first] == [m.id for m in second]
-    assert [m.ready - m.launched for m in first] == [m.ready - m.launched for m in second]
-    assert {m.id for m in first}.isdisjoint(m.id for m in third)
-    assert all(50 <= (m.ready - m.launched).total_seconds() <= 90 for m in first)
-
-
-def test_a_node_says_what_it_is_as_its_kind_of_group_does():
-    managed = spec("spot-b", kind="eks-nodegroup", labels={"team": "a"}, size=1)
-    fleet, _ = a_fleet(managed, spec(size=1))
-    node, plain = (node_object(m) for m in fleet.alive())
-    machine = next(fleet.alive())
-    assert node["spec"]["providerID"] == f"aws:///us-east-1a/{machine.id}"
-    labels = node["metadata"]["labels"]
-    assert labels["eks.amazonaws.com/capacityType"] == "SPOT"
-    assert labels["eks.amazonaws.com/nodegroup"] == "spot-b"
-    assert labels["team"] == "a"
-    assert labels["kubernetes.io/hostname"] == node["metadata"]["name"] == "spot-b-1"
-    assert plain["metadata"]["labels"]["node.kubernetes.io/capacity"] == "spot"
-    assert "eks.amazonaws.com/capacityType" not in plain["metadata"]["labels"]
-    assert node["status"]["allocatable"]["pods"] == "58"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from plimsoll_testbed.model.hollow.conditions import condition, is_ready
 from tests.support.hollows import (
     NODES,
     PODS,
-    STRATEGIC,
     Json,
     Play,
-    a_daemon_set,
     a_deployment,
     a_pod,
     a_stateful_set,
@@ -38,49 +34,6 @@ def play() -> Play:
     return play
 
 
-def test_a_cordon_brings_the_taint_of_the_node_controller(play: Play):
-    play.cordon("a")
-    play.wait(0.1)
-    (taint,) = play.get(f"{NODES}/a")["spec"]["taints"]
-    assert (taint["key"], taint["effect"]) == ("node.kubernetes.io/unschedulable", "NoSchedule")
-    play.patch(f"{NODES}/a", {"spec": {"unschedulable": None}})
-    play.wait(0.1)
-    assert play.get(f"{NODES}/a")["spec"]["taints"] == []
-
-
-@pytest.mark.parametrize(
-    ("kind", "status", "taints"),
-    [
-        ("Ready", "False", {("not-ready", "NoSchedule"), ("not-ready", "NoExecute")}),
-        ("Ready", "Unknown", {("unreachable", "NoSchedule"), ("unreachable", "NoExecute")}),
-        ("MemoryPressure", "True", {("memory-pressure", "NoSchedule")}),
-        ("DiskPressure", "True", {("disk-pressure", "NoSchedule")}),
-        ("PIDPressure", "True", {("pid-pressure", "NoSchedule")}),
-    ],
-)
-def test_a_condition_brings_its_taints_and_takes_them_away_again(
-    play: Play, kind: str, status: str, taints: set[tuple[str, str]]
-):
-    def have() -> set[tuple[str, str]]:
-        found = play.get(f"{NODES}/a")["spec"].get("taints", [])
-        return {(t["key"].removeprefix("node.kubernetes.io/"), t["effect"]) for t in found}
-
-    def report(value: str) -> None:
-        conditions = [{"type": kind, "status": value}]
-        body = {"status": {"conditions": conditions}}
-        assert play.call("PATCH", f"{NODES}/a/status", body, STRATEGIC).status == 200
-        play.wait(1)
-
-    play.patch(f"{NODES}/a", {"spec": {"taints": [{"key": "own", "effect": "NoSchedule"}]}})
-    report(status)
-    assert have() == {("own", "NoSchedule"), *taints}
-    play.apply(a_deployment("web", 2))
-    play.wait(20)
-    assert not play.pods_on("a")
-    report("True" if kind == "Ready" else "False")
-    assert have() == {("own", "NoSchedule")}
-
-
 def test_what_runs_on_a_node_that_vanishes_is_killed_at_that_moment(play: Play):
     play.apply(
         a_deployment("web", 2), a_pod("young", a_template("young", annotations={"startup": "5m"}))
@@ -88,16 +41,6 @@ def test_what_runs_on_a_node_that_vanishes_is_killed_at_that_moment(play: Play):
     play.wait(20)
     play.cluster.vanish("a", now=play.now)
     assert [(s.how, s.at) for s in play.stops] == [("killed", play.now)] * 2
-
-
-def test_a_terminating_pod_is_killed_too_when_its_node_vanishes(play: Play):
-    play.apply(a_pod("one", a_template("one", annotations={"stop": "20s"})))
-    play.wait(20)
-    play.delete("one")
-    play.wait(5)
-    play.cluster.vanish("a", now=play.now)
-    play.wait(30)
-    assert [s.how for s in play.stops] == ["killed"]
 
 
 def test_the_api_learns_late_that_a_node_vanished(play: Play):
@@ -123,30 +66,6 @@ def test_the_api_learns_late_that_a_node_vanished(play: Play):
     play.wait(16)
     assert len(play.serving()) == 1
     assert play.pods_on("b") == play.serving()
-
-
-def test_a_pod_evicted_before_its_node_vanishes_is_not_missed(play: Play):
-    play.apply(a_deployment("web", 1))
-    play.wait(20)
-    play.nodes("b")
-    play.cordon("a")
-    (old,) = play.names()
-    assert play.evict(old).status == 201
-    play.wait(10)
-    play.cluster.vanish("a", now=play.now)
-    play.wait(200)
-    assert [s.how for s in play.stops] == ["exited"]
-    assert len(play.serving()) == 1
-
-
-def test_daemon_pods_do_not_come_back_for_a_node_that_is_gone(play: Play):
-    play.nodes("b")
-    play.apply(a_daemon_set("agent"))
-    play.wait(20)
-    play.cluster.vanish("a", now=play.now)
-    play.wait(200)
-    assert len(play.names()) == 1
-    assert play.cluster.due is None
 
 
 def test_a_node_that_comes_back_under_its_name_starts_its_pods_again(play: Play):
@@ -188,25 +107,6 @@ def stateful(play: Play) -> None:
     play.wait(30)
 
 
-def attachments(play: Play) -> list[Any]:
-    found = play.get("/apis/storage.k8s.io/v1/volumeattachments")["items"]
-    return [(v["spec"]["nodeName"], v["status"]["attached"]) for v in found]
-
-
-def test_a_claim_is_bound_in_the_zone_of_its_first_pod_and_keeps_it(play: Play):
-    stateful(play)
-    claim = play.get("/api/v1/namespaces/default/persistentvolumeclaims/data-db-0")
-    assert claim["status"]["phase"] == "Bound"
-    home = play.get(f"{PODS}/db-0")["spec"]["nodeName"]
-    assert home in {"b", "c"}
-    play.patch(f"{NODES}/a", {"spec": {"unschedulable": None}})
-    play.cordon("b")
-    play.cordon("c")
-    play.delete("db-0")
-    play.wait(60)
-    assert "nodeName" not in play.get(f"{PODS}/db-0")["spec"]
-
-
 def test_a_file_system_that_pods_share_is_in_every_zone(play: Play):
     many: Json = {
         "apiVersion": "v1",
@@ -227,22 +127,6 @@ def test_a_file_system_that_pods_share_is_in_every_zone(play: Play):
     assert play.serving() == {"a", "b"}
 
 
-def test_a_volume_is_detached_before_the_pod_starts_elsewhere(play: Play):
-    stateful(play)
-    home = play.get(f"{PODS}/db-0")["spec"]["nodeName"]
-    assert attachments(play) == [(home, True)]
-    play.cordon(home)
-    play.delete("db-0")
-    play.wait(3.2)
-    other = play.get(f"{PODS}/db-0")["spec"]["nodeName"]
-    assert attachments(play) == [(home, True)]
-    play.wait(20)
-    assert attachments(play) == [(other, True)]
-    assert not play.serving()
-    play.wait(2)
-    assert play.serving() == {"db-0"}
-
-
 @pytest.mark.parametrize(("taint", "seconds"), [(False, 360), (True, 3)])
 def test_a_volume_hangs_on_a_vanished_node_for_six_minutes_unless_it_is_out_of_service(
     play: Play, *, taint: bool, seconds: int
@@ -259,50 +143,3 @@ def test_a_volume_hangs_on_a_vanished_node_for_six_minutes_unless_it_is_out_of_s
     assert not play.serving()
     play.wait(10)
     assert play.serving() == {"db-0"}
-
-
-def tainted(play: Play, *, seconds: int | None = None) -> Json:
-    """Return a taint NoExecute that is put on node a, and a toleration of it."""
-    taint = {"key": "doomed", "effect": "NoExecute"}
-    play.patch(f"{NODES}/a", {"spec": {"taints": [taint]}})
-    stay = {} if seconds is None else {"tolerationSeconds": seconds}
-    return {"key": "doomed", "operator": "Exists", **stay}
-
-
-def test_a_taint_no_execute_takes_a_pod_away_that_does_not_tolerate_it(play: Play):
-    here = {"kubernetes.io/hostname": "a"}
-    play.apply(a_pod("x", a_template("x", nodeSelector=here)))
-    play.wait(20)
-    tainted(play)
-    play.wait(1)
-    (pod,) = play.pods("x")
-    assert "deletionTimestamp" in pod["metadata"]
-    told = condition(pod, "DisruptionTarget")
-    assert told is not None
-    assert told["reason"] == "DeletionByTaintManager"
-
-
-def test_a_taint_that_is_taken_off_in_time_takes_nobody_away(play: Play):
-    here = {"kubernetes.io/hostname": "a"}
-    toleration = tainted(play, seconds=60)
-    play.apply(a_pod("x", a_template("x", nodeSelector=here, tolerations=[toleration])))
-    play.wait(40)
-    play.patch(f"{NODES}/a", {"spec": {"taints": []}})
-    play.wait(100)
-    tainted(play, seconds=60)
-    play.wait(40)
-    assert play.names("x") == {"x"}
-
-
-def test_a_pod_may_say_how_long_it_stays_on_a_node_that_is_away(play: Play):
-    shorter = {
-        "key": "node.kubernetes.io/unreachable",
-        "operator": "Exists",
-        "tolerationSeconds": 5,
-    }
-    play.apply(a_pod("x", a_template("x", tolerations=[shorter])), a_pod("y"))
-    stays = {
-        p["metadata"]["name"]: [t.get("tolerationSeconds") for t in p["spec"]["tolerations"]]
-        for p in play.pods()
-    }
-    assert stays == {"x": [5, 300], "y": [300, 300]}

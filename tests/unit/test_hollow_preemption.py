@@ -36,23 +36,6 @@ def pod(name: str, line: str, *, on: str | None = None, cpu: str = "8", app: str
     return a_pod(name, a_template(app or name, cpu=cpu, **spec))
 
 
-def victims(play: Play) -> set[str]:
-    return {p["metadata"]["name"] for p in play.pods() if "deletionTimestamp" in p["metadata"]}
-
-
-def test_a_pod_of_higher_priority_takes_the_place_of_a_lower_one(play: Play):
-    play.apply(pod("x", "low", on="a"), pod("y", "middle", on="b"))
-    play.wait(20)
-    play.apply(pod("boss", "high"))
-    play.wait(1)
-    assert victims(play) == {"x"}
-    assert play.get(f"{PODS}/boss")["status"]["nominatedNodeName"] == "a"
-    play.wait(20)
-    assert play.pods_on("a") == {"boss"}
-    assert play.serving() == {"boss", "y"}
-    assert "nominatedNodeName" not in play.get(f"{PODS}/boss")["status"]
-
-
 def test_a_victim_is_given_its_grace_period_and_told_why(play: Play):
     annotations = {"stop": "20s"}
     play.apply(a_pod("x", a_template("x", cpu="8", annotations=annotations)))
@@ -69,77 +52,6 @@ def test_a_victim_is_given_its_grace_period_and_told_why(play: Play):
     assert play.serving() == {"boss", "y"}
 
 
-def test_nobody_goes_where_that_would_not_help(play: Play):
-    play.apply(pod("x", "low"), pod("y", "low"))
-    play.wait(20)
-    play.apply(pod("vast", "high", cpu="9"))
-    play.wait(60)
-    assert play.serving() == {"x", "y"}
-
-
-def test_a_class_that_never_preempts_waits_its_turn(play: Play):
-    play.apply(a_class("polite", 1000, preemptionPolicy="Never"))
-    play.apply(pod("x", "low"), pod("y", "low"))
-    play.wait(20)
-    play.apply(pod("boss", "polite"))
-    play.wait(60)
-    assert play.get(f"{PODS}/boss")["spec"]["preemptionPolicy"] == "Never"
-    assert play.serving() == {"x", "y"}
-    play.delete("x")
-    play.wait(30)
-    assert play.serving() == {"boss", "y"}
-
-
-def test_a_class_that_is_deleted_later_leaves_admitted_pods_alone(play: Play):
-    play.apply(pod("x", "low"))
-    play.call("DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses/low")
-    assert play.get(f"{PODS}/x")["spec"]["priority"] == 10
-
-
-def test_no_more_go_than_must(play: Play):
-    play.cordon("b")
-    play.apply(*(pod(name, "low", on="a", cpu="2") for name in ("w", "x", "y", "z")))
-    play.wait(20)
-    play.apply(pod("boss", "high", cpu="4"))
-    play.wait(1)
-    assert len(victims(play)) == 2
-
-
-def test_then_the_node_whose_dearest_victim_is_the_cheapest(play: Play):
-    play.apply(
-        pod("x1", "low", on="a", cpu="4"),
-        pod("x2", "low", on="a", cpu="4"),
-        pod("y", "middle", on="b"),
-    )
-    play.wait(20)
-    play.apply(pod("boss", "high"))
-    play.wait(1)
-    assert victims(play) == {"x1", "x2"}
-
-
-def test_then_the_node_with_the_smallest_sum_which_more_victims_never_lower(play: Play):
-    play.apply(
-        pod("x1", "low", on="a", cpu="4"),
-        pod("x2", "low", on="a", cpu="4"),
-        pod("y", "low", on="b"),
-    )
-    play.wait(20)
-    play.apply(pod("boss", "high"))
-    play.wait(1)
-    assert victims(play) == {"y"}
-
-
-@pytest.mark.parametrize(("first", "second"), [("a", "b"), ("b", "a")])
-def test_then_the_node_whose_victims_started_last(play: Play, first: str, second: str):
-    play.apply(pod("old", "low", on=first))
-    play.wait(20)
-    play.apply(pod("young", "low", on=second))
-    play.wait(20)
-    play.apply(pod("boss", "high"))
-    play.wait(1)
-    assert victims(play) == {"young"}
-
-
 def test_room_that_was_made_is_kept_from_lower_pods(play: Play):
     play.cordon("b")
     template = a_template("x", cpu="8", annotations={"stop": "20s"}, priorityClassName="low")
@@ -150,11 +62,3 @@ def test_room_that_was_made_is_kept_from_lower_pods(play: Play):
     play.apply(pod("small", "middle", cpu="4"))
     play.wait(60)
     assert play.pods_on("a") == {"boss"}
-
-
-def test_two_pods_of_one_template_each_find_their_victim(play: Play):
-    play.apply(pod("x", "low"), pod("y", "low"))
-    play.wait(20)
-    play.apply(pod("boss-1", "high", app="boss"), pod("boss-2", "high", app="boss"))
-    play.wait(30)
-    assert play.serving() == {"boss-1", "boss-2"}

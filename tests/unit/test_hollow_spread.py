@@ -5,7 +5,6 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -14,34 +13,10 @@ from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Choice, Settings
 from tests.support.hollows import (
     START,
-    ZONE,
-    Play,
     a_deployment,
     a_node,
     a_template,
 )
-
-
-@pytest.fixture
-def play() -> Play:
-    play = Play()
-    play.nodes("a1", "a2", zone="us-east-1a")
-    play.nodes("b1", zone="us-east-1b")
-    play.nodes("c1", zone="us-east-1c")
-    return play
-
-
-def test_no_zone_gets_more_than_max_skew_ahead(play: Play):
-    constraint = {
-        "maxSkew": 1,
-        "topologyKey": ZONE,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "web"}},
-    }
-    play.apply(a_deployment("web", 7, a_template("web", topologySpreadConstraints=[constraint])))
-    play.wait(20)
-    zones = Counter(pod["spec"]["nodeName"][0] for pod in play.pods())
-    assert sorted(zones.values()) == [2, 2, 3]
 
 
 @pytest.mark.parametrize(("choice", "nodes"), [("packed", 1), ("any", 3), ("best", 3)])
@@ -67,14 +42,3 @@ def test_who_waited_together_is_tried_in_an_order_that_any_draws():
 
     assert {served("any", seed) for seed in range(8)} == {"first", "second"}
     assert {served("best", seed) for seed in range(8)} == {"first"}
-
-
-def test_a_pod_that_waits_for_a_neighbour_follows_it(play: Play):
-    together = {"labelSelector": {"matchLabels": {"app": "first"}}, "topologyKey": ZONE}
-    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [together]}}
-    play.apply(a_deployment("second", 2, a_template("second", affinity=near)))
-    play.wait(20)
-    assert not play.serving()
-    play.apply(a_deployment("first", 1))
-    play.wait(40)
-    assert len(play.serving("second")) == 2

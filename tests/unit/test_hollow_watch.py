@@ -29,25 +29,6 @@ def messages(watch: Watch) -> list[tuple[str, Any]]:
     return [(e["type"], e["object"].get("metadata", {}).get("name")) for e in watch.news()]
 
 
-def test_a_watch_without_a_version_begins_with_what_there_is(play: Play):
-    watch = watching(play, NODES)
-    assert messages(watch) == [("ADDED", "a"), ("ADDED", "b")]
-    assert messages(watch) == []
-    play.cordon("b")
-    assert messages(watch) == [("MODIFIED", "b")]
-
-
-def test_a_watch_from_a_version_tells_every_change_since(play: Play):
-    version = play.get(NODES)["metadata"]["resourceVersion"]
-    play.cordon("a")
-    play.call("DELETE", f"{NODES}/b")
-    watch = watching(play, NODES, resourceVersion=version)
-    assert messages(watch) == [("MODIFIED", "a"), ("DELETED", "b")]
-    assert watch.bookmark["object"]["metadata"]["resourceVersion"] == str(
-        play.cluster.store.revision
-    )
-
-
 def test_a_watch_sees_only_its_namespace_and_its_selector(play: Play):
     watch = watching(play, PODS, fieldSelector="spec.nodeName=a")
     other = a_pod("other")

@@ -202,24 +202,26 @@ def test_the_margin_is_taken_off_once_however_often_it_is_merged():
     assert again.deadline == expected
 
 
-def test_a_rebalance_recommendation_has_no_deadline():
-    assert merged(rebalance(0)).deadline is None
+@pytest.mark.parametrize(
+    ("notices", "ends"),
+    [
+        ([rebalance(0)], None),
+        ([spot(0, "hibernate")], 0),
+        ([rebalance(0), health(5, 86400), spot(60), terminate(70)], 180),
+        ([CapacityReservationInterruption(**about(0), terminates=after(90))], 90),
+        ([health(0, 1000), health(10, 5000, id_="h2")], 5000),
+    ],
+    ids=["advice", "hibernation", "the earliest", "named itself", "moved"],
+)
+def test_the_earliest_hard_end_is_the_deadline(notices, ends):
+    expected = None if ends is None else after(ends) - MARGIN
+    assert merged(*notices).deadline == expected
 
 
-def test_hibernation_is_at_its_deadline_when_it_is_noticed():
-    assert merged(spot(0, "hibernate")).deadline == after(0) - MARGIN
-
-
-def test_the_earliest_hard_end_is_the_deadline():
+def test_the_most_urgent_notice_names_the_kind_and_the_first_the_time():
     interruption = merged(rebalance(0), health(5, 86400), spot(60), terminate(70))
-    assert interruption.deadline == after(180) - MARGIN
     assert interruption.kind == interruption.taint == "spot-interruption"
     assert interruption.noticed == after(0)
-
-
-def test_a_capacity_reservation_names_its_deadline_itself():
-    notice = CapacityReservationInterruption(**about(0), terminates=after(90))
-    assert merged(notice).deadline == after(90) - MARGIN
 
 
 def test_every_kind_has_its_urgency_and_fits_a_taint():
@@ -277,11 +279,6 @@ def test_a_hook_gets_a_heartbeat_at_once_then_after_a_third_of_its_timeout_and_n
 
 
 # Health changes its mind
-
-
-def test_a_later_update_of_a_health_event_moves_the_deadline():
-    interruption = merged(health(0, 1000), health(10, 5000, id_="h2"))
-    assert interruption.deadline == after(5000) - MARGIN
 
 
 def test_a_health_event_called_off_withdraws_the_interruption():

@@ -83,12 +83,6 @@ def test_each_refusal_is_named_for_what_comes_next(given: Response, kind: type) 
     assert type(meaning(given)) is kind
 
 
-def test_only_the_cause_tells_a_budget_from_an_api_that_protects_itself() -> None:
-    message = "Cannot evict pod as it would violate the pod's disruption budget."
-    assert type(meaning(answer(429, message))) is Throttled
-    assert type(meaning(answer(429, message, causes=BUDGET))) is Blocked
-
-
 def test_two_budgets_on_one_pod_are_refused_and_named() -> None:
     said = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
     error = meaning(answer(500, said))
@@ -139,11 +133,6 @@ def test_the_patience_that_is_asked_for_is_kept(given: Response, seconds: float 
     error = meaning(given)
     assert isinstance(error, Temporary)
     assert error.retry_after == seconds
-
-
-def test_a_message_says_cluster_call_object_and_status() -> None:
-    text = str(meaning(answer(404, 'pods "web-1" not found')))
-    assert text == 'cluster shop: create pods/eviction web/web-1: 404 pods "web-1" not found'
 
 
 def test_a_proxys_page_is_not_repeated_whole() -> None:
@@ -214,16 +203,6 @@ def test_a_request_carries_token_type_and_time_limits() -> None:
         "User-Agent": "plimsoll",
     }
     assert (asked["timeout"].connect_timeout, asked["timeout"].read_timeout) == (2.0, 5.0)
-
-
-def test_a_refusal_is_an_answer() -> None:
-    made, _ = transport(RawResponse(b'{"reason": "Conflict"}', 409))
-    found = made.call("GET", "/")
-    assert (found.status, found.body, found.headers) == (
-        409,
-        {"reason": "Conflict"},
-        {"retry-after": "3"},
-    )
 
 
 def test_what_is_not_json_is_text() -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.kubernetes import INTERRUPTION, RELEASED
-from plimsoll_testbed.measure.actions import actions
+from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll_testbed.measure.lines import Line, Log
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
@@ -65,10 +64,6 @@ def watched() -> WatchedCluster:
     return WatchedCluster()
 
 
-def test_nothing_is_told_of_the_set_up(watched: WatchedCluster):
-    assert watched.heard == []
-
-
 def test_a_cordon_its_record_and_its_end_are_told_at_their_moment(watched: WatchedCluster):
     path, name = f"/api/v1/nodes/{watched.node()}", f"Node {watched.node()}"
     watched.wait(5)
@@ -117,38 +112,6 @@ def test_only_a_delete_with_a_shorter_grace_period_is_a_responders(watched: Watc
     assert not any(other in what and "delete" in what for _, what in watched.heard)
 
 
-def test_a_release_and_its_end_are_told_and_the_owners_count_is_not(watched: WatchedCluster):
-    pod = watched.pod("web-")
-    path = f"/api/v1/namespaces/shop/pods/{pod}"
-    watched.send("PATCH", path, {"metadata": {"annotations": {RELEASED: "i-1@noon"}}})
-    watched.send("PATCH", path, {"metadata": {"annotations": {RELEASED: None}}})
-    watched.send(
-        "PATCH", "/apis/apps/v1/namespaces/shop/deployments/web", {"spec": {"replicas": 9}}
-    )
-    assert watched.heard == [
-        (0.0, f"release Pod shop/{pod}"),
-        (0.0, f"undo-release Pod shop/{pod}"),
-    ]
-
-
-def test_a_node_put_out_of_service_is_told():
-    node = {"metadata": {"name": "n1"}, "spec": {}}
-    taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
-    tainted = {**node, "spec": {"taints": [taint]}}
-    assert list(actions("nodes", node, tainted)) == ["out-of-service Node n1"]
-
-
-def test_a_daemons_pod_that_becomes_ready_replaces_nothing():
-    owner = {"kind": "DaemonSet", "name": "logs", "uid": "1", "controller": True}
-    pod: dict[str, Any] = {
-        "metadata": {"namespace": "shop", "name": "logs-1", "ownerReferences": [owner]},
-        "spec": {"nodeName": "n1"},
-        "status": {},
-    }
-    ready = {**pod, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-    assert list(actions("pods", pod, ready)) == []
-
-
 def test_a_reason_that_comes_late_joins_its_action_and_the_action_keeps_its_time():
     log = Log()
     log.take(Line(31.0, "evict Pod shop/web-1"))
@@ -160,10 +123,3 @@ def test_a_reason_that_comes_late_joins_its_action_and_the_action_keeps_its_time
         Line(31.0, "evict Pod shop/web-1: its place is ready"),
         Line(40.0, "Pod shop/web-2 is Ready on base-3"),
     ]
-
-
-def test_the_same_action_with_its_reason_may_be_said_again():
-    log = Log()
-    for seconds in (1.0, 2.0):
-        log.take(Line(seconds, "record Node n1: empty"))
-    assert [line.seconds for line in log.lines] == [1.0, 2.0]

@@ -15,7 +15,7 @@ from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.measure.sentences import sentence
 from plimsoll_testbed.measure.snapshot import NodeSnapshot, PodsSnapshot, Snapshot, WorkloadSnapshot
 from plimsoll_testbed.output.live import LiveView
-from plimsoll_testbed.output.screen import Screen, Signs, pods_bar, ready_bar
+from plimsoll_testbed.output.screen import Screen
 
 NODE = NodeSnapshot(
     cluster="harbor", name="spot-1", group="spot", zone="us-east-1a", capacity="spot",
@@ -52,13 +52,6 @@ def row(name: str, *nodes: NodeSnapshot, width: int = 80) -> str:
     return next(line for line in text if line.startswith(name))
 
 
-def test_the_head_says_what_is_played_how_far_it_is_and_what_goes_on():
-    first, second, *_ = drawn(SNAPSHOT)
-    assert first.startswith("storm · simulated")
-    assert first.endswith("43 s")
-    assert second == "1 node is interrupted"
-
-
 @pytest.mark.parametrize(
     ("node", "words"),
     [
@@ -79,73 +72,6 @@ def test_each_state_of_a_node_is_told_without_colour(node: NodeSnapshot, words: 
     assert words in row("spot-1", node)
 
 
-def test_a_node_that_has_notice_without_an_end_says_so():
-    assert "notice" in row("spot-1", replace(NODE, notice="rebalance-recommendation"))
-
-
-def test_many_pods_are_counted_instead_of_drawn():
-    pods = (PodsSnapshot(workload="web", ready=30, starting=2, stopping=0),)
-    assert pods_bar(replace(NODE, pods=pods), Signs()).plain == "30█2▒"
-
-
-def test_on_demand_stands_above_spot():
-    base = replace(NODE, name="base-1", capacity="on-demand")
-    heads = [line.split()[0] for line in drawn(replace(SNAPSHOT, nodes=(NODE, base)))[2:6]]
-    assert heads == ["on-demand", "base-1", "spot", "spot-1"]
-
-
-@pytest.mark.parametrize(
-    ("ready", "replicas", "floor", "bar"),
-    [
-        (6, 6, 5, "█████│█"),
-        (4, 6, 5, "████·│·"),
-        (0, 1, 1, "·│"),
-        (2, 3, 0, "██·"),
-        (9, 6, 5, "█████│█"),
-        (50, 100, 75, "████··│··"),
-        (99, 100, 100, "███████·│"),
-        (0, 0, 0, ""),
-    ],
-)
-def test_the_bar_of_a_workload_marks_its_floor(ready: int, replicas: int, floor: int, bar: str):
-    workload = replace(WEB, ready=ready, replicas=replicas, floor=floor)
-    assert ready_bar(workload, Signs()).plain == bar
-
-
-def test_workloads_show_ready_lowest_and_killed():
-    text = drawn(replace(SNAPSHOT, workloads=(replace(WEB, ready=4, lowest=3, killed=2),)))
-    line = next(line for line in text if "4/6" in line)
-    assert line.split()[-3:] == ["4/6", "3", "2"]
-
-
-def test_workloads_of_one_name_are_told_apart():
-    text = "\n".join(drawn(replace(SNAPSHOT, workloads=(WEB, replace(WEB, namespace="test")))))
-    assert "shop/web" in text
-    assert "test/web" in text
-
-
-def test_pods_without_a_node_are_counted():
-    assert any("3 pods wait for a node" in line for line in drawn(replace(SNAPSHOT, waiting=3)))
-    assert any("1 pod waits for a node" in line for line in drawn(replace(SNAPSHOT, waiting=1)))
-
-
-def test_others_stand_beside_what_happens_here():
-    totals = {"ready_replica_seconds_lost": 1060.1, "seconds_at_zero": 149.6, "pods_killed": 4}
-    text = drawn(
-        replace(SNAPSHOT, workloads=(replace(WEB, lost=36.4, at_zero=1.0),)),
-        others=({"responder": "drain", "totals": totals},),
-    )
-    assert any(line.endswith("here          36     1 s      0") for line in text)
-    assert any(line.endswith("drain      1,060   150 s      4") for line in text)
-
-
-def test_the_log_keeps_its_newest_lines_and_is_cut_to_the_width():
-    lines = tuple(Line(seconds=float(i), what=f"cordoned n{i}: {'x' * 90}") for i in range(99))
-    text = drawn(SNAPSHOT, lines=lines)
-    assert text[-1].startswith("  98.0  cordoned n98: xxx")
-    assert text[-1].endswith("…")
-
-
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 20), (150, 42), (60, 14)])
 def test_a_large_fleet_fits_the_terminal_and_the_most_telling_nodes_stay(width: int, height: int):
     nodes = (
@@ -161,11 +87,6 @@ def test_a_large_fleet_fits_the_terminal_and_the_most_telling_nodes_stay(width: 
     assert any(line.startswith("and 20 gone, ") for line in text)
 
 
-def test_a_wide_terminal_names_who_stands_on_a_node():
-    assert "web 4" in row("spot-1", NODE, width=150)
-    assert "web 4" not in row("spot-1", NODE, width=80)
-
-
 def test_plain_ascii_is_enough():
     console = Console(width=80, height=24, file=io.TextIOWrapper(io.BytesIO(), "ascii"))
     with console.capture() as captured:
@@ -173,14 +94,6 @@ def test_plain_ascii_is_enough():
     text = captured.get()
     assert text.isascii()
     assert "##+-     =====-  97 s notice" in text
-
-
-def test_no_colour_is_written_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    console = Console(width=80, height=24, file=io.StringIO(), force_terminal=True)
-    with console.capture() as captured:
-        console.print(Screen(title="storm", snapshot=replace(SNAPSHOT, nodes=(INTERRUPTED,))))
-    assert "\x1b[3" not in captured.get()
 
 
 # The listeners.
@@ -205,45 +118,6 @@ def test_an_action_is_drawn_at_once_and_its_reason_is_added_to_its_line_later():
     text = paper.export_text()
     assert text.count("evict Pod") == 1
     assert "31.0  evict Pod shop/web-1: its place is ready" in text
-
-
-def test_a_drill_that_is_not_to_be_told_prints_nothing_and_leaves_nothing():
-    out = io.StringIO()
-    take, left = taken(SNAPSHOT)
-    with LiveView(Console(file=out), "storm", lines="none") as shown:
-        shown.step("setting up")
-        shown.show(take)
-        shown.say(31.0, "evict Pod shop/web-1")
-    assert out.getvalue() == ""
-    assert left
-
-
-def test_all_lines_are_printed_with_their_milliseconds_where_all_are_wanted():
-    out = io.StringIO()
-    with LiveView(Console(file=out), "storm", lines="all") as shown:
-        shown.say(31.0, "another reconcile is at work: cluster=harbor")
-    assert out.getvalue() == "   31.000  another reconcile is at work: cluster=harbor\n"
-
-
-def test_set_up_steps_stay_on_the_terminal_and_the_log_begins_with_the_drill():
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=True, width=80, height=24)
-    take, left = taken(SNAPSHOT, SNAPSHOT)
-    with LiveView(console, "storm") as shown:
-        shown.step("setting up")
-        shown.say(3.2, "started the emulator")
-        shown.show(take)
-        shown.show(take)
-        shown.say(20.0, "cordoned n1: it goes")
-        shown.say(21.0, "cordoned n1: it goes")
-        shown.say(22.0, "another reconcile is at work: cluster=harbor")
-    text = out.getvalue()
-    assert "   3.2 s  started the emulator" in text
-    end = text[text.rindex("1 node is interrupted") :]
-    assert end.count("cordoned n1") == 1
-    assert "started" not in end
-    assert "another reconcile" not in end
-    assert len(left) == 1  # the second came too soon
 
 
 def test_without_a_terminal_lines_come_once_and_how_things_stand_every_ten_seconds():

@@ -37,38 +37,24 @@ def event(minutes: float, *, active: bool = True, cause: Cause = "autoshift", **
 # --- What is decided -------------------------------------------------------------------------------
 
 
-def test_what_no_event_told_stands_since_it_began():
-    assert inferred_events([], [event(0)], at(3)) == [event(0)]
+BEGUN, OVER = event(0), event(10, active=False)
 
 
-def test_what_events_told_is_not_told_again():
-    assert inferred_events([event(0)], [event(0.2)], at(3)) == []
-
-
-def test_what_is_not_listed_any_more_is_over():
-    assert inferred_events([event(0)], [], at(10)) == [event(9, active=False)]
-
-
-def test_what_is_over_is_over_once():
-    assert inferred_events([event(0), event(5, active=False)], [], at(10)) == []
-
-
-def test_a_beginning_that_was_told_since_the_answer_stays():
-    assert inferred_events([event(10)], [], at(10) + BEHIND) == []
-
-
-def test_an_end_that_was_told_since_the_answer_stays():
-    assert inferred_events([event(0), event(10, active=False)], [event(0)], at(10) + BEHIND) == []
-
-
-def test_what_is_listed_long_after_its_end_was_told_stands_at_the_time_of_the_answer():
-    told = [event(0), event(10, active=False)]
-    assert inferred_events(told, [event(0)], at(20)) == [event(19)]
-
-
-def test_a_second_shift_of_the_zone_stands_since_it_began():
-    told = [event(0), event(10, active=False)]
-    assert inferred_events(told, [event(15)], at(15.5)) == [event(15)]
+@pytest.mark.parametrize(
+    ("told", "listed", "asked", "added"),
+    [
+        pytest.param([], [BEGUN], at(3), [BEGUN], id="not told, stands since it began"),
+        pytest.param([BEGUN], [event(0.2)], at(3), [], id="told"),
+        pytest.param([BEGUN], [], at(10), [event(9, active=False)], id="not listed any more"),
+        pytest.param([BEGUN, event(5, active=False)], [], at(10), [], id="over"),
+        pytest.param([event(10)], [], at(10) + BEHIND, [], id="told since the answer"),
+        pytest.param([BEGUN, OVER], [BEGUN], at(10) + BEHIND, [], id="its end told since"),
+        pytest.param([BEGUN, OVER], [BEGUN], at(20), [event(19)], id="listed long after its end"),
+        pytest.param([BEGUN, OVER], [event(15)], at(15.5), [event(15)], id="a second one"),
+    ],
+)
+def test_an_answer_tells_what_events_did_not(told, listed, asked, added):
+    assert inferred_events(told, listed, asked) == added
 
 
 def test_one_that_lasts_longer_than_its_events_count_goes_on():

@@ -18,7 +18,6 @@ from plimsoll.domain.notices import (
     LifecycleTerminate,
     Notice,
     SpotInterruption,
-    StateChange,
     Unknown,
     ZonalShift,
     parse,
@@ -65,32 +64,62 @@ def entity(value: str, **more: str) -> list[dict[str, str]]:
 # The envelope
 
 
-def test_the_instance_is_taken_from_the_detail_never_from_resources():
-    body = event("spot-interruption", resources=["arn:aws:ec2:us-east-1a:instance/i-0dead000"])
-    assert the_notice(body).instance == "i-0b662ef9931388ba0"
+LOCAL = "arn:aws:ec2:us-west-2-lax-1a:instance/i-0b662ef9931388ba0"
+OTHERS = "arn:aws:ec2:us-east-1a:instance/i-0dead000"
 
 
-def test_a_zone_is_taken_only_from_the_arn_of_the_instance_itself():
-    body = event("spot-interruption", resources=["arn:aws:ec2:us-east-1a:instance/i-0dead000"])
-    assert the_notice(body).zone is None
+@pytest.mark.parametrize(
+    ("body", "field", "value"),
+    [
+        pytest.param(
+            event("spot-interruption", resources=[OTHERS]),
+            *("instance", "i-0b662ef9931388ba0"),
+            id="the instance is that of the detail",
+        ),
+        pytest.param(
+            event("spot-interruption", resources=[OTHERS]),
+            *("zone", None),
+            id="the zone only of the ARN of the instance itself",
+        ),
+        pytest.param(
+            event("spot-interruption", resources=[LOCAL]),
+            *("zone", "us-west-2-lax-1a"),
+            id="a local zone is one",
+        ),
+        pytest.param(
+            event("state-change-terminated"),
+            *("zone", None),
+            id="the region of an ordinary ARN is none",
+        ),
+        pytest.param(
+            event("state-change-running", detail__instance_id="i-12345678"),
+            *("instance", "i-12345678"),
+            id="a short id is one",
+        ),
+        pytest.param(
+            event("spot-interruption", time="2026-11-17T16:14:14+02:00"),
+            *("time", datetime(2026, 11, 17, 14, 14, 14, tzinfo=UTC)),
+            id="an offset is turned into UTC",
+        ),
+        pytest.param(
+            event("lifecycle-sqs-flat"),
+            *("time", datetime(2026, 11, 17, 15, 20, 47, 872000, tzinfo=UTC)),
+            id="a flat message has milliseconds",
+        ),
+        pytest.param(
+            {"Event": "autoscaling:EC2_INSTANCE_TERMINATE", "AutoScalingGroupName": "spot-a"},
+            *("detail_type", "autoscaling:EC2_INSTANCE_TERMINATE"),
+            id="a classic notification is unknown",
+        ),
+    ],
+)
+def test_a_field_is_read_where_it_is_true(body, field, value):
+    assert getattr(the_notice(body), field) == value
 
 
-def test_a_local_zone_is_a_zone():
-    arn = "arn:aws:ec2:us-west-2-lax-1a:instance/i-0b662ef9931388ba0"
-    assert the_notice(event("spot-interruption", resources=[arn])).zone == "us-west-2-lax-1a"
-
-
-def test_the_region_of_an_ordinary_arn_is_not_taken_for_a_zone():
-    assert the_notice(event("state-change-terminated")).zone is None
-
-
-@pytest.mark.parametrize("resources", ["arn:aws:ec2:us-east-1b:instance/i-1", [], [7], {}, 7])
-def test_resources_may_be_a_bare_string_or_anything_else(resources):
+@pytest.mark.parametrize("resources", ["arn:aws:ec2:us-east-1b:instance/i-1", [], [7], {}, 7, None])
+def test_resources_may_be_a_bare_string_anything_else_or_absent(resources):
     assert isinstance(the_notice(event("spot-interruption", resources=resources)), SpotInterruption)
-
-
-def test_resources_may_be_absent():
-    assert isinstance(the_notice(event("spot-interruption", resources=None)), SpotInterruption)
 
 
 def test_resources_of_a_capacity_reservation_may_be_a_list_too():
@@ -105,29 +134,15 @@ def test_a_capacity_reservation_is_known_by_both_documented_names(name):
     assert isinstance(the_notice(body), CapacityReservationInterruption)
 
 
-def test_a_short_instance_id_is_an_instance_id():
-    assert the_notice(event("state-change-running", detail__instance_id="i-12345678")).instance == (
-        "i-12345678"
-    )
-
-
-def test_a_time_with_an_offset_is_turned_into_utc():
-    notice = the_notice(event("spot-interruption", time="2026-11-17T16:14:14+02:00"))
-    assert notice.time == datetime(2026, 11, 17, 14, 14, 14, tzinfo=UTC)
-
-
 # Spot
 
 
-def test_hibernation_has_no_lead_time():
-    notice = the_notice(event("spot-interruption", detail__instance_action="hibernate"))
-    assert notice.ends == notice.time
-
-
-@pytest.mark.parametrize("action", ["terminate", "stop", "something-new"])
-def test_any_other_action_leaves_two_minutes(action):
+@pytest.mark.parametrize(
+    ("action", "seconds"), [("hibernate", 0), ("terminate", 120), ("stop", 120), ("new", 120)]
+)
+def test_hibernation_has_no_lead_time_and_any_other_action_two_minutes(action, seconds):
     notice = the_notice(event("spot-interruption", detail__instance_action=action))
-    assert notice.ends == notice.time + timedelta(seconds=120)
+    assert notice.ends == notice.time + timedelta(seconds=seconds)
 
 
 # Lifecycle actions
@@ -148,11 +163,6 @@ def test_fields_that_older_lifecycle_actions_lack_are_optional(field):
     assert isinstance(
         the_notice(event("lifecycle-terminate", **{f"detail__{field}": None})), LifecycleTerminate
     )
-
-
-def test_the_time_of_a_flat_message_has_milliseconds():
-    notice = the_notice(event("lifecycle-sqs-flat"))
-    assert notice.time == datetime(2026, 11, 17, 15, 20, 47, 872000, tzinfo=UTC)
 
 
 def test_a_flat_message_has_no_region_unless_the_caller_knows_it():
@@ -204,13 +214,6 @@ def test_a_test_notification_is_one_wherever_it_says_so(key, inside):
         body = event("lifecycle-terminate")
         body["detail"] = said
     assert the_notice(body) == TestNotification(group="spot-a", time=NOW)
-
-
-def test_a_classic_notification_of_a_group_is_unknown():
-    body = {"Event": "autoscaling:EC2_INSTANCE_TERMINATE", "AutoScalingGroupName": "spot-a"}
-    notice = the_notice(body)
-    assert isinstance(notice, Unknown)
-    assert notice.detail_type == "autoscaling:EC2_INSTANCE_TERMINATE"
 
 
 # Health
@@ -315,11 +318,6 @@ def test_an_entity_that_is_resolved_is_closed_alone():
     assert closed == [True, False]
 
 
-def test_an_end_time_that_is_absent_is_no_fault():
-    assert "endTime" not in event("health-scheduled-change")["detail"]
-    assert len(health()) == 2
-
-
 def test_a_change_that_began_before_it_was_told_has_no_deadline():
     for notice in health(detail__startTime="Tue, 10 Nov 2026 04:00:00 GMT"):
         assert isinstance(notice, HealthScheduledChange)
@@ -352,17 +350,17 @@ def test_other_events_of_health_are_unknown(changes):
 # State changes and zones
 
 
-@pytest.mark.parametrize("state", ["stopping", "stopped", "shutting-down", "terminated"])
-def test_an_instance_that_is_leaving_ends_at_once(state):
-    notice = the_notice(event("state-change-running", detail__state=state))
-    assert notice.ends == notice.time
-
-
-@pytest.mark.parametrize("state", ["pending", "running"])
-def test_an_instance_that_comes_has_no_end(state):
-    notice = the_notice(event("state-change-running", detail__state=state))
-    assert isinstance(notice, StateChange)
-    assert notice.ends is None
+@pytest.mark.parametrize(
+    ("states", "at_once"),
+    [
+        (("stopping", "stopped", "shutting-down", "terminated"), True),
+        (("pending", "running"), False),
+    ],
+)
+def test_an_instance_that_is_leaving_ends_at_once_and_one_that_comes_never(states, at_once):
+    for state in states:
+        notice = the_notice(event("state-change-running", detail__state=state))
+        assert notice.ends == (notice.time if at_once else None)
 
 
 @pytest.mark.parametrize("state", ["stop", "down", "terminated,stopped", "Terminated"])
@@ -397,24 +395,16 @@ def test_an_autoshift_without_a_zone_is_refused():
 # Drills and the unknown
 
 
-def test_a_drill_stands_for_aws_only_where_drills_are_accepted():
-    body = event("spot-interruption", source="plimsoll.drill")
-    assert the_notice(body, drills=True) == the_notice(event("spot-interruption"))
+@pytest.mark.parametrize(
+    "name",
+    ["spot-interruption", "health-scheduled-change", "lifecycle-terminate", "zonal-autoshift"],
+)
+def test_a_drill_stands_for_any_source_of_aws_only_where_drills_are_accepted(name):
+    body = event(name, source="plimsoll.drill")
+    assert parse(body, received=NOW, drills=True) == parse(event(name), received=NOW)
     refused = the_notice(body)
     assert isinstance(refused, Unknown)
     assert "drill" in refused.why
-
-
-@pytest.mark.parametrize(
-    "name", ["health-scheduled-change", "lifecycle-terminate", "zonal-autoshift"]
-)
-def test_a_drill_stands_for_any_source_of_aws(name):
-    body = event(name, source="plimsoll.drill")
-    assert parse(body, received=NOW, drills=True) == parse(event(name), received=NOW)
-
-
-def test_a_drill_of_something_unknown_is_unknown():
-    body = event("spot-interruption", source="plimsoll.drill")
     body["detail-type"] = "EC2 Something Else"
     assert isinstance(the_notice(body, drills=True), Unknown)
 

@@ -43,10 +43,19 @@ def outcome(found: Report, workload: str) -> Report:
     return dict(answer)
 
 
-def test_the_page_shows_exactly_what_the_command_prints(environment):
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which a rehearsal kept its drill."""
+    folder = tmp_path_factory.mktemp("kept")
+    run(a_mixed_cluster(), "rehearse", "--cluster", "harbor", "--keep", str(folder))
+    return folder
+
+
+def test_the_page_shows_exactly_what_the_command_prints_and_nothing_is_written(environment):
     result = run(environment, "rehearse", "--cluster", "harbor")
     shown = "\n".join(line.rstrip() for line in result.stdout.splitlines())
     assert f"$ plimsoll rehearse --cluster harbor\n{shown}\n```" in PAGE.read_text()
+    assert environment.transports["harbor"].writes == []
 
 
 def test_what_would_be_at_zero_is_a_no_and_what_is_in_the_way_is_named(environment):
@@ -64,21 +73,11 @@ def test_what_would_be_at_zero_is_a_no_and_what_is_in_the_way_is_named(environme
     assert found["asked"][0]["first_asked"] < 5
 
 
-def test_nothing_is_written_to_the_cluster(environment):
-    run(environment, "rehearse", "--cluster", "harbor")
-    assert environment.transports["harbor"].writes == []
-
-
 def test_where_no_group_may_grow_less_is_saved_and_that_is_said():
     found = predicted(a_mixed_cluster(growing=False), status=1)
     assert found["asked"] == []
     assert outcome(found, "Deployment shop/web")["seconds_below_floor"] > 0
     assert "no node group may grow" in " ".join(found["notes"])
-
-
-def test_without_a_stack_it_says_that_no_group_was_read(environment):
-    result = run(environment, "rehearse", "--context", "harbor", "--output", "json")
-    assert "node groups were not read" in " ".join(json.loads(result.stdout)["notes"])
 
 
 @pytest.mark.parametrize(
@@ -95,9 +94,8 @@ def test_only_the_nodes_in_scope_go(environment, scope, nodes):
     assert [node["name"] for node in json.loads(result.stdout)["nodes"]] == nodes
 
 
-def test_the_model_begins_as_the_cluster_stands(environment, tmp_path):
-    run(environment, "rehearse", "--cluster", "harbor", "--keep", str(tmp_path))
-    drill = read_drill(tmp_path / "rehearsal.yaml")
+def test_the_model_begins_as_the_cluster_stands(kept):
+    drill = read_drill(kept / "rehearsal.yaml")
     promised = drill.scenario.clusters[0].bindings
     with Simulation(drill, responder="plimsoll", seed=3) as simulation:
         simulation.prepare()
@@ -192,18 +190,15 @@ def test_what_cannot_be_rehearsed_says_what_to_do(environment, args, said):
     assert said in result.output
 
 
-def test_a_rig_whose_scheduler_chooses_refuses_bindings(environment, tmp_path):
-    run(environment, "rehearse", "--cluster", "harbor", "--keep", str(tmp_path))
-    scenario = read_drill(tmp_path / "rehearsal.yaml").scenario
+def test_a_rig_whose_scheduler_chooses_refuses_bindings(kept):
+    scenario = read_drill(kept / "rehearsal.yaml").scenario
     assert unsupported(scenario, "simulated") == []
     (problem,) = unsupported(scenario, "cluster")
     assert "its scheduler chooses the nodes" in str(problem)
 
 
-def test_a_binding_to_a_node_that_is_not_there_is_refused(environment, tmp_path):
-    run(environment, "rehearse", "--cluster", "harbor", "--keep", str(tmp_path))
-    file = tmp_path / "rehearsal.yaml"
-    drill = yaml.safe_load(file.read_text())
+def test_a_binding_to_a_node_that_is_not_there_is_refused(kept):
+    drill, file = yaml.safe_load((kept / "rehearsal.yaml").read_text()), kept / "wrong.yaml"
     drill["spec"]["clusters"][0]["bindings"]["Deployment/shop/web"][0] = "nodes-1-9"
     file.write_text(yaml.safe_dump(drill))
     with pytest.raises(BadInput, match="unknown node nodes-1-9"):
@@ -226,9 +221,10 @@ def test_a_stack_tells_how_long_pods_were_seen_to_take_and_the_model_plans_with_
     )
 
 
-def test_without_a_stack_stop_times_are_said_to_be_assumed(environment):
+def test_without_a_stack_it_says_that_no_group_was_read_and_stop_times_are_assumed(environment):
     result = run(environment, "rehearse", "--context", "harbor", "--output", "json")
     notes = json.loads(result.stdout)["notes"]
+    assert "node groups were not read" in " ".join(notes)
     assert "stop times of workloads: 4 assumed" in notes
     assert "without a stack nothing is remembered of pods that stopped" in " ".join(notes)
 

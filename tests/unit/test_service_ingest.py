@@ -116,6 +116,9 @@ def after(*arrivals: Arrival) -> Newest | None:
     return known
 
 
+SEEDS = [0, 1, 2, 3, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 20))]
+
+
 # --- Which one is the newest -------------------------------------------------------------------------
 
 
@@ -262,7 +265,7 @@ def test_a_snapshot_that_was_changed_in_the_bucket_is_not_believed():
         rig.work_off()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_hours_and_days_hold_each_minute_once_however_messages_come(seed):
     """Three hours over midnight, a snapshot each minute; doubled, shuffled, workers that die."""
     random, rig = Random(seed), Rig()
@@ -296,7 +299,7 @@ def test_hours_and_days_hold_each_minute_once_however_messages_come(seed):
     assert day.samples == 90
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_that_was_acknowledged_is_lost_whoever_dies(seed):
     """Total queue: throttled and lost writes, killed workers, doubled and reordered messages."""
     random, rig = Random(seed), Rig()

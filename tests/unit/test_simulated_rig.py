@@ -9,8 +9,6 @@ from typing import Any, override
 
 import pytest
 
-from plimsoll.domain.errors import BadInput
-from plimsoll_testbed.measure.listening import Progress, Quiet
 from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, Responder
 from tests.support import drills
 from tests.support.drills import AGENT, WEB
@@ -102,17 +100,6 @@ def test_plimsoll_replaces_before_it_takes_away(play: Play):
     assert report["reports"][0]["reasons"]
 
 
-def test_notices_that_come_twice_and_out_of_order_change_nothing(play: Play):
-    doubled = with_timeline(
-        "{at: 0s, fault: notices-duplicated, for: 2m}",
-        "{at: 10s, notice: spot-interruption, nodes: {capacity: spot}}",
-    )
-    for responder in ("plimsoll", "drain"):
-        once, twice = play(responder=responder), play(doubled, responder=responder)
-        for field in ("pods_evicted", "pods_killed", "replaced_first", "min_ready"):
-            assert once["workloads"][0][field] == twice["workloads"][0][field]
-
-
 def test_a_drain_waits_for_an_api_server_that_is_down(play: Play):
     report = play(
         with_timeline(
@@ -126,30 +113,6 @@ def test_a_drain_waits_for_an_api_server_that_is_down(play: Play):
     assert report["totals"]["pods_killed"] == 0
 
 
-def test_the_owner_scales_and_the_raised_count_binds_once_it_was_reached(play: Play):
-    report = play(
-        with_timeline(
-            "{at: 20s, scale: {kind: Deployment, namespace: default, name: web, replicas: 3}}"
-        ),
-        responder="none",
-    )
-    (row,) = report["workloads"]
-    assert (row["replicas"], row["min_ready"], row["seconds_below_replicas"]) == (3, 1, 0.0)
-    assert (report["settled"], report["seconds"]) == (True, 36.0)
-
-
-def test_the_owner_scales_as_soon_as_the_api_server_is_back(play: Play):
-    report = play(
-        with_timeline(
-            "{at: 10s, fault: api-server-down, for: 12s}",
-            "{at: 20s, scale: {kind: Deployment, namespace: default, name: web, replicas: 2}}",
-        ),
-        responder="none",
-    )
-    assert report["workloads"][0]["replicas"] == 2
-    assert report["seconds"] == 38.0
-
-
 def test_an_instance_can_go_without_a_word(play: Play):
     report = play(
         with_timeline("{at: 5s, notice: none, reclaim: 0s, nodes: {group: spot}}"),
@@ -158,14 +121,6 @@ def test_an_instance_can_go_without_a_word(play: Play):
     (node,) = report["nodes"]
     assert (node["notice"], node["noticed"], node["gone"]) == ("none", None, 5.0)
     assert report["totals"]["pods_killed"] == 1
-
-
-def test_spread_spaces_the_notices_evenly(play: Play):
-    drill = DRILL.replace('size: 1, allocatable: {cpu: "8"', 'size: 3, allocatable: {cpu: "8"')
-    report = play(
-        drill.replace("nodes: {capacity", "spread: 30s, nodes: {capacity"), responder="none"
-    )
-    assert [node["noticed"] for node in report["nodes"]] == [10.0, 25.0, 40.0]
 
 
 def test_a_fraction_is_drawn_by_the_seed_and_rounded_up(play: Play):
@@ -189,53 +144,6 @@ def test_a_drained_instance_leaves_its_hook_early(play: Play):
     [node, *_] = report["nodes"]
     assert node["empty"] < node["gone"] < 60  # the hook would wait until 310
     assert report["api"]["aws"]["autoscaling:CompleteLifecycleAction"] == 1
-    assert report["totals"]["ready_replica_seconds_lost"] == 0.0
-
-
-def test_a_lifecycle_action_for_a_zone_spares_nodes_of_no_auto_scaling_group(play: Play):
-    drill = with_timeline("{at: 10s, notice: lifecycle-terminate, nodes: {zone: us-east-1a}}")
-    report = play(
-        drill.replace("kind: static, capacity: spot", "kind: asg, capacity: spot"),
-        responder="none",
-    )
-    assert [node["name"] for node in report["nodes"] if node["noticed"]] == ["spot-1"]
-
-
-def test_a_recommendation_empties_the_node_and_the_instance_stays(play: Play):
-    report = play(
-        with_timeline("{at: 10s, notice: rebalance-recommendation, nodes: {group: spot}}"),
-        responder="plimsoll",
-    )
-    (node,) = report["nodes"]
-    assert node["empty"] < 60
-    assert node["gone"] is None
-    assert report["workloads"][0]["replaced_first"] == 1
-    assert report["settled"]
-
-
-def test_plimsoll_loses_nothing_when_the_api_server_is_down_at_the_notice(play: Play):
-    report = play(
-        with_timeline(
-            "{at: 10s, fault: api-server-down, for: 25s}",
-            "{at: 10s, notice: spot-interruption, nodes: {capacity: spot}}",
-        ),
-        responder="plimsoll",
-    )
-    (node,) = report["nodes"]
-    assert 35 <= node["cordoned"] < 60
-    assert report["totals"]["pods_killed"] == 0
-    assert report["totals"]["ready_replica_seconds_lost"] == 0.0
-
-
-def test_a_managed_node_group_grows_when_there_is_no_room(play: Play):
-    drill = DRILL.replace(
-        "name: base, kind: static", "name: base, kind: eks-nodegroup, max: 4, startup: 40s"
-    )
-    web = BOTH.replace("replicas: 1", "replicas: 4")
-    report = play(drill.replace('cpu: "1"', "cpu: 1200m"), responder="plimsoll", web=web)
-    base = next(row for row in report["capacity"] if row["group"] == "base")
-    assert base["nodes_added"] == report["api"]["aws"]["eks:UpdateNodegroupConfig"] == 1
-    assert base["first_asked"] < 12
     assert report["totals"]["ready_replica_seconds_lost"] == 0.0
 
 
@@ -270,30 +178,6 @@ def test_the_autoscaler_adds_on_demand_nodes_for_pods_that_fit_nowhere(
     assert report["totals"]["pods_killed"] == 0
     # Nobody who reads the report takes the autoscaler's calls for the responder's.
     assert report["api"]["aws"] == {}
-
-
-def test_a_cluster_that_never_becomes_ready_is_refused_with_what_is_not(play: Play):
-    with pytest.raises(BadInput, match=r"web of harbor has \d+ of 40 replicas Ready"):
-        play(web=BOTH.replace("replicas: 1", "replicas: 40"), responder="none")
-
-
-def test_whoever_listens_hears_what_happens(tmp_path: Path):
-    class Listener(Quiet):
-        def __init__(self) -> None:
-            self.said: list[tuple[float, str]] = []
-            self.last = 0.0
-
-        def progress(self, progress: Progress) -> None:
-            self.last = progress.seconds
-
-        def say(self, seconds: float, what: str) -> None:
-            self.said.append((seconds, what))
-
-    listener = Listener()
-    drills.play(tmp_path, DRILL, listener=listener, web=BOTH)
-    assert (10.0, "spot-interruption for spot-1 of harbor") in listener.said
-    assert any("default/web" in what for _, what in listener.said)
-    assert listener.last == 130.0
 
 
 def test_a_bug_in_a_responder_ends_the_drill_instead_of_hiding_in_a_retry(

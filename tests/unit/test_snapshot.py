@@ -75,14 +75,6 @@ def test_before_the_notices_every_node_stands_and_every_workload_is_complete(
     assert snapshot.waiting == 0
 
 
-def test_pods_are_counted_by_workload_and_those_of_daemons_are_not(
-    snapshots: dict[float, Snapshot],
-):
-    standing = {p.workload for n in snapshots[19.0].nodes for p in n.pods}
-    assert standing == {"api", "cart", "legacy", "payments", "platform", "web"}
-    assert sum(pods(n).ready for n in snapshots[19.0].nodes) == 2 + 6 + 4 + 1 + 3 + 3
-
-
 def test_a_notice_counts_down_and_the_cordon_shows(snapshots: dict[float, Snapshot]):
     before, after = node(snapshots[20.0], "spot-m5-1"), node(snapshots[21.0], "spot-m5-1")
     assert (before.notice, before.seconds_left, before.seconds_given) == (
@@ -92,21 +84,6 @@ def test_a_notice_counts_down_and_the_cordon_shows(snapshots: dict[float, Snapsh
     assert (after.cordoned, after.seconds_left, after.seconds_given) == (True, 119.0, 120.0)
     assert not node(snapshots[21.0], "base-1").interrupted
     assert snapshots[21.0].phase.startswith("4 nodes are interrupted, the first in 119 s")
-
-
-def test_a_machine_that_starts_counts_down_to_its_node(snapshots: dict[float, Snapshot]):
-    starting = node(snapshots[30.0], "base-3")
-    assert (starting.state, starting.notice, starting.pods) == ("starting", None, ())
-    assert starting.seconds_given == 60.0
-    assert starting.seconds_left is not None
-    assert 45 < starting.seconds_left < 55
-    assert snapshots[30.0].waiting > 0
-
-
-def test_pods_that_start_are_told_from_ready_ones(snapshots: dict[float, Snapshot]):
-    base = [n for n in snapshots[90.0].nodes if n.name in {"base-3", "base-4", "base-5"}]
-    assert {n.state for n in base} == {"standing"}
-    assert sum(pods(n).starting for n in base) > 0
 
 
 def test_what_went_is_shown_as_gone_and_whoever_died_with_it_is_counted(
@@ -125,22 +102,3 @@ def test_a_drain_shows_stopping_pods_and_how_low_a_workload_went(drained: dict[f
     legacy = workload(drained[30.0], "legacy")
     assert (legacy.ready, legacy.replicas, legacy.floor, legacy.lowest) == (0, 1, 1, 0)
     assert "short of replicas" in drained[30.0].phase
-
-
-def test_what_a_workload_lost_grows_while_nothing_changes(drained: dict[float, Snapshot]):
-    early, late = workload(drained[40.0], "legacy"), workload(drained[50.0], "legacy")
-    assert late.lost - early.lost == late.at_zero - early.at_zero == pytest.approx(10.0)
-    assert workload(drained[19.0], "legacy").lost == 0.0
-
-
-def test_temporary_changes_do_not_show_in_the_replicas(snapshots: dict[float, Snapshot]):
-    web = workload(snapshots[96.0], "web")
-    assert (web.replicas, web.floor, web.lowest) == (6, 5, 6)
-
-
-def test_nobody_pays_for_a_snapshot_that_nobody_takes(monkeypatch: pytest.MonkeyPatch):
-    def refuse(*_: object) -> Snapshot:
-        raise AssertionError("a snapshot was taken")
-
-    monkeypatch.setattr("plimsoll_testbed.rigs.run.snapshot_of", refuse)
-    assert run(read_drill(EXAMPLE), responder="none", seed=7)["responder"] == "none"

@@ -5,7 +5,6 @@ Random storms themselves are played in `tests/storms`.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -37,11 +36,10 @@ from plimsoll_testbed.storms import (
     play_storm,
     read_storm,
     shrink,
-    storm_by,
     write_storm,
 )
 from plimsoll_testbed.storms.compare import SCARCE, Loss, worse_of, worse_than
-from plimsoll_testbed.storms.endings import Ending, endings_wrong
+from plimsoll_testbed.storms.endings import endings_wrong
 from plimsoll_testbed.storms.model import Rollout
 from plimsoll_testbed.storms.notice_delivery import NOTICE, NoticeDelivery
 from plimsoll_testbed.storms.oracle import knows
@@ -65,27 +63,6 @@ def test_two_executors_at_once_leave_the_same_as_one():
     assert (result.violations, result.settled) == ((), True)
 
 
-@pytest.mark.parametrize(
-    ("alone", "by_two", "rules"),
-    [
-        ((4, 4, 4, 4, 4), 5, {"differs-desired"}),
-        ((4, 4, 5, 7, 4), 5, set()),  # one executor asks for as many where pods stand elsewhere
-        ((4, 4, 5, 7, 4), 6, {"differs-desired"}),
-    ],
-)
-def test_two_executors_are_blamed_for_what_one_leaves_with_no_choice_of_the_scheduler(
-    monkeypatch, alone, by_two, rules
-):
-    first, *others = alone
-    left = iter((first, by_two, *others))
-
-    def ending(_) -> Ending:
-        return Ending(replicas=(), desired=(("base", next(left)),), taints=())
-
-    monkeypatch.setattr("plimsoll_testbed.storms.play.ending_of", ending)
-    assert play_storm(a_storm(), twice=True).rules == rules
-
-
 def test_the_rules_see_what_a_common_drain_does_wrong():
     full = a_storm(
         groups=(a_group("base", "on-demand"), a_group("spot-1", "spot", 3)),
@@ -107,47 +84,6 @@ def test_the_oracle_sees_a_workload_that_could_have_been_kept():
     found = [play_storm(storm, responder="drain").rules for storm in batches]
     assert any("oracle-zero" in rules for rules in found)
     assert not any("oracle-zero" in play_storm(storm).rules for storm in batches)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        # Auto Scaling tells of a hook of somebody else, of which the event comes later.
-        {
-            "seed": 0,
-            "workloads": (
-                replace(WEB, grace_seconds=600, stop_seconds=250, stated=True, max_surge=0),
-            ),
-            "events": (
-                a_fault("notices-delayed", "20s", fraction=0.5, delay="5s"),
-                a_batch("spot-1", 1, notice="lifecycle-terminate", otherHook="200s"),
-            ),
-        },
-        # An autoscaler takes back what its owner declared last.
-        {
-            "workloads": (
-                replace(WEB, replicas=3, max_surge=0, autoscaled=(3, 6), usage_percent=40),
-            ),
-            "events": (
-                ScaleEntry(
-                    at=timedelta(seconds=5), scale=Scale(kind="Deployment", name="web", replicas=4)
-                ),
-                a_batch("spot-1", 1, at="12s"),
-            ),
-            "rivals": ("hpa",),
-        },
-        # All pods of a custom resource stand on nodes that go, and none can stop in time.
-        {
-            "seed": 0,
-            "workloads": (replace(WEB, kind="Database", grace_seconds=110, stop_seconds=120),),
-            "groups": (a_group("base", "on-demand"), a_group("spot-1", "spot", 2)),
-            "events": (a_batch("spot-1", 2),),
-        },
-    ],
-    ids=["hooks", "autoscaler", "custom"],
-)
-def test_the_rules_go_by_what_can_be_known(changes):
-    assert play_storm(a_storm(**changes)).violations == ()
 
 
 def test_a_workload_is_worse_off_than_under_another_responder_only_in_the_median_of_all_seeds():
@@ -194,17 +130,6 @@ def test_a_workload_may_lack_pods_a_little_longer_and_where_the_other_let_them_d
     assert found_in((ours, theirs), than=than) == ({(figure, None)} if is_worse else set())
 
 
-@pytest.mark.parametrize(("longer", "is_worse"), [(62, False), (62.1, True)])
-def test_a_pod_may_be_asked_to_stop_as_early_as_its_owner_states(longer, is_worse):
-    ours = Loss(seconds_at_zero=longer)
-    found = found_in(
-        (ours, Loss(died=True)),
-        than="drain",
-        storm=a_storm(workloads=(replace(WEB, grace_seconds=600, stop_seconds=60, stated=True),)),
-    )
-    assert found == ({("seconds at zero", None)} if is_worse else set())
-
-
 @pytest.mark.parametrize(
     ("others", "excused"), [((900, 1000), SCARCE), ((900, 800), None)], ids=["gain", "lose"]
 )
@@ -235,56 +160,11 @@ def test_what_the_other_allows_is_counted_play_by_play():
     assert found_in(*[lucky] * 2, *[unlucky] * 3, than="drain") == {("seconds at zero", None)}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"grace_seconds": 600, "stop_seconds": 5},
-        {"grace_seconds": 110, "stop_seconds": 100},
-        {"grace_seconds": 110, "stop_seconds": 100, "stated": True},
-    ],
-    ids=["stops far sooner", "stops for longer", "says so"],
-)
-def test_nothing_that_a_planner_believes_of_a_stop_excuses_it(changes):
-    slow = a_storm(workloads=(replace(WEB, **changes),))
-    for loss in (Loss(seconds_at_zero=60), Loss(killed=1)):
-        assert {why for _, why in found_in((loss, Loss()), than="drain", storm=slow)} == {None}
-
-
-def test_a_fault_at_an_eviction_deadline_excuses_no_kill():
-    away = a_storm(events=(a_fault("api-server-down", "2m"), a_batch("spot-1", 1)))
-    lost = Loss(killed=1, died=True)
-    assert found_in((lost, Loss()), than="drain", storm=away) == {
-        ("pods killed or cut short", None)
-    }
-
-
 def test_who_has_opted_out_answers_for_it():
     left = a_storm(workloads=(replace(WEB, ignored=True),))
     assert found_in((Loss(seconds_at_zero=60), Loss()), than="none", storm=left) == {
         ("seconds at zero", "they have opted out")
     }
-
-
-@pytest.mark.parametrize(("priority", "compared"), [(-10, False), (1000, True), (0, True)])
-def test_pods_of_negative_priority_are_there_to_give_way(priority, compared):
-    storm = a_storm(workloads=(replace(WEB, priority=priority),))
-    pair = Loss(seconds_at_zero=60, killed=1), Loss()
-    assert bool(found_in(pair, than="drain", storm=storm)) == compared
-
-
-@pytest.mark.parametrize(
-    ("surprised", "calm", "why"),
-    [
-        ((1, 0), 0, "they stood where nobody knew of an end"),
-        ((1, 0), 60, None),  # it is worse in the plays without that
-        ((1, 1), 0, None),  # the other was surprised as often
-    ],
-)
-def test_who_came_to_a_node_before_its_notice_is_worse_by_chance(surprised, calm, why):
-    ours, theirs = surprised
-    struck = Loss(seconds_at_zero=60, surprised=ours), Loss(surprised=theirs)
-    others = Loss(seconds_at_zero=calm), Loss()
-    assert found_in(*[struck] * 3, *[others] * 2, than="none") == {("seconds at zero", why)}
 
 
 def test_a_killed_pod_lacks_from_the_second_that_its_instance_is_gone():
@@ -296,24 +176,6 @@ def test_a_killed_pod_lacks_from_the_second_that_its_instance_is_gone():
 def test_a_seed_is_a_storm():
     assert draw_storm(7) == draw_storm(7)
     assert draw_storm(7) != draw_storm(8)
-
-
-def test_some_seeds_shift_a_zone_and_some_of_these_for_practice():
-    shifts = [e for n in range(120) for e in draw_storm(n).events if isinstance(e, ZonalShiftEntry)]
-    assert {shift.practice for shift in shifts} == {False, True}
-    assert len(shifts) < 40
-
-
-def test_a_storm_without_its_shift_is_the_one_that_was_drawn_before_there_were_shifts():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plimsoll_testbed.storms.draw.with_situations", lambda _, storm: storm)
-        storm = draw_storm(7)
-        zone = next(event for event in storm.events if isinstance(event, ZonalShiftEntry)).zone
-        assert zone in {zone for group in storm.groups for zone in group.zones}
-        rest = tuple(event for event in storm.events if not isinstance(event, ZonalShiftEntry))
-        rnd = random.Random("storm/7")
-        patch.setattr("plimsoll_testbed.storms.draw.with_shift", lambda _, __, events: events)
-        assert storm_by(rnd, seed=7) == replace(storm, events=rest)
 
 
 def situations_of(storm: Storm) -> set[str]:
@@ -353,73 +215,6 @@ def test_storms_are_in_every_situation_of_real_clusters_and_some_in_none():
     found = [situations_of(draw_storm(seed)) for seed in range(200)]
     assert len(set().union(*found)) == 9
     assert set() in found
-
-
-def test_what_takes_long_to_stop_seldom_leaves_it_untold():
-    drawn = [w for seed in range(200) for w in draw_storm(seed).workloads]
-    long = [
-        w
-        for w in drawn
-        if min(w.stop_seconds, w.grace_seconds) > 30 and w.kind not in {"Job", "Pod", "DaemonSet"}
-    ]
-    untold = [w for w in long if not w.stated and w.hook_seconds is None]
-    assert len(untold) < len(long) / 10 < len(drawn) / 50
-
-
-def test_a_storm_without_its_situations_is_the_one_that_was_drawn_before_there_were_any():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plimsoll_testbed.storms.draw.with_situations", lambda _, storm: storm)
-        before = [draw_storm(seed) for seed in range(60)]
-    assert 10 < sum(draw_storm(storm.seed) == storm for storm in before) < 50
-
-
-class _AtZero(Quiet):
-    """Looks where pods stand when time 0 has come."""
-
-    def __init__(self) -> None:
-        self.simulation: Simulation | None = None
-        self.there: set[tuple[str, str]] = set()
-
-    def say(self, seconds: float, what: str) -> None:
-        if self.simulation is not None and not self.there:
-            pods = self.simulation.rig_clusters["harbor"].cluster.store.all("pods")
-            self.there = {(p["metadata"]["labels"]["app"], p["spec"]["nodeName"]) for p in pods}
-
-
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Job", CUSTOM])
-def test_pods_stand_at_time_0_where_a_storm_says(kind):
-    bound = replace(WEB, kind=kind, volumes=kind == CUSTOM, nodes=("spot-1-2", "spot-1-1"))
-    full = replace(WEB, name="balloon", priority=-10, on_demand=True, replicas=1, nodes=("base-1",))
-    groups = (a_group("base", "on-demand"), a_group("spot-1", "spot", 2))
-    looks = _AtZero()
-    looks.simulation = Simulation(
-        read_storm(a_storm(workloads=(bound, full), groups=groups)),
-        responder="none",
-        seed=1,
-        listener=looks,
-    )
-    looks.simulation.run()
-    looks.simulation.close()
-    assert looks.there == {("web", "spot-1-1"), ("web", "spot-1-2"), ("balloon", "base-1")}
-
-
-def test_a_storm_in_a_situation_shrinks_to_what_its_failure_needs():
-    storm = next(s for s in map(draw_storm, range(200)) if any(w.shared for w in s.workloads))
-    found = shrink(
-        storm, lambda s: read_storm(s) is not None and any(w.shared for w in s.workloads)
-    )
-    [server] = found.workloads
-    assert (server.shared, server.nodes, server.budget, server.replicas) == (True, (), None, 1)
-
-
-def test_the_balloons_of_a_smaller_storm_stand_on_nodes_that_are_left():
-    balloon = replace(WEB, priority=-10, on_demand=True, nodes=("base-1", "base-2"))
-    storm = a_storm(workloads=(balloon,))  # base has one node
-    assert read_storm(storm).scenario.clusters[0].bindings == {"Deployment/default/web": ["base-1"]}
-
-
-def test_a_plain_storm_is_judged_by_the_oracle():
-    assert play_storm(a_storm()).judged
 
 
 @pytest.mark.parametrize(
@@ -556,16 +351,6 @@ def test_the_rules_go_by_what_the_plan_of_a_write_could_know(acts, broken):
     assert found & {"no-headroom", "below-floor", "early"} == broken
 
 
-def test_the_rules_count_what_the_responder_did_itself_a_moment_before():
-    """Two pods of three leave in one instant, of which each alone may leave."""
-    web = replace(WEB, replicas=3, max_surge=0, max_unavailable=1, cpu=450)
-    acts = [(2, "clumsy", evicts("spot-1-1")), (2, "clumsy", evicts("spot-1-1"))]
-    two = a_storm(
-        groups=(a_group("base", "on-demand"), a_group("spot-1", "spot")), workloads=(web,)
-    )
-    assert "below-floor" in broken_by(_Clumsy(*acts), two)
-
-
 def records(node: str) -> Callable[[HollowCluster], tuple[str, str, object]]:
     """Cordon a node and write down that it goes in two minutes, as a responder does."""
 
@@ -612,42 +397,6 @@ def test_the_rules_see_a_database_evicted_below_its_floor_before_it_has_to_go(st
     assert found & {"below-floor"} == broken
 
 
-@pytest.mark.parametrize(
-    ("changes", "broken"),
-    [
-        ({"shared": True, "max_surge": 0}, set()),
-        ({"kind": "StatefulSet", "volumes": True, "parallel": True}, {"below-floor"}),  # its quorum
-        ({"shared": True, "max_surge": 0, "grace_seconds": 30}, {"below-floor"}),
-    ],
-)
-def test_who_may_need_all_its_time_to_stop_leaves_as_its_budget_allows_down_to_its_quorum(
-    changes, broken
-):
-    kept = {"replicas": 3, "budget": ("minAvailable", 1), "grace_seconds": 600}
-    store = on_spot(**kept | changes)
-    found = broken_by(_Clumsy(GOES, EVICTED, EVICTED), store, "spot-interruption")
-    assert found & {"below-floor"} == broken
-
-
-@pytest.mark.parametrize(("grace", "broken"), [(600, set()), (30, {"no-headroom"})])
-def test_who_may_need_all_its_time_to_stop_leaves_within_its_floor_though_nothing_has_room(
-    grace, broken
-):
-    files = replace(
-        WEB, shared=True, grace_seconds=grace, cpu=1450, max_surge=0, nodes=("spot-1-1", "base-1")
-    )
-    found = broken_by(_Clumsy(GOES, EVICTED), a_storm(workloads=(files,)), "spot-interruption")
-    assert found & {"no-headroom", "below-floor"} == broken
-
-
-@pytest.mark.parametrize(("priority", "broken"), [(-10, set()), (0, {"no-headroom"})])
-def test_the_rules_count_what_would_be_preempted_as_headroom(priority, broken):
-    alone = replace(WEB, strategy="Recreate", replicas=1, cpu=1450, nodes=("spot-1-1",))
-    filler = replace(WEB, name="filler", priority=priority, replicas=1, cpu=1450, nodes=("base-1",))
-    found = broken_by(_Clumsy(*LEAVES), a_storm(workloads=(filler, alone)))
-    assert found & {"no-headroom"} == broken
-
-
 def broken_by(clumsy: _Clumsy, storm: Storm, notice: str = "rebalance-recommendation") -> set[str]:
     """Play a clumsy responder; a recommendation leaves it time to do harm."""
     leave = a_batch("spot-1", 1, notice=notice)
@@ -675,24 +424,6 @@ def test_a_node_is_unknown_while_its_notices_are_lost():
     assert not delivery.all_arrived("spot-1-1")
 
 
-def test_a_lost_event_of_a_zonal_shift_excuses_no_node():
-    shift = ZonalShiftEntry.model_validate({"at": "15s", "zonalShift": "us-east-1a", "for": "5s"})
-    lost = a_fault("notices-lost", "60s").model_copy(update={"at": timedelta(seconds=12)})
-    told: list[str] = []
-
-    class Listens(Quiet):
-        def say(self, seconds: float, what: str) -> None:
-            told.append(what)
-
-    storm = read_storm(a_storm(events=(a_batch("spot-1", 1), lost, shift)))
-    Simulation(storm, responder="plimsoll", seed=1, listener=Listens()).run()
-    delivery = NoticeDelivery([], CALL)
-    for what in told:
-        delivery.record(what)
-    assert told.count("a zonal shift is not told") == 2
-    assert delivery.all_arrived("spot-1-1")
-
-
 def delivery_with(*faults: FaultEntry) -> NoticeDelivery:
     timeline = read_storm(a_storm(events=(*faults, *a_storm().events))).scenario.timeline
     return NoticeDelivery([e for e in timeline if isinstance(e, FaultEntry)], CALL)
@@ -705,40 +436,9 @@ def test_a_fault_delays_by_its_duration_its_delay_and_a_minute_until_the_retry()
     assert delivery_with(full, late).slack == timedelta(seconds=30 + 40 + 60)
 
 
-def test_plans_are_seconds_old_only_while_the_api_server_is_slow():
-    slow = delivery_with(a_fault("api-server-slow", "30s", at="50s", latency="2s"))
-    ages = [slow.plan_age(timedelta(seconds=second)) for second in (49, 50, 99, 100)]
-    assert ages[0] == ages[3] < timedelta(seconds=1) < ages[1] == ages[2]
-
-
-def test_a_plan_that_aws_keeps_waiting_tells_pods_seconds_before_their_latest_safe_start():
-    throttled = delivery_with(a_fault("aws-throttled", "30s", at="50s", service="ec2"))
-    seconds = (49, 50, 83, 84)
-    ahead = [throttled.until_next_plan(timedelta(seconds=second)) for second in seconds]
-    assert [bool(each) for each in ahead] == [False, True, True, False]
-    assert throttled.plan_age(timedelta(seconds=60)) == throttled.plan_age(timedelta())
-
-
 def reports(*faults: FaultEntry, cordoned: int, gone: int) -> bool:
     delivery = delivery_with(*faults)
     return delivery.report_expected(timedelta(seconds=cordoned), timedelta(seconds=gone))
-
-
-def test_a_report_may_be_missing_while_the_database_throttles():
-    throttled = partial(a_fault, "aws-throttled", "30s")
-    assert not reports(throttled(service="dynamodb"), cordoned=50, gone=170)
-    assert reports(throttled(service="ec2"), cordoned=50, gone=170)
-
-
-def test_a_report_may_be_missing_only_of_a_node_deleted_before_its_first_reconcile():
-    assert reports(cordoned=30, gone=10)  # its Node goes at 65 s
-    assert not reports(cordoned=61, gone=10)
-
-
-def test_a_report_may_take_longer_while_functions_are_killed():
-    killed = a_fault("function-killed", "40s", at="19s", function="drains")
-    assert not reports(killed, cordoned=20, gone=60)
-    assert reports(killed, cordoned=20, gone=75)
 
 
 @pytest.mark.parametrize(
@@ -793,16 +493,6 @@ def test_a_storm_shrinks_to_what_its_failure_needs():
     assert [w.name for w in found.workloads] == ["web"]
     assert found.events == (ROLLOUT,)
     assert found.nodes == 1
-
-
-def test_a_shift_of_a_zone_that_no_group_is_in_any_more_is_removed_too():
-    shift = ZonalShiftEntry.model_validate({"at": "5s", "zonalShift": "us-east-1b", "for": "5s"})
-    other = a_group("spot-2", "spot").model_copy(update={"zones": ("us-east-1b",)})
-    storm = a_storm(groups=(*a_storm().groups, other), events=(a_batch("spot-1", 1), shift))
-    zones = {z for group in shrink(storm, lambda _: True).groups for z in group.zones}
-    assert zones == {"us-east-1a"}
-    kept = shrink(storm, lambda s: shift in s.events)
-    assert "us-east-1b" in {z for group in kept.groups for z in group.zones}
 
 
 def test_a_storm_that_is_kept_is_the_same_drill(tmp_path: Path):

@@ -60,28 +60,6 @@ def test_a_source_moves_before_an_invocation_at_the_same_instant():
     assert log == ["step 1", "step 2", "call 2"]
 
 
-def test_a_touched_source_is_stepped_before_time_goes_on():
-    clock = VirtualClock()
-    seen = []
-
-    class Lazy:
-        def step(self, now: datetime) -> datetime | None:
-            seen.append(now)
-            return None
-
-    lazy = Lazy()
-    clock.follow(lazy)
-    clock.run_until(after_start(1))
-
-    def change() -> None:
-        clock.touch(lazy)
-        clock.sleep(5)
-
-    clock.spawn(after_start(3), change, "change")
-    clock.run_until(after_start(10))
-    assert seen == [after_start(0), after_start(3)]
-
-
 def test_workers_overlap_in_virtual_time_up_to_their_bound():
     clock = VirtualClock()
     workers = GreenletWorkers(clock, parallel=4)
@@ -100,10 +78,6 @@ def test_workers_overlap_in_virtual_time_up_to_their_bound():
     clock.spawn(after_start(0), run, "run")
     clock.run_until(after_start(100))
     assert [str(f) for f in found] == ["0", "1", "2", "three", "4", "5", "6", "7", "2.0"]
-
-
-def test_workers_with_nothing_to_do_return_at_once():
-    assert GreenletWorkers(VirtualClock()).run([]) == []
 
 
 def test_a_killed_run_changes_nothing_more_not_even_in_its_cleaning_up():
@@ -141,50 +115,6 @@ def test_a_killed_run_changes_nothing_more_not_even_in_its_cleaning_up():
     assert ended == [True]
 
 
-def test_a_kill_ends_all_lanes_of_the_invocation():
-    clock = VirtualClock()
-    workers = GreenletWorkers(clock)
-    events: list[int] = []
-
-    def call(number: int) -> None:
-        clock.sleep(number)
-        events.append(number)
-        clock.called("call")
-
-    def kill(invocation: Invocation) -> None:
-        if invocation.calls == 2:
-            invocation.kill()
-
-    clock.on_call = kill
-    invocation = clock.spawn(
-        after_start(0), lambda: workers.run([partial(call, n) for n in (1, 2, 3, 4)]), "victim"
-    )
-    clock.run_until(after_start(100))
-    assert events == [1, 2]
-    assert invocation.finished
-
-
-def test_an_exception_ends_the_invocation_and_not_the_drill():
-    clock = VirtualClock()
-
-    def fail() -> None:
-        clock.sleep(1)
-        raise ValueError("no")
-
-    invocation = clock.spawn(after_start(0), fail, "fails")
-    clock.run_until(after_start(5))
-    assert str(invocation.error) == "no"
-
-
-def test_outside_any_invocation_sleep_moves_the_whole_world():
-    clock = VirtualClock()
-    log: list[str] = []
-    clock.follow(Ticking(1, log))
-    clock.sleep(2.5)
-    assert log == ["step 1", "step 2"]
-    assert seconds(clock) == 2.5
-
-
 def test_what_goes_round_in_circles_is_found_out():
     class Stuck:
         def step(self, now: datetime) -> datetime | None:
@@ -194,41 +124,6 @@ def test_what_goes_round_in_circles_is_found_out():
     clock.follow(Stuck())
     with pytest.raises(RuntimeError, match="time stands still"):
         clock.run_until(after_start(1))
-
-
-def test_close_drops_what_still_sleeps():
-    clock = VirtualClock()
-    log: list[str] = []
-
-    def run() -> None:
-        try:
-            clock.sleep(100)
-        finally:
-            log.append("left")
-
-    clock.spawn(after_start(0), run, "sleeper")
-    clock.run_until(after_start(1))
-    clock.close()
-    assert log == ["left"]
-
-
-def test_what_is_done_beside_goes_on_while_its_invocation_sleeps_and_ends_with_its_context():
-    clock, log = VirtualClock(), list[str]()
-
-    def act() -> None:
-        log.append(f"begins {seconds(clock):g}")
-        clock.sleep(0.5)
-        log.append(f"ends {seconds(clock):g}")
-
-    def run() -> None:
-        with clock.repeating(act, 1):
-            clock.sleep(2.7)
-        log.append(f"over {seconds(clock):g}")
-
-    clock.spawn(after_start(0), run, "run")
-    clock.run_until(after_start(10))
-
-    assert log == ["begins 1", "ends 1.5", "begins 2.5", "ends 3", "over 3"]
 
 
 def test_what_is_done_beside_dies_with_its_invocation():
