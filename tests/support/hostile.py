@@ -601,7 +601,7 @@ def _with_labels(node: Node, change: Mapping[str, str | None]) -> Node:
 
 
 def plans_of_others(seen: Observation) -> list[object]:
-    """Return what is planned for all but the tenant: early, in the middle, and at the last call."""
+    """Return what is planned for all but the tenant: early, in the middle, and at the eviction deadline."""
     found: list[object] = []
     for seconds in (1, 60, 119):
         plan = plan_drain(seen, NOON + timedelta(seconds=seconds))

@@ -1,4 +1,4 @@
-"""In a storm larger than an API server takes in time, some pods are told before their last call."""
+"""In a storm larger than an API server takes in time, some pods are told before their eviction deadline."""
 
 from __future__ import annotations
 

@@ -556,7 +556,7 @@ def test_a_notice_after_the_relaunch_keeps_the_node_interrupted_though_the_index
 
     plan = plan_drain(seen, noon(320))  # the first launch was to end at 120 s
     assert actions(plan, Uncordon) == []
-    assert len(actions(plan, Evict)) == 1  # one at a time: it is not the last call of both
+    assert len(actions(plan, Evict)) == 1  # one at a time: it is not the eviction deadline of both
     assert plan.reports[0].deadline == noon(498)
 
 

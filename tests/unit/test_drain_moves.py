@@ -95,7 +95,7 @@ def test_a_volume_of_one_node_waives_the_floor_of_a_single_replica_alone(replica
     ("node", "created", "evicted"),
     [
         pytest.param(None, 65, 1, id="a replacement that has no node yet is nobody's relief"),
-        pytest.param("od", 65, 0, id="one that starts serves by the last call"),
+        pytest.param("od", 65, 0, id="one that starts serves by the eviction deadline"),
         pytest.param("od", -600, 1, id="one that has been starting for long never will"),
     ],
 )

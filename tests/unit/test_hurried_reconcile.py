@@ -18,7 +18,7 @@ from tests.support.workload_sets import WiredServices, deployment, handled
 def evicted(replicas: int) -> int:
     """Return how many pods leave by a reconcile whose usual time is over when it begins.
 
-    Their last call has come, and nothing can take them.
+    Their eviction deadline has come, and nothing can take them.
     """
     rig = WiredServices()
     instance = rig.join("spot", capacity="spot", cpu="500", pods=500)

@@ -95,9 +95,9 @@ def test_who_will_be_evicted_at_the_last_call_is_named_as_soon_as_the_rate_is_kn
     begun = {str(action.pod) for action in [*actions(plan, Release), *actions(plan, Evict)]}
     assert late.items() <= pods.items()
     assert not late.keys() & begun
-    last_call = plan.next_eviction
-    assert last_call is not None
-    in_time = [n for n in range(600) if now + timedelta(seconds=n / 10) + TO_START <= last_call]
+    deadline = plan.next_eviction
+    assert deadline is not None
+    in_time = [n for n in range(600) if now + timedelta(seconds=n / 10) + TO_START <= deadline]
     assert len(late) == 600 - max(len(begun), len(in_time)) > 0
     (report,) = (r for r in plan.reports if r.node == "spot-005")
     assert late.keys() & {pod for pod, node in pods.items() if node == "spot-005"} == {
@@ -105,10 +105,10 @@ def test_who_will_be_evicted_at_the_last_call_is_named_as_soon_as_the_rate_is_kn
     }
 
 
-def test_nobody_is_named_for_the_last_call_while_the_rate_is_not_known():
+def test_nobody_is_named_for_the_eviction_deadline_while_the_rate_is_not_known():
     plan = plan_drain(storm(60), noon(1))
 
-    assert not any("last call" in words for waits in plan.waiting.values() for words in waits)
+    assert not any("will be evicted at" in words for waits in plan.waiting.values() for words in waits)
 
 
 def test_a_node_that_was_begun_is_finished_before_others():

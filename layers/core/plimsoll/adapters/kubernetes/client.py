@@ -110,7 +110,7 @@ class ClientTransport:
         watch = "watch" in query
         headers = {
             "Accept": "application/json",
-            "Accept-Encoding": "gzip",  # lists shrink to a sixth: docs/develop/performance.md
+            "Accept-Encoding": "gzip",  # lists shrink to a sixth: docs/operate/cost.md
             "User-Agent": self._user_agent,
         }
         if content_type is not None:
