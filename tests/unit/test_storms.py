@@ -525,5 +525,5 @@ def test_the_rules_see_a_zonal_shift_of_which_no_event_told_and_nobody_asked(mon
     lost = a_fault("notices-lost", "30s", fraction=1)
     untold = a_storm(events=(lost, ZonalShiftEntry.model_validate(shift)))
     assert play_storm(untold).violations == ()
-    monkeypatch.setattr("plimsoll.services.zonal_shifts.made_up", lambda *_: ())
+    monkeypatch.setattr("plimsoll.services.zonal_shifts.inferred_events", lambda *_: ())
     assert play_storm(untold).rules == {"left-shifted"}
