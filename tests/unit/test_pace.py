@@ -108,7 +108,9 @@ def test_who_will_be_evicted_at_the_last_call_is_named_as_soon_as_the_rate_is_kn
 def test_nobody_is_named_for_the_eviction_deadline_while_the_rate_is_not_known():
     plan = plan_drain(storm(60), noon(1))
 
-    assert not any("will be evicted at" in words for waits in plan.waiting.values() for words in waits)
+    assert not any(
+        "will be evicted at" in words for waits in plan.waiting.values() for words in waits
+    )
 
 
 def test_a_node_that_was_begun_is_finished_before_others():
