@@ -45,7 +45,7 @@ SET_BY_RIG: Final = frozenset(
 
 
 class Allocatable(Declared, extra="allow"):
-    """What pods may use of a node. Extended resources may be added by name."""
+    """The resources of a node that pods can use. Extended resources may be added by name."""
 
     __pydantic_extra__: dict[
         str,
@@ -101,7 +101,7 @@ class NodeGroupSpec(Declared):
     startup: DurationOrRange = Span(least=timedelta(seconds=70), most=timedelta(seconds=70))
     """From the request for capacity to the node's Ready; default 70s. A range such as 50s..90s is drawn from by the seed."""
     allocatable: Annotated[Mapping[str, str], _checked(Allocatable)]
-    """What pods may use of a node. Extended resources may be added by name."""
+    """The resources of a node that pods can use. Extended resources may be added by name."""
     labels: dict[str, Annotated[str, Field(max_length=63)]] = Field(default_factory=dict)
     """Extra node labels. Capacity, zone, instance type and host name are set by the rig."""
     taints: tuple[Annotated[Mapping[str, str], _checked(Taint)], ...] = ()

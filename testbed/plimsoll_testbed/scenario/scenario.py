@@ -79,7 +79,7 @@ class Spec(Declared):
 
 
 class Metadata(Declared):
-    """What the drill is called."""
+    """The name of the drill."""
 
     name: Name
     """The drill's name; the report carries it."""

@@ -30,9 +30,9 @@ LONGER: Final = 5.0
 """How many seconds longer a workload may lack pods than under `drain`: a notice takes its way to us."""
 STOP_SECONDS: Final = 30.0
 MARGIN_SECONDS: Final = 2.0
-"""Where the other let pods of the workload be killed, and beside `none`, a workload may lack pods for both together
-longer: those pods served until their instance went, and one that is asked to stop goes so long before that. It goes
-as much earlier as its owner states that it needs."""
+"""A workload may lack pods longer by the sum of both beside `none`, and where the other let its pods be killed. Those
+pods served until their instance went, and a pod that is evicted in time stops that much earlier. A longer stop time
+that the owner states counts instead of the 30 s."""
 OPTED_OUT: Final = "they have opted out"
 SURPRISED: Final = "they stood where nobody knew of an end"
 SCARCE: Final = (
@@ -198,13 +198,14 @@ def _scarcity(
 
 
 def _stated_stops(drill: Drill) -> Mapping[str, float]:
-    """Return how many seconds owners state that a pod of theirs needs to stop, by workload."""
-    found: dict[str, float] = {}
-    for manifest, template in _templates(drill):
-        stated = template["metadata"].get("annotations", {}).get(names.STOP_SECONDS)
-        if stated is not None:
-            found[_name(manifest)] = max(found.get(_name(manifest), 0.0), float(stated))
-    return found
+    """Return the stop time that owners state for their pods, by workload: at most the grace period, as it counts."""
+    return {
+        _name(manifest): min(float(stated), template["spec"]["terminationGracePeriodSeconds"])
+        for manifest, template in _templates(drill)
+        if (stated := template["metadata"].get("annotations", {}).get(names.STOP_SECONDS, ""))
+        and stated.isdecimal()
+        and "terminationGracePeriodSeconds" in template["spec"]
+    }
 
 
 def _opted_out(drill: Drill) -> frozenset[str]:
