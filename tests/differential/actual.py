@@ -14,6 +14,9 @@ from tests.differential.watched import ControlPlane
 
 _QUIET = 1.6
 _LONGEST = 60.0
+_DELETED_WITHIN = 300.0
+"""Seconds until a namespace is gone. Where its controller still finds a pod, it looks again after half of
+the pod's grace period, and a pod of a Job stays until the controller of Jobs has counted it."""
 _OBSERVED = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
 
 
@@ -27,7 +30,7 @@ class ActualSide:
         self._scenario = scenario
         namespace = {"metadata": {"name": scenario}}
         begin = Request(method="POST", path="/api/v1/namespaces", body=namespace)
-        end = time.monotonic() + _LONGEST
+        end = time.monotonic() + _DELETED_WITHIN
         while (made := plane.send(begin)).status != 201:
             # What this scenario left behind when it was played before is still being deleted.
             if made.status != 409 or time.monotonic() > end:
