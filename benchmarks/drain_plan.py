@@ -24,8 +24,8 @@ from rich.console import Console
 
 from benchmarks.output import machine, table
 from benchmarks.placement import pod, workload_of
-from plimsoll.domain.actions import Pace, Plan
-from plimsoll.domain.drain import Throughput, plan_drain
+from plimsoll.domain.actions import Plan
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.kubernetes import (
     ZONE,
     Budget,
@@ -122,7 +122,7 @@ def _spread(workload: Workload, replica_set: ReplicaSet, state: str) -> tuple[Wo
 
 def planned(seen: Observation, after: int) -> Plan:
     """Return the plan so many seconds after the notices."""
-    return plan_drain(seen, NOON + timedelta(seconds=after), pace=Pace(), throughput=Throughput())
+    return plan_drain(seen, NOON + timedelta(seconds=after))
 
 
 def main() -> None:

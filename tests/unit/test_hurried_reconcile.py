@@ -9,8 +9,8 @@ from typing import override
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions.pace import START
-from plimsoll.domain.drain.throughput import AT_ONCE, MOST_EVICTIONS
+from plimsoll.domain.drain.deadline_evictions import AT_ONCE, MOST_EVICTIONS
+from plimsoll.domain.drain.queued_replacements import MOST_UNDER_WAY_PODS
 from plimsoll.services.executor import ROUND
 from tests.support.workload_sets import WiredServices, deployment, handled
 
@@ -44,7 +44,7 @@ def test_who_has_many_to_tell_tells_them_all(pods: int):
 
 @pytest.mark.parametrize(
     ("pods", "released"),
-    [(MOST_EVICTIONS, ROUND), (MOST_EVICTIONS + 1, START)],
+    [(MOST_EVICTIONS, ROUND), (MOST_EVICTIONS + 1, MOST_UNDER_WAY_PODS)],
     ids=["few", "many"],
 )
 def test_who_has_more_pods_to_move_than_one_plan_tells_leaves_none_to_the_next_reconcile(

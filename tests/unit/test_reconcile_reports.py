@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.drain import LEAST_REQUESTS, planner
-from plimsoll.domain.drain.throughput import AT_ONCE
+from plimsoll.domain.drain import planner
+from plimsoll.domain.drain.deadline_evictions import AT_ONCE
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.reports import Report
+from plimsoll.services.reconcile import MANY_ACTIONS
 from tests.support.workload_sets import (
     Interrupted,
     WiredServices,
@@ -33,7 +34,7 @@ def test_a_report_is_there_before_the_first_pause_for_a_reconcile_may_be_killed_
 def test_reports_that_say_nothing_yet_wait_while_a_plan_moves_many_pods():
     rig = Interrupted()
     instance = rig.join("spot", capacity="spot", cpu="64")
-    rig.apply(deployment("web", replicas=LEAST_REQUESTS, cpu="100m"))
+    rig.apply(deployment("web", replicas=MANY_ACTIONS, cpu="100m"))
     rig.join("od", cpu="64")
     handled(rig, rig.spot_event(instance))
     found: list[Report] = []
@@ -88,7 +89,7 @@ def test_a_plan_is_cut_where_many_pods_have_their_last_call_and_its_reports_wait
     rig.drains.reconcile("harbor", "me", seconds=115)
 
     assert max(released) < last_call
-    assert len(released) < LEAST_REQUESTS, "or reports had waited for that"
+    assert len(released) < MANY_ACTIONS, "or reports had waited for that"
     assert written[:2] == [[], []]
     assert {report.node for report in rig.reports.list("harbor")} == {"spot-1", "spot-2"}
 

@@ -18,10 +18,9 @@ from plimsoll.domain.actions import (
     TerminateInstance,
     UndoRelease,
     Unguard,
-    begins,
 )
-from plimsoll.domain.drain import LEAST_REQUESTS, added_entry, plan_drain, reports_wanted
-from plimsoll.domain.errors import BadInput, Refused, Temporary, Throttled
+from plimsoll.domain.drain import added_entry, plan_drain, reports_wanted
+from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.placement import report_of, words_of
 from plimsoll.domain.registry import Cluster
@@ -34,6 +33,8 @@ from plimsoll.services.reconcile_memory import ReconcileMemory
 
 PAUSE_SECONDS: Final = 1.0
 """Between two observations: a replacement that is Ready is seen within this time."""
+MANY_ACTIONS: Final = 48
+"""A plan of so many actions has its reports written after a later one: no pod waits for a database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,6 @@ class Reconcile:
             plan, held=lambda: self.lease.held, enough=lambda: self.clock.now() >= over
         )
         acted = (self.clock.now() - planned).total_seconds()
-        memory.throughput = memory.throughput.measured(len(outcomes), acted, spent)
         if outcomes:
             self.telemetry.log(
                 "plan carried out",
@@ -137,15 +137,13 @@ class Reconcile:
                 actions=len(outcomes),
                 planned_in=round(spent, 1),
                 carried_out_in=round(acted, 1),
-                under_way=memory.pace.queued,
-                bound=memory.pace.bound,
             )
         self._learn(outcomes)
         placed = [
             o.action for o in outcomes if o.done and isinstance(o.action, LabelNode | Release)
         ]
         words = words_of(placed, began)
-        busy = plan.hurried or len(outcomes) >= LEAST_REQUESTS
+        busy = plan.hurried or len(outcomes) >= MANY_ACTIONS
         news = memory.news(defer=busy or self.clock.now() >= over)
         self.save([*news, *([report_of(self.cluster.name, words, began)] if words else [])])
         self.lease.require()
@@ -195,24 +193,16 @@ class Reconcile:
                     now - began + 2 * memory.planning - timedelta(seconds=PAUSE_SECONDS),
                     timedelta(),
                 ),
-                pace=memory.pace,
-                throughput=memory.throughput,
             )
             memory.planning = self.clock.now() - now
             if fresh or not any(isinstance(action, Grow) for action in plan.actions):
                 break
             fresh = True  # somebody else may have asked since: look again before asking for more
         memory.learn(plan.reports)
-        memory.pace = plan.pace
         return plan
 
     def _learn(self, outcomes: Sequence[Outcome]) -> None:
         now, memory = self.clock.now(), self.memory
-        memory.pace = memory.pace.begun(
-            sum(o.done and begins(o.action) for o in outcomes),
-            now,
-            throttled=any(isinstance(o.error, Throttled) for o in outcomes),
-        )
         for outcome in outcomes:
             refused = isinstance(outcome.error, Refused | BadInput)
             match outcome.action:

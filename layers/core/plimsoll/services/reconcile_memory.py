@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Pace
-from plimsoll.domain.drain import Throughput
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
 from plimsoll.domain.kubernetes import LONGEST_MESSAGE, Node, Pod, Ref
 from plimsoll.domain.node_groups import (
@@ -47,7 +45,7 @@ class GroupSize:
 
 @dataclass(slots=True)
 class ReconcileMemory:
-    """Node groups, who refused what, how fast replacements are made, and the reports so far."""
+    """Node groups, who refused what, and the reports so far."""
 
     groups: Sequence[NodeGroup] | None = None
     """As `note_groups` left them. Read once, again before anything is asked for and after a change of ours, and while nodes are on
@@ -67,8 +65,6 @@ class ReconcileMemory:
     """What happened to pools, each once."""
     refused: dict[str, str] = field(default_factory=dict)
     """As in `plan_drain`: not tried again in this reconcile."""
-    pace: Pace = field(default_factory=Pace)
-    throughput: Throughput = field(default_factory=Throughput)
     planning: timedelta = timedelta()
     """How long the last plan took: the plan after this one acts two such times after its observation."""
     past: Sequence[Report] | None = None

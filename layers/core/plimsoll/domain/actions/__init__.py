@@ -27,14 +27,12 @@ from plimsoll.domain.actions.actions import (
     UndoRelease,
     Unguard,
     Wave,
+    begins,
 )
-from plimsoll.domain.actions.pace import QUEUE_SECONDS, SURE, Pace, begins
 from plimsoll.domain.actions.plan import Plan, Step
 from plimsoll.domain.actions.writers import CapacityWriter, ClusterWriter, EventWriter, Writers
 
 __all__ = [
-    "QUEUE_SECONDS",
-    "SURE",
     "AboutNode",
     "AboutPod",
     "Action",
@@ -53,7 +51,6 @@ __all__ = [
     "LabelNode",
     "MarkMoved",
     "OutOfService",
-    "Pace",
     "Plan",
     "Record",
     "Release",

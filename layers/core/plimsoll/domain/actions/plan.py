@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import override
 
 from plimsoll.domain.actions.actions import Action
-from plimsoll.domain.actions.pace import Pace
 from plimsoll.domain.reports import Report
 
 
@@ -41,8 +40,6 @@ class Plan:
     busy: bool = False
     """Something is under way that another observation within seconds carries on. What waits without a
     near deadline is not: the resync asks once a minute whether it waits still."""
-    pace: Pace = field(default_factory=Pace, compare=False)
-    """How many replacements may be under way, as of this observation."""
     next_eviction: datetime | None = None
     """When the next pod has to be asked to stop, whatever happens until then."""
 

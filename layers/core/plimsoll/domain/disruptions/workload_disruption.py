@@ -21,9 +21,6 @@ START: Final = timedelta(seconds=30)
 """What a replacement that has a node is reckoned to take until it serves, where nobody saw it."""
 SMALLEST_QUORUM: Final = 3
 """Members of the smallest StatefulSet of which a majority is more than one and less than all."""
-ENDING: Final = timedelta(seconds=45)
-"""How long before its deadline a pod may be told for the sake of others: fifteen seconds before the eviction deadline of a pod with the default
-grace period."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +99,6 @@ class EvictablePod:
         """Whether its budget is overruled now."""
         due = self.overrules_from is not None and self.overrules_from <= now
         return due and self.overrules and not self.obeys
-
-    def ending(self, now: datetime) -> bool:
-        """Whether it may be told before its eviction deadline, so that others are told in time."""
-        return self.deadline is not None and self.deadline - ENDING <= now
 
     def clamped_grace(self, now: datetime) -> int | None:
         """Return a shorter grace period where its own does not fit, never below a second.

@@ -7,14 +7,11 @@ from plimsoll.domain.drain.added_nodes import EMPTY_FOR, added_by_group, added_e
 from plimsoll.domain.drain.cordon_rate_limit import GATHER_NOTICES, MOST_REPORTS, waiting_for_turn
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.drain.strategies import releasable, releases, undo_release, way_of
-from plimsoll.domain.drain.throughput import LEAST_REQUESTS, Throughput
 
 __all__ = [
     "EMPTY_FOR",
     "GATHER_NOTICES",
-    "LEAST_REQUESTS",
     "MOST_REPORTS",
-    "Throughput",
     "added_by_group",
     "added_entry",
     "event_of_action",

@@ -1,149 +1,107 @@
-"""Which pods are told to stop before anything serves in their place, and when.
+"""Which pods are evicted before anything serves in their place, and when.
 
-At the latest that is a pod's eviction deadline, the last moment that leaves it the time it needs to stop. In a large storm it
-is earlier for some, since an API server takes only so many evictions in a second: see
-`plimsoll.domain.drain.throughput`.
+At the latest that is a pod's eviction deadline, the last moment that leaves it the time it needs to stop. In a large
+interruption thousands of pods reach theirs in the same second, and an API server takes only so many evictions a
+second: pods that are evicted too late are killed with their instance. Plimsoll therefore evicts some of them earlier.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from operator import itemgetter
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from math import ceil
+from typing import Final
 
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.strategies import way_of
-from plimsoll.domain.drain.throughput import MOST_EVICTIONS, Throughput
+
+MOST_EVICTIONS: Final = 1_000
+"""How many pods one plan evicts at their eviction deadline. Fewer, and a busy API server waits for plans; more, and
+it still evicts pods by a plan that is half a minute old, while replacements of others are Ready."""
+AT_ONCE: Final = 100
+"""An API server takes so many evictions within the margin before an instance goes."""
+EVICTIONS_PER_SECOND: Final = 40
+"""The rate at which pods are evicted that are more than that: controllers make replacements beside it."""
+EARLIEST: Final = timedelta(seconds=45)
+"""How long before its own eviction deadline a pod may be evicted, so that all are evicted in time."""
+
+type _Order = Callable[[EvictablePod], tuple[int, int]]
 
 
 def deadline_evictions(
-    disruptions: Sequence[WorkloadDisruption],
-    last: datetime,
-    turn: Mapping[str, int],
-    throughput: Throughput,
+    disruptions: Sequence[WorkloadDisruption], last: datetime, turn: Mapping[str, int]
 ) -> list[EvictablePod]:
-    """Return the pods that are told to stop now, ready replacement or not.
+    """Return the pods that are evicted now, ready replacement or not.
 
-    First those whose latest safe start has come: those that others have replaced, and then node by node, where the fewest
-    pods are left before others. Then as many others as could not be told in time if all of them waited
-    for theirs, of those whose deadlines are no more than `ENDING` away.
+    First those whose eviction deadline has come: those that others have replaced, and then node by node, where the
+    fewest pods are left before others. Then as many others as could not be evicted in time if all of them waited
+    for their own deadline.
+
+    Args:
+        disruptions: all that is interrupted.
+        last: when the next plan will come: pods whose deadline comes before it are evicted now.
+        turn: node -> its place in the order of urgency.
     """
     evictable = [one for disruption in disruptions for one in disruption.evictable]
     late = [one for one in evictable if one.late(last)]
-    overdue = throughput.overdue(
-        (o.eviction_deadline for o in evictable if o.eviction_deadline and o.ending(last)), last
-    )
-    early = _early(disruptions, last, turn) if overdue > len(late) else []
     replaced = {p.uid for d in disruptions for p in d.leaving_order[: d.superfluous]}
     left = Counter(one.pod.node or "" for one in evictable)
 
-    def order(one: EvictablePod) -> tuple[bool, int, int]:
+    def order(one: EvictablePod) -> tuple[int, int]:
         node = one.pod.node or ""
-        return one.pod.uid not in replaced, left[node], turn[node]
+        return left[node], turn[node]
 
-    late.sort(key=order)
-    return [*late, *early[: max(0, min(overdue, MOST_EVICTIONS) - len(late))]]
+    late.sort(key=lambda one: (one.pod.uid not in replaced, *order(one)))
+    ends = (o.eviction_deadline for o in evictable if o.eviction_deadline and _near(o, last))
+    more = min(_overdue(ends, last), MOST_EVICTIONS) - len(late)
+    return [*late, *_early(disruptions, last, order)[:more]] if more > 0 else late
 
 
-@dataclass(frozen=True, slots=True)
-class _Early:
-    """The pods of a workload that may be told before their eviction deadline."""
+def _near(one: EvictablePod, last: datetime) -> bool:
+    return one.eviction_deadline is not None and one.eviction_deadline - EARLIEST <= last
 
-    pods: Sequence[EvictablePod]
-    disruption: WorkloadDisruption
-    serving: int
-    """How many of its pods serve, without those whose eviction deadline has come."""
-    allowed: int
 
-    @property
-    def spare(self) -> int:
-        """How many that serve can be told, and the workload still keeps its ready floor."""
-        return min(self.allowed, self.serving - max(1, self.disruption.floor))
-
-    def in_order(self, order: Mapping[str, int]) -> Iterator[tuple[bool, EvictablePod]]:
-        """Yield its pods by the order of their nodes, and whether it is below its floor without them."""
-        serving = self.serving
-        mine = sorted(self.pods, key=lambda one: order[one.pod.node or ""])
-        for one in mine[: self.allowed]:
-            serving -= self.disruption.serves(one.pod)
-            if serving < 1:
-                return
-            yield serving < self.disruption.floor, one
+def _overdue(deadlines: Iterable[datetime], last: datetime) -> int:
+    """Return how many pods have to be evicted now, so that each is evicted by its eviction deadline."""
+    most = 0
+    for evicted, deadline in enumerate(sorted(deadlines), 1):
+        left = (deadline - last).total_seconds()
+        later = AT_ONCE + EVICTIONS_PER_SECOND * left if left > 0 else 0.0
+        most = max(most, ceil(evicted - later))
+    return most
 
 
 def _early(
-    disruptions: Iterable[WorkloadDisruption], last: datetime, turn: Mapping[str, int]
+    disruptions: Iterable[WorkloadDisruption], last: datetime, order: _Order
 ) -> list[EvictablePod]:
-    """Return the pods that may be told before their eviction deadline, in the order in which they are.
+    """Return the pods that may be evicted before their eviction deadline, in the order in which they are.
 
-    First those without which their workload keeps its ready floor, then those without which it still serves. Among
-    them those of lower priority, and node by node. Never the last that serves, nor what a budget keeps, nor what may end or
+    Never the last of a workload that serves, nor a pod that a budget keeps, nor one that may end or write a
     checkpoint until its own eviction deadline.
     """
-    surging = [d for d in disruptions if way_of(d)[0].surges]
-    workloads = [_of(disruption, last) for disruption in surging]
-    waiting = Counter(
-        o.pod.node or "" for d in disruptions for o in d.evictable if not o.late(last)
-    )
-    order = _emptied(workloads, waiting, turn)
-    found = [
-        (below, one.pod.priority, order[one.pod.node or ""], one)
-        for workload in workloads
-        for below, one in workload.in_order(order)
-    ]
-    return [one for *_, one in sorted(found, key=itemgetter(0, 1, 2))]
-
-
-def _of(disruption: WorkloadDisruption, last: datetime) -> _Early:
-    mine = [o for o in disruption.evictable if o.ending(last) and not o.late(last)]
-    late = sum(disruption.serves(o.pod) and o.late(last) for o in disruption.evictable)
-    allowed = len(mine) if disruption.allowed is None else disruption.allowed - late
-    return _Early(
-        pods=[o for o in mine if o.pod.restarts and o.pod.unread is None],
-        disruption=disruption,
-        serving=disruption.serving - late,
-        allowed=max(0, allowed),
-    )
-
-
-def _emptied(
-    workloads: Sequence[_Early], waiting: Mapping[str, int], turn: Mapping[str, int]
-) -> Mapping[str, int]:
-    """Return the order in which nodes are emptied: as many of them wholly as ready floors allow.
-
-    If each workload chose among its own pods, pods would leave every node and no node would be empty. So first come
-    nodes that can be emptied without any workload below its floor, those with the fewest pods before others, then
-    those of which the fewest pods would have to stay. Among equals the nodes whose turn to be replaced comes last.
-
-    Args:
-        workloads: with the pods that may be told.
-        waiting: node -> its pods that were not told yet, whether they may be told early or not.
-        turn: node -> its turn to be replaced.
-    """
-    on: dict[str, list[int]] = defaultdict(list)
-    serving: dict[str, Counter[int]] = defaultdict(Counter)
-    for number, workload in enumerate(workloads):
-        for one in workload.pods:
-            node = one.pod.node or ""
-            on[node].append(number)
-            serving[node][number] += workload.disruption.serves(one.pod)
-    spare = [workload.spare for workload in workloads]
-    whole: list[str] = []
-    for node in sorted(on, key=lambda node: (waiting[node], -turn[node])):
-        if len(on[node]) == waiting[node] and all(spare[w] >= n for w, n in serving[node].items()):
-            whole.append(node)
-            for number, count in serving[node].items():
-                spare[number] -= count
-
-    def stay(node: str) -> int:
-        excess = sum(max(0, n - max(0, spare[w])) for w, n in serving[node].items())
-        return waiting[node] - len(on[node]) + excess
-
-    parts = sorted(on.keys() - set(whole), key=lambda node: (stay(node), -turn[node]))
-    return {node: number for number, node in enumerate([*whole, *parts])}
+    found: list[EvictablePod] = []
+    for disruption in disruptions:
+        if not way_of(disruption)[0].surges:
+            continue
+        late = sum(disruption.serves(o.pod) and o.late(last) for o in disruption.evictable)
+        mine = [
+            one
+            for one in disruption.evictable
+            if _near(one, last)
+            and not one.late(last)
+            and one.pod.restarts
+            and one.pod.unread is None
+        ]
+        allowed = len(mine) if disruption.allowed is None else max(0, disruption.allowed - late)
+        serving = disruption.serving - late
+        for one in sorted(mine, key=order)[:allowed]:
+            serving -= disruption.serves(one.pod)
+            if serving < 1:
+                break
+            found.append(one)
+    return sorted(found, key=order)
 
 
 def evict_now(one: EvictablePod, now: datetime, last: datetime) -> Evict:

@@ -12,12 +12,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from plimsoll.domain.actions import (
-    SURE,
     Cordon,
     Evict,
     Exclude,
     ForceDelete,
-    Pace,
     Plan,
     TaintNode,
     Uncordon,
@@ -35,17 +33,20 @@ from plimsoll.domain.disruptions import (
 from plimsoll.domain.drain.added_nodes import may_be_added, scale_down_steps
 from plimsoll.domain.drain.cordon_rate_limit import GATHERING, given_back, turns
 from plimsoll.domain.drain.dead_pods import kept
-from plimsoll.domain.drain.deadline_evictions import deadline_evictions, evict_now
-from plimsoll.domain.drain.evict_first import EvictFirst
+from plimsoll.domain.drain.deadline_evictions import (
+    AT_ONCE,
+    MOST_EVICTIONS,
+    deadline_evictions,
+    evict_now,
+)
 from plimsoll.domain.drain.finalize import finalize_steps, report_of
 from plimsoll.domain.drain.load_balancers import exclusions
 from plimsoll.domain.drain.plan_builder import PlanBuilder, named
-from plimsoll.domain.drain.queued_replacements import queued
+from plimsoll.domain.drain.queued_replacements import LEAST_BEGUN_PODS, allowance
 from plimsoll.domain.drain.requeue import eviction_deadlines, under_way, with_near_deadline
-from plimsoll.domain.drain.rounds import Beginning, in_rounds, too_late
+from plimsoll.domain.drain.rounds import Beginning, in_rounds
 from plimsoll.domain.drain.start_replacements import plan_begun, plan_moves, without_told
 from plimsoll.domain.drain.strategies import returning, way_of
-from plimsoll.domain.drain.throughput import AT_ONCE, MOST_EVICTIONS, Throughput
 from plimsoll.domain.kubernetes import STOP_SECONDS
 from plimsoll.domain.node_groups import Refusal
 from plimsoll.domain.observation import InterruptedNodes, Observation
@@ -54,15 +55,13 @@ from plimsoll.domain.scheduling import Headroom, headroom_for
 from plimsoll.domain.zones import shift_taints
 
 
-def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each part named
+def plan_drain(
     seen: Observation,
     now: datetime,
     *,
     refusals: Mapping[str, Sequence[Refusal]] | None = None,
     refused: Mapping[str, str] | None = None,
     ahead: timedelta = timedelta(),
-    pace: Pace | None = None,
-    throughput: Throughput | None = None,
 ) -> Plan:
     """Decide what to do now about every interrupted node of a cluster.
 
@@ -74,8 +73,6 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
             release, a pod that it did not let go, or a node that it did not let us label.
         ahead: how much later than usual the next plan will come, since the API server is slow. Pods
             whose latest safe start comes before it are told now.
-        pace: how many replacements may be under way, as the plan before left it; None after none.
-        throughput: how many pods the API server lets go in a second; None where nobody knows yet.
     """
     last = now + ahead
     seen = of_present_launches(seen)
@@ -96,7 +93,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     turn_of = list(turns(seen, now))
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
-    pace = (pace or Pace()).observed(queued(disruptions, headroom), now)
+    most = allowance(disruptions, headroom)
     scale_up = plan_scale_up(
         seen, interrupted, disruptions, headroom, refusals=refusals or {}, now=now
     )
@@ -117,7 +114,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     owed = (pod for one in disruptions if not way_of(one)[0].surges for pod in one.owed)
     for pod in (*owed, *returning(seen)):
         headroom.reserve(pod)
-    calls = deadline_evictions(disruptions, last, interrupted.turn, throughput or Throughput())
+    calls = deadline_evictions(disruptions, last, interrupted.turn)
     for one in calls:
         headroom.move(one.pod)
         headroom.contention.promise(one.pod)
@@ -126,11 +123,9 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     for disruption in () if back else sorted(disruptions, key=_urgency):
         begun += plan_moves(without_told(told, disruption, now), draft, headroom)
     many_calls = len(calls) > AT_ONCE
-    ordered = in_rounds(begun, interrupted.turn)
-    late = too_late(ordered, pace, now)
-    evict_first = EvictFirst(headroom) if len(late) > AT_ONCE and pace.keeps_up else None
-    most = SURE if many_calls else pace.allowance
-    plan_begun(ordered, draft, late, evict_first, most=most)
+    plan_begun(
+        in_rounds(begun, interrupted.turn), draft, most=LEAST_BEGUN_PODS if many_calls else most
+    )
     _plan_unguarded(disruptions, draft)
     for one in calls[:MOST_EVICTIONS]:
         draft.add(evict_now(one, now, last), {one.pod.node or ""})
@@ -169,7 +164,6 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
             for node in interrupted.nodes
         ),
         busy=busy or bool(steps),
-        pace=pace,
         hurried=many_calls or with_near_deadline(disruptions, now) > MOST_EVICTIONS,
         next_eviction=last if len(calls) >= MOST_EVICTIONS else next(iter(to_come), None),
         expires=None if many_calls else next(iter(to_come[AT_ONCE - len(calls) :]), None),

@@ -1,13 +1,37 @@
-"""How many replacements controllers and kube-scheduler have still to come to."""
+"""How many replacements controllers and kube-scheduler have still to come to, and how many more may be begun.
+
+If the pods of hundreds of nodes were all released at once, controllers would make replacements for a few pods of every
+node, in an order of their own, and no node would be empty in time. Plimsoll therefore begins them in turn
+(`plimsoll.domain.drain.rounds`), with a bound on those under way. A replacement that waits for a node, or starts on
+its node, is no work for a controller and does not count. A small interruption never reaches the bound.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
-from plimsoll.domain.actions import QUEUE_SECONDS
 from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.kubernetes import OwnerKind
 from plimsoll.domain.scheduling import Headroom
+
+MOST_UNDER_WAY_PODS: Final = 300
+"""More than a few nodes hold, and half a minute's work of controllers at their default rates."""
+LEAST_BEGUN_PODS: Final = 8
+"""How many each plan begins, however many are said to be under way: that count rests on objects which tenants write,
+and no tenant may stop the drain of others."""
+QUEUE_SECONDS: Final = 15.0
+"""How long a pod counts that kube-scheduler could place and has not placed."""
+
+
+def allowance(disruptions: Iterable[WorkloadDisruption], headroom: Headroom) -> int:
+    """Return how many replacements may be begun now.
+
+    Args:
+        disruptions: all that is interrupted.
+        headroom: with nodes that stand, and none that are on their way.
+    """
+    return max(LEAST_BEGUN_PODS, MOST_UNDER_WAY_PODS - queued(disruptions, headroom))
 
 
 def queued(disruptions: Iterable[WorkloadDisruption], headroom: Headroom) -> int:

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
-from plimsoll.domain.actions import Evict, Pace, Release
-from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
-from plimsoll.domain.interruptions import is_near
+from plimsoll.domain.actions import Evict, Release
+from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.kubernetes import Pod, Ref
 
 
@@ -30,20 +28,6 @@ class Beginning:
     def pod(self) -> Pod:
         """The pod to be replaced."""
         return self.action.pod
-
-    @property
-    def eviction_deadline(self) -> datetime | None:
-        """Until when its replacement has to serve."""
-        return self._evictable.eviction_deadline if self._evictable else None
-
-    def pressed(self, now: datetime) -> bool:
-        """Whether its own deadline is near."""
-        return self._evictable is not None and is_near(self._evictable.deadline, now)
-
-    @property
-    def _evictable(self) -> EvictablePod | None:
-        turn = self.disruption.turn.get(self.pod.uid)
-        return None if turn is None else self.disruption.evictable[turn]
 
 
 def in_rounds(beginnings: Iterable[Beginning], turn: Mapping[str, int]) -> list[Beginning]:
@@ -76,21 +60,3 @@ def in_rounds(beginnings: Iterable[Beginning], turn: Mapping[str, int]) -> list[
             for one in some
         ]
     return [one for _, one in sorted(keyed, key=lambda pair: pair[0])]
-
-
-def too_late(beginnings: Iterable[Beginning], pace: Pace, now: datetime) -> dict[str, datetime]:
-    """Return by uid the pods whose replacements will not serve by their eviction deadline, and when that is.
-
-    Args:
-        beginnings: in the order in which they are begun.
-        pace: how fast replacements are made; where nobody knows, none is late.
-        now: the time.
-    """
-    late: dict[str, datetime] = {}
-    for place, one in enumerate(beginnings):
-        end, seconds = one.eviction_deadline, pace.seconds_until(place)
-        if seconds is None or end is None:
-            continue
-        if now + timedelta(seconds=seconds) + one.disruption.start > end:
-            late[one.pod.uid] = end
-    return late

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
 from plimsoll.domain.actions import begins
 from plimsoll.domain.disruptions import WorkloadDisruption
-from plimsoll.domain.drain.evict_first import EvictFirst
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.rounds import Beginning
 from plimsoll.domain.drain.strategies import way_of
@@ -51,31 +50,14 @@ def plan_moves(
         draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
 
 
-def plan_begun(
-    begun: Sequence[Beginning],
-    draft: PlanBuilder,
-    late: Mapping[str, datetime],
-    evict_first: EvictFirst | None,
-    *,
-    most: int,
-) -> None:
-    """Begin as many replacements as may be, and say early who will not have one in time."""
-    words = "replacements are begun in turn, as many at once as controllers keep up with"
-    for place, one in enumerate(begun):
-        if place < most:
-            eviction = evict_first.instead_of(one) if evict_first else None
-            draft.add(eviction or one.action, one.nodes)
-            continue
-        node = one.pod.node
-        if node is None:
-            continue
-        if words not in draft.waiting[node]:
-            draft.wait(words, {node})
-        if one.pod.uid in late:
-            told = (
-                f"{one.pod} will be evicted at its eviction deadline, {late[one.pod.uid]:%H:%M:%S}"
-            )
-            draft.wait(f"{told}: at the present rate it is not replaced by then", {node})
+def plan_begun(begun: Sequence[Beginning], draft: PlanBuilder, *, most: int) -> None:
+    """Begin as many replacements as may be under way, and say on which nodes others wait for their turn."""
+    for one in begun[:most]:
+        draft.add(one.action, one.nodes)
+    draft.wait(
+        "replacements are begun in turn, as many at once as controllers keep up with",
+        sorted({one.pod.node for one in begun[most:] if one.pod.node}),
+    )
 
 
 def _nodes_of(disruption: WorkloadDisruption, interrupted: frozenset[str]) -> frozenset[str]:
