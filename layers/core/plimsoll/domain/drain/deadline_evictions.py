@@ -1,4 +1,4 @@
-"""Which pods are evicted before anything serves in their place, and when.
+"""Second phase of a plan: which pods are evicted before anything serves in their place, and when.
 
 At the latest that is a pod's eviction deadline, the last moment that leaves it the time it needs to stop. In a large
 interruption thousands of pods reach theirs in the same second, and an API server takes only so many evictions a
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
@@ -16,6 +17,8 @@ from typing import Final
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.strategies import way_of
+from plimsoll.domain.interruptions import is_near
+from plimsoll.domain.scheduling import Headroom
 
 MOST_EVICTIONS: Final = 1_000
 """How many pods one plan evicts at their eviction deadline. Fewer, and a busy API server waits for plans; more, and
@@ -30,19 +33,67 @@ EARLIEST: Final = timedelta(seconds=45)
 type _Order = Callable[[EvictablePod], tuple[int, int]]
 
 
-def deadline_evictions(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlineEvictions:
+    """The pods that are evicted now, ready replacement or not, and when others are."""
+
+    pods: Sequence[EvictablePod]
+    """In the order in which they are evicted; one plan evicts `MOST_EVICTIONS` of them."""
+    next_eviction: datetime | None
+    """When the next pod has to be evicted, at the latest."""
+    expires: datetime | None
+    """When more pods reach their deadline than an API server evicts within a moment. None where they have it now."""
+    hurried: bool
+    """Whether another reconcile, which first lists the cluster, would come too late."""
+
+    @property
+    def many(self) -> bool:
+        """Whether they are more than an API server evicts within a moment."""
+        return len(self.pods) > AT_ONCE
+
+
+def plan_deadline_evictions(
+    disruptions: Sequence[WorkloadDisruption],
+    headroom: Headroom,
+    turn: Mapping[str, int],
+    now: datetime,
+    last: datetime,
+) -> DeadlineEvictions:
+    """Choose the pods that are evicted now, and claim places for their replacements.
+
+    Args:
+        disruptions: all that is interrupted.
+        headroom: after the capacity phase.
+        turn: node -> its place in the order of urgency.
+        now: the time.
+        last: when the next plan will come.
+    """
+    pods = _evicted(disruptions, last, turn)
+    for one in pods:
+        headroom.move(one.pod)
+        headroom.contention.promise(one.pod)
+    evictable = [one for disruption in disruptions for one in disruption.evictable]
+    later = sorted(
+        o.eviction_deadline for o in evictable if o.eviction_deadline and not o.late(last)
+    )
+    near = sum(is_near(one.deadline, now) for one in evictable)
+    many = len(pods) > AT_ONCE
+    return DeadlineEvictions(
+        pods=pods,
+        next_eviction=last if len(pods) >= MOST_EVICTIONS else next(iter(later), None),
+        expires=None if many else next(iter(later[AT_ONCE - len(pods) :]), None),
+        hurried=many or near > MOST_EVICTIONS,
+    )
+
+
+def _evicted(
     disruptions: Sequence[WorkloadDisruption], last: datetime, turn: Mapping[str, int]
 ) -> list[EvictablePod]:
-    """Return the pods that are evicted now, ready replacement or not.
+    """Return the pods that are evicted now.
 
     First those whose eviction deadline has come: those that others have replaced, and then node by node, where the
     fewest pods are left before others. Then as many others as could not be evicted in time if all of them waited
     for their own deadline.
-
-    Args:
-        disruptions: all that is interrupted.
-        last: when the next plan will come: pods whose deadline comes before it are evicted now.
-        turn: node -> its place in the order of urgency.
     """
     evictable = [one for disruption in disruptions for one in disruption.evictable]
     late = [one for one in evictable if one.late(last)]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from datetime import datetime
+from typing import Final, Self
 
 from plimsoll.domain.actions import Action, Evict, Exclude, Step, TaintNode, UndoRelease, Unguard
+from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.observation import InterruptedNodes, Observation
 
 MOST_NAMED: Final = 20
@@ -21,11 +23,30 @@ class PlanBuilder:
     seen: Observation
     interrupted: InterruptedNodes
     refused: Mapping[str, str]
+    now: datetime
     grace: Mapping[str, int]
     """Uid of a pod -> the time that is left, where its own grace period would outlast its instance."""
     steps: list[Step] = field(default_factory=list)
     waiting: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     notes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    @classmethod
+    def of(
+        cls,
+        seen: Observation,
+        interrupted: InterruptedNodes,
+        disruptions: Iterable[WorkloadDisruption],
+        refused: Mapping[str, str],
+        now: datetime,
+    ) -> Self:
+        """Return an empty plan."""
+        grace = {
+            one.pod.uid: left
+            for disruption in disruptions
+            for one in disruption.evictable
+            if (left := one.clamped_grace(now)) is not None
+        }
+        return cls(seen=seen, interrupted=interrupted, refused=refused, now=now, grace=grace)
 
     def add(self, action: Action, nodes: Iterable[str]) -> None:
         """Add an action that serves these nodes, unless the API server has refused it already."""

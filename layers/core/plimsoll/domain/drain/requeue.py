@@ -1,28 +1,13 @@
-"""What is under way in a drain: whether another observation within seconds carries it on, and when at the latest."""
+"""What is under way in a drain: whether another observation within seconds carries it on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 
 from plimsoll.domain.disruptions import PATIENCE, WorkloadDisruption, left_on, left_to_pod_gc
-from plimsoll.domain.interruptions import NEAR, is_near
+from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone
-
-
-def eviction_deadlines(disruptions: Iterable[WorkloadDisruption]) -> Iterator[datetime]:
-    """Yield the eviction deadlines of all pods that were not asked to stop yet."""
-    for disruption in disruptions:
-        for one in disruption.evictable:
-            if one.eviction_deadline is not None:
-                yield one.eviction_deadline
-
-
-def with_near_deadline(disruptions: Iterable[WorkloadDisruption], now: datetime) -> int:
-    """Count the pods that have to leave before a deadline which presses, and were not told yet."""
-    return sum(
-        is_near(one.deadline, now) for disruption in disruptions for one in disruption.evictable
-    )
 
 
 def under_way(

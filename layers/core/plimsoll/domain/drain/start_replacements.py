@@ -1,4 +1,4 @@
-"""Goes on with the pods of each workload that still have time, and begins others in turn."""
+"""Third phase of a plan: replacements that are under way go on, and others begin in turn."""
 
 from __future__ import annotations
 
@@ -8,14 +8,40 @@ from dataclasses import replace
 from datetime import datetime
 
 from plimsoll.domain.actions import begins
-from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.plan_builder import PlanBuilder
-from plimsoll.domain.drain.rounds import Beginning
+from plimsoll.domain.drain.rounds import Beginning, in_rounds
 from plimsoll.domain.drain.strategies import way_of
 from plimsoll.domain.scheduling import Headroom
 
 
-def without_told(
+def plan_replacements(
+    draft: PlanBuilder,
+    disruptions: Sequence[WorkloadDisruption],
+    headroom: Headroom,
+    evicted: Sequence[EvictablePod],
+    *,
+    most: int,
+) -> None:
+    """Go on with the replacements of each workload, and begin as many others as may be under way.
+
+    Args:
+        draft: the plan so far.
+        disruptions: all that is interrupted.
+        headroom: after the evictions at deadlines.
+        evicted: the pods that are evicted in this plan: they serve no longer.
+        most: how many replacements may begin.
+    """
+    told = {one.pod.uid for one in evicted}
+    begun = [
+        one
+        for disruption in sorted(disruptions, key=_urgency)
+        for one in _continue(_without_evicted(told, disruption, draft.now), draft, headroom)
+    ]
+    _begin(in_rounds(begun, draft.interrupted.turn), draft, most=most)
+
+
+def _without_evicted(
     told: AbstractSet[str], disruption: WorkloadDisruption, now: datetime
 ) -> WorkloadDisruption:
     """Return a disruption without the pods that are asked to stop in this plan: they serve no longer."""
@@ -26,7 +52,7 @@ def without_told(
     )
 
 
-def plan_moves(
+def _continue(
     disruption: WorkloadDisruption, draft: PlanBuilder, headroom: Headroom
 ) -> Iterator[Beginning]:
     """Go on with pods that still have time, and yield what would begin another replacement.
@@ -50,7 +76,7 @@ def plan_moves(
         draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
 
 
-def plan_begun(begun: Sequence[Beginning], draft: PlanBuilder, *, most: int) -> None:
+def _begin(begun: Sequence[Beginning], draft: PlanBuilder, *, most: int) -> None:
     """Begin as many replacements as may be under way, and say on which nodes others wait for their turn."""
     for one in begun[:most]:
         draft.add(one.action, one.nodes)
@@ -65,3 +91,18 @@ def _nodes_of(disruption: WorkloadDisruption, interrupted: frozenset[str]) -> fr
     here = frozenset(p.node for p in disruption.pods if p.node in interrupted)
     others = frozenset(one.pod.node for one in disruption.evictable if one.pod.node)
     return here or others or interrupted
+
+
+def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, bool, int, int, str]:
+    """Who would be at zero chooses first, then who would be below its floor, then who cannot run twice."""
+    way, _ = way_of(disruption)
+    spare = disruption.staying_ready - max(disruption.floor, min(1, disruption.replicas))
+    priority = max((d.pod.priority for d in disruption.evictable), default=0)
+    return (
+        spare >= 0,
+        disruption.staying_ready > 0,
+        way.surges,
+        spare,
+        -priority,
+        str(disruption.ref),
+    )

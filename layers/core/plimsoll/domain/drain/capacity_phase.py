@@ -1,0 +1,56 @@
+"""First phase of a plan: nodes for the replacements, and places that are kept for pods which leave later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from plimsoll.domain.capacity import ScaleUp, plan_scale_up
+from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.drain.cordon_rate_limit import given_back
+from plimsoll.domain.drain.plan_builder import PlanBuilder, named
+from plimsoll.domain.drain.strategies import returning, way_of
+from plimsoll.domain.node_groups import Refusal
+from plimsoll.domain.scheduling import Headroom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityPhase:
+    """Which nodes are requested."""
+
+    scale_up: ScaleUp
+    uncordons: bool
+    """Whether a node is uncordoned for a pod with no other place. Replacements then wait for the next plan."""
+
+
+def plan_capacity(
+    draft: PlanBuilder,
+    disruptions: Sequence[WorkloadDisruption],
+    headroom: Headroom,
+    refusals: Mapping[str, Sequence[Refusal]],
+) -> CapacityPhase:
+    """Request nodes, and reserve the places of pods that come back only after they have left."""
+    interrupted, now = draft.interrupted, draft.now
+    scale_up = plan_scale_up(
+        draft.seen, interrupted, disruptions, headroom, refusals=refusals, now=now
+    )
+    headroom.unplaceable = scale_up.unplaceable
+    headroom.crowded_out = scale_up.crowded_out
+    headroom.out_of_time = {
+        one.pod.uid for d in disruptions for one in d.evictable if one.late(now + d.start)
+    }
+    for grow in scale_up.grows:
+        draft.add(grow, interrupted.names)
+    for words in (
+        *scale_up.doubts,
+        *scale_up.refused.values(),
+        *named(scale_up.given_up, "pods have no headroom"),
+    ):
+        draft.wait(words, interrupted.names)
+    back = list(given_back(draft.seen, scale_up.unplaceable, headroom.snapshot, now))
+    for uncordon in back:
+        draft.add(uncordon, {uncordon.node.name})
+    owed = (pod for one in disruptions if not way_of(one)[0].surges for pod in one.owed)
+    for pod in (*owed, *returning(draft.seen)):
+        headroom.reserve(pod)
+    return CapacityPhase(scale_up=scale_up, uncordons=bool(back))

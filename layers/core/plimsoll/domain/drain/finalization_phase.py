@@ -1,0 +1,83 @@
+"""Last phase of a plan: marks, cordons whose turn it is, and the end of interruptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from plimsoll.domain.actions import Cordon, Evict, ForceDelete, Uncordon, Unguard
+from plimsoll.domain.disruptions import WorkloadDisruption, held_on, opted_out_on
+from plimsoll.domain.drain.added_nodes import may_be_added, scale_down_steps
+from plimsoll.domain.drain.dead_pods import kept
+from plimsoll.domain.drain.finalize import finalize_steps
+from plimsoll.domain.drain.load_balancers import exclusions
+from plimsoll.domain.drain.plan_builder import PlanBuilder
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.scheduling import Headroom
+from plimsoll.domain.zones import shift_taints
+
+
+def plan_finalization(
+    draft: PlanBuilder,
+    turns: Iterable[tuple[Node, Cordon | str]],
+    headroom: Headroom,
+) -> None:
+    """Mark nodes for shifted zones and load balancers, cordon those whose turn it is, and finish with others.
+
+    Args:
+        draft: the plan so far.
+        turns: nodes that wait for their cordon, each with it, or with what it waits for.
+        headroom: after all replacements.
+    """
+    for taint in shift_taints(draft.seen):
+        draft.add(taint, {taint.node.name})
+    for exclusion in exclusions(draft.seen, draft.interrupted, draft.now):
+        draft.add(exclusion, {exclusion.node.name})
+    for node, turn in turns:
+        if isinstance(turn, str):
+            draft.wait(turn, {node.name})
+        else:
+            draft.add(turn, {node.name})
+    _plan_endings(draft, headroom)
+
+
+def plan_unguarded(draft: PlanBuilder, disruptions: Sequence[WorkloadDisruption]) -> None:
+    """Take budgets of ours away where an owner has made another meanwhile: two let no pod go."""
+    for disruption in disruptions:
+        if len(disruption.budgets) > 1:
+            for budget in disruption.budgets:
+                if budget.guards:
+                    why = "the eviction API refuses pods that several budgets cover"
+                    draft.add(Unguard(budget=budget, reason=why), draft.interrupted.names)
+
+
+def _plan_endings(draft: PlanBuilder, headroom: Headroom) -> None:
+    """Finish with nodes that are empty or gone, and say which pods keep others from being empty."""
+    for node in draft.interrupted.nodes:
+        if held := opted_out_on(draft.seen, node):
+            named = ", ".join(map(str, held))
+            draft.wait(f"is not empty before its opted-out pods end: {named}", {node.name})
+        if held := held_on(draft.seen, node, draft.now, draft.refused):
+            named = ", ".join(map(str, held))
+            found = draft.interrupted.interruption[node.name]
+            words = f"{draft.seen.policy.response(found)} on {found.kind}"
+            draft.wait(f"these stay until there is a deadline ({words}): {named}", {node.name})
+    back = {
+        name for step in draft.steps if isinstance(step.action, Uncordon) for name in step.nodes
+    }
+    endings = [
+        (name, action)
+        for name, action in finalize_steps(draft.seen, draft.interrupted, draft.now)
+        if name not in back
+    ]
+    dead = [action.pod for _, action in endings if isinstance(action, Evict | ForceDelete)]
+    why_kept = kept(draft.seen, draft.interrupted, dead, headroom, draft.now)
+    for name, action in endings:
+        match action:
+            case Evict(pod=pod) | ForceDelete(pod=pod) if why := why_kept.get(pod.uid):
+                draft.wait(f"{pod} died; {why}", {name})
+            case _:
+                draft.add(action, {name})
+    for step in scale_down_steps(draft.seen, draft.now):
+        draft.add(step, {step.node.name})
+    if not draft.seen.groups:
+        draft.wait("its node group says whether it was added", may_be_added(draft.seen))
