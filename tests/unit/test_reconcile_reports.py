@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.drain import planner
+from plimsoll.domain.drain import deadline_evictions
 from plimsoll.domain.drain.deadline_evictions import AT_ONCE
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.reports import Report
@@ -47,7 +47,7 @@ def test_reports_that_say_nothing_yet_wait_while_a_plan_moves_many_pods():
 
 
 def test_reports_that_say_nothing_yet_wait_while_a_plan_is_hurried(monkeypatch):
-    monkeypatch.setattr(planner, "MOST_EVICTIONS", 1)
+    monkeypatch.setattr(deadline_evictions, "MOST_EVICTIONS", 1)
     rig = Interrupted()
     interrupt(rig, deployment("web", replicas=2))
     found: list[Report] = []

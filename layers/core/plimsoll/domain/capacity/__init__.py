@@ -23,12 +23,13 @@ from plimsoll.domain.capacity.preflight import (
     subnets_of,
     vcpus,
 )
-from plimsoll.domain.capacity.scale_up import grow_token, plan_scale_up
+from plimsoll.domain.capacity.scale_up import ScaleUp, grow_token, plan_scale_up
 
 __all__ = [
     "QUOTA_CODE",
     "Daemons",
     "Growth",
+    "ScaleUp",
     "Short",
     "Shortfall",
     "VcpuQuota",
