@@ -87,8 +87,7 @@ SHRUNK: Final = 3
     type=click.Choice(("drain", "none")),
     multiple=True,
     help="Also play this responder, and print the workloads that it serves better: less time at zero, below quorum or "
-    "below the ready floor by more than 5 s (32 s, or the stated stop time and 2 s, beside none or where it let pods "
-    "be killed), or fewer pods killed or cut short.",
+    "below the ready floor by more than 5 s (32 s beside none, or where it let pods be killed), or fewer pods killed or cut short.",
 )
 @click.option(
     "--rival",

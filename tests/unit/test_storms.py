@@ -38,7 +38,7 @@ from plimsoll_testbed.storms import (
     shrink,
     write_storm,
 )
-from plimsoll_testbed.storms.compare import SCARCE, Loss, worse_of, worse_than
+from plimsoll_testbed.storms.compare import Loss, worse_of, worse_than
 from plimsoll_testbed.storms.endings import endings_wrong
 from plimsoll_testbed.storms.model import Rollout
 from plimsoll_testbed.storms.notice_delivery import NOTICE, NoticeDelivery
@@ -128,20 +128,6 @@ def test_a_workload_may_lack_pods_a_little_longer_and_where_the_other_let_them_d
     our_figure: dict[str, Any] = {field: 10.0 + longer}
     ours, theirs = Loss(**our_figure), Loss(died=died, **their_figure)
     assert found_in((ours, theirs), than=than) == ({(figure, None)} if is_worse else set())
-
-
-@pytest.mark.parametrize(
-    ("others", "excused"), [((900, 1000), SCARCE), ((900, 800), None)], ids=["gain", "lose"]
-)
-@pytest.mark.parametrize("scarce", [True, False])
-def test_where_a_place_is_missing_to_the_end_all_workloads_together_decide(scarce, others, excused):
-    ours = {
-        NAME: Loss(seconds_at_zero=60, lost=60, lacks=scarce),
-        "Deployment default/x": Loss(lost=others[0]),
-    }
-    theirs = {NAME: Loss(lacks=scarce), "Deployment default/x": Loss(lost=others[1])}
-    found = [worse.excused for worse in worse_of(read_storm(a_storm()), "drain", [(ours, theirs)])]
-    assert found == [excused if scarce else None]
 
 
 @pytest.mark.parametrize("than", ["drain", "none"])
@@ -512,7 +498,9 @@ def test_the_rules_see_an_added_node_left_empty_and_one_not_given_back(monkeypat
     back = a_batch("base", 1, returns="60s")
     returned = replace(added, groups=(full, a_group("spot-1", "spot")), events=(back,))
     assert [play_storm(storm).violations for storm in (added, returned)] == [(), ()]
-    monkeypatch.setattr("plimsoll.domain.drain.finalization_phase.scale_down_steps", lambda _, __: iter(()))
+    monkeypatch.setattr(
+        "plimsoll.domain.drain.finalization_phase.scale_down_steps", lambda _, __: iter(())
+    )
     assert "left-added" in play_storm(added).rules
     monkeypatch.setattr(
         "plimsoll.domain.disruptions.interruption_end.in_this_life", lambda found, **_: found

@@ -31,13 +31,9 @@ LONGER: Final = 5.0
 STOP_SECONDS: Final = 30.0
 MARGIN_SECONDS: Final = 2.0
 """A workload may lack pods longer by the sum of both beside `none`, and where the other let its pods be killed. Those
-pods served until their instance went, and a pod that is evicted in time stops that much earlier. A longer stop time
-that the owner states counts instead of the 30 s."""
+pods served until their instance went, and a pod that is evicted in time stops that much earlier."""
 OPTED_OUT: Final = "they have opted out"
 SURPRISED: Final = "they stood where nobody knew of an end"
-SCARCE: Final = (
-    "there was no place for all pods to the end, and all workloads together lost no more"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +49,6 @@ class Loss:
     """Pods that came to an instance that was yet to get its first notice, or whose end was not told in time."""
     died: bool = False
     """Whether any pod was killed or cut short, however late its end was told."""
-    lost: float = 0.0
-    """Ready-replica-seconds."""
-    lacks: bool = False
-    """Whether it lacked pods in the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +79,6 @@ def losses(measurement: Measurement) -> Mapping[str, Loss]:
             killed=metrics.killed + metrics.cut_short - metrics.unforeseen,
             surprised=metrics.surprised + metrics.unforeseen,
             died=metrics.killed + metrics.cut_short > 0,
-            lost=metrics.lost.total_seconds(),
-            lacks=metrics.counted and metrics.lacking() is not None,
         )
         for (_, namespace, kind, name), metrics in measurement.workload_metrics.items()
     }
@@ -146,11 +136,11 @@ def worse_of(
     drill: Drill, than: Other, plays: Sequence[tuple[Mapping[str, Loss], Mapping[str, Loss]]]
 ) -> Iterator[Worse]:
     """Yield what is worse in the median of these plays, each ours and theirs."""
-    opted_out, stated = _opted_out(drill), _stated_stops(drill)
+    opted_out = _opted_out(drill)
     judged = (plays[0][0].keys() & plays[0][1].keys()) - _exempt(drill)
     for workload in sorted(judged):
         pairs = [(ours[workload], theirs[workload]) for ours, theirs in plays]
-        longer = partial(_longer, than, stated.get(workload, 0.0))
+        longer = partial(_longer, than)
         for figure, of in _FIGURES.items():
             worse = partial(_is_worse, of, _none if figure == KILLED else longer)
             if worse(pairs):
@@ -160,9 +150,7 @@ def worse_of(
                     figure=figure,
                     ours=median(of(a) for a, _ in pairs),
                     theirs=median(of(b) for _, b in pairs),
-                    excused=OPTED_OUT
-                    if workload in opted_out
-                    else _chance(pairs, worse) or _scarcity(plays, judged),
+                    excused=OPTED_OUT if workload in opted_out else _chance(pairs, worse),
                 )
 
 
@@ -170,10 +158,8 @@ def _none(_: Loss) -> float:
     return 0.0
 
 
-def _longer(than: Other, stated: float, theirs: Loss) -> float:
-    if than == "drain" and not theirs.died:
-        return LONGER
-    return max(STOP_SECONDS, stated) + MARGIN_SECONDS
+def _longer(than: Other, theirs: Loss) -> float:
+    return LONGER if than == "drain" and not theirs.died else STOP_SECONDS + MARGIN_SECONDS
 
 
 def _is_worse(of: _Figure, allowed: Callable[[Loss], float], pairs: _Pairs) -> bool:
@@ -185,27 +171,6 @@ def _chance(pairs: _Pairs, worse: Callable[[_Pairs], bool]) -> str | None:
     """Say what nobody could know, if it is not worse in the plays without that; None if it is."""
     known = [(ours, theirs) for ours, theirs in pairs if ours.surprised <= theirs.surprised]
     return None if worse(known) else SURPRISED
-
-
-def _scarcity(
-    plays: Sequence[tuple[Mapping[str, Loss], Mapping[str, Loss]]],
-    judged: Collection[str],
-) -> str | None:
-    """Say that some workload had to go without in every play, if all together lost no more Ready pods than under the other."""
-    scarce = all(any(loss.lacks for loss in play.values()) for pair in plays for play in pair)
-    more = median(sum(a[name].lost - b[name].lost for name in judged) for a, b in plays)
-    return SCARCE if scarce and more <= 0 else None
-
-
-def _stated_stops(drill: Drill) -> Mapping[str, float]:
-    """Return the stop time that owners state for their pods, by workload: at most the grace period, as it counts."""
-    return {
-        _name(manifest): min(float(stated), template["spec"]["terminationGracePeriodSeconds"])
-        for manifest, template in _templates(drill)
-        if (stated := template["metadata"].get("annotations", {}).get(names.STOP_SECONDS, ""))
-        and stated.isdecimal()
-        and "terminationGracePeriodSeconds" in template["spec"]
-    }
 
 
 def _opted_out(drill: Drill) -> frozenset[str]:
