@@ -1,7 +1,7 @@
 """SQS `wake-ups` -> one reconcile of a cluster's drain.
 
 A wake-up says only which cluster may have work. One that fails is left to its queue, whatever it
-failed with: see `plimsoll.services.delivery.WAKE_UPS`.
+failed with: see `plimsoll.services.retry_policy.WAKE_UPS`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll import bootstrap
 from plimsoll.observability import logger, metrics
-from plimsoll.services.delivery import HURRIED_SECONDS, RECONCILE_SECONDS, WAKE_UPS
+from plimsoll.services.retry_policy import HURRIED_SECONDS, RECONCILE_SECONDS, WAKE_UPS
 
 END_SECONDS: Final = 4.0
 """Kept back from the function's time for releasing the Lease and writing the report."""

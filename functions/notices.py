@@ -1,6 +1,6 @@
 """SQS `notices` -> cordon, taint and record; then the wake-ups of the drain.
 
-Whether a notice that failed comes back, and when, is decided by `plimsoll.services.delivery`. What is
+Whether a notice that failed comes back, and when, is decided by `plimsoll.services.retry_policy`. What is
 given up is set aside here, with its reason: SQS itself would move it without one. Powertools' batch
 processor is left out: it wants one record at a time, and every cold start would wait for its import.
 """
@@ -16,7 +16,7 @@ from plimsoll import bootstrap
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.reports import Metric
 from plimsoll.observability import CloudWatch, logger, metrics
-from plimsoll.services.delivery import NOTICES
+from plimsoll.services.retry_policy import NOTICES
 
 bootstrap.make_ready()
 

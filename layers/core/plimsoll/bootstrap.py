@@ -36,7 +36,7 @@ from plimsoll.services.placement import PlacementService
 from plimsoll.services.preflight import PreflightService
 from plimsoll.services.resync import ResyncService
 from plimsoll.services.resync_schedule import ResyncSchedule
-from plimsoll.services.senders import Senders
+from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll.services.zonal_shifts import ZonalShiftService
 
@@ -130,7 +130,7 @@ def _services() -> Services:
     return wire(
         ports,
         kill_switch=config().kill_switch,
-        senders=Senders(
+        sources=TrustedSources(
             region=config().aws_region,
             account=config().account,
             canary_word=config().canary_word,

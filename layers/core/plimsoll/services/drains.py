@@ -15,8 +15,6 @@ from plimsoll.domain.actions import Writers
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.kubernetes import event_of_report
 from plimsoll.domain.registry import Cluster, Mode
-from plimsoll.services.delivery import HURRIED_SECONDS, MAX_PAUSE_SECONDS, RECONCILE_SECONDS
-from plimsoll.services.drain_inputs import DrainInputs
 from plimsoll.services.executor import Executor
 from plimsoll.services.lease import Lease
 from plimsoll.services.node_sums import NodeSums
@@ -35,7 +33,9 @@ from plimsoll.services.ports import (
     Workers,
 )
 from plimsoll.services.reconcile import PAUSE_SECONDS, Reconcile, TimeLimit
+from plimsoll.services.reconcile_inputs import ReconcileInputs
 from plimsoll.services.reconcile_memory import ReconcileMemory
+from plimsoll.services.retry_policy import HURRIED_SECONDS, MAX_PAUSE_SECONDS, RECONCILE_SECONDS
 
 UNANSWERED: Final = timedelta(seconds=5)
 """How long a cluster may leave a reconcile without an answer until capacity is asked for all the same."""
@@ -108,7 +108,7 @@ class DrainService:
         reconcile = Reconcile(
             cluster=known,
             api=api,
-            inputs=DrainInputs(
+            inputs=ReconcileInputs(
                 cluster=known,
                 node_groups=groups,
                 instances_of=self.instances_of,

@@ -21,8 +21,14 @@ from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.notices import About, Effect, Notice
 from plimsoll.domain.observation import leaves
 from plimsoll.domain.registry import Cluster, IndexEntry
-from plimsoll.services.cordons import Located, by_instance, find_nodes, heeded, interruption_on
-from plimsoll.services.locator import Locate
+from plimsoll.services.instance_locator import Locate
+from plimsoll.services.node_cordon import (
+    LocatedNotice,
+    by_instance,
+    find_nodes,
+    heeded,
+    interruption_on,
+)
 from plimsoll.services.observed_times import ObservedTimes, disrupted
 from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry, Workers
 
@@ -87,7 +93,7 @@ class DryRun:
         decided = [(notice, actionable(notice)) for notice in notices]
         owners = locate([n for n, d in decided if isinstance(n, About) and d.merges])
         outcomes: list[NoticeOutcome] = []
-        by_cluster: dict[str, list[Located]] = defaultdict(list)
+        by_cluster: dict[str, list[LocatedNotice]] = defaultdict(list)
         for notice, decision in decided:
             if not isinstance(notice, About) or not decision.merges:
                 outcomes.append(
@@ -96,7 +102,7 @@ class DryRun:
                 continue
             match owners[notice.instance]:
                 case IndexEntry() as entry:
-                    located = Located(notice=notice, decision=decision, entry=entry)
+                    located = LocatedNotice(notice=notice, decision=decision, entry=entry)
                     by_cluster[entry.cluster].append(located)
                 case str() as why:
                     outcomes.append(_nothing(notice, why))
@@ -116,7 +122,7 @@ class DryRun:
         return DryRunResult(outcomes=tuple(outcomes), plans=tuple(plans))
 
     def in_cluster(
-        self, cluster: Cluster, api: ClusterApi, found: Sequence[Located]
+        self, cluster: Cluster, api: ClusterApi, found: Sequence[LocatedNotice]
     ) -> tuple[Sequence[NoticeOutcome], Planned | None]:
         """Return what notices would lead to in one cluster, and the plan; None: no node is drained.
 
@@ -149,7 +155,7 @@ class DryRun:
         return outcomes, replace(planned, plan=plan)
 
     def report(
-        self, cluster: Cluster, api: ClusterApi, found: Sequence[Located], reports: Reports
+        self, cluster: Cluster, api: ClusterApi, found: Sequence[LocatedNotice], reports: Reports
     ) -> None:
         """Log what would be done now, and keep it as reports.
 
@@ -194,7 +200,7 @@ def _nothing(notice: Notice, why: str) -> NoticeOutcome:
 
 
 def _outcome(
-    located: Located, cluster: Cluster, node: Node | None, merged: Interruption | str
+    located: LocatedNotice, cluster: Cluster, node: Node | None, merged: Interruption | str
 ) -> NoticeOutcome:
     nothing = isinstance(merged, str)
     return NoticeOutcome(

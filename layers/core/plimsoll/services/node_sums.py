@@ -10,7 +10,7 @@ from plimsoll.domain.capacity import estimated_node, estimated_observation
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import NEAR, Interruption, actionable
 from plimsoll.domain.registry import Cluster
-from plimsoll.services.cordons import Located, by_instance, interruption_on
+from plimsoll.services.node_cordon import LocatedNotice, by_instance, interruption_on
 from plimsoll.services.ports import Clock, Instances, NodeGroups, NodeIndex
 
 
@@ -33,7 +33,7 @@ class NodeSums:
         entries = self.index.find(sorted({i for group in read for i in group.instances}))
         ours = {i: entry for i, entry in entries.items() if entry.cluster == cluster.name}
         located = [
-            Located(notice=notice, decision=decision, entry=ours[notice.instance])
+            LocatedNotice(notice=notice, decision=decision, entry=ours[notice.instance])
             for notice in self.instances_of(cluster).interrupted(list(ours))
             if notice.instance in ours and (decision := actionable(notice)).merges
         ]

@@ -30,11 +30,16 @@ from plimsoll.domain.reports import Metric, canary_echo
 from plimsoll.domain.spot import KIND_OF_NOTICE, CapacityPool, PoolEvent
 from plimsoll.domain.zones import ShiftEvent, shift_report
 from plimsoll.services.cluster_events import create_events
-from plimsoll.services.confirmation import Confirmation
-from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon, find_nodes, heeded
-from plimsoll.services.delivery import SERIES_SHARED, SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.dry_run import DryRun
-from plimsoll.services.locator import InstanceLocator
+from plimsoll.services.instance_locator import InstanceLocator
+from plimsoll.services.node_cordon import (
+    Cordoned,
+    LocatedNotice,
+    by_instance,
+    cordon,
+    find_nodes,
+    heeded,
+)
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -47,7 +52,9 @@ from plimsoll.services.ports import (
     WakeUps,
     Workers,
 )
-from plimsoll.services.senders import Senders
+from plimsoll.services.retry_policy import SERIES_SHARED, SLOW_WAKE_UPS, URGENT_WAKE_UPS
+from plimsoll.services.taint_confirmation import TaintConfirmation
+from plimsoll.services.trusted_sources import TrustedSources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +63,7 @@ class NoticeService:
 
     locator: InstanceLocator
     instances_of: Callable[[Cluster], Instances]
-    confirmation: Confirmation
+    confirmation: TaintConfirmation
     registry: Registry
     clusters: Clusters
     dry_run: DryRun
@@ -66,7 +73,7 @@ class NoticeService:
     clock: Clock
     workers: Workers
     telemetry: Telemetry
-    senders: Senders
+    sources: TrustedSources
     kill_switch: bool = False
     series: dict[str, datetime] = field(default_factory=dict)
     """By cluster, when this process last sent all urgent wake-ups."""
@@ -92,7 +99,7 @@ class NoticeService:
                 failed[notice] = error
         by_cluster, unlocated = self._by_cluster(draining)
         failed |= unlocated
-        clusters: list[tuple[Cluster, Sequence[Located]]] = []
+        clusters: list[tuple[Cluster, Sequence[LocatedNotice]]] = []
         for name, found in sorted(by_cluster.items()):
             try:
                 cluster = self.registry.get(name)
@@ -117,7 +124,7 @@ class NoticeService:
         ]
 
     def deliver(
-        self, cluster: Cluster, api: ClusterApi, found: Sequence[Located]
+        self, cluster: Cluster, api: ClusterApi, found: Sequence[LocatedNotice]
     ) -> Mapping[Notice, Exception]:
         """Cordon the nodes of notices and wake the drain; return why some could not be handled.
 
@@ -167,7 +174,7 @@ class NoticeService:
         self._remember(cluster, found)
         return failed
 
-    def _remember(self, cluster: Cluster, found: Sequence[Located]) -> None:
+    def _remember(self, cluster: Cluster, found: Sequence[LocatedNotice]) -> None:
         """Write down which capacity pools are reclaimed. No notice comes back for that."""
         events = [
             PoolEvent(pool=CapacityPool(of_type, zone, "spot"), kind=kind, at=located.notice.time)
@@ -196,23 +203,23 @@ class NoticeService:
             return parse(
                 body,
                 received=self.clock.now(),
-                drills=self.senders.drills,
-                region=self.senders.region,
+                drills=self.sources.drills,
+                region=self.sources.region,
             )
         except PlimsollError as error:
             return error
 
     def _by_cluster(
         self, draining: Sequence[tuple[InstanceNotice, Decision]]
-    ) -> tuple[Mapping[str, Sequence[Located]], Mapping[Notice, Exception]]:
+    ) -> tuple[Mapping[str, Sequence[LocatedNotice]], Mapping[Notice, Exception]]:
         """Return the notices that are ours by cluster, and why some cannot be located now."""
         owners = self.locator.of([notice for notice, _ in draining])
-        found: dict[str, list[Located]] = defaultdict(list)
+        found: dict[str, list[LocatedNotice]] = defaultdict(list)
         failed: dict[Notice, Exception] = {}
         for notice, decision in draining:
             match owners[notice.instance]:
                 case IndexEntry() as entry:
-                    located = Located(notice=notice, decision=decision, entry=entry)
+                    located = LocatedNotice(notice=notice, decision=decision, entry=entry)
                     found[entry.cluster].append(located)
                 case str():  # the locator has counted and logged it
                     continue
@@ -224,7 +231,7 @@ class NoticeService:
         """Whether a notice comes from where the cluster is: an instance's id alone proves nothing."""
         if cluster is None:
             return False
-        account = cluster.account or self.senders.account
+        account = cluster.account or self.sources.account
         here = notice.region in {None, cluster.region} and account in {None, notice.account}
         if not here:
             self.telemetry.warn(
@@ -252,7 +259,7 @@ class NoticeService:
 
         A failure is logged: it is not worth a retry.
         """
-        if canary.word == self.senders.canary_word:
+        if canary.word == self.sources.canary_word:
             self.telemetry.count(Metric.CANARIES_SEEN)
             return
         echo = canary_echo(canary, seen=self.clock.now())
@@ -270,7 +277,7 @@ class NoticeService:
         """
         failed: PlimsollError | None = None
         for cluster in self.registry.list() if shift.zone_id else ():
-            account = cluster.account or self.senders.account
+            account = cluster.account or self.sources.account
             here = shift.region in {None, cluster.region} and account in {None, shift.account}
             if not (here and shift.is_about(cluster.name)):
                 continue
@@ -291,17 +298,17 @@ class NoticeService:
             self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
 
     def _keep(self, shift: ZonalShift, reason: str) -> None:
-        if self.senders.account not in {None, shift.account}:
+        if self.sources.account not in {None, shift.account}:
             reason += f", in the account {shift.account}"
         self.reports.merge(shift_report(shift, reason))
 
-    def _foresee(self, cluster: Cluster, api: ClusterApi, found: Sequence[Located]) -> None:
+    def _foresee(self, cluster: Cluster, api: ClusterApi, found: Sequence[LocatedNotice]) -> None:
         try:
             self.dry_run.report(cluster, api, found, self.reports)
         except Permanent as error:  # nothing depends on a dry run
             self.telemetry.warn("dry run failed", cluster=cluster.name, because=str(error))
 
-    def _say(self, batch: Sequence[Located], cordoned: Cordoned) -> None:
+    def _say(self, batch: Sequence[LocatedNotice], cordoned: Cordoned) -> None:
         if not cordoned.written:
             return
         node, now = cordoned.interruption.node, self.clock.now()

@@ -16,7 +16,6 @@ from plimsoll.domain.observation import Observation, start_samples
 from plimsoll.domain.placement import ALL_SPOT, PlacementPlan, plan_placement, report_of, words_of
 from plimsoll.domain.registry import Cluster, Mode, labelled
 from plimsoll.domain.reports import Metric
-from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.executor import Executor
 from plimsoll.services.injection import Proof, Proven, injection_of
 from plimsoll.services.observed_times import ObservedTimes
@@ -32,6 +31,7 @@ from plimsoll.services.ports import (
     Workers,
 )
 from plimsoll.services.resync import ResyncService
+from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,10 +26,10 @@ from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.placement import report_of, words_of
 from plimsoll.domain.registry import Cluster
 from plimsoll.domain.reports import Report
-from plimsoll.services.drain_inputs import DrainInputs
 from plimsoll.services.executor import Executor, Outcome, requested_pause
 from plimsoll.services.lease import Lease, LeaseLost
 from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry, Workers
+from plimsoll.services.reconcile_inputs import ReconcileInputs
 from plimsoll.services.reconcile_memory import ReconcileMemory
 
 PAUSE_SECONDS: Final = 1.0
@@ -59,7 +59,7 @@ class Reconcile:
 
     cluster: Cluster
     api: ClusterApi
-    inputs: DrainInputs
+    inputs: ReconcileInputs
     executor: Executor
     lease: Lease
     time: TimeLimit

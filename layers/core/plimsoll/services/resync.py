@@ -38,8 +38,7 @@ from plimsoll.domain.placement import keeps_spread_groups, waits_for_spread_grou
 from plimsoll.domain.registry import Cluster, IndexEntry, Mode, ResyncRequest
 from plimsoll.domain.reports import Metric, Report, announcement, interruption_metrics
 from plimsoll.domain.zones import has_shift_taint, shifted_zones
-from plimsoll.services.cordons import Located, heeded
-from plimsoll.services.delivery import SLOW_WAKE_UPS
+from plimsoll.services.node_cordon import LocatedNotice, heeded
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.ports import (
     Announcer,
@@ -55,6 +54,7 @@ from plimsoll.services.ports import (
     Telemetry,
     WakeUps,
 )
+from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 
 UNSEEN: Final = timedelta(minutes=2)
 """How long a node must be missing before its report is closed: an observation may be older than a node."""
@@ -258,7 +258,7 @@ class ResyncService:
         # In a storm events are handled meanwhile, and what was listed is half a minute old.
         nodes = by_instance(api.nodes()) if unknown else {}
         found = [
-            Located(
+            LocatedNotice(
                 notice=notice,
                 decision=actionable(notice),
                 entry=entry[notice.instance],

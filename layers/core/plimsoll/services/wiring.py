@@ -10,10 +10,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from plimsoll.domain.registry import Cluster
-from plimsoll.services.confirmation import Confirmation
 from plimsoll.services.drains import DrainService
 from plimsoll.services.dry_run import DryRun
-from plimsoll.services.locator import InstanceLocator
+from plimsoll.services.instance_locator import InstanceLocator
 from plimsoll.services.node_sums import NodeSums
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.observed_times import ObservedTimes
@@ -39,7 +38,8 @@ from plimsoll.services.ports import (
 from plimsoll.services.preflight import PreflightService
 from plimsoll.services.resync import ResyncService
 from plimsoll.services.resync_schedule import ResyncSchedule
-from plimsoll.services.senders import Senders
+from plimsoll.services.taint_confirmation import TaintConfirmation
+from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.zonal_shifts import ZonalShiftService
 
 if TYPE_CHECKING:
@@ -89,16 +89,18 @@ class Services:
     zonal_shifts: ZonalShiftService
 
 
-def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders()) -> Services:  # noqa: B008 - frozen
+def wire(
+    ports: Ports, *, kill_switch: bool = False, sources: TrustedSources = TrustedSources()
+) -> Services:  # noqa: B008 - frozen
     """Return the services over these ports.
 
     Args:
         ports: the adapters.
         kill_switch: nothing is written to any cluster or node group.
-        senders: whose notices are taken.
+        sources: whose notices are taken.
     """
     have = {each.name: getattr(ports, each.name) for each in fields(ports)}
-    have |= {"kill_switch": kill_switch, "senders": senders}
+    have |= {"kill_switch": kill_switch, "sources": sources}
 
     def over[S: DataclassInstance](service: type[S], **besides: object) -> S:
         """Return a service over the ports that its fields name, and over what else it needs."""
@@ -110,7 +112,7 @@ def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders(
     notices = over(
         NoticeService,
         locator=locator,
-        confirmation=over(Confirmation, locator=locator),
+        confirmation=over(TaintConfirmation, locator=locator),
         dry_run=over(DryRun, groups=lambda cluster, nodes: ports.groups(cluster).list(nodes)),
     )
     resync = over(ResyncService, notices=notices)

@@ -14,7 +14,6 @@ from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.registry import Cluster, Mode, ResyncRequest
 from plimsoll.domain.zones import ShiftEvent, inferred_events, newest_events, shift_report
-from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.ports import (
     Clock,
     Instances,
@@ -25,6 +24,7 @@ from plimsoll.services.ports import (
     WakeUps,
     ZonalShifts,
 )
+from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

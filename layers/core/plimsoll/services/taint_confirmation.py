@@ -15,7 +15,7 @@ from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.notices import InstanceNotice, InterruptionTaint, Notice
 from plimsoll.domain.registry import Cluster, IndexEntry
 from plimsoll.domain.reports import Metric
-from plimsoll.services.locator import InstanceLocator
+from plimsoll.services.instance_locator import InstanceLocator
 from plimsoll.services.ports import Instances, Registry, Telemetry
 
 type Read = Sequence[Notice] | Exception
@@ -25,7 +25,7 @@ type Answers = Mapping[InterruptionTaint, Sequence[InstanceNotice] | PlimsollErr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmation:
+class TaintConfirmation:
     """Asks EC2."""
 
     locator: InstanceLocator

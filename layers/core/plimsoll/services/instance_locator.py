@@ -17,7 +17,7 @@ from plimsoll.domain.notices import InstanceNotice
 from plimsoll.domain.registry import Cluster, IndexEntry
 from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import Clock, Instances, NodeIndex, Registry, Telemetry
-from plimsoll.services.senders import Senders
+from plimsoll.services.trusted_sources import TrustedSources
 
 type Owner = IndexEntry | str | PlimsollError
 """Where the node is; or why it is not ours; or why that cannot be told now."""
@@ -39,7 +39,7 @@ class InstanceLocator:
     instances_of: Callable[[Cluster], Instances]
     clock: Clock
     telemetry: Telemetry
-    senders: Senders
+    sources: TrustedSources
 
     def of(self, notices: Collection[InstanceNotice]) -> Mapping[str, Owner]:
         """Return the owner of every instance in the notices."""
@@ -87,8 +87,8 @@ class InstanceLocator:
         self, account: str, region: str | None, ids: Sequence[str]
     ) -> Mapping[str, Owner]:
         """Ask EC2 where notices are from."""
-        own = self.senders.account in {None, account}
-        if own and (region is None or self.senders.region in {None, region}):
+        own = self.sources.account in {None, account}
+        if own and (region is None or self.sources.region in {None, region}):
             return self.by_tags(ids, [self.instances])
         try:
             clusters = self.registry.list()

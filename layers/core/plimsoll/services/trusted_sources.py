@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Senders:
+class TrustedSources:
     """Whose notices are taken."""
 
     region: str | None = None

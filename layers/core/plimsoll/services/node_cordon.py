@@ -25,7 +25,7 @@ ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
+class LocatedNotice:
     """A notice, what it leads to, and where its instance is."""
 
     notice: InstanceNotice
@@ -44,15 +44,15 @@ class Cordoned:
     """False: all of it stood there before, or the node is gone."""
 
 
-def by_instance(found: Sequence[Located]) -> Sequence[Sequence[Located]]:
+def by_instance(found: Sequence[LocatedNotice]) -> Sequence[Sequence[LocatedNotice]]:
     """Group notices by their instance, in the order of arrival."""
-    batches: dict[str, list[Located]] = {}
+    batches: dict[str, list[LocatedNotice]] = {}
     for located in found:
         batches.setdefault(located.notice.instance, []).append(located)
     return list(batches.values())
 
 
-def heeded(cluster: Cluster, found: Sequence[Located]) -> Sequence[Located]:
+def heeded(cluster: Cluster, found: Sequence[LocatedNotice]) -> Sequence[LocatedNotice]:
     """Leave out the notices that the policy of a cluster ignores."""
     return [
         located
@@ -63,7 +63,7 @@ def heeded(cluster: Cluster, found: Sequence[Located]) -> Sequence[Located]:
 
 
 def find_nodes(
-    api: ClusterApi, batches: Sequence[Sequence[Located]], workers: Workers
+    api: ClusterApi, batches: Sequence[Sequence[LocatedNotice]], workers: Workers
 ) -> Sequence[Node | Exception | None]:
     """Return, in order, the node of each instance, None where it has none, or why that is not known.
 
@@ -89,7 +89,7 @@ class _Unindexed(Enum):
     UNINDEXED = auto()
 
 
-def _by_index(api: ClusterApi, batch: Sequence[Located]) -> Node | _Unindexed | None:
+def _by_index(api: ClusterApi, batch: Sequence[LocatedNotice]) -> Node | _Unindexed | None:
     entry = batch[0].entry
     found = batch[0].node or (api.node(entry.node) if entry.node else None)
     if found is not None and found.instance == entry.instance:
@@ -100,7 +100,7 @@ def _by_index(api: ClusterApi, batch: Sequence[Located]) -> Node | _Unindexed | 
 
 
 def cordon(
-    api: ClusterApi, batch: Sequence[Located], node: Node | Exception | None, clock: Clock
+    api: ClusterApi, batch: Sequence[LocatedNotice], node: Node | Exception | None, clock: Clock
 ) -> Cordoned | str:
     """Write the notices of one instance onto its node; where nothing is to be written, say why.
 
@@ -136,7 +136,7 @@ def cordon(
 
 
 def interruption_on(
-    node: Node | None, batch: Sequence[Located], now: datetime
+    node: Node | None, batch: Sequence[LocatedNotice], now: datetime
 ) -> Interruption | str:
     """Return what stands on a node once these notices of its instance are merged in.
 
