@@ -78,7 +78,14 @@ class Accounts:
             notices.locator, instances=self.hub, instances_of=self._of, sources=sources
         )
         confirmation = replace(notices.confirmation, locator=locator, instances_of=self._of)
-        return replace(notices, locator=locator, confirmation=confirmation, sources=sources)
+        shifts = replace(notices.zonal_shifts, sources=sources, instances_of=self._of)
+        return replace(
+            notices,
+            locator=locator,
+            confirmation=confirmation,
+            sources=sources,
+            zonal_shifts=shifts,
+        )
 
     def _of(self, cluster: Cluster) -> Aws:
         return self.by_id.setdefault(cluster.external_id, Aws())

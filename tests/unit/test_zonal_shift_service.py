@@ -119,7 +119,9 @@ def test_what_owners_shift_concerns_the_clusters_that_are_named(rig, title, reso
 
 @pytest.mark.parametrize("how", [{"account": "999988887777"}, {"region": "eu-west-1"}])
 def test_a_shift_of_another_account_or_region_concerns_no_cluster(rig, how):
-    service = replace(rig.notices, sources=replace(rig.notices.sources, account="111122223333"))
+    sources = replace(rig.notices.sources, account="111122223333")
+    shifts = replace(rig.services.zonal_shifts, sources=sources)
+    service = replace(rig.notices, sources=sources, zonal_shifts=shifts)
     assert service.receive([shift(**how)]) == [None]
     reconciled(rig)
     assert tainted(rig) == []

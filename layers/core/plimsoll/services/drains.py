@@ -25,7 +25,7 @@ from plimsoll.services.ports import (
     Instances,
     NodeGroups,
     Pools,
-    Registry,
+    RegisteredClusters,
     RepeatingClock,
     Reports,
     Telemetry,
@@ -47,7 +47,7 @@ TELLING: Final = timedelta(seconds=3)
 class DrainService:
     """Carries the open interruptions of clusters on."""
 
-    registry: Registry
+    registry: RegisteredClusters
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     instances_of: Callable[[Cluster], Instances]
@@ -59,7 +59,6 @@ class DrainService:
     clock: RepeatingClock
     workers: Workers
     telemetry: Telemetry
-    kill_switch: bool = False
 
     def reconcile(
         self,
@@ -86,7 +85,7 @@ class DrainService:
         if known is None:
             self.telemetry.warn("wake-up for a cluster that is not registered", cluster=cluster)
             return 0
-        if self.kill_switch or known.mode is not Mode.ACT:
+        if known.mode is not Mode.ACT:
             self.telemetry.log("wake-up of a cluster that is only observed", cluster=cluster)
             return 0
         with self.clusters.open(known).following() as api:

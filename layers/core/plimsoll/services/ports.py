@@ -145,14 +145,18 @@ class ZonalShifts(Protocol):
         """Return notices of the shifts that stand, as events would have told, but for the account."""
 
 
-class Registry(Protocol):
-    """The registered clusters."""
+class RegisteredClusters(Protocol):
+    """The registered clusters, each in the mode that counts."""
 
     def get(self, name: str) -> Cluster | None:
         """Return a cluster, or None when nobody registered it."""
 
     def list(self) -> Sequence[Cluster]:
         """Return all clusters, by name."""
+
+
+class Registry(RegisteredClusters, Protocol):
+    """The table of clusters."""
 
     def names(self) -> Sequence[str]:
         """Return the names of all clusters, and read nothing else of them."""

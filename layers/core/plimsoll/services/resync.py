@@ -20,7 +20,7 @@ from typing import Final
 from plimsoll.domain.actions import Uncordon
 from plimsoll.domain.drain import plan_drain, reports_wanted
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.interruptions import Response, actionable, waits_for_hooks
+from plimsoll.domain.interruptions import Response, waits_for_hooks
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import GONE, Effect, InstanceNotice, StateChange
@@ -38,7 +38,8 @@ from plimsoll.domain.placement import keeps_spread_groups, waits_for_spread_grou
 from plimsoll.domain.registry import Cluster, IndexEntry, Mode, ResyncRequest
 from plimsoll.domain.reports import Metric, Report, announcement, interruption_metrics
 from plimsoll.domain.zones import has_shift_taint, shifted_zones
-from plimsoll.services.node_cordon import LocatedNotice, heeded
+from plimsoll.services.instance_locator import LocatedNotice
+from plimsoll.services.node_cordon import heeded
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.ports import (
     Announcer,
@@ -49,7 +50,7 @@ from plimsoll.services.ports import (
     NodeGroups,
     NodeIndex,
     Pools,
-    Registry,
+    RegisteredClusters,
     Reports,
     Telemetry,
     WakeUps,
@@ -64,7 +65,7 @@ UNSEEN: Final = timedelta(minutes=2)
 class ResyncService:
     """Resyncs one cluster at a time."""
 
-    registry: Registry
+    registry: RegisteredClusters
     index: NodeIndex
     instances_of: Callable[[Cluster], Instances]
     clusters: Clusters
@@ -76,7 +77,6 @@ class ResyncService:
     wake_ups: WakeUps
     clock: Clock
     telemetry: Telemetry
-    kill_switch: bool = False
 
     def run(self, request: ResyncRequest) -> int:
         """Resync a cluster; return how many interruptions were found open.
@@ -196,7 +196,7 @@ class ResyncService:
         hooks hold an instance, since heartbeats keep them up. A plan that only uncordons has to know
         them too: what a group replaces is not uncordoned for a pod that waits.
         """
-        if self.kill_switch or cluster.mode is not Mode.ACT:
+        if cluster.mode is not Mode.ACT:
             return False
         plan = plan_drain(seen, now)
         held = any(
@@ -258,12 +258,7 @@ class ResyncService:
         # In a storm events are handled meanwhile, and what was listed is half a minute old.
         nodes = by_instance(api.nodes()) if unknown else {}
         found = [
-            LocatedNotice(
-                notice=notice,
-                decision=actionable(notice),
-                entry=entry[notice.instance],
-                node=node,
-            )
+            LocatedNotice.of(notice, entry[notice.instance], node)
             for notice in unknown
             if (node := nodes.get(notice.instance)) is not None and not _told(notice, node)
         ]
@@ -304,7 +299,7 @@ class ResyncService:
 
 def _begins(notice: InstanceNotice, cluster: Cluster) -> bool:
     """Whether a notice would interrupt a node that has no record."""
-    effect = actionable(notice).effect
+    effect = notice.decision.effect
     ignored = cluster.policy.of_kind(notice.kind) is Response.IGNORE
     return effect is Effect.GONE or (effect is Effect.DRAIN and not ignored)
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from plimsoll.domain.registry import resync_requests
 from plimsoll.domain.reports import Metric
-from plimsoll.services.ports import Clock, Registry, Resyncs, Telemetry
+from plimsoll.services.ports import Clock, RegisteredClusters, Resyncs, Telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResyncSchedule:
     """Asks for a resync of each registered cluster."""
 
-    registry: Registry
+    registry: RegisteredClusters
     resyncs: Resyncs
     clock: Clock
     telemetry: Telemetry

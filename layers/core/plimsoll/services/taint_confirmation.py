@@ -16,7 +16,7 @@ from plimsoll.domain.notices import InstanceNotice, InterruptionTaint, Notice
 from plimsoll.domain.registry import Cluster, IndexEntry
 from plimsoll.domain.reports import Metric
 from plimsoll.services.instance_locator import InstanceLocator
-from plimsoll.services.ports import Instances, Registry, Telemetry
+from plimsoll.services.ports import Instances, RegisteredClusters, Telemetry
 
 type Read = Sequence[Notice] | Exception
 """The notices in a body, or why there are none."""
@@ -29,7 +29,7 @@ class TaintConfirmation:
     """Asks EC2."""
 
     locator: InstanceLocator
-    registry: Registry
+    registry: RegisteredClusters
     instances_of: Callable[[Cluster], Instances]
     telemetry: Telemetry
 
