@@ -12,6 +12,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions import sqs_batch
 from plimsoll import bootstrap
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.reports import Metric
@@ -32,12 +33,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
         errors = bootstrap.notices().receive(bodies)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not take its neighbours along
         errors = [error] if len(bodies) == 1 else _one_by_one(bodies, error)
-    failed = [
+    return sqs_batch.failures(
         record
         for record, error in zip(records, errors, strict=True)
         if error is not None and _comes_back(record, error)
-    ]
-    return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
+    )
 
 
 def _one_by_one(bodies: Sequence[str], error: Exception) -> Sequence[Exception | None]:
