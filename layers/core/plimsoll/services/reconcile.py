@@ -26,7 +26,7 @@ from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.placement import report_of, words_of
 from plimsoll.domain.registry import Cluster
 from plimsoll.domain.reports import Report
-from plimsoll.services.executor import Executor, Outcome, requested_pause
+from plimsoll.services.executor import ActionResult, Executor, requested_pause
 from plimsoll.services.lease import Lease, LeaseLost
 from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry, Workers
 from plimsoll.services.reconcile_inputs import ReconcileInputs
@@ -151,7 +151,7 @@ class Reconcile:
         self.lease.require()
         return self._pause(plan, outcomes) if plan.busy else None, until
 
-    def _pause(self, plan: Plan, outcomes: Sequence[Outcome]) -> float:
+    def _pause(self, plan: Plan, outcomes: Sequence[ActionResult]) -> float:
         """Return the seconds until the next observation: less where a pod has to be told before it.
 
         It costs the API server nothing: a reconcile lists once, and then takes in what watches have told.
@@ -206,7 +206,7 @@ class Reconcile:
         memory.pace = plan.pace
         return plan
 
-    def _learn(self, outcomes: Sequence[Outcome]) -> None:
+    def _learn(self, outcomes: Sequence[ActionResult]) -> None:
         now, memory = self.clock.now(), self.memory
         memory.pace = memory.pace.begun(
             sum(o.done and begins(o.action) for o in outcomes),
