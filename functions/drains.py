@@ -28,9 +28,7 @@ bootstrap.make_ready()
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Reconcile for each wake-up, and name those that must come back."""
-    return sqs_batch.each(
-        event, partial(_work, context=context), "reconcile failed", _comes_back
-    )
+    return sqs_batch.each(event, partial(_work, context=context), "reconcile failed", _comes_back)
 
 
 def _comes_back(record: dict[str, Any], error: Exception) -> dict[str, object]:

@@ -34,8 +34,7 @@ from plimsoll.services.drains import DrainService
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.placement import PlacementService
 from plimsoll.services.preflight import PreflightService
-from plimsoll.services.resync import ResyncService
-from plimsoll.services.resync_schedule import ResyncSchedule
+from plimsoll.services.resync import ResyncSchedule, ResyncService
 from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll.services.zonal_shifts import ZonalShiftService

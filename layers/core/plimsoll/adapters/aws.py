@@ -63,9 +63,7 @@ class Aws:
             return self
         with self._lock:
             if region not in self._elsewhere:
-                self._elsewhere[region] = Aws(
-                    region, endpoints=self._endpoints, session=self._open
-                )
+                self._elsewhere[region] = Aws(region, endpoints=self._endpoints, session=self._open)
             return self._elsewhere[region]
 
     def assuming(self, role: str, external_id: str) -> Aws:

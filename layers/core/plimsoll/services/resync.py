@@ -35,7 +35,7 @@ from plimsoll.domain.observation import (
     witnesses,
 )
 from plimsoll.domain.placement import keeps_spread_groups, waits_for_spread_group
-from plimsoll.domain.registry import Cluster, IndexEntry, Mode, ResyncRequest
+from plimsoll.domain.registry import Cluster, IndexEntry, Mode, ResyncRequest, resync_requests
 from plimsoll.domain.reports import Metric, Report, announcement, interruption_metrics
 from plimsoll.domain.zones import has_shift_taint, shifted_zones
 from plimsoll.services.instance_locator import LocatedNotice
@@ -52,6 +52,7 @@ from plimsoll.services.ports import (
     Pools,
     RegisteredClusters,
     Reports,
+    Resyncs,
     Telemetry,
     WakeUps,
 )
@@ -274,7 +275,9 @@ class ResyncService:
         here = {n.interruption.identity for n in seen.nodes if n.interruption is not None}
         nodes = {n.name for n in seen.nodes}
         closed: list[Report] = []
-        for report in self._open_reports(cluster):
+        for report in self.reports.list(cluster.name):
+            if report.closed is not None:
+                continue
             over = report.noticed + UNSEEN < now and report.node not in nodes
             if over and report.interruption not in here:
                 merged = self.reports.merge(replace(report, gone=report.gone or now, closed=now))
@@ -293,8 +296,22 @@ class ResyncService:
         except PlimsollError as error:
             self.telemetry.warn("reports not announced", because=str(error))
 
-    def _open_reports(self, cluster: Cluster) -> Sequence[Report]:
-        return [r for r in self.reports.list(cluster.name) if r.closed is None]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResyncSchedule:
+    """Asks for the resync of each registered cluster and the zonal shifts of each place, by a message for each."""
+
+    registry: RegisteredClusters
+    resyncs: Resyncs
+    clock: Clock
+    telemetry: Telemetry
+
+    def run(self, *, preflight: bool = False) -> None:
+        """Send the requests of this minute, or those of this hour for pre-flights."""
+        requests = resync_requests(self.registry.list(), self.clock.now(), preflight=preflight)
+        self.resyncs.send(requests)
+        if not requests and not preflight:
+            self.telemetry.count(Metric.RESYNC_FINISHED)
 
 
 def _begins(notice: InstanceNotice, cluster: Cluster) -> bool:

@@ -36,8 +36,7 @@ from plimsoll.services.ports import (
     ZonalShifts,
 )
 from plimsoll.services.preflight import PreflightService
-from plimsoll.services.resync import ResyncService
-from plimsoll.services.resync_schedule import ResyncSchedule
+from plimsoll.services.resync import ResyncSchedule, ResyncService
 from plimsoll.services.taint_confirmation import TaintConfirmation
 from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wake_up_series import WakeUpSeries
