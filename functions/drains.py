@@ -38,7 +38,7 @@ def _comes_back(record: dict[str, Any], error: Exception) -> dict[str, object]:
 
 def _work(record: dict[str, Any], context: LambdaContext) -> None:
     seconds_left = context.get_remaining_time_in_millis() / 1000 - END_SECONDS
-    bootstrap.drains().reconcile(
+    bootstrap.services().drains.reconcile(
         json.loads(record["body"])["cluster"],
         holder=context.aws_request_id,
         seconds=min(RECONCILE_SECONDS, seconds_left),

@@ -30,7 +30,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
     logger.info("batch received", extra={"notices": len(records)})
     bodies = [record["body"] for record in records]
     try:
-        errors = bootstrap.notices().receive(bodies)
+        errors = bootstrap.services().notices.receive(bodies)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not take its neighbours along
         errors = [error] if len(bodies) == 1 else _one_by_one(bodies, error)
     return sqs_batch.failures(
@@ -45,7 +45,7 @@ def _one_by_one(bodies: Sequence[str], error: Exception) -> Sequence[Exception |
     errors: list[Exception | None] = []
     for body in bodies:
         try:
-            errors += bootstrap.notices().receive([body])
+            errors += bootstrap.services().notices.receive([body])
         except Exception as its_own:  # noqa: BLE001 - as above
             errors.append(its_own)
     return errors

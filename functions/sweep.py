@@ -26,8 +26,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 
 
 def _run(record: dict[str, Any]) -> None:
-    request = ResyncRequest.read(record["body"])
+    request, services = ResyncRequest.read(record["body"]), bootstrap.services()
     if request.place is not None:
-        bootstrap.zonal_shifts().run(request)
+        services.zonal_shifts.run(request)
     else:
-        (bootstrap.preflight() if request.preflight else bootstrap.resync()).run(request)
+        (services.preflight if request.preflight else services.resync).run(request)

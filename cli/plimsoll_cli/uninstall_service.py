@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Writers
 from plimsoll.domain.errors import Permanent, Temporary
 from plimsoll.domain.registry import Cluster, Mode
-from plimsoll.services.executor import ActionResult, Executor
+from plimsoll.services.executor import ActionResult, Executor, Writers
 from plimsoll.services.lease import Lease
 from plimsoll.services.ports import (
     ClusterApi,

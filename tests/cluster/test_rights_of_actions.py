@@ -41,7 +41,6 @@ from plimsoll.domain.actions import (
     Uncordon,
     UndoRelease,
     Unguard,
-    Writers,
 )
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, LifecycleHook, NoticeRecord
@@ -61,7 +60,7 @@ from plimsoll.domain.kubernetes import (
 )
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.zones import has_shift_taint
-from plimsoll.services.executor import ActionResult, Executor
+from plimsoll.services.executor import ActionResult, Executor, Writers
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.support.builders import a_group

@@ -10,10 +10,10 @@ from typing import Any, override
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers, ThreadWorkers
-from plimsoll.domain.actions import Action, Evict, ForceDelete, Grow, Plan, Step, Writers
+from plimsoll.domain.actions import Action, Evict, ForceDelete, Grow, Plan, Step
 from plimsoll.domain.errors import Throttled
 from plimsoll.domain.kubernetes import Pod
-from plimsoll.services.executor import ROUND, TOGETHER, ActionResult, Executor, perform
+from plimsoll.services.executor import ROUND, TOGETHER, ActionResult, Executor, Writers, perform
 from tests.support.builders import a_group, pods_of
 from tests.support.workload_sets import Aws, Telemetry
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Writers
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.kubernetes import event_of_report
 from plimsoll.domain.registry import Cluster, Mode
-from plimsoll.services.executor import Executor
+from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.lease import Lease
 from plimsoll.services.node_sums import NodeSums
 from plimsoll.services.observed_times import ObservedTimes

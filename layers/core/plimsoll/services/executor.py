@@ -16,7 +16,6 @@ from typing import Final, assert_never
 
 from plimsoll.domain.actions import (
     Action,
-    ClusterWriter,
     CompleteLifecycle,
     Cordon,
     Evict,
@@ -39,7 +38,6 @@ from plimsoll.domain.actions import (
     Uncordon,
     UndoRelease,
     Unguard,
-    Writers,
 )
 from plimsoll.domain.drain import event_of_action
 from plimsoll.domain.errors import (
@@ -60,7 +58,7 @@ from plimsoll.domain.kubernetes import (
 )
 from plimsoll.domain.reports import Metric
 from plimsoll.services.cluster_events import MOST, create_events
-from plimsoll.services.ports import Telemetry, Workers
+from plimsoll.services.ports import CapacityWriter, ClusterWriter, Telemetry, Workers
 
 TOGETHER: Final = 48
 """How many of a wave are begun at least. Once the API has asked one of them for patience, no more of their wave
@@ -68,6 +66,14 @@ follow."""
 ROUND: Final = 16
 """How many of a wave are begun however late it is: fewer than there are workers, so they last as long as one call. A
 reconcile with no time left still gets something done, and an API server that takes seconds for a call does not hold it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writers:
+    """All that an action can write to."""
+
+    cluster: ClusterWriter
+    capacity: CapacityWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

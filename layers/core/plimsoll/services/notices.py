@@ -126,7 +126,10 @@ class NoticeService:
             self.telemetry.count(Metric.NOTICES_IGNORED, ignored)
             self.telemetry.log("notices ignored", cluster=cluster.name, policy=str(cluster.policy))
         if cluster.mode is not Mode.ACT:
-            self._foresee(cluster, api, found)
+            try:
+                self.dry_run.report(cluster, api, found, self.reports)
+            except Permanent as error:  # nothing depends on a dry run
+                self.telemetry.warn("dry run failed", cluster=cluster.name, because=str(error))
             self._remember(cluster, found)
             return {}
         batches = find_nodes(api, found, self.workers)
@@ -218,12 +221,6 @@ class NoticeService:
                 self.reports.merge(echo)
         except PlimsollError as error:
             self.telemetry.warn("canary not written down", because=str(error))
-
-    def _foresee(self, cluster: Cluster, api: ClusterApi, found: Sequence[LocatedNotice]) -> None:
-        try:
-            self.dry_run.report(cluster, api, found, self.reports)
-        except Permanent as error:  # nothing depends on a dry run
-            self.telemetry.warn("dry run failed", cluster=cluster.name, because=str(error))
 
     def _say(self, batch: Sequence[LocatedNotice], cordoned: Cordoned) -> None:
         if not cordoned.written:

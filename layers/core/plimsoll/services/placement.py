@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from zlib import crc32
 
-from plimsoll.domain.actions import Plan, Release, Writers
+from plimsoll.domain.actions import Plan, Release
 from plimsoll.domain.disruptions import plan_guard
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, about_namespace
@@ -16,7 +16,7 @@ from plimsoll.domain.observation import Observation, start_samples
 from plimsoll.domain.placement import ALL_SPOT, PlacementPlan, plan_placement, report_of, words_of
 from plimsoll.domain.registry import Cluster, Mode, labelled
 from plimsoll.domain.reports import Metric
-from plimsoll.services.executor import Executor
+from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.injection import Proof, Proven, injection_of
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import (

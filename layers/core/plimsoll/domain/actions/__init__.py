@@ -30,7 +30,6 @@ from plimsoll.domain.actions.actions import (
 )
 from plimsoll.domain.actions.pace import QUEUE_SECONDS, SURE, Pace, begins
 from plimsoll.domain.actions.plan import Plan, Step
-from plimsoll.domain.actions.writers import CapacityWriter, ClusterWriter, EventWriter, Writers
 
 __all__ = [
     "QUEUE_SECONDS",
@@ -38,11 +37,8 @@ __all__ = [
     "AboutNode",
     "AboutPod",
     "Action",
-    "CapacityWriter",
-    "ClusterWriter",
     "CompleteLifecycle",
     "Cordon",
-    "EventWriter",
     "Evict",
     "Exclude",
     "ForceDelete",
@@ -65,6 +61,5 @@ __all__ = [
     "UndoRelease",
     "Unguard",
     "Wave",
-    "Writers",
     "begins",
 ]

@@ -19,6 +19,7 @@ from plimsoll.domain.notices import (
 )
 from plimsoll.domain.notices.canary import Canary
 from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
+from plimsoll.domain.notices.decision import Unknown
 from plimsoll.domain.notices.envelope import AUTO_SCALING, Envelope, Opened, open_envelope
 from plimsoll.domain.notices.health import HealthScheduledChange
 from plimsoll.domain.notices.lifecycle import LifecycleLaunch, LifecycleTerminate, TestNotification
@@ -26,7 +27,6 @@ from plimsoll.domain.notices.rebalance import RebalanceRecommendation
 from plimsoll.domain.notices.spot import SpotInterruption
 from plimsoll.domain.notices.state_change import StateChange
 from plimsoll.domain.notices.taint import InterruptionTaint
-from plimsoll.domain.notices.unknown import Unknown
 from plimsoll.domain.notices.zonal_shift import ZonalShift
 
 type InstanceNotice = (
