@@ -66,20 +66,20 @@ def traced() -> Trace:
     instance = services.join("spot", capacity="spot")
     services.resync.run()
     trace = Trace()
-    before = bootstrap.notices
+    before = bootstrap.services
     with HollowServer(services.hollow, now=services.now) as server:
         transport = LazyTransport(Access(url=server.url, token=server.token).transport)
         services.api = KubernetesCluster(transport, "harbor", services, workers=services.workers)
         services.api.nodes()  # a warm function: the connection stands
         context: Any = Context()
         event = batch(services.spot_event(instance))
-        bootstrap.notices = lambda: services.notices
+        bootstrap.services = lambda: services.services
         sys.setprofile(trace)
         try:
             answer = functions.notices.handler(event, context)
         finally:
             sys.setprofile(None)
-            bootstrap.notices = before
+            bootstrap.services = before
         if answer["batchItemFailures"] or not services.node("spot").unschedulable:
             raise RuntimeError("the notice was not handled")
     return trace

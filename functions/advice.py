@@ -10,6 +10,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions import sqs_batch
 from plimsoll.observability import logger
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.advice_queue import parse
@@ -17,23 +18,12 @@ from plimsoll_service.adapters.advice_queue import parse
 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's own signature
-    """Answer each request, and name those that must come back.
-
-    Such a message is no error of the function: Lambda slows a queue down after errors, and the other
-    clusters' requests are in it too.
-    """
-    failed = []
-    for record in event["Records"]:
-        try:
-            _answer(record["body"])
-        except Exception:  # noqa: BLE001 - whatever it is, it is this cluster's alone
-            logger.exception("advice failed", extra={"sqs_message": record["messageId"]})
-            failed.append(record)
-    return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
+    """Answer each request, and name those that must come back."""
+    return sqs_batch.each(event, _answer, "advice failed")
 
 
-def _answer(body: str) -> None:
-    request = parse(body)
+def _answer(record: dict[str, Any]) -> None:
+    request = parse(record["body"])
     advised = bootstrap.advice().answer(request)
     if advised is None:
         logger.info("nothing to advise", extra={"cluster": request.cluster})

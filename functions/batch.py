@@ -7,10 +7,12 @@ work ends at once.
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions import sqs_batch
 from plimsoll.observability import logger, metrics
 from plimsoll_batch import bootstrap
 
@@ -23,21 +25,14 @@ END_SECONDS: Final = 4.0
 @metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Plan for each wake-up, and name those that failed.
+    """Plan for each wake-up, and name those that failed."""
+    return sqs_batch.each(event, partial(_plan, context=context), "queues not planned")
 
-    Such a message is no error of the function: Lambda slows a queue down after errors, and the other
-    clusters' messages are in it too.
-    """
-    failed = []
-    for record in event["Records"]:
-        left = context.get_remaining_time_in_millis() / 1000 - END_SECONDS
-        try:
-            bootstrap.queues().run(
-                json.loads(record["body"])["cluster"],
-                holder=context.aws_request_id,
-                seconds=min(PLAN_SECONDS, left),
-            )
-        except Exception:  # noqa: BLE001 - whatever it is, it is this cluster's alone
-            logger.exception("queues not planned", extra={"sqs_message": record["messageId"]})
-            failed.append(record)
-    return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
+
+def _plan(record: dict[str, Any], context: LambdaContext) -> None:
+    left = context.get_remaining_time_in_millis() / 1000 - END_SECONDS
+    bootstrap.queues().run(
+        json.loads(record["body"])["cluster"],
+        holder=context.aws_request_id,
+        seconds=min(PLAN_SECONDS, left),
+    )

@@ -9,6 +9,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions import sqs_batch
 from plimsoll.observability import logger
 from plimsoll_batch import bootstrap
 
@@ -22,5 +23,5 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
     for record, error in zip(records, errors, strict=True):
         if error is not None:
             logger.warning("event comes back", exc_info=error)
-            failed.append({"itemIdentifier": record["messageId"]})
-    return {"batchItemFailures": failed}
+            failed.append(record)
+    return sqs_batch.failures(failed)

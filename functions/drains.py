@@ -1,19 +1,21 @@
 """SQS `wake-ups` -> one reconcile of a cluster's drain.
 
 A wake-up says only which cluster may have work. One that fails is left to its queue, whatever it
-failed with: see `plimsoll.services.delivery.WAKE_UPS`.
+failed with: see `plimsoll.services.retry_policy.WAKE_UPS`.
 """
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions import sqs_batch
 from plimsoll import bootstrap
 from plimsoll.observability import logger, metrics
-from plimsoll.services.delivery import HURRIED_SECONDS, RECONCILE_SECONDS, WAKE_UPS
+from plimsoll.services.retry_policy import HURRIED_SECONDS, RECONCILE_SECONDS, WAKE_UPS
 
 END_SECONDS: Final = 4.0
 """Kept back from the function's time for releasing the Lease and writing the report."""
@@ -26,24 +28,18 @@ bootstrap.make_ready()
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Reconcile for each wake-up, and name those that must come back."""
-    failed = []
-    for record in event["Records"]:
-        try:
-            _work(record["body"], context)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the wake-up is its queue's again
-            # A partial failure is no error of the function, so it must be said here.
-            attempts = int(record["attributes"]["ApproximateReceiveCount"])
-            pause = WAKE_UPS.pause_seconds(error, attempts=attempts)
-            facts = {"sqs_message": record["messageId"], "comes_back_in_seconds": pause}
-            logger.exception("reconcile failed", extra=facts)
-            failed.append(record)
-    return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
+    return sqs_batch.each(event, partial(_work, context=context), "reconcile failed", _comes_back)
 
 
-def _work(body: str, context: LambdaContext) -> None:
+def _comes_back(record: dict[str, Any], error: Exception) -> dict[str, object]:
+    attempts = int(record["attributes"]["ApproximateReceiveCount"])
+    return {"comes_back_in_seconds": WAKE_UPS.pause_seconds(error, attempts=attempts)}
+
+
+def _work(record: dict[str, Any], context: LambdaContext) -> None:
     seconds_left = context.get_remaining_time_in_millis() / 1000 - END_SECONDS
-    bootstrap.drains().reconcile(
-        json.loads(body)["cluster"],
+    bootstrap.services().drains.reconcile(
+        json.loads(record["body"])["cluster"],
         holder=context.aws_request_id,
         seconds=min(RECONCILE_SECONDS, seconds_left),
         hurried=min(HURRIED_SECONDS, seconds_left),

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions import sqs_batch
 from plimsoll.domain.errors import Permanent, PlimsollError
 from plimsoll.observability import logger
 from plimsoll_service import bootstrap
@@ -25,12 +26,11 @@ PAUSES: Final = (2, 5, 15, 30, 60, 120, 300)
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Work a batch in, and name what must come back."""
-    failed = [
-        record["messageId"]
+    return sqs_batch.failures(
+        record
         for record in event["Records"]
         if context.get_remaining_time_in_millis() < RESERVE_MILLISECONDS or not _is_done(record)
-    ]
-    return {"batchItemFailures": [{"itemIdentifier": message} for message in failed]}
+    )
 
 
 def _is_done(record: dict[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """SQS `notices` -> cordon, taint and record; then the wake-ups of the drain.
 
-Whether a notice that failed comes back, and when, is decided by `plimsoll.services.delivery`. What is
+Whether a notice that failed comes back, and when, is decided by `plimsoll.services.retry_policy`. What is
 given up is set aside here, with its reason: SQS itself would move it without one. Powertools' batch
 processor is left out: it wants one record at a time, and every cold start would wait for its import.
 """
@@ -12,11 +12,12 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions import sqs_batch
 from plimsoll import bootstrap
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.reports import Metric
 from plimsoll.observability import CloudWatch, logger, metrics
-from plimsoll.services.delivery import NOTICES
+from plimsoll.services.retry_policy import NOTICES
 
 bootstrap.make_ready()
 
@@ -29,15 +30,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
     logger.info("batch received", extra={"notices": len(records)})
     bodies = [record["body"] for record in records]
     try:
-        errors = bootstrap.notices().receive(bodies)
+        errors = bootstrap.services().notices.receive(bodies)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not take its neighbours along
         errors = [error] if len(bodies) == 1 else _one_by_one(bodies, error)
-    failed = [
+    return sqs_batch.failures(
         record
         for record, error in zip(records, errors, strict=True)
         if error is not None and _comes_back(record, error)
-    ]
-    return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
+    )
 
 
 def _one_by_one(bodies: Sequence[str], error: Exception) -> Sequence[Exception | None]:
@@ -45,7 +45,7 @@ def _one_by_one(bodies: Sequence[str], error: Exception) -> Sequence[Exception |
     errors: list[Exception | None] = []
     for body in bodies:
         try:
-            errors += bootstrap.notices().receive([body])
+            errors += bootstrap.services().notices.receive([body])
         except Exception as its_own:  # noqa: BLE001 - as above
             errors.append(its_own)
     return errors

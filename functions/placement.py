@@ -19,4 +19,4 @@ bootstrap.make_ready()
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> None:  # noqa: ARG001 - Lambda's own signature
     """Place every registered cluster once."""
-    bootstrap.placement().run()
+    bootstrap.services().placement.run()

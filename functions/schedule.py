@@ -20,4 +20,4 @@ bootstrap.make_ready()
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> None:  # noqa: ARG001 - Lambda's own signature
     """Ask for the resyncs of this minute, or as the hourly schedule says for pre-flights."""
-    bootstrap.resync_schedule().run(preflight=event.get("ask") == "preflight")
+    bootstrap.services().resync_schedule.run(preflight=event.get("ask") == "preflight")

@@ -10,6 +10,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions import sqs_batch
 from plimsoll import bootstrap
 from plimsoll.domain.registry import ResyncRequest
 from plimsoll.observability import logger, metrics
@@ -20,20 +21,13 @@ bootstrap.make_ready()
 @metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's own signature
-    """Run what each message asks for, and name those that met a bug.
+    """Run what each message asks for, and name those that met a bug."""
+    return sqs_batch.each(event, _run, "resync failed")
 
-    Such a message is no error of the function: Lambda slows a queue down after errors, and the other
-    clusters' messages are in it too.
-    """
-    failed = []
-    for record in event["Records"]:
-        try:
-            request = ResyncRequest.read(record["body"])
-            if request.place is not None:
-                bootstrap.zonal_shifts().run(request)
-            else:
-                (bootstrap.preflight() if request.preflight else bootstrap.resync()).run(request)
-        except Exception:  # noqa: BLE001 - whatever it is, it is this cluster's alone
-            logger.exception("resync failed", extra={"sqs_message": record["messageId"]})
-            failed.append(record)
-    return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
+
+def _run(record: dict[str, Any]) -> None:
+    request, services = ResyncRequest.read(record["body"]), bootstrap.services()
+    if request.place is not None:
+        services.zonal_shifts.run(request)
+    else:
+        (services.preflight if request.preflight else services.resync).run(request)

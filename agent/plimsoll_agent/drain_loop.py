@@ -12,13 +12,13 @@ from datetime import datetime
 from typing import Final, Literal, Protocol
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import Plan, Writers
+from plimsoll.domain.actions import Plan
 from plimsoll.domain.errors import Conflict, MissingRights, Temporary
 from plimsoll.domain.interruptions import LifecycleHook
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
-from plimsoll.services.executor import Executor, Outcome, requested_pause
+from plimsoll.services.executor import ActionResult, Executor, Writers, requested_pause
 from plimsoll.services.ports import Clock, ClusterApi, Telemetry
 from plimsoll_agent.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 
@@ -154,7 +154,7 @@ class NodeDrain:
         self.progress.once(f"Node {node.name} stays cordoned: a deployed Plimsoll recorded {kind}")
         return True
 
-    def _carry_out(self, plan: Plan) -> Sequence[Outcome]:
+    def _carry_out(self, plan: Plan) -> Sequence[ActionResult]:
         writers = Writers(cluster=self.api, capacity=NoNodeGroups())
         executor = Executor(writers=writers, workers=SerialWorkers(), telemetry=self.progress)
         outcomes = executor.carry_out(plan)

@@ -19,9 +19,9 @@ from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.notices import BODY_LIMIT, About, InstanceNotice, Notice, Unknown, parse
 from plimsoll.domain.registry import Cluster, IndexEntry, Mode
 from plimsoll.services.dry_run import DryRun, DryRunResult, NoticeOutcome, Planned
-from plimsoll.services.locator import InstanceLocator, Locate, Owner
+from plimsoll.services.instance_locator import InstanceLocator, Locate, Owner
 from plimsoll.services.ports import ClusterApi
-from plimsoll.services.senders import Senders
+from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll_cli.environment import Deployed, Environment, Said, environment_of
 from plimsoll_cli.options import (
     Choice,
@@ -135,7 +135,7 @@ def _dry_run(environment: Environment, choice: Choice, notices: Sequence[Notice]
             index=deployed.index,
             instances=deployed.instances,
             instances_of=deployed.instances_of,
-            senders=Senders(account=deployed.account, region=deployed.region),
+            sources=TrustedSources(account=deployed.account, region=deployed.region),
             clock=environment.clock,
             telemetry=Said(),
         ).of

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Writers
 from plimsoll.domain.errors import Permanent, Temporary
 from plimsoll.domain.registry import Cluster, Mode
-from plimsoll.services.executor import Executor, Outcome
+from plimsoll.services.executor import ActionResult, Executor, Writers
 from plimsoll.services.lease import Lease
 from plimsoll.services.ports import (
     ClusterApi,
@@ -31,7 +30,7 @@ PAUSE_SECONDS: Final = 1.0
 class UninstallResult:
     """What came of leaving."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ActionResult, ...]
     left: UninstallPlan
     """What the last look found that is still to do."""
 
@@ -90,7 +89,7 @@ class UninstallService:
             workers=self.workers,
             telemetry=self.telemetry,
         )
-        done: list[Outcome] = []
+        done: list[ActionResult] = []
         while True:
             left = plan_uninstall(api.observe(), self.clock.now())
             outcomes = executor.carry_out(left.plan, held=lambda: lease.held)
@@ -102,6 +101,6 @@ class UninstallService:
             self.clock.sleep(PAUSE_SECONDS)
 
 
-def _hopeless(outcomes: Sequence[Outcome]) -> bool:
+def _hopeless(outcomes: Sequence[ActionResult]) -> bool:
     """Whether something was refused that would be refused again."""
     return any(isinstance(outcome.error, Permanent) for outcome in outcomes)

@@ -41,7 +41,6 @@ from plimsoll.domain.actions import (
     Uncordon,
     UndoRelease,
     Unguard,
-    Writers,
 )
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, LifecycleHook, NoticeRecord
@@ -61,7 +60,7 @@ from plimsoll.domain.kubernetes import (
 )
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.zones import has_shift_taint
-from plimsoll.services.executor import Executor, Outcome
+from plimsoll.services.executor import ActionResult, Executor, Writers
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.support.builders import a_group
@@ -121,7 +120,7 @@ class Situation:
         writers = Writers(cluster=self.api, capacity=self.aws)
         executor = Executor(writers=writers, workers=self.workers, telemetry=Telemetry())
 
-        def attempt() -> Outcome | None:
+        def attempt() -> ActionResult | None:
             plan = Plan(steps=(Step(action=action(), nodes=frozenset()),))
             (outcome,) = executor.carry_out(plan)
             return None if isinstance(outcome.error, Conflict) else outcome

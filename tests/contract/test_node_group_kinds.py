@@ -13,8 +13,7 @@ from botocore.session import Session as BotocoreSession
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
-from plimsoll.adapters.nodegroups.ec2_fleet import MAXIMUM
-from plimsoll.domain.errors import NotFound, Refused
+from plimsoll.domain.errors import NotFound
 from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NodeGroup, NotGrown, expected_nodes
 from plimsoll.services.ports import NodeGroups
 from plimsoll.services.reconcile_memory import ReconcileMemory
@@ -25,7 +24,7 @@ from plimsoll_testbed.rigs.simulated.aws import SimulatedNodeGroups
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 
-from .conftest import REGION, T0, Answers, refused
+from .conftest import REGION, T0
 from .test_nodegroups import empty
 
 ASKED = sorted(KINDS.keys() - {"karpenter"})
@@ -166,35 +165,6 @@ def test_an_instance_that_is_taken_back_is_the_one_that_ends_and_no_other_comes(
     assert (after.desired, after.instances) == (2, frozenset(kept))
 
 
-def test_a_fleet_whose_target_was_lowered_before_a_call_died_is_not_lowered_again(
-    credentials: None, models: BotocoreSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock, fleet = VirtualClock(T0), a_fleet("ec2-fleet")
-    with over_http(fleet, clock, models, monkeypatch) as groups:
-        scene = Scene(fleet, clock, groups)
-        groups.grow(scene.read(), 1, None, "token")
-        scene.wait(timedelta(minutes=2))
-        fleet.group("web").desired -= 1
-        chosen, kept = sorted(scene.read().instances)
-        groups.terminate(chosen, decrement=True)
-        scene.wait(timedelta(seconds=1))
-        fleet.step(clock.now())
-        scene.wait(timedelta(minutes=2))
-        after = scene.read()
-        assert (after.desired, after.instances) == (1, frozenset({kept}))
-
-
-def test_the_target_of_a_fleet_stays_where_the_instance_itself_may_not_be_ended(
-    credentials: None, models: BotocoreSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock, fleet = VirtualClock(T0), a_fleet("ec2-fleet", renew=False)
-    with over_http(fleet, clock, models, monkeypatch) as groups:
-        (instance,) = groups.list([])[0].instances
-        with pytest.raises(Refused, match="lacks the tag"):
-            groups.terminate(instance, decrement=True)
-        assert fleet.group("web").desired == 1
-
-
 def test_an_instance_that_is_renewed_is_replaced(scene: Scene) -> None:
     (old,) = scene.read().instances
     scene.groups.terminate(old, decrement=False)
@@ -240,30 +210,3 @@ def test_what_a_group_accepts_and_does_not_begin_is_not_expected_for_long(
     assert overdue() == 0
     scene.wait(FIRST_SIGN_WITHIN)
     assert overdue() == 1
-
-
-def test_a_fleet_without_a_maximum_or_with_weights_is_not_asked(moto_aws: Aws) -> None:
-    def told(tags: dict[str, str], **override: Any) -> NodeGroup:
-        tags |= {"kubernetes.io/cluster/shop": "owned", "plimsoll.dev/grow": "true"}
-        fleet = {
-            "FleetId": "fleet-1",
-            "Type": "maintain",
-            "FleetState": "active",
-            "TargetCapacitySpecification": {
-                "TotalTargetCapacity": 2,
-                "DefaultTargetCapacityType": "spot",
-            },
-            "LaunchTemplateConfigs": [{"Overrides": [{"InstanceType": "m5.large", **override}]}],
-            "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
-        }
-        Answers(moto_aws, "ec2", "DescribeFleets", {"Fleets": [fleet]})
-        Answers(moto_aws, "ec2", "DescribeFleetInstances", {"ActiveInstances": []})
-        Answers(moto_aws, "ec2", "DescribeFleetHistory", {"HistoryRecords": []})
-        Answers(moto_aws, "eks", "ListNodegroups", refused("ResourceNotFoundException", "x", 404))
-        (group,) = AwsNodeGroups(moto_aws, "shop", VirtualClock(T0), api=empty).list([])
-        return group
-
-    assert told({MAXIMUM: "5"}).headroom == 3
-    assert told({}).headroom == told({MAXIMUM: "many"}).headroom == 0
-    assert told({MAXIMUM: "5"}).template is not None
-    assert told({MAXIMUM: "5"}, WeightedCapacity=4).template is None

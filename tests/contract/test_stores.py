@@ -13,11 +13,12 @@ import pytest
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.dynamodb.codec import TTL, item_to_report, report_to_item
-from plimsoll.adapters.dynamodb.nodes import ROUNDS, DynamoNodeIndex
+from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
 from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
-from plimsoll.adapters.dynamodb.times import READ_BATCH, DynamoTimes
+from plimsoll.adapters.dynamodb.tables import READ_BATCH, ROUNDS
+from plimsoll.adapters.dynamodb.times import DynamoTimes
 from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
@@ -298,7 +299,7 @@ def test_each_resync_is_a_message_of_its_own(moto_aws: Aws) -> None:
 
 
 def test_a_report_survives_a_newer_version_that_added_a_field() -> None:
-    item: Any = report_to_item(REPORT, 1)
+    item: Any = report_to_item(REPORT)
     item["report"] = {"S": item["report"]["S"].replace("{", '{"mood":"calm",', 1)}
     assert item_to_report(item) == REPORT
 

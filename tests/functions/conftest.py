@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from plimsoll import bootstrap
 from plimsoll.observability import logger
+from plimsoll.services.wiring import Services
 
 
 @dataclass
@@ -90,8 +92,8 @@ def context():
 @pytest.fixture
 def service(monkeypatch):
     service = FakeService()
-    for name in ("notices", "drains", "placement", "preflight", "resync", "resync_schedule"):
-        monkeypatch.setattr(bootstrap, name, lambda: service)
+    services = SimpleNamespace(**{each.name: service for each in fields(Services)})
+    monkeypatch.setattr(bootstrap, "services", lambda: services)
     return service
 
 

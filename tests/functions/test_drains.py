@@ -6,7 +6,7 @@ import json
 
 from functions import drains
 from plimsoll.domain.errors import Temporary
-from plimsoll.services.delivery import HURRIED_SECONDS, RECONCILE_SECONDS, WAKE_UPS
+from plimsoll.services.retry_policy import HURRIED_SECONDS, RECONCILE_SECONDS, WAKE_UPS
 from tests.functions.conftest import batch
 
 WAKE_UP = json.dumps({"cluster": "harbor"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functions import notices
 from plimsoll.domain.errors import BadInput, MissingRights, Refused, Temporary
-from plimsoll.services.delivery import NOTICES
+from plimsoll.services.retry_policy import NOTICES
 from tests.functions.conftest import Crash, batch, embedded_metrics
 
 

@@ -27,7 +27,7 @@ def test_a_message_asks_for_the_resync_of_its_cluster(service, context):
 
 def test_a_message_of_the_hour_asks_for_the_preflight_of_its_cluster(service, context, monkeypatch):
     compared = FakeService()
-    monkeypatch.setattr(bootstrap, "preflight", lambda: compared)
+    monkeypatch.setattr(bootstrap.services(), "preflight", compared)
     request = replace(REQUESTS[0], preflight=True)
     sweep.handler(batch(request.message()), context)
     assert (service.asked, compared.asked) == ([], [request])
@@ -37,7 +37,7 @@ def test_a_message_about_an_account_and_region_asks_for_its_zonal_shifts(
     service, context, monkeypatch
 ):
     shifts = FakeService()
-    monkeypatch.setattr(bootstrap, "zonal_shifts", lambda: shifts)
+    monkeypatch.setattr(bootstrap.services(), "zonal_shifts", shifts)
     request = replace(REQUESTS[0], place="us-east-1")
     sweep.handler(batch(request.message()), context)
     assert (service.asked, shifts.asked) == ([], [request])

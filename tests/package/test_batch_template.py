@@ -94,7 +94,6 @@ def test_groups_are_asked_only_where_a_parameter_says_so_and_their_owners_by_a_t
         "autoscaling:SetDesiredCapacity",
         "autoscaling:LaunchInstances",
         "eks:UpdateNodegroupConfig",
-        "ec2:ModifyFleet",
     }
     assert writes.keys() == asks | {"ec2:CreateFleet", "dynamodb:PutItem"}
     assert all(writes[action]["Condition"] == by_tag for action in asks)

@@ -20,7 +20,7 @@ from plimsoll.domain.notices import (
     StateChange,
 )
 from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
-from plimsoll.domain.notices.lifecycle_launch import LifecycleLaunch
+from plimsoll.domain.notices.lifecycle import LifecycleLaunch
 
 START = datetime(2026, 11, 17, 14, 0, tzinfo=UTC)
 INSTANCE = "i-0b662ef9931388ba0"

@@ -13,7 +13,7 @@ from plimsoll.domain.errors import MissingRights, Temporary
 from plimsoll.domain.registry import Cluster
 from plimsoll.domain.reports import Metric
 from plimsoll.services.notices import NoticeService
-from plimsoll.services.senders import Senders
+from plimsoll.services.trusted_sources import TrustedSources
 from tests.support.workload_sets import Aws, WiredServices, a_spot_notice, advised, deployment
 
 HUB, SPOKE, STRANGER = "111122223333", "210987654321", "999988887777"
@@ -34,7 +34,7 @@ def rig() -> WiredServices:
 def test_only_a_notice_of_its_own_account_cordons_a_node(rig, account, moved):
     instance = rig.join("spot", capacity="spot")
     body = json.dumps(json.loads(rig.spot_event(instance)) | {"account": account})
-    service = replace(rig.notices, senders=Senders(account=HUB))
+    service = replace(rig.notices, sources=TrustedSources(account=HUB))
     assert service.receive([body]) == [None]
     assert rig.node("spot").unschedulable is moved
 
@@ -42,7 +42,7 @@ def test_only_a_notice_of_its_own_account_cordons_a_node(rig, account, moved):
 def test_what_befalls_its_pools_is_remembered_apart_from_those_of_the_stack(rig):
     instance = rig.join("spot", capacity="spot")
     body = json.dumps(json.loads(rig.spot_event(instance)) | {"account": SPOKE})
-    replace(rig.notices, senders=Senders(account=HUB)).receive([body])
+    replace(rig.notices, sources=TrustedSources(account=HUB)).receive([body])
     assert rig.pools.read(f"{SPOKE}/us-east-1", rig.now())
     assert not rig.pools.read("us-east-1", rig.now())
 
@@ -73,12 +73,19 @@ class Accounts:
         self.service: NoticeService = self._over(rig.notices)
 
     def _over(self, notices: NoticeService) -> NoticeService:
-        senders = Senders(account=HUB, region="us-east-1")
+        sources = TrustedSources(account=HUB, region="us-east-1")
         locator = replace(
-            notices.locator, instances=self.hub, instances_of=self._of, senders=senders
+            notices.locator, instances=self.hub, instances_of=self._of, sources=sources
         )
         confirmation = replace(notices.confirmation, locator=locator, instances_of=self._of)
-        return replace(notices, locator=locator, confirmation=confirmation, senders=senders)
+        shifts = replace(notices.zonal_shifts, sources=sources, instances_of=self._of)
+        return replace(
+            notices,
+            locator=locator,
+            confirmation=confirmation,
+            sources=sources,
+            zonal_shifts=shifts,
+        )
 
     def _of(self, cluster: Cluster) -> Aws:
         return self.by_id.setdefault(cluster.external_id, Aws())

@@ -16,7 +16,7 @@ from plimsoll.domain.interruptions import Response as PolicyResponse
 from plimsoll.domain.notices import HealthScheduledChange, InstanceNotice, SpotInterruption
 from plimsoll.domain.observation import LONGEST_LULL
 from plimsoll.domain.placement import label_key
-from plimsoll.services.delivery import SLOW_WAKE_UPS
+from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.floors import spread_over
 from tests.support.workload_sets import WiredServices, deployment

@@ -12,7 +12,7 @@ import pytest
 from plimsoll.domain.errors import BadInput, Temporary
 from plimsoll.domain.notices import Canary, parse
 from plimsoll.domain.reports import CANARY_REPORTS, Metric, Report, canary_seen
-from plimsoll.services.senders import Senders
+from plimsoll.services.trusted_sources import TrustedSources
 from tests.support.workload_sets import WiredServices
 
 NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
@@ -80,7 +80,7 @@ def test_a_canary_writes_nothing_to_a_cluster_and_wakes_nobody():
 
 def test_only_the_schedules_canary_is_counted_and_nobody_waits_for_it():
     rig = WiredServices()
-    service = replace(rig.notices, senders=Senders(canary_word="6d2f"))
+    service = replace(rig.notices, sources=TrustedSources(canary_word="6d2f"))
     assert service.receive([event(), event(word="ask-1")]) == [None, None]
     assert rig.telemetry.metrics[Metric.CANARIES_SEEN] == 0
     assert service.receive([event(word="6d2f")]) == [None]

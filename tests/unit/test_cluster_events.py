@@ -30,8 +30,8 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Report
 from plimsoll.services.cluster_events import AT_ONCE, MOST, create_events
-from plimsoll.services.delivery import RECONCILE_SECONDS
 from plimsoll.services.drains import TELLING
+from plimsoll.services.retry_policy import RECONCILE_SECONDS
 from tests.support.builders import NOON, a_node, pods_of
 from tests.support.workload_sets import Telemetry, WiredServices, deployment, method
 

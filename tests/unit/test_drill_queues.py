@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 
 from plimsoll.domain.errors import BadInput, Temporary
-from plimsoll.services.delivery import NOTICES, WAKE_UPS
+from plimsoll.services.retry_policy import NOTICES, WAKE_UPS
 from plimsoll_testbed.rigs.simulated.queues import BATCH, SimulatedQueue
 from plimsoll_testbed.rigs.simulated.time import EPOCH, Invocation, VirtualClock
 

@@ -160,7 +160,7 @@ def test_each_notice_says_when_its_instance_goes(tmp_path, notice, goes_after):
         ("          size: 2", "          size:", "size:", ["nothing (null)", "Give it a value"]),
         ("kind: asg\n", "kind: static\n", "max: 20", ["static group cannot grow"]),
         ("kind: asg\n", "kind: karpenter\n          renew: true\n", "renew", ["no such tag"]),
-        ("kind: asg\n", "kind: agg\n", "kind: agg", ["ec2-fleet, eks-nodegroup, karpenter", "Write asg"]),
+        ("kind: asg\n", "kind: agg\n", "kind: agg", ["asg, eks-nodegroup, karpenter", "Write asg"]),
         ("zones: [us-east-1a, us-east-1b]", "zones: [a, a]", "[a, a]", ["each once"]),
         ("[us-east-1a, us-east-1b]", "us-east-1a", "zones: us-east-1a", ["[us-east-1a]"]),
         ("name: spot-a", "name: base", "name: base, kind", ["again", "line 14"]),

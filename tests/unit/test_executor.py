@@ -10,10 +10,10 @@ from typing import Any, override
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers, ThreadWorkers
-from plimsoll.domain.actions import Action, Evict, ForceDelete, Grow, Plan, Step, Writers
+from plimsoll.domain.actions import Action, Evict, ForceDelete, Grow, Plan, Step
 from plimsoll.domain.errors import Throttled
 from plimsoll.domain.kubernetes import Pod
-from plimsoll.services.executor import ROUND, TOGETHER, Executor, Outcome
+from plimsoll.services.executor import ROUND, TOGETHER, ActionResult, Executor, Writers, perform
 from tests.support.builders import a_group, pods_of
 from tests.support.workload_sets import Aws, Telemetry
 
@@ -44,7 +44,7 @@ def carried_out(
     enough: Callable[[], bool] = lambda: False,
     *,
     first: bool = False,
-) -> Sequence[Outcome]:
+) -> Sequence[ActionResult]:
     """Evict so many pods, after another wave if there is to be a first."""
     executor = Executor(
         writers=Writers(cluster=cluster, capacity=Aws()),
@@ -147,6 +147,6 @@ def test_no_action_waits_for_a_slow_one_beside_it():
 def test_a_pod_of_a_dead_instance_is_deleted_without_a_grace_period(cluster):
     [pod] = pods_of("db", 1)
 
-    ForceDelete(pod=pod, reason="a test").perform(Writers(cluster=cluster, capacity=Aws()))
+    perform(ForceDelete(pod=pod, reason="a test"), Writers(cluster=cluster, capacity=Aws()))
 
     assert cluster.deleted == [("db-0", 0)]

@@ -41,8 +41,7 @@ from plimsoll.domain.notices import (
     Unknown,
 )
 from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
-from plimsoll.domain.notices.lifecycle_launch import LifecycleLaunch
-from plimsoll.domain.notices.test_message import TestNotification
+from plimsoll.domain.notices.lifecycle import LifecycleLaunch, TestNotification
 from tests.support.builders import NOON
 from tests.support.observations import interrupted
 from tests.support.strategies import (

@@ -15,7 +15,7 @@ from plimsoll.domain.notices import Cause, ZonalShift, parse
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent, inferred_events, shifted_zones
 from plimsoll.domain.zones.shift_events import BEHIND
-from plimsoll.services.delivery import SLOW_WAKE_UPS
+from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 from plimsoll.services.zonal_shifts import ZonalShiftService
 from tests.support.builders import NOON, ZONE_A, ZONE_B, deployment_json
 from tests.support.workload_sets import Aws, WiredServices, handled

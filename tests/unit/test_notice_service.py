@@ -15,8 +15,8 @@ from plimsoll.domain.kubernetes import INTERRUPTION, Node
 from plimsoll.domain.notices import DRILL_SOURCE
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Metric
-from plimsoll.services.delivery import SERIES_SHARED, URGENT_WAKE_UPS
-from plimsoll.services.senders import Senders
+from plimsoll.services.retry_policy import SERIES_SHARED, URGENT_WAKE_UPS
+from plimsoll.services.trusted_sources import TrustedSources
 from tests.support.workload_sets import WiredServices, advised, handled
 
 
@@ -33,7 +33,7 @@ def test_a_notice_from_another_account_or_region_than_the_clusters_moves_nothing
 ):
     instance = rig.join("spot", capacity="spot")
     body = json.loads(rig.spot_event(instance)) | {"account": account, "region": region}
-    service = replace(rig.notices, senders=Senders(account="111122223333"))
+    service = replace(rig.notices, sources=TrustedSources(account="111122223333"))
     assert service.receive([json.dumps(body)]) == [None]
     assert not rig.node("spot").unschedulable
     assert rig.telemetry.metrics[Metric.NOTICES_NOT_OURS] == 1
@@ -47,7 +47,7 @@ def test_a_notice_of_a_drill_moves_nothing_unless_drills_are_accepted(rig):
     handled(rig, body)
     assert not rig.node("spot").unschedulable
 
-    assert replace(rig.notices, senders=Senders(drills=True)).receive([body]) == [None]
+    assert replace(rig.notices, sources=TrustedSources(drills=True)).receive([body]) == [None]
     assert rig.node("spot").unschedulable
 
 

@@ -25,7 +25,7 @@ from plimsoll.domain.notices import (
     parse,
 )
 from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
-from plimsoll.domain.notices.test_message import TestNotification
+from plimsoll.domain.notices.lifecycle import TestNotification
 
 EVENTS = Path(__file__).parents[1] / "events"
 NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)

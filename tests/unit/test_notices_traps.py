@@ -24,9 +24,7 @@ from plimsoll.domain.notices import (
 )
 from plimsoll.domain.notices.capacity_reservation import DETAIL_TYPES as RESERVATION_TYPES
 from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
-from plimsoll.domain.notices.lifecycle_launch import LifecycleLaunch
-from plimsoll.domain.notices.lifecycle_terminate import HOOK_TIMEOUT
-from plimsoll.domain.notices.test_message import TestNotification
+from plimsoll.domain.notices.lifecycle import HOOK_TIMEOUT, LifecycleLaunch, TestNotification
 from plimsoll.domain.notices.zonal_shift import DETAIL_TYPES
 
 EVENTS = Path(__file__).parents[1] / "events"

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.reports import Metric
-from plimsoll.services.delivery import SLOW_WAKE_UPS
+from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 from tests.support.builders import a_group
 from tests.support.workload_sets import (
     WiredServices,

@@ -12,7 +12,7 @@ from plimsoll.domain.errors import MissingRights, Temporary
 from plimsoll.domain.interruptions import Policy, Response
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.zones import LONGEST_SHIFT, has_shift_taint
-from plimsoll.services.delivery import SLOW_WAKE_UPS
+from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 from tests.support.builders import NOON, ZONE_A, ZONE_B, deployment_json
 from tests.support.workload_sets import WiredServices, handled
 
@@ -119,7 +119,9 @@ def test_what_owners_shift_concerns_the_clusters_that_are_named(rig, title, reso
 
 @pytest.mark.parametrize("how", [{"account": "999988887777"}, {"region": "eu-west-1"}])
 def test_a_shift_of_another_account_or_region_concerns_no_cluster(rig, how):
-    service = replace(rig.notices, senders=replace(rig.notices.senders, account="111122223333"))
+    sources = replace(rig.notices.sources, account="111122223333")
+    shifts = replace(rig.services.zonal_shifts, sources=sources)
+    service = replace(rig.notices, sources=sources, zonal_shifts=shifts)
     assert service.receive([shift(**how)]) == [None]
     reconciled(rig)
     assert tainted(rig) == []

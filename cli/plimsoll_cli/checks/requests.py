@@ -29,20 +29,12 @@ _READS: Final = (
     "autoscaling:DescribeAutoScalingGroups",
     "autoscaling:DescribeLifecycleHooks",
     "autoscaling:DescribeScalingActivities",
-    "ec2:DescribeFleetHistory",
-    "ec2:DescribeFleetInstances",
-    "ec2:DescribeFleets",
     "ec2:DescribeInstanceStatus",
     "ec2:DescribeInstances",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeLaunchTemplateVersions",
     "ec2:DescribeSpotInstanceRequests",
 )
-_OF_FLEET: Final = {
-    f"aws:ResourceTag/{RENEW}": "true",
-    "aws:ResourceTag/aws:ec2:fleet-id": "fleet-0a1b",
-}
-"""The tags of an instance that may be terminated."""
 _LIMITS: Final = ("ec2:DescribeSubnets", "ec2:DescribeImages")
 _ZONES: Final = "ec2:DescribeAvailabilityZones"
 _SHIFTS: Final = ("arc-zonal-shift:ListZonalShifts", "arc-zonal-shift:ListAutoshifts")
@@ -144,8 +136,6 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     for actions, resource, tag in _group_writes(place):
         opted_in = {f"aws:ResourceTag/{tag}": "true"}
         yield from _requests("DrainsRole", actions, resource, **opted_in)
-    instance = place.arn("ec2", "instance/i-0123456789abcdef0")
-    yield from _requests("DrainsRole", ("ec2:TerminateInstances",), instance, **_OF_FLEET)
     by_a_service = {"aws:ViaAWSService": "true"}
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*", **by_a_service)
 
@@ -155,7 +145,6 @@ def _group_writes(place: Place) -> Iterator[tuple[Sequence[str], str, str]]:
     group = place.arn("autoscaling", _GROUP)
     yield ("autoscaling:SetDesiredCapacity", "autoscaling:LaunchInstances"), group, GROW
     yield ("eks:UpdateNodegroupConfig",), place.arn("eks", "nodegroup/harbor/spot/0a1b"), GROW
-    yield ("ec2:ModifyFleet",), place.arn("ec2", "fleet/fleet-0a1b"), GROW
     actions = ("autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat")
     yield actions, group, HOOK_MARK
     yield ("autoscaling:TerminateInstanceInAutoScalingGroup",), group, RENEW
@@ -190,11 +179,9 @@ def _forbidden(place: Place) -> Iterator[tuple[str, Request]]:
             opted_in = {f"aws:ResourceTag/{tag}": "true"}
             yield from _requests(role, actions, resource, **opted_in)
     instance = place.arn("ec2", "instance/i-0123456789abcdef0")
-    in_a_group = {**_OF_FLEET, "aws:ResourceTag/aws:autoscaling:groupName": "base"}
-    for tags in (in_a_group, *({name: value} for name, value in _OF_FLEET.items())):
-        yield from _requests("DrainsRole", ("ec2:TerminateInstances",), instance, **tags)
-    for role in sorted(FUNCTIONS.keys() - {"DrainsRole"}):
-        yield from _requests(role, ("ec2:TerminateInstances",), instance, **_OF_FLEET)
+    for role in sorted(FUNCTIONS):
+        tags = {f"aws:ResourceTag/{RENEW}": "true"}
+        yield from _requests(role, ("ec2:TerminateInstances",), instance, **tags)
     by_itself = {"aws:ViaAWSService": "false"}
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*", **by_itself)
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*")

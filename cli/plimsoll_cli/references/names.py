@@ -12,7 +12,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from plimsoll.adapters.nodegroups import ec2_fleet
 from plimsoll.domain.reports import Metric
 from plimsoll_batch.domain import names as batch_names
 from plimsoll_cli.references.markdown import code, page, table, text
@@ -24,7 +23,7 @@ names = import_module("plimsoll.domain.kubernetes.names")
 clusters = import_module("plimsoll.domain.registry.clusters")
 queue_changes = import_module("plimsoll.domain.registry.queue_changes")
 _MODULES: Final = {
-    "Interruptions, capacity and placement": (names, ec2_fleet),
+    "Interruptions, capacity and placement": (names,),
     "Batch queues": (queue_changes, batch_names),
     "Drills": (kubelet,),
 }

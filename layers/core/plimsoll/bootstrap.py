@@ -30,15 +30,8 @@ from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.config import Config, in_lambda
 from plimsoll.domain.registry import Cluster
 from plimsoll.observability import CloudWatch
-from plimsoll.services.drains import DrainService
-from plimsoll.services.notices import NoticeService
-from plimsoll.services.placement import PlacementService
-from plimsoll.services.preflight import PreflightService
-from plimsoll.services.resync import ResyncService
-from plimsoll.services.resync_schedule import ResyncSchedule
-from plimsoll.services.senders import Senders
+from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wiring import Ports, Services, wire
-from plimsoll.services.zonal_shifts import ZonalShiftService
 
 
 @cache
@@ -105,7 +98,8 @@ def _instances(cluster: Cluster) -> Ec2Instances:
 
 
 @cache
-def _services() -> Services:
+def services() -> Services:
+    """Return what the functions run."""
     clock, telemetry = SystemClock(), CloudWatch()
     ports = Ports(
         registry=CachedRegistry(DynamoRegistry(aws(), config().tables["ClustersTable"]), telemetry),
@@ -130,45 +124,10 @@ def _services() -> Services:
     return wire(
         ports,
         kill_switch=config().kill_switch,
-        senders=Senders(
+        sources=TrustedSources(
             region=config().aws_region,
             account=config().account,
             canary_word=config().canary_word,
             drills=config().accept_drills,
         ),
     )
-
-
-def notices() -> NoticeService:
-    """Return the handling of notices."""
-    return _services().notices
-
-
-def drains() -> DrainService:
-    """Return the drain."""
-    return _services().drains
-
-
-def placement() -> PlacementService:
-    """Return the placement."""
-    return _services().placement
-
-
-def preflight() -> PreflightService:
-    """Return the comparison of what would be short in a storm."""
-    return _services().preflight
-
-
-def resync() -> ResyncService:
-    """Return the resync."""
-    return _services().resync
-
-
-def resync_schedule() -> ResyncSchedule:
-    """Return what asks for a resync of each cluster."""
-    return _services().resync_schedule
-
-
-def zonal_shifts() -> ZonalShiftService:
-    """Return what asks for the zonal shifts that stand."""
-    return _services().zonal_shifts

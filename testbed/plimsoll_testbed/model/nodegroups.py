@@ -17,7 +17,7 @@ from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Quan
 from plimsoll_testbed.model.durations import DurationOrRange, Span
 
 type Capacity = Literal["on-demand", "spot"]
-type GroupKind = Literal["asg", "ec2-fleet", "eks-nodegroup", "karpenter", "static"]
+type GroupKind = Literal["asg", "eks-nodegroup", "karpenter", "static"]
 KARPENTER: Final = "karpenter"
 
 
@@ -85,7 +85,7 @@ class NodeGroupSpec(Declared):
     name: Label
     """Its name, once in a cluster."""
     kind: GroupKind
-    """What it is in AWS: an Auto Scaling group (asg), a plain EC2 fleet (ec2-fleet), an EKS managed node group (eks-nodegroup), nodes of a Karpenter NodePool, which the rival karpenter makes and takes away (karpenter), or nodes that cannot grow (static)."""
+    """What it is in AWS: an Auto Scaling group (asg), an EKS managed node group (eks-nodegroup), nodes of a Karpenter NodePool, which the rival karpenter makes and takes away (karpenter), or nodes that cannot grow (static)."""
     capacity: Capacity
     """How its instances are bought."""
     instance_type: Word

@@ -25,7 +25,7 @@ class RigCapabilities:
     services: frozenset[str] = frozenset()
     """Those of AWS that `aws-throttled` can throttle."""
     rivals: frozenset[str] = frozenset()
-    kinds: frozenset[str] = frozenset({"asg", "ec2-fleet", "eks-nodegroup", "static"})
+    kinds: frozenset[str] = frozenset({"asg", "eks-nodegroup", "static"})
     """Of node groups."""
     stops: bool = False
     """Whether an instance can return after its end."""

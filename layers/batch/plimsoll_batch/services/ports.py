@@ -7,10 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from plimsoll.domain.actions import EventWriter
 from plimsoll.domain.kubernetes import Node, Pod
 from plimsoll.domain.registry import Cluster
-from plimsoll.services.ports import LeaseKeeper
+from plimsoll.services.ports import EventWriter, LeaseKeeper
 from plimsoll_batch.domain.gangs import Gang
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.node_requests import NodeRequest

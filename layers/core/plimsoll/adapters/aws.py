@@ -6,11 +6,12 @@ milliseconds more; so neither happens before a call needs it, or a function make
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.adapters.assumed_role import session_of_role
 from plimsoll.adapters.workers import THREADS
 from plimsoll.domain.registry import Cluster
 
@@ -37,6 +38,7 @@ class Aws:
         region: None leaves it to the environment, as in Lambda.
         endpoints: Service id -> URL, for tests; boto3's own `AWS_ENDPOINT_URL_<SERVICE>` works too.
         profile: of the AWS settings of a person; None: what the environment says.
+        session: makes the session of a region, where its credentials are not those of the environment.
     """
 
     def __init__(
@@ -45,8 +47,9 @@ class Aws:
         *,
         endpoints: Mapping[str, str] | None = None,
         profile: str | None = None,
+        session: Callable[[str | None], boto3.Session] | None = None,
     ) -> None:
-        self._profile = profile
+        self._open = session or partial(_own_session, profile)
         self._region = region
         self._endpoints = dict(endpoints or {})
         self._clients: dict[str, Any] = {}
@@ -60,17 +63,17 @@ class Aws:
             return self
         with self._lock:
             if region not in self._elsewhere:
-                self._elsewhere[region] = self._in_region(region)
+                self._elsewhere[region] = Aws(region, endpoints=self._endpoints, session=self._open)
             return self._elsewhere[region]
 
     def assuming(self, role: str, external_id: str) -> Aws:
         """Return the clients of another account, by a role that is assumed there; always the same ones."""
         with self._lock:
             if (role, external_id) not in self._assumed:
-                from plimsoll.adapters.assumed_role import AssumedRole  # noqa: PLC0415 - it is seldom needed
-
-                self._assumed[role, external_id] = AssumedRole(
-                    self, role, external_id, self._region, endpoints=self._endpoints
+                self._assumed[role, external_id] = Aws(
+                    self._region or self.session.region_name,
+                    endpoints=self._endpoints,
+                    session=partial(session_of_role, lambda: self.sts, role, external_id),
                 )
             return self._assumed[role, external_id]
 
@@ -81,9 +84,6 @@ class Aws:
             own = self.assuming(cluster.role, cluster.external_id)
         return own.in_region(cluster.region)
 
-    def _in_region(self, region: str) -> Aws:
-        return Aws(region, endpoints=self._endpoints, profile=self._profile)
-
     def make_ready(self, *services: str) -> None:
         """Make the clients of some services now, by their ids."""
         for service in services:
@@ -91,10 +91,8 @@ class Aws:
 
     @cached_property
     def session(self) -> boto3.Session:
-        """The session: credentials and region come from the environment."""
-        import boto3  # noqa: PLC0415 - see above
-
-        return boto3.Session(region_name=self._region, profile_name=self._profile)
+        """The session: unless it is of a role, credentials and region come from the environment."""
+        return self._open(self._region)
 
     def _client(self, service: str) -> Any:
         with self._lock:  # making a client is not thread-safe, using one is
@@ -167,3 +165,9 @@ class Aws:
     def sqs(self) -> SQSClient:
         """SQS."""
         return self._client("sqs")  # type: ignore[no-any-return] # by its name
+
+
+def _own_session(profile: str | None, region: str | None) -> boto3.Session:
+    import boto3  # noqa: PLC0415 - see above
+
+    return boto3.Session(region_name=region, profile_name=profile)

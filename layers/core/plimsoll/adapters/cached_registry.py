@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.registry import Cluster
-from plimsoll.services.ports import Registry, Telemetry
+from plimsoll.services.ports import RegisteredClusters, Telemetry
 
 
 class CachedRegistry:
     """Reads through to another registry, and keeps what it said for the life of the process."""
 
-    def __init__(self, registry: Registry, telemetry: Telemetry) -> None:
+    def __init__(self, registry: RegisteredClusters, telemetry: Telemetry) -> None:
         self._registry = registry
         self._telemetry = telemetry
         self._known: dict[str, Cluster] = {}
@@ -49,22 +49,6 @@ class CachedRegistry:
             return [self._known[name] for name in sorted(self._known)]
         self._known = {cluster.name: cluster for cluster in found}
         return found
-
-    def names(self) -> Sequence[str]:
-        """Return the names of all clusters."""
-        return [cluster.name for cluster in self.list()]
-
-    def add(self, cluster: Cluster) -> None:
-        """Add a cluster."""
-        self._registry.add(cluster)
-
-    def update(self, cluster: Cluster) -> None:
-        """Replace what is known of a cluster."""
-        self._registry.update(cluster)
-
-    def remove(self, name: str) -> None:
-        """Remove a cluster."""
-        self._registry.remove(name)
 
     def _remember(self, name: str, found: Cluster | None) -> None:
         if found is None:

@@ -7,10 +7,9 @@ from functools import partial
 from itertools import batched
 from typing import Final
 
-from plimsoll.domain.actions import EventWriter
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.kubernetes import ClusterEvent
-from plimsoll.services.ports import Telemetry, Workers
+from plimsoll.services.ports import EventWriter, Telemetry, Workers
 
 MOST: Final = 96
 """Events that one run creates: an API server has better things to do in a storm."""

@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Writers
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.kubernetes import event_of_report
 from plimsoll.domain.registry import Cluster, Mode
-from plimsoll.services.delivery import HURRIED_SECONDS, MAX_PAUSE_SECONDS, RECONCILE_SECONDS
-from plimsoll.services.drain_inputs import DrainInputs
-from plimsoll.services.executor import Executor
+from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.lease import Lease
 from plimsoll.services.node_sums import NodeSums
 from plimsoll.services.observed_times import ObservedTimes
@@ -27,7 +24,7 @@ from plimsoll.services.ports import (
     Instances,
     NodeGroups,
     Pools,
-    Registry,
+    RegisteredClusters,
     RepeatingClock,
     Reports,
     Telemetry,
@@ -35,7 +32,9 @@ from plimsoll.services.ports import (
     Workers,
 )
 from plimsoll.services.reconcile import PAUSE_SECONDS, Reconcile, TimeLimit
+from plimsoll.services.reconcile_inputs import ReconcileInputs
 from plimsoll.services.reconcile_memory import ReconcileMemory
+from plimsoll.services.retry_policy import HURRIED_SECONDS, MAX_PAUSE_SECONDS, RECONCILE_SECONDS
 
 UNANSWERED: Final = timedelta(seconds=5)
 """How long a cluster may leave a reconcile without an answer until capacity is asked for all the same."""
@@ -47,7 +46,7 @@ TELLING: Final = timedelta(seconds=3)
 class DrainService:
     """Carries the open interruptions of clusters on."""
 
-    registry: Registry
+    registry: RegisteredClusters
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     instances_of: Callable[[Cluster], Instances]
@@ -59,7 +58,6 @@ class DrainService:
     clock: RepeatingClock
     workers: Workers
     telemetry: Telemetry
-    kill_switch: bool = False
 
     def reconcile(
         self,
@@ -86,7 +84,7 @@ class DrainService:
         if known is None:
             self.telemetry.warn("wake-up for a cluster that is not registered", cluster=cluster)
             return 0
-        if self.kill_switch or known.mode is not Mode.ACT:
+        if known.mode is not Mode.ACT:
             self.telemetry.log("wake-up of a cluster that is only observed", cluster=cluster)
             return 0
         with self.clusters.open(known).following() as api:
@@ -108,7 +106,7 @@ class DrainService:
         reconcile = Reconcile(
             cluster=known,
             api=api,
-            inputs=DrainInputs(
+            inputs=ReconcileInputs(
                 cluster=known,
                 node_groups=groups,
                 instances_of=self.instances_of,

@@ -7,7 +7,6 @@ what would be done now; what would come later depends on the cluster.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,14 +14,14 @@ from plimsoll.domain.actions import Cordon, Plan, Step
 from plimsoll.domain.disruptions import StopTime, known_stops
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.interruptions import Interruption, actionable, marked
+from plimsoll.domain.interruptions import Interruption, marked
 from plimsoll.domain.kubernetes import Node, Ref
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.notices import About, Effect, Notice
 from plimsoll.domain.observation import leaves
-from plimsoll.domain.registry import Cluster, IndexEntry
-from plimsoll.services.cordons import Located, by_instance, find_nodes, heeded, interruption_on
-from plimsoll.services.locator import Locate
+from plimsoll.domain.registry import Cluster
+from plimsoll.services.instance_locator import Locate, LocatedNotice, located
+from plimsoll.services.node_cordon import Cordoned, cordon, find_nodes, heeded
 from plimsoll.services.observed_times import ObservedTimes, disrupted
 from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry, Workers
 
@@ -84,30 +83,23 @@ class DryRun:
         Raises:
             PlimsollError: a cluster, or where an instance is, cannot be read.
         """
-        decided = [(notice, actionable(notice)) for notice in notices]
-        owners = locate([n for n, d in decided if isinstance(n, About) and d.merges])
-        outcomes: list[NoticeOutcome] = []
-        by_cluster: dict[str, list[Located]] = defaultdict(list)
-        for notice, decision in decided:
-            if not isinstance(notice, About) or not decision.merges:
-                outcomes.append(
-                    NoticeOutcome(notice=notice, effect=decision.effect, reason=decision.reason)
-                )
-                continue
-            match owners[notice.instance]:
-                case IndexEntry() as entry:
-                    located = Located(notice=notice, decision=decision, entry=entry)
-                    by_cluster[entry.cluster].append(located)
-                case str() as why:
-                    outcomes.append(_nothing(notice, why))
-                case error:
-                    raise error
+        draining = [n for n in notices if isinstance(n, About) and n.decision.merges]
+        outcomes = [
+            NoticeOutcome(notice=n, effect=n.decision.effect, reason=n.decision.reason)
+            for n in notices
+            if n not in draining
+        ]
+        by_cluster, elsewhere = located(draining, locate)
+        for notice, why in elsewhere.items():
+            if isinstance(why, Exception):
+                raise why
+            outcomes.append(_nothing(notice, why))
         plans = []
         for name, found in sorted(by_cluster.items()):
             connected = connect(name)
             if connected is None:
                 why = f"{name} is not a registered cluster"
-                outcomes += [_nothing(located.notice, why) for located in found]
+                outcomes += [_nothing(each.notice, why) for each in found]
                 continue
             told, planned = self.in_cluster(*connected, found)
             outcomes += told
@@ -116,7 +108,7 @@ class DryRun:
         return DryRunResult(outcomes=tuple(outcomes), plans=tuple(plans))
 
     def in_cluster(
-        self, cluster: Cluster, api: ClusterApi, found: Sequence[Located]
+        self, cluster: Cluster, api: ClusterApi, found: Sequence[LocatedNotice]
     ) -> tuple[Sequence[NoticeOutcome], Planned | None]:
         """Return what notices would lead to in one cluster, and the plan; None: no node is drained.
 
@@ -126,21 +118,28 @@ class DryRun:
         outcomes: list[NoticeOutcome] = []
         cordons: list[Step] = []
         interrupted: dict[str, Interruption] = {}
-        ignored = [located for located in found if located not in (kept := heeded(cluster, found))]
-        outcomes += [_nothing(o.notice, "the policy of the cluster ignores it") for o in ignored]
-        batches = by_instance(kept if ignored else found)
-        for batch, node in zip(batches, find_nodes(api, batches, self.workers), strict=True):
+        kept = heeded(cluster, found)
+        outcomes += [
+            _nothing(each.notice, "the policy of the cluster ignores it")
+            for each in found
+            if each not in kept
+        ]
+        reader = _Unwritten(api)
+        for batch in find_nodes(reader, kept, self.workers):
+            notices, node = batch
             if isinstance(node, Exception):
                 raise node
-            merged = interruption_on(node, batch, self.clock.now())
-            outcomes += [_outcome(located, cluster, node, merged) for located in batch]
-            if node is None or isinstance(merged, str):
+            answer = cordon(reader, batch, self.clock)
+            outcomes += [_outcome(each, cluster, node, answer) for each in notices]
+            if node is None or isinstance(answer, str):
                 continue
-            merged = marked(merged, cordoned=merged.cordoned or self.clock.now())
-            interrupted[node.name] = merged
-            if node.interruption != merged:
-                reason = batch[0].decision.reason
-                action = Cordon(node=node, interruption=merged, reason=reason)
+            # On advice, too, the plan shows what follows the cordon.
+            now, stands = self.clock.now(), answer.interruption
+            interrupted[node.name] = marked(stands, cordoned=stands.cordoned or now)
+            if answer.written or stands.cordoned is None:
+                action = Cordon(
+                    node=node, interruption=interrupted[node.name], reason=answer.reason
+                )
                 cordons.append(Step(action=action, nodes=frozenset({node.name})))
         if not interrupted:
             return outcomes, None
@@ -149,7 +148,7 @@ class DryRun:
         return outcomes, replace(planned, plan=plan)
 
     def report(
-        self, cluster: Cluster, api: ClusterApi, found: Sequence[Located], reports: Reports
+        self, cluster: Cluster, api: ClusterApi, found: Sequence[LocatedNotice], reports: Reports
     ) -> None:
         """Log what would be done now, and keep it as reports.
 
@@ -189,18 +188,30 @@ class DryRun:
         return Planned(plan=plan_drain(seen, self.clock.now()), stops=known_stops(seen, leaving))
 
 
+class _Unwritten:
+    """A cluster whose Nodes are read, and none of which is written to."""
+
+    def __init__(self, api: ClusterApi) -> None:
+        self.node, self.nodes = api.node, api.nodes
+
+    def cordon(self, node: Node, interruption: Interruption) -> None:
+        """Write nothing."""
+
+    record = cordon
+
+
 def _nothing(notice: Notice, why: str) -> NoticeOutcome:
     return NoticeOutcome(notice=notice, effect=Effect.NOTHING, reason=why)
 
 
 def _outcome(
-    located: Located, cluster: Cluster, node: Node | None, merged: Interruption | str
+    found: LocatedNotice, cluster: Cluster, node: Node | None, answer: Cordoned | str
 ) -> NoticeOutcome:
-    nothing = isinstance(merged, str)
+    nothing = isinstance(answer, str)
     return NoticeOutcome(
-        notice=located.notice,
-        effect=Effect.NOTHING if nothing else located.decision.effect,
-        reason=merged if isinstance(merged, str) else located.decision.reason,
+        notice=found.notice,
+        effect=Effect.NOTHING if nothing else found.decision.effect,
+        reason=answer if isinstance(answer, str) else found.decision.reason,
         cluster=cluster.name,
         node=None if node is None else node.name,
     )

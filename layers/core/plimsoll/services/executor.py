@@ -8,19 +8,57 @@ observation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from functools import partial
 from itertools import groupby
-from typing import Final
+from typing import Final, assert_never
 
-from plimsoll.domain.actions import Action, Plan, Step, Writers
+from plimsoll.domain.actions import (
+    Action,
+    CompleteLifecycle,
+    Cordon,
+    Evict,
+    Exclude,
+    ForceDelete,
+    Grow,
+    Guard,
+    Heartbeat,
+    InjectFloors,
+    LabelNode,
+    MarkMoved,
+    OutOfService,
+    Plan,
+    Record,
+    Release,
+    SetDeletionCost,
+    Step,
+    TaintNode,
+    TerminateInstance,
+    Uncordon,
+    UndoRelease,
+    Unguard,
+)
 from plimsoll.domain.drain import event_of_action
-from plimsoll.domain.errors import NotFound, PlimsollError, Temporary, Throttled
-from plimsoll.domain.kubernetes import ClusterEvent
+from plimsoll.domain.errors import (
+    Blocked,
+    Conflict,
+    NotFound,
+    PlimsollError,
+    Refused,
+    Temporary,
+    Throttled,
+)
+from plimsoll.domain.kubernetes import (
+    DELETION_COST,
+    EXCLUDED,
+    EXCLUDED_BY_US,
+    MOVED,
+    ClusterEvent,
+)
 from plimsoll.domain.reports import Metric
 from plimsoll.services.cluster_events import MOST, create_events
-from plimsoll.services.ports import Telemetry, Workers
+from plimsoll.services.ports import CapacityWriter, ClusterWriter, Telemetry, Workers
 
 TOGETHER: Final = 48
 """How many of a wave are begun at least. Once the API has asked one of them for patience, no more of their wave
@@ -30,19 +68,23 @@ ROUND: Final = 16
 reconcile with no time left still gets something done, and an API server that takes seconds for a call does not hold it."""
 
 
-class _Left(Enum):
-    """What came of an action that was not begun."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writers:
+    """All that an action can write to."""
 
-    LEFT = auto()
+    cluster: ClusterWriter
+    capacity: CapacityWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ActionResult:
     """What came of one action."""
 
     action: Action
-    done: bool
+    done: bool = True
     """Also true for what was gone already: that is what was wanted."""
+    gone: bool = False
+    """Whether it was gone already."""
     error: PlimsollError | None = None
     overruled: str | None = None
     """How a budget had refused the pod that was deleted all the same."""
@@ -50,7 +92,93 @@ class Outcome:
     """How many nodes a group promised."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def perform(action: Action, writers: Writers) -> ActionResult:
+    """Make the calls of an action, and return what came of it.
+
+    Raises:
+        Exception: whatever no call is meant to raise.
+    """
+    try:
+        return _performed(action, writers)
+    except NotFound:
+        return ActionResult(action=action, gone=True)
+    except PlimsollError as error:
+        return ActionResult(action=action, done=False, error=error)
+
+
+def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901, PLR0912 - a case for each action
+    cluster, capacity = writers.cluster, writers.capacity
+    match action:
+        case Cordon():
+            cluster.cordon(action.node, action.interruption)
+        case Uncordon():
+            cluster.uncordon(action.node)
+        case LabelNode():
+            cluster.label(action.node, action.labels)
+        case Exclude():
+            cluster.label(action.node, {EXCLUDED: EXCLUDED_BY_US if action.excluded else None})
+        case TaintNode():
+            cluster.taint(action.node, tainted=action.tainted)
+        case Grow():
+            promised = capacity.grow(action.group, action.add, action.zone, action.token)
+            return ActionResult(action=action, promised=promised)
+        case Release():
+            cluster.release(action.pod, action.replica_set, action.interruption, action.moved)
+        case UndoRelease():
+            cluster.undo_release(action.pod, action.replica_set)
+        case Evict():
+            return ActionResult(action=action, overruled=_evict(action, cluster))
+        case ForceDelete():
+            cluster.delete(action.pod, 0)
+        case OutOfService():
+            cluster.out_of_service(action.node)
+        case SetDeletionCost():
+            cluster.annotate_pod(action.pod, DELETION_COST, action.cost)
+        case MarkMoved():
+            cluster.annotate_pod(action.pod, MOVED, action.moved)
+        case InjectFloors():
+            cluster.inject_floors(action.namespace, action.entries)
+        case Guard():
+            with suppress(Conflict):  # what somebody else made of that name meanwhile stays
+                cluster.guard(action.workload, action.name)
+        case Unguard():
+            with suppress(NotFound, Conflict):  # it is deleted if it is still the same
+                cluster.unguard(action.budget)
+        case Record():
+            cluster.record(action.node, action.interruption)
+        case TerminateInstance():
+            # The record comes last: the other way round, a failure would leave the instance running.
+            if action.node.instance is not None:
+                capacity.terminate(action.node.instance, decrement=action.shrunk is not None)
+            cluster.record(action.node, action.interruption)
+        case Heartbeat():
+            # The record comes last: only a heartbeat that was sent postpones the deadline.
+            for hook in action.hooks:
+                capacity.heartbeat(hook, action.node.instance or "")
+            cluster.record(action.node, action.interruption)
+        case CompleteLifecycle():
+            for hook in action.hooks:
+                with suppress(NotFound):  # one that is already over counts as completed
+                    capacity.complete_lifecycle(hook, action.node.instance or "")
+            cluster.record(action.node, action.interruption)
+        case _:
+            assert_never(action)
+    return ActionResult(action=action)
+
+
+def _evict(action: Evict, cluster: ClusterWriter) -> str | None:
+    """Evict a pod; delete it if that is refused and may be overruled, and return whose refusal it was."""
+    try:
+        cluster.evict(action.pod, action.grace_seconds)
+    except (Blocked, Refused) as refusal:
+        if not action.overrule:
+            raise
+        cluster.delete(action.pod, action.grace_seconds)
+        return None if action.guarded else str(refusal)
+    return None
+
+
+@dataclass(slots=True, kw_only=True)
 class Executor:
     """Carries out plans on one cluster."""
 
@@ -76,7 +204,7 @@ class Executor:
         *,
         held: Callable[[], bool] = lambda: True,
         enough: Callable[[], bool] = lambda: False,
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[ActionResult]:
         """Carry out a plan and return what came of every action that was begun, in the plan's order.
 
         Where the API asks for patience, the rest of that wave is left for another plan.
@@ -93,17 +221,17 @@ class Executor:
         Raises:
             Exception: whatever no action is meant to raise, after those begun with it are done.
         """
-        outcomes: list[Outcome] = []
+        results: list[ActionResult] = []
         for _, wave in groupby(plan.steps, key=lambda step: step.action.wave):
             begun, over = self._carry_out([*wave], held, enough)
-            outcomes += begun
+            results += begun
             if over:
                 break
-        return outcomes
+        return results
 
     def _carry_out(
         self, steps: Sequence[Step], held: Callable[[], bool], enough: Callable[[], bool]
-    ) -> tuple[Sequence[Outcome], bool]:
+    ) -> tuple[Sequence[ActionResult], bool]:
         """Return what came of one wave, and whether nothing may follow it.
 
         No action waits for those beside it: were they begun by the dozen, each dozen would last as long as its
@@ -111,72 +239,46 @@ class Executor:
         """
         over = throttled = False
 
-        def perform(place: int, step: Step) -> _Left | int | str | None:
+        def attempt(place: int, step: Step) -> ActionResult | None:
+            """Return what came of a step; None where it was not begun."""
             nonlocal over, throttled
             if not held() or (place >= ROUND and enough()):
                 over = True
-                return _Left.LEFT
+                return None
             if throttled and place >= TOGETHER:
-                return _Left.LEFT
-            try:
-                return step.action.perform(self.writers)
-            except Throttled:
-                throttled = True
-                raise
+                return None
+            result = perform(step.action, self.writers)
+            throttled = throttled or isinstance(result.error, Throttled)
+            return result
 
-        answers = self.workers.run([partial(perform, n, step) for n, step in enumerate(steps)])
-        outcomes = [
-            self._judge(step, answer)
-            for step, answer in zip(steps, answers, strict=True)
-            if answer is not _Left.LEFT
-        ]
-        return outcomes, over
-
-    def _judge(self, step: Step, answer: object) -> Outcome:
-        match answer:
-            case NotFound():
-                self._say("was gone already", step)
-                return Outcome(action=step.action, done=True)
-            case PlimsollError():
-                self.telemetry.warn(
-                    "action not done",
-                    action=step.action.verb,
-                    target=step.action.target,
-                    error=type(answer).__name__,
-                    because=str(answer),
-                )
-                self.note(event_of_action(step.action, error=answer))
-                return Outcome(action=step.action, done=False, error=answer)
-            case Exception():
+        results: list[ActionResult] = []
+        answers = self.workers.run([partial(attempt, n, step) for n, step in enumerate(steps)])
+        for step, answer in zip(steps, answers, strict=True):
+            if isinstance(answer, Exception):
                 raise answer
-            case str() as refusal:
-                self.telemetry.count(Metric.BUDGETS_OVERRULED)
-                self.telemetry.warn(
-                    "overruled",
-                    action=step.action.verb,
-                    target=step.action.target,
-                    because=refusal,
-                )
-                self._say("acted", step)
-                self.note(event_of_action(step.action, overruled=refusal))
-                return Outcome(action=step.action, done=True, overruled=refusal)
-            case _:
-                self._say("acted", step)
-                self.note(event_of_action(step.action))
-                promised = answer if isinstance(answer, int) else 0
-                return Outcome(action=step.action, done=True, promised=promised)
+            if answer is not None:
+                self._tell(step, answer)
+                results.append(answer)
+        return results, over
 
-    def _say(self, message: str, step: Step) -> None:
-        self.telemetry.log(
-            message,
-            action=step.action.verb,
-            target=step.action.target,
-            because=step.action.reason,
-            nodes=sorted(step.nodes),
-        )
+    def _tell(self, step: Step, result: ActionResult) -> None:
+        action, error, overruled = step.action, result.error, result.overruled
+        facts = {"action": action.verb, "target": action.target}
+        if error is not None:
+            name = type(error).__name__
+            self.telemetry.warn("action not done", **facts, error=name, because=str(error))
+        elif overruled is not None:
+            self.telemetry.count(Metric.BUDGETS_OVERRULED)
+            self.telemetry.warn("overruled", **facts, because=overruled)
+        if result.done:
+            message = "was gone already" if result.gone else "acted"
+            nodes = sorted(step.nodes)
+            self.telemetry.log(message, **facts, because=action.reason, nodes=nodes)
+        if not result.gone:
+            self.note(event_of_action(action, overruled=overruled, error=error))
 
 
-def requested_pause(outcomes: Sequence[Outcome]) -> float:
+def requested_pause(results: Sequence[ActionResult]) -> float:
     """Return how long an API that protects itself wants to be left alone, in seconds."""
-    errors = [o.error for o in outcomes if isinstance(o.error, Temporary)]
+    errors = [r.error for r in results if isinstance(r.error, Temporary)]
     return max((error.retry_after or 0.0 for error in errors), default=0.0)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from plimsoll.domain.actions import Grow, Plan
 from plimsoll.domain.capacity import estimated_node, estimated_observation
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.interruptions import NEAR, Interruption, actionable
+from plimsoll.domain.interruptions import NEAR, Interruption
 from plimsoll.domain.registry import Cluster
-from plimsoll.services.cordons import Located, by_instance, interruption_on
+from plimsoll.services.instance_locator import LocatedNotice
+from plimsoll.services.node_cordon import by_instance, interruption_on
 from plimsoll.services.ports import Clock, Instances, NodeGroups, NodeIndex
 
 
@@ -33,9 +34,9 @@ class NodeSums:
         entries = self.index.find(sorted({i for group in read for i in group.instances}))
         ours = {i: entry for i, entry in entries.items() if entry.cluster == cluster.name}
         located = [
-            Located(notice=notice, decision=decision, entry=ours[notice.instance])
+            LocatedNotice.of(notice, ours[notice.instance])
             for notice in self.instances_of(cluster).interrupted(list(ours))
-            if notice.instance in ours and (decision := actionable(notice)).merges
+            if notice.instance in ours
         ]
         interrupted: dict[str, Interruption] = {}
         for batch in by_instance(located):

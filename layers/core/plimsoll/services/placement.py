@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from zlib import crc32
 
-from plimsoll.domain.actions import Plan, Release, Writers
+from plimsoll.domain.actions import Plan, Release
 from plimsoll.domain.disruptions import plan_guard
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, about_namespace
@@ -16,8 +16,7 @@ from plimsoll.domain.observation import Observation, start_samples
 from plimsoll.domain.placement import ALL_SPOT, PlacementPlan, plan_placement, report_of, words_of
 from plimsoll.domain.registry import Cluster, Mode, labelled
 from plimsoll.domain.reports import Metric
-from plimsoll.services.delivery import SLOW_WAKE_UPS
-from plimsoll.services.executor import Executor
+from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.injection import Proof, Proven, injection_of
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import (
@@ -25,20 +24,21 @@ from plimsoll.services.ports import (
     ClusterApi,
     Clusters,
     NodeGroups,
-    Registry,
+    RegisteredClusters,
     Reports,
     Telemetry,
     WakeUps,
     Workers,
 )
 from plimsoll.services.resync import ResyncService
+from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementService:
     """Plans the placement of all registered clusters, and carries the plans out."""
 
-    registry: Registry
+    registry: RegisteredClusters
     cluster_workers: Workers
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
@@ -49,7 +49,6 @@ class PlacementService:
     clock: Clock
     workers: Workers
     telemetry: Telemetry
-    kill_switch: bool = False
 
     def run(self) -> int:
         """Place every cluster once, side by side; return how many actions were planned.
@@ -108,7 +107,7 @@ class PlacementService:
             self.telemetry.warn(found.proof, cluster=cluster.name, because=found.why)
         for problem in plan.problems:
             self.telemetry.warn("floor cannot stand", cluster=cluster.name, because=problem)
-        if not self._writes(cluster):
+        if cluster.mode is not Mode.ACT:
             for step in plan.steps:
                 self.telemetry.log("would place", cluster=cluster.name, step=str(step))
             self._report(cluster, [f"would {step}" for step in plan.steps], now)
@@ -138,9 +137,6 @@ class PlacementService:
             self.reports.merge(report_of(cluster.name, done, now))
         except PlimsollError as error:
             self.telemetry.warn("placement not reported", cluster=cluster.name, because=str(error))
-
-    def _writes(self, cluster: Cluster) -> bool:
-        return cluster.mode is Mode.ACT and not self.kill_switch
 
     def _remove_injection(
         self, cluster: Cluster, api: ClusterApi, found: Proven

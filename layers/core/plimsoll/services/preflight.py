@@ -33,7 +33,7 @@ from plimsoll.services.ports import (
     Clusters,
     Limits,
     NodeGroups,
-    Registry,
+    RegisteredClusters,
     Reports,
     Telemetry,
 )
@@ -43,7 +43,7 @@ from plimsoll.services.ports import (
 class PreflightService:
     """Compares one cluster at a time."""
 
-    registry: Registry
+    registry: RegisteredClusters
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     limits: Callable[[Cluster], Limits]

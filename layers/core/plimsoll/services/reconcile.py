@@ -25,10 +25,10 @@ from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.placement import report_of, words_of
 from plimsoll.domain.registry import Cluster
 from plimsoll.domain.reports import Report
-from plimsoll.services.drain_inputs import DrainInputs
-from plimsoll.services.executor import Executor, Outcome, requested_pause
+from plimsoll.services.executor import ActionResult, Executor, requested_pause
 from plimsoll.services.lease import Lease, LeaseLost
 from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry, Workers
+from plimsoll.services.reconcile_inputs import ReconcileInputs
 from plimsoll.services.reconcile_memory import ReconcileMemory
 
 PAUSE_SECONDS: Final = 1.0
@@ -60,7 +60,7 @@ class Reconcile:
 
     cluster: Cluster
     api: ClusterApi
-    inputs: DrainInputs
+    inputs: ReconcileInputs
     executor: Executor
     lease: Lease
     time: TimeLimit
@@ -149,7 +149,7 @@ class Reconcile:
         self.lease.require()
         return self._pause(plan, outcomes) if plan.busy else None, until
 
-    def _pause(self, plan: Plan, outcomes: Sequence[Outcome]) -> float:
+    def _pause(self, plan: Plan, outcomes: Sequence[ActionResult]) -> float:
         """Return the seconds until the next observation: less where a pod has to be told before it.
 
         It costs the API server nothing: a reconcile lists once, and then takes in what watches have told.
@@ -201,7 +201,7 @@ class Reconcile:
         memory.learn(plan.reports)
         return plan
 
-    def _learn(self, outcomes: Sequence[Outcome]) -> None:
+    def _learn(self, outcomes: Sequence[ActionResult]) -> None:
         now, memory = self.clock.now(), self.memory
         for outcome in outcomes:
             refused = isinstance(outcome.error, Refused | BadInput)

@@ -20,7 +20,7 @@ from typing import Final
 from plimsoll.domain.actions import Uncordon
 from plimsoll.domain.drain import plan_drain, reports_wanted
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.interruptions import Response, actionable, waits_for_hooks
+from plimsoll.domain.interruptions import Response, waits_for_hooks
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import GONE, Effect, InstanceNotice, StateChange
@@ -35,11 +35,11 @@ from plimsoll.domain.observation import (
     witnesses,
 )
 from plimsoll.domain.placement import keeps_spread_groups, waits_for_spread_group
-from plimsoll.domain.registry import Cluster, IndexEntry, Mode, ResyncRequest
+from plimsoll.domain.registry import Cluster, IndexEntry, Mode, ResyncRequest, resync_requests
 from plimsoll.domain.reports import Metric, Report, announcement, interruption_metrics
 from plimsoll.domain.zones import has_shift_taint, shifted_zones
-from plimsoll.services.cordons import Located, heeded
-from plimsoll.services.delivery import SLOW_WAKE_UPS
+from plimsoll.services.instance_locator import LocatedNotice
+from plimsoll.services.node_cordon import heeded
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.ports import (
     Announcer,
@@ -50,11 +50,13 @@ from plimsoll.services.ports import (
     NodeGroups,
     NodeIndex,
     Pools,
-    Registry,
+    RegisteredClusters,
     Reports,
+    Resyncs,
     Telemetry,
     WakeUps,
 )
+from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 
 UNSEEN: Final = timedelta(minutes=2)
 """How long a node must be missing before its report is closed: an observation may be older than a node."""
@@ -64,7 +66,7 @@ UNSEEN: Final = timedelta(minutes=2)
 class ResyncService:
     """Resyncs one cluster at a time."""
 
-    registry: Registry
+    registry: RegisteredClusters
     index: NodeIndex
     instances_of: Callable[[Cluster], Instances]
     clusters: Clusters
@@ -76,7 +78,6 @@ class ResyncService:
     wake_ups: WakeUps
     clock: Clock
     telemetry: Telemetry
-    kill_switch: bool = False
 
     def run(self, request: ResyncRequest) -> int:
         """Resync a cluster; return how many interruptions were found open.
@@ -196,7 +197,7 @@ class ResyncService:
         hooks hold an instance, since heartbeats keep them up. A plan that only uncordons has to know
         them too: what a group replaces is not uncordoned for a pod that waits.
         """
-        if self.kill_switch or cluster.mode is not Mode.ACT:
+        if cluster.mode is not Mode.ACT:
             return False
         plan = plan_drain(seen, now)
         held = any(
@@ -258,12 +259,7 @@ class ResyncService:
         # In a storm events are handled meanwhile, and what was listed is half a minute old.
         nodes = by_instance(api.nodes()) if unknown else {}
         found = [
-            Located(
-                notice=notice,
-                decision=actionable(notice),
-                entry=entry[notice.instance],
-                node=node,
-            )
+            LocatedNotice.of(notice, entry[notice.instance], node)
             for notice in unknown
             if (node := nodes.get(notice.instance)) is not None and not _told(notice, node)
         ]
@@ -279,7 +275,9 @@ class ResyncService:
         here = {n.interruption.identity for n in seen.nodes if n.interruption is not None}
         nodes = {n.name for n in seen.nodes}
         closed: list[Report] = []
-        for report in self._open_reports(cluster):
+        for report in self.reports.list(cluster.name):
+            if report.closed is not None:
+                continue
             over = report.noticed + UNSEEN < now and report.node not in nodes
             if over and report.interruption not in here:
                 merged = self.reports.merge(replace(report, gone=report.gone or now, closed=now))
@@ -298,13 +296,27 @@ class ResyncService:
         except PlimsollError as error:
             self.telemetry.warn("reports not announced", because=str(error))
 
-    def _open_reports(self, cluster: Cluster) -> Sequence[Report]:
-        return [r for r in self.reports.list(cluster.name) if r.closed is None]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResyncSchedule:
+    """Asks for the resync of each registered cluster and the zonal shifts of each place, by a message for each."""
+
+    registry: RegisteredClusters
+    resyncs: Resyncs
+    clock: Clock
+    telemetry: Telemetry
+
+    def run(self, *, preflight: bool = False) -> None:
+        """Send the requests of this minute, or those of this hour for pre-flights."""
+        requests = resync_requests(self.registry.list(), self.clock.now(), preflight=preflight)
+        self.resyncs.send(requests)
+        if not requests and not preflight:
+            self.telemetry.count(Metric.RESYNC_FINISHED)
 
 
 def _begins(notice: InstanceNotice, cluster: Cluster) -> bool:
     """Whether a notice would interrupt a node that has no record."""
-    effect = actionable(notice).effect
+    effect = notice.decision.effect
     ignored = cluster.policy.of_kind(notice.kind) is Response.IGNORE
     return effect is Effect.GONE or (effect is Effect.DRAIN and not ignored)
 

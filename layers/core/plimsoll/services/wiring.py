@@ -5,15 +5,14 @@ They differ in their adapters alone, so whatever a rig or a test runs is wired a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from plimsoll.domain.registry import Cluster
-from plimsoll.services.confirmation import Confirmation
+from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.services.drains import DrainService
 from plimsoll.services.dry_run import DryRun
-from plimsoll.services.locator import InstanceLocator
+from plimsoll.services.instance_locator import InstanceLocator
 from plimsoll.services.node_sums import NodeSums
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.observed_times import ObservedTimes
@@ -26,7 +25,7 @@ from plimsoll.services.ports import (
     NodeGroups,
     NodeIndex,
     Pools,
-    Registry,
+    RegisteredClusters,
     RepeatingClock,
     Reports,
     Resyncs,
@@ -37,9 +36,10 @@ from plimsoll.services.ports import (
     ZonalShifts,
 )
 from plimsoll.services.preflight import PreflightService
-from plimsoll.services.resync import ResyncService
-from plimsoll.services.resync_schedule import ResyncSchedule
-from plimsoll.services.senders import Senders
+from plimsoll.services.resync import ResyncSchedule, ResyncService
+from plimsoll.services.taint_confirmation import TaintConfirmation
+from plimsoll.services.trusted_sources import TrustedSources
+from plimsoll.services.wake_up_series import WakeUpSeries
 from plimsoll.services.zonal_shifts import ZonalShiftService
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 class Ports:
     """An implementation of every port."""
 
-    registry: Registry
+    registry: RegisteredClusters
     index: NodeIndex
     instances: Instances
     """Those of the stack's own account: whose cluster an instance is that the index does not know."""
@@ -89,16 +89,37 @@ class Services:
     zonal_shifts: ZonalShiftService
 
 
-def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders()) -> Services:  # noqa: B008 - frozen
+@dataclass(frozen=True, slots=True)
+class _OnlyObserved:
+    """The registry under the kill switch: nothing is written to any cluster, whatever its mode."""
+
+    registry: RegisteredClusters
+
+    def get(self, name: str) -> Cluster | None:
+        found = self.registry.get(name)
+        return None if found is None else replace(found, mode=Mode.OBSERVE)
+
+    def list(self) -> Sequence[Cluster]:
+        return [replace(cluster, mode=Mode.OBSERVE) for cluster in self.registry.list()]
+
+
+def wire(
+    ports: Ports,
+    *,
+    kill_switch: bool = False,
+    sources: TrustedSources = TrustedSources(),  # noqa: B008 - frozen
+) -> Services:
     """Return the services over these ports.
 
     Args:
         ports: the adapters.
         kill_switch: nothing is written to any cluster or node group.
-        senders: whose notices are taken.
+        sources: whose notices are taken.
     """
     have = {each.name: getattr(ports, each.name) for each in fields(ports)}
-    have |= {"kill_switch": kill_switch, "senders": senders}
+    have |= {"sources": sources, "series": WakeUpSeries(ports.wake_ups, ports.clock)}
+    if kill_switch:
+        have["registry"] = _OnlyObserved(ports.registry)
 
     def over[S: DataclassInstance](service: type[S], **besides: object) -> S:
         """Return a service over the ports that its fields name, and over what else it needs."""
@@ -107,10 +128,12 @@ def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders(
 
     have["observed_times"] = over(ObservedTimes)
     locator = over(InstanceLocator)
+    zonal_shifts = over(ZonalShiftService)
     notices = over(
         NoticeService,
         locator=locator,
-        confirmation=over(Confirmation, locator=locator),
+        zonal_shifts=zonal_shifts,
+        confirmation=over(TaintConfirmation, locator=locator),
         dry_run=over(DryRun, groups=lambda cluster, nodes: ports.groups(cluster).list(nodes)),
     )
     resync = over(ResyncService, notices=notices)
@@ -121,5 +144,5 @@ def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders(
         preflight=over(PreflightService),
         resync=resync,
         resync_schedule=over(ResyncSchedule),
-        zonal_shifts=over(ZonalShiftService),
+        zonal_shifts=zonal_shifts,
     )

@@ -1,7 +1,8 @@
-"""Every minute, for every account and region with clusters: makes up for lost events of zonal shifts.
+"""Records zonal shifts, and wakes the drains of the clusters that they are about.
 
-ARC is asked what stands, and what no event told is written beside the events, as an event of its own. Where it
-does not answer, nothing changes: what is known stands.
+Events tell of them. Every minute, for every account and region with clusters, ARC is asked what stands, and what no
+event told is written beside the events, as an event of its own. Where it does not answer, nothing changes: what is
+known stands.
 """
 
 from __future__ import annotations
@@ -14,24 +15,25 @@ from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.registry import Cluster, Mode, ResyncRequest
 from plimsoll.domain.zones import ShiftEvent, inferred_events, newest_events, shift_report
-from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.ports import (
     Clock,
     Instances,
     Pools,
-    Registry,
+    RegisteredClusters,
     Reports,
     Telemetry,
     WakeUps,
     ZonalShifts,
 )
+from plimsoll.services.retry_policy import SLOW_WAKE_UPS
+from plimsoll.services.trusted_sources import TrustedSources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZonalShiftService:
-    """Asks for the zonal shifts of one account and region at a time."""
+    """Hears of zonal shifts, and asks for those of one account and region at a time."""
 
-    registry: Registry
+    registry: RegisteredClusters
     instances_of: Callable[[Cluster], Instances]
     shifts_of: Callable[[Cluster], ZonalShifts]
     pools: Pools
@@ -39,7 +41,29 @@ class ZonalShiftService:
     wake_ups: WakeUps
     clock: Clock
     telemetry: Telemetry
-    kill_switch: bool = False
+    sources: TrustedSources
+
+    def hear(self, shift: ZonalShift) -> None:
+        """Keep for people what an event tells, and record it for the clusters that it is about.
+
+        Raises:
+            PlimsollError: this failed for a cluster; it was tried for all.
+        """
+        reason = shift.decision.reason
+        if self.sources.account not in {None, shift.account}:
+            reason += f", in the account {shift.account}"
+        self.reports.merge(shift_report(shift, reason))
+        failed: PlimsollError | None = None
+        for cluster in self.registry.list() if shift.zone_id else ():
+            if not self.sources.has_sent(shift, cluster):
+                continue
+            try:
+                for event in self._events([cluster], [shift], self.instances_of(cluster).zones):
+                    self._record(cluster.place, event, [cluster])
+            except PlimsollError as error:
+                failed = error
+        if failed is not None:
+            raise failed
 
     def run(self, request: ResyncRequest) -> None:
         """Write down what stands and was not told, and what is over; one that fails is asked again in a minute."""
@@ -62,14 +86,13 @@ class ZonalShiftService:
             news = not (event.active and event.shift in stood)
             if news:
                 self._tell(event, zones())
-            self.pools.put_shift(place, event)
-            if news:
-                self._wake(clusters, event)
+            self._record(place, event, clusters if news else ())
 
-    def _wake(self, clusters: Sequence[Cluster], event: ShiftEvent) -> None:
-        for cluster in clusters:
-            concerned = event.cluster in {None, cluster.name}
-            if concerned and cluster.mode is Mode.ACT and not self.kill_switch:
+    def _record(self, place: str, event: ShiftEvent, woken: Sequence[Cluster]) -> None:
+        """Write an event down, and wake those of the clusters that it is about and that may be written to."""
+        self.pools.put_shift(place, event)
+        for cluster in woken:
+            if event.cluster in {None, cluster.name} and cluster.mode is Mode.ACT:
                 self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
 
     def _listed(self, clusters: Sequence[Cluster]) -> tuple[Cluster, Sequence[ZonalShift]]:

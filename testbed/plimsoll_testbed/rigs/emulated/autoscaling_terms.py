@@ -38,7 +38,7 @@ def named_groups(fleets: Sequence[Fleet]) -> Iterator[Named]:
                     yield Named(name=known, fleet=fleet, group=group)
                 case "eks-nodegroup":
                     yield Named(name=f"eks-{known}", fleet=fleet, group=group)
-                case "ec2-fleet" | "karpenter" | "static":
+                case "karpenter" | "static":
                     continue
 
 

@@ -19,7 +19,6 @@ from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.rigs.emulated.autoscaling import AutoScaling
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, AwsServer, Operation, Parameters
 from plimsoll_testbed.rigs.emulated.ec2 import Ec2
-from plimsoll_testbed.rigs.emulated.ec2_fleets import Ec2Fleets
 from plimsoll_testbed.rigs.emulated.eks import Eks
 
 SERVICES: Final = ("EC2", "AUTO_SCALING", "EKS")
@@ -61,7 +60,7 @@ class AwsFleet(AwsServer):
         self._fleets = fleets
         self._changed = changed
         groups = AutoScaling(fleets, clock)
-        parts = (Ec2(fleets), Ec2Fleets(fleets, clock), groups, Eks(fleets, groups, clock))
+        parts = (Ec2(fleets), groups, Eks(fleets, groups, clock))
         answers = {action: answer for part in parts for action, answer in part.answers().items()}
         super().__init__({action: self._locked(answers[action]) for action in answers})
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes import RENEW, Resources
+from plimsoll.domain.kubernetes import Resources
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
@@ -97,10 +97,8 @@ def _instance(machine: Machine) -> dict[str, Any]:
     }
     if group.kind == "eks-nodegroup":
         tags |= {"eks:cluster-name": machine.cluster, "eks:nodegroup-name": group.name}
-    if group.kind in {"ec2-fleet", "static"}:
+    if group.kind == "static":
         del tags["aws:autoscaling:groupName"]
-    if group.kind == "ec2-fleet":
-        tags |= {"aws:ec2:fleet-id": group.name, RENEW: str(group.renew).lower()}
     described: dict[str, Any] = {
         "InstanceId": machine.id,
         "InstanceType": group.instance_type,

@@ -39,12 +39,10 @@ from plimsoll_testbed.scenario.events import event_of
 
 _LIST = {
     "asg": "autoscaling:DescribeAutoScalingGroups",
-    "ec2-fleet": "ec2:DescribeFleets",
     "eks-nodegroup": "eks:DescribeNodegroup",
 }
 _GROW = {
     "asg": "autoscaling:LaunchInstances",
-    "ec2-fleet": "ec2:ModifyFleet",
     "eks-nodegroup": "eks:UpdateNodegroupConfig",
 }
 _ASKABLE = {"spot-interruption", "health-scheduled-change"}

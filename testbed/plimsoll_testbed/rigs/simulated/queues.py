@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from plimsoll.services.delivery import DeliveryPolicy
+from plimsoll.services.retry_policy import RetryPolicy
 from plimsoll_testbed.rigs.simulated.time import Invocation, VirtualClock
 
 BATCH: Final = 10
@@ -35,7 +35,7 @@ class SimulatedQueue:
     """Its name."""
     handle: Callable[[Sequence[str], str], Sequence[object]]
     """What a batch of bodies comes to in a run of this name, in order: an exception for each that failed."""
-    policy: DeliveryPolicy
+    policy: RetryPolicy
     batch: int = 1
     notice_seconds: float
     """From the event to the start of the function."""

@@ -19,7 +19,7 @@ from plimsoll.domain.observation import Sample, Samples, WorkloadTimes
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode, ResyncRequest
 from plimsoll.domain.reports import Report
 from plimsoll.services.ports import Telemetry
-from plimsoll.services.senders import Senders
+from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wiring import Ports, wire
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.machines import region_of
@@ -171,7 +171,7 @@ class Plimsoll(Responder):
                 cluster_workers=workers,
                 telemetry=context.telemetry,
             ),
-            senders=Senders(drills=True),
+            sources=TrustedSources(drills=True),
         )
 
     @override

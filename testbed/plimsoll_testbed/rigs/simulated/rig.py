@@ -14,7 +14,7 @@ from typing import Final, Unpack, override
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.registry import RESYNC_EVERY
-from plimsoll.services.delivery import NOTICES, RESYNCS, WAKE_UPS
+from plimsoll.services.retry_policy import NOTICES, RESYNCS, WAKE_UPS
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.registry import Rig
 from plimsoll_testbed.rigs.run import PLACEMENT, RESYNC_PHASE, How, Run, rig_of_runs

@@ -71,6 +71,11 @@ def expiry(time: datetime) -> Value:
     return {"N": str(int(time.timestamp()))}
 
 
+def version_of(item: Mapping[str, Any] | None) -> int:
+    """Return the version of an item as it was read; 0 where there is none."""
+    return 0 if item is None else int(item["version"]["N"])
+
+
 def cluster_to_item(cluster: Cluster) -> Item:
     """Return a cluster as an item of the table `clusters`."""
     return strings(
@@ -156,7 +161,7 @@ def _requests(text: str | None) -> Resources:
     return Resources(**amounts, extended=extended)
 
 
-def report_to_item(report: Report, version: int) -> Item:
+def report_to_item(report: Report) -> Item:
     """Return a report as an item of the table `reports`."""
     document: dict[str, Any] = {f.name: getattr(report, f.name) for f in fields(report)}
     for name in _TIMES:
@@ -168,11 +173,7 @@ def report_to_item(report: Report, version: int) -> Item:
         noticed=time_to_text(report.noticed),
         report=json.dumps(document, default=dict, separators=(",", ":")),
     )
-    return {
-        **item,
-        "version": {"N": str(version)},
-        TTL: expiry(report.noticed + KEEP_REPORTS),
-    }
+    return {**item, TTL: expiry(report.noticed + KEEP_REPORTS)}
 
 
 def item_to_report(item: Mapping[str, Any]) -> Report:
@@ -187,7 +188,7 @@ def item_to_report(item: Mapping[str, Any]) -> Report:
     return Report(**document)
 
 
-def samples_to_item(cluster: str, workload: Ref, samples: Samples, version: int) -> Item:
+def samples_to_item(cluster: str, workload: Ref, samples: Samples) -> Item:
     """Return what the pods of a workload told as an item of the table `times`; to the second."""
     document = {
         kind.name: [
@@ -203,7 +204,6 @@ def samples_to_item(cluster: str, workload: Ref, samples: Samples, version: int)
             workload=str(workload),
             samples=json.dumps(document, separators=(",", ":")),
         ),
-        "version": {"N": str(version)},
         TTL: {"N": str(newest + int(TIMES_KEPT.total_seconds()))},
     }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import entry_to_item, item_to_entry, strings
+from plimsoll.adapters.dynamodb.tables import ROUNDS, items_of
 from plimsoll.domain.errors import Throttled
 from plimsoll.domain.registry import IndexEntry
 
@@ -16,10 +17,7 @@ if TYPE_CHECKING:
 
     from plimsoll.adapters.aws import Aws
 
-READ_BATCH: Final = 100
 WRITE_BATCH: Final = 25
-ROUNDS: Final = 5
-"""How often what DynamoDB left unprocessed is sent again before it counts as throttling."""
 
 
 class DynamoNodeIndex:
@@ -35,10 +33,9 @@ class DynamoNodeIndex:
         Raises:
             Throttled: DynamoDB left some unread, again and again.
         """
-        found: dict[str, IndexEntry] = {}
-        for ids in batched(dict.fromkeys(instances), READ_BATCH, strict=False):
-            found |= self._read(ids)
-        return found
+        keys = [strings(instance=i) for i in dict.fromkeys(instances)]
+        found = map(item_to_entry, items_of(self._aws, self._table, keys, "the node index"))
+        return {entry.instance: entry for entry in found}
 
     def put(self, entries: Sequence[IndexEntry]) -> None:
         """Write entries; the newest `seen` wins.
@@ -61,23 +58,6 @@ class DynamoNodeIndex:
         ]
         for batch in batched(wanted, WRITE_BATCH, strict=False):
             self._write([{"PutRequest": {"Item": entry_to_item(entry)}} for entry in batch])
-
-    def _read(self, ids: Sequence[str]) -> Mapping[str, IndexEntry]:
-        found: dict[str, IndexEntry] = {}
-        keys = [strings(instance=i) for i in ids]
-        for _ in range(ROUNDS):
-            with translated("read the node index"):
-                answer = self._aws.dynamodb.batch_get_item(
-                    RequestItems={self._table: {"Keys": keys}}
-                )
-            for item in answer["Responses"].get(self._table, []):
-                entry = item_to_entry(item)
-                found[entry.instance] = entry
-            left = answer.get("UnprocessedKeys", {}).get(self._table)
-            if not left:
-                return found
-            keys = [dict(key) for key in left["Keys"]]
-        raise Throttled(f"the node index left {len(keys)} of {len(ids)} entries unread")
 
     def _write(self, requests: Sequence[WriteRequestTypeDef]) -> None:
         left: Sequence[WriteRequestTypeDef | WriteRequestOutputTypeDef] = requests

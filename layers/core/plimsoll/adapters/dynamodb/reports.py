@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.adapters.aws_errors import translated
-from plimsoll.adapters.dynamodb.codec import item_to_report, report_to_item, strings
-from plimsoll.domain.errors import Conflict
+from plimsoll.adapters.dynamodb.codec import item_to_report, report_to_item, strings, version_of
+from plimsoll.adapters.dynamodb.tables import merged, put_version
 from plimsoll.domain.reports import Report
 
 if TYPE_CHECKING:
@@ -30,12 +31,7 @@ class DynamoReports:
         Raises:
             Conflict: others wrote in between, five times in a row.
         """
-        for _ in range(ATTEMPTS - 1):
-            try:
-                return self._merge_once(report)
-            except Conflict:
-                continue
-        return self._merge_once(report)
+        return merged(ATTEMPTS, partial(self._merge_once, report))
 
     def list(self, cluster: str, limit: int = 50) -> Sequence[Report]:
         """Return the newest reports of a cluster, newest first.
@@ -63,21 +59,7 @@ class DynamoReports:
                 Key=strings(interruption=report.interruption),
                 ConsistentRead=True,
             )
-        if "Item" not in answer:
-            with translated(what):
-                self._aws.dynamodb.put_item(
-                    TableName=self._table,
-                    Item=report_to_item(report, 1),
-                    ConditionExpression="attribute_not_exists(interruption)",
-                )
-            return report
-        merged = item_to_report(answer["Item"]).merged(report)
-        version = int(answer["Item"]["version"]["N"])
-        with translated(what):
-            self._aws.dynamodb.put_item(
-                TableName=self._table,
-                Item=report_to_item(merged, version + 1),
-                ConditionExpression="version = :read",
-                ExpressionAttributeValues={":read": {"N": str(version)}},
-            )
-        return merged
+        item = answer.get("Item")
+        result = report if item is None else item_to_report(item).merged(report)
+        put_version(self._aws, self._table, report_to_item(result), version_of(item), what)
+        return result

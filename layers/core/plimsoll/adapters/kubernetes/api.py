@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes import calls, lease
-from plimsoll.adapters.kubernetes.guards import budget_object
 from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.adapters.kubernetes.reading import Reader
 from plimsoll.adapters.kubernetes.requests import Json, Requests
@@ -25,6 +24,7 @@ from plimsoll.domain.kubernetes import (
     EXCLUDED,
     EXCLUDED_BY_US,
     FLOORS,
+    GUARD,
     INTERRUPTION,
     MOVED,
     NAMESPACE,
@@ -40,6 +40,7 @@ from plimsoll.domain.kubernetes import (
     Ref,
     ReplicaSet,
     Scheduling,
+    Selector,
     Taint,
     Workload,
 )
@@ -140,7 +141,7 @@ class KubernetesCluster:
             calls.CREATE_BUDGET,
             namespace=workload.ref.namespace,
             name=name,
-            body=budget_object(workload, name),
+            body=_budget_object(workload, name),
         )
 
     def unguard(self, budget: Budget) -> None:
@@ -406,6 +407,39 @@ def written_taints(
         {"key": t.key, "effect": t.effect} | ({"value": t.value} if t.value else {})
         for t in (*kept, *([add] if add else []))
     ]
+
+
+def _budget_object(workload: Workload, name: str) -> dict[str, Any]:
+    """Return the PodDisruptionBudget that guards a workload: whoever deletes the workload deletes it too."""
+    ref = workload.ref
+    owner = {
+        "apiVersion": _API_VERSIONS[ref.kind],
+        "kind": ref.kind,
+        "name": ref.name,
+        "uid": workload.uid,
+    }
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {
+            "name": name,
+            "namespace": ref.namespace,
+            "labels": {GUARD: "true"},
+            "ownerReferences": [owner],
+        },
+        "spec": {"maxUnavailable": 0, "selector": _as_sent(workload.selector)},
+    }
+
+
+def _as_sent(selector: Selector) -> dict[str, Any]:
+    expressions = [
+        {"key": r.key, "operator": r.operator, **({"values": list(r.values)} if r.values else {})}
+        for r in selector.requirements
+    ]
+    return {
+        **({"matchLabels": dict(selector.labels)} if selector.labels else {}),
+        **({"matchExpressions": expressions} if expressions else {}),
+    }
 
 
 def _options(pod: Pod, grace_seconds: int | None) -> dict[str, Any]:

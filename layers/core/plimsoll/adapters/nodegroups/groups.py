@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.adapters.aws_errors import code_of, translate, translated
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import calls
-from plimsoll.adapters.nodegroups import asg, ec2_fleet, eks, karpenter
+from plimsoll.adapters.nodegroups import asg, eks, karpenter
 from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.kind import Access, Kind, Warn
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.interruptions import LifecycleHook
-from plimsoll.domain.kubernetes import RENEW, Node
-from plimsoll.domain.node_groups import Instance, NodeGroup
+from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.node_groups import NodeGroup
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 KINDS: Final[Mapping[str, type[Kind]]] = {
     asg.NAME: asg.AutoScalingGroups,
-    ec2_fleet.NAME: ec2_fleet.Ec2Fleets,
     eks.NAME: eks.ManagedNodeGroups,
     karpenter.NAME: karpenter.NodePools,
 }
@@ -66,11 +65,7 @@ class AwsNodeGroups:
         self._instances = Ec2Instances(aws, clock)
         self._cluster = cluster
         access = Access(account=self._account, api=api, cluster=cluster, warn=warn)
-        self._fleets = ec2_fleet.Ec2Fleets(access)
-        self._kinds: Mapping[str, Kind] = {
-            name: self._fleets if kind is ec2_fleet.Ec2Fleets else kind(access)
-            for name, kind in kinds.items()
-        }
+        self._kinds: Mapping[str, Kind] = {name: kind(access) for name, kind in kinds.items()}
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
         """Return the groups of the cluster; existing nodes tell what a new one will be like."""
@@ -128,22 +123,13 @@ class AwsNodeGroups:
             NotFound: it is gone, belongs to no group, or this would leave less than the minimum.
             Refused: its tags name another cluster.
         """
-        with self._changing(instance, f"terminate {instance} in its group") as said:
-            tags = dict(said.tags)
-            if ec2_fleet.OF_FLEET in tags and ec2_fleet.OF_GROUP not in tags:
-                fleet = tags[ec2_fleet.OF_FLEET]
-                if tags.get(RENEW) != "true":  # IAM would deny it after the target went down
-                    raise Refused(
-                        f"{instance} of the EC2 fleet {fleet} lacks the tag {RENEW}: true"
-                    )
-                self._fleets.terminate(fleet, instance, decrement=decrement)
-                return
+        with self._changing(instance, f"terminate {instance} in its group"):
             self._account.aws.autoscaling.terminate_instance_in_auto_scaling_group(
                 InstanceId=instance, ShouldDecrementDesiredCapacity=decrement
             )
 
     @contextmanager
-    def _changing(self, instance: str, what: str) -> Iterator[Instance]:
+    def _changing(self, instance: str, what: str) -> Iterator[None]:
         """Ask EC2 whose an instance is, since a Node may say of itself what it likes; then change it."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 - see `plimsoll.adapters.aws`
 
@@ -157,7 +143,7 @@ class AwsNodeGroups:
             )
         with translated(what):
             try:
-                yield said
+                yield
             except ClientError as error:
                 if code_of(error) == "ValidationError":  # it knows no such action, or instance
                     raise NotFound(str(translate(error, what))) from error

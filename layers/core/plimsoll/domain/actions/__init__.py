@@ -30,17 +30,13 @@ from plimsoll.domain.actions.actions import (
     begins,
 )
 from plimsoll.domain.actions.plan import Plan, Step
-from plimsoll.domain.actions.writers import CapacityWriter, ClusterWriter, EventWriter, Writers
 
 __all__ = [
     "AboutNode",
     "AboutPod",
     "Action",
-    "CapacityWriter",
-    "ClusterWriter",
     "CompleteLifecycle",
     "Cordon",
-    "EventWriter",
     "Evict",
     "Exclude",
     "ForceDelete",
@@ -62,6 +58,5 @@ __all__ = [
     "UndoRelease",
     "Unguard",
     "Wave",
-    "Writers",
     "begins",
 ]

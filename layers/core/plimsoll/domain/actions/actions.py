@@ -1,26 +1,20 @@
 """Actions: what should be done to what, and why, as data.
 
 A plan holds actions; a dry run prints them; the executor carries them out in the order of their
-waves, those of one wave side by side. To add an action, write its class here and put it in `Action`.
+waves, those of one wave side by side. To add an action, write its class here, put it in `Action`, and say in
+`plimsoll.services.executor` which calls it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum, unique
 from itertools import islice
 from typing import ClassVar, TypeGuard, override
 
-from plimsoll.domain.actions.writers import Writers
-from plimsoll.domain.errors import Blocked, Conflict, NotFound, Refused
 from plimsoll.domain.interruptions import Interruption, LifecycleHook
 from plimsoll.domain.kubernetes import (
-    DELETION_COST,
-    EXCLUDED,
-    EXCLUDED_BY_US,
-    MOVED,
     Budget,
     Node,
     Pod,
@@ -83,10 +77,6 @@ class Cordon(AboutNode):
 
     interruption: Interruption
 
-    def perform(self, writers: Writers) -> None:
-        """Patch the node once."""
-        writers.cluster.cordon(self.node, self.interruption)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncordon(AboutNode):
@@ -94,10 +84,6 @@ class Uncordon(AboutNode):
 
     verb: ClassVar[str] = "uncordon"
     wave: ClassVar[Wave] = Wave.CORDON
-
-    def perform(self, writers: Writers) -> None:
-        """Patch the node once."""
-        writers.cluster.uncordon(self.node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +96,6 @@ class LabelNode(AboutNode):
     """Label -> its new value; None takes it off."""
     wave: Wave = Wave.CORDON
     """Spot groups open a wave later: were theirs the first labels, Pending pods would all go there."""
-
-    def perform(self, writers: Writers) -> None:
-        """Patch the node once."""
-        writers.cluster.label(self.node, self.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +115,6 @@ class Exclude(AboutNode):
         """The node, and as what: a refusal here says nothing about its other labels."""
         return f"Node {self.node.name} as a target of load balancers"
 
-    def perform(self, writers: Writers) -> None:
-        """Patch the node once."""
-        writers.cluster.label(self.node, {EXCLUDED: EXCLUDED_BY_US if self.excluded else None})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaintNode(AboutNode):
@@ -153,10 +131,6 @@ class TaintNode(AboutNode):
     def target(self) -> str:
         """The node, and as what: a refusal here says nothing about its other changes."""
         return f"Node {self.node.name} as one of a shifted zone"
-
-    def perform(self, writers: Writers) -> None:
-        """Patch the node once."""
-        writers.cluster.taint(self.node, tainted=self.tainted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,10 +153,6 @@ class Grow:
         where = f" in {self.zone}" if self.zone else ""
         return f"{self.group.kind} {self.group.name} by {self.add}{where}"
 
-    def perform(self, writers: Writers) -> int:
-        """Make one request, and return how many nodes were promised."""
-        return writers.capacity.grow(self.group, self.add, self.zone, self.token)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release(AboutPod):
@@ -201,10 +171,6 @@ class Release(AboutPod):
     moved: str | None = None
     """The mark of a voluntary move."""
 
-    def perform(self, writers: Writers) -> None:
-        """Patch the pod once."""
-        writers.cluster.release(self.pod, self.replica_set, self.interruption, self.moved)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoRelease(AboutPod):
@@ -214,10 +180,6 @@ class UndoRelease(AboutPod):
     wave: ClassVar[Wave] = Wave.REPLACE
 
     replica_set: ReplicaSet
-
-    def perform(self, writers: Writers) -> None:
-        """Patch the pod once: label, owner and annotation together."""
-        writers.cluster.undo_release(self.pod, self.replica_set)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,17 +203,6 @@ class Evict(AboutPod):
     """Whether only budgets of ours cover it: then no owner's budget is overruled."""
     wave: Wave = Wave.LEAVE
 
-    def perform(self, writers: Writers) -> str | None:
-        """Evict it; delete it if that is refused and may be overruled, and return whose refusal it was."""
-        try:
-            writers.cluster.evict(self.pod, self.grace_seconds)
-        except (Blocked, Refused) as refusal:
-            if not self.overrule:
-                raise
-            writers.cluster.delete(self.pod, self.grace_seconds)
-            return None if self.guarded else str(refusal)
-        return None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForceDelete(AboutPod):
@@ -266,10 +217,6 @@ class ForceDelete(AboutPod):
     verb: ClassVar[str] = "force-delete"
     wave: ClassVar[Wave] = Wave.LEAVE
 
-    def perform(self, writers: Writers) -> None:
-        """Delete it without a grace period."""
-        writers.cluster.delete(self.pod, 0)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutOfService(AboutNode):
@@ -282,10 +229,6 @@ class OutOfService(AboutNode):
     verb: ClassVar[str] = "out-of-service"
     wave: ClassVar[Wave] = Wave.LEAVE
 
-    def perform(self, writers: Writers) -> None:
-        """Add the taint."""
-        writers.cluster.out_of_service(self.node)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetDeletionCost(AboutPod):
@@ -297,10 +240,6 @@ class SetDeletionCost(AboutPod):
     cost: str | None
     """None takes the annotation off."""
 
-    def perform(self, writers: Writers) -> None:
-        """Patch the pod once."""
-        writers.cluster.annotate_pod(self.pod, DELETION_COST, self.cost)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkMoved(AboutPod):
@@ -310,10 +249,6 @@ class MarkMoved(AboutPod):
     wave: ClassVar[Wave] = Wave.REPLACE
 
     moved: str
-
-    def perform(self, writers: Writers) -> None:
-        """Patch the pod once."""
-        writers.cluster.annotate_pod(self.pod, MOVED, self.moved)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,10 +270,6 @@ class InjectFloors:
         more = [f"{len(self.entries) - 5} more"] if len(self.entries) > 5 else []  # noqa: PLR2004
         return f"Namespace {self.namespace} ({', '.join(said + more)})"
 
-    def perform(self, writers: Writers) -> None:
-        """Patch its ConfigMap once."""
-        writers.cluster.inject_floors(self.namespace, self.entries)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
@@ -357,11 +288,6 @@ class Guard:
         """The workload."""
         return str(self.workload.ref)
 
-    def perform(self, writers: Writers) -> None:
-        """Create it once; what somebody else made of that name meanwhile stays."""
-        with suppress(Conflict):
-            writers.cluster.guard(self.workload, self.name)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unguard:
@@ -378,11 +304,6 @@ class Unguard:
         """The budget."""
         return str(self.budget.ref)
 
-    def perform(self, writers: Writers) -> None:
-        """Delete it, if it is still the same."""
-        with suppress(NotFound, Conflict):
-            writers.cluster.unguard(self.budget)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(AboutNode):
@@ -392,10 +313,6 @@ class Record(AboutNode):
     wave: ClassVar[Wave] = Wave.CLOSE
 
     interruption: Interruption
-
-    def perform(self, writers: Writers) -> None:
-        """Patch the annotation only."""
-        writers.cluster.record(self.node, self.interruption)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -419,12 +336,6 @@ class TerminateInstance(AboutNode):
     def target(self) -> str:
         """The node and its instance."""
         return f"Node {self.node.name} ({self.node.instance})"
-
-    def perform(self, writers: Writers) -> None:
-        """Terminate it, then record that: the other way round, a failure would leave it running."""
-        if self.node.instance is not None:
-            writers.capacity.terminate(self.node.instance, decrement=self.shrunk is not None)
-        writers.cluster.record(self.node, self.interruption)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -454,12 +365,6 @@ class Heartbeat(AboutHooks):
     verb: ClassVar[str] = "heartbeat"
     wave: ClassVar[Wave] = Wave.CORDON
 
-    def perform(self, writers: Writers) -> None:
-        """Tell each hook, then record that: only what was told postpones the deadline."""
-        for hook in self.hooks:
-            writers.capacity.heartbeat(hook, self.node.instance or "")
-        writers.cluster.record(self.node, self.interruption)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteLifecycle(AboutHooks):
@@ -471,13 +376,6 @@ class CompleteLifecycle(AboutHooks):
 
     verb: ClassVar[str] = "complete-lifecycle"
     wave: ClassVar[Wave] = Wave.CLOSE
-
-    def perform(self, writers: Writers) -> None:
-        """Complete each hook with CONTINUE; one that is already over counts as completed."""
-        for hook in self.hooks:
-            with suppress(NotFound):
-                writers.capacity.complete_lifecycle(hook, self.node.instance or "")
-        writers.cluster.record(self.node, self.interruption)
 
 
 type Action = (

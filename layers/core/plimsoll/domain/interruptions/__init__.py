@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.interruptions.decision import actionable, of_former_life
 from plimsoll.domain.interruptions.lifecycle_hooks import (
     LifecycleHook,
     as_told,
@@ -11,7 +10,7 @@ from plimsoll.domain.interruptions.lifecycle_hooks import (
     with_ends,
 )
 from plimsoll.domain.interruptions.maintenance import MaintenanceWindow
-from plimsoll.domain.interruptions.merging import in_this_life, merge
+from plimsoll.domain.interruptions.merging import actionable, in_this_life, merge
 from plimsoll.domain.interruptions.model import (
     ADVICE,
     MARGIN,
@@ -60,7 +59,6 @@ __all__ = [
     "marked",
     "merge",
     "needs_heartbeat",
-    "of_former_life",
     "to_record",
     "urgency",
     "usual_response",

@@ -1,11 +1,13 @@
-"""Merges a notice into what is already known of its instance, whatever came first."""
+"""Merges a notice into what is already known of its instance, whatever came first.
+
+An instance id outlives its launches, so a notice counts for the launch that it is about only.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
 
-from plimsoll.domain.interruptions.decision import actionable, of_former_life
 from plimsoll.domain.interruptions.model import (
     CLOSED,
     Interruption,
@@ -15,12 +17,40 @@ from plimsoll.domain.interruptions.model import (
     last,
 )
 from plimsoll.domain.notices import (
+    About,
     Decision,
     HealthScheduledChange,
     InstanceNotice,
     LifecycleTerminate,
+    Notice,
     StateChange,
+    clock_text,
+    nothing,
 )
+
+
+def actionable(notice: Notice, *, launched: datetime | None = None) -> Decision:
+    """Decide what a notice leads to.
+
+    Args:
+        notice: Any notice, also those that are not about an instance.
+        launched: When the instance was last launched, if that is known.
+    """
+    former = _of_former_life(notice.time, launched=launched) if isinstance(notice, About) else None
+    return nothing(former) if former else notice.decision
+
+
+def _of_former_life(time: datetime, *, launched: datetime | None) -> str | None:
+    """Say why something of that time is about an instance that has been reborn since; else None.
+
+    EC2's launch time is renewed when a stopped or hibernated instance starts; it has whole seconds.
+    """
+    if launched is None or time >= launched.replace(microsecond=0):
+        return None
+    return (
+        f"from {clock_text(time)}, before the instance was launched ({clock_text(launched)}): "
+        "a former life"
+    )
 
 
 def merge(
@@ -46,7 +76,7 @@ def merge(
         launched = launched.replace(microsecond=0)
     launched = last(launched, existing.launched if existing else None)
     decision = decision or actionable(notice)
-    former = of_former_life(notice.time, launched=launched)
+    former = _of_former_life(notice.time, launched=launched)
     if former or not decision.merges:
         if existing is None:
             raise ValueError(f"{notice.kind} opens no interruption: {former or decision.reason}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.canary import CANARY_DETAIL_TYPE, CANARY_SOURCE, Canary
-from plimsoll.domain.notices.decision import Decision, Effect, clock_text, nothing
+from plimsoll.domain.notices.decision import Decision, Effect, Unknown, clock_text, nothing
 from plimsoll.domain.notices.envelope import BODY_LIMIT, open_envelope
 from plimsoll.domain.notices.health import Change, HealthScheduledChange
-from plimsoll.domain.notices.lifecycle_terminate import LifecycleTerminate
+from plimsoll.domain.notices.lifecycle import LifecycleTerminate
 from plimsoll.domain.notices.rebalance import RebalanceRecommendation
 from plimsoll.domain.notices.registry import DRILL_SOURCE, TABLE, InstanceNotice, Notice, parse
 from plimsoll.domain.notices.spot import SpotInterruption
@@ -18,7 +18,6 @@ from plimsoll.domain.notices.taint import (
     TAINT_DETAIL_TYPE,
     InterruptionTaint,
 )
-from plimsoll.domain.notices.unknown import Unknown
 from plimsoll.domain.notices.zonal_shift import Cause, ZonalShift
 
 __all__ = [

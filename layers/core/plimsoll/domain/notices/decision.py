@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import ClassVar
 
 
 class Effect(StrEnum):
@@ -54,3 +55,22 @@ def nothing(reason: str) -> Decision:
 def clock_text(time: datetime) -> str:
     """Return a time as reasons name it: ISO 8601 in UTC, in whole seconds."""
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """An event of no kind in the table: a type of its own, so that it is counted and shown, not lost."""
+
+    kind: ClassVar[str] = "unknown"
+
+    source: str
+    detail_type: str
+    why: str
+    time: datetime
+    """When it was received: its own time was not looked at."""
+    id: str | None = None
+
+    @property
+    def decision(self) -> Decision:
+        """Nothing, but that it is counted and shown."""
+        return nothing(f"{self.detail_type} from {self.source}: {self.why}")

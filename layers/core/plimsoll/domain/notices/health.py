@@ -15,9 +15,8 @@ from typing import ClassVar, Final, Literal, override
 
 from plimsoll.domain.fields import ARN_LIMIT, INSTANCE
 from plimsoll.domain.notices.about import About
-from plimsoll.domain.notices.decision import Decision, Effect, clock_text, drains
+from plimsoll.domain.notices.decision import Decision, Effect, Unknown, clock_text, drains
 from plimsoll.domain.notices.envelope import Envelope
-from plimsoll.domain.notices.unknown import Unknown
 
 MAX_ENTITIES: Final = 10_000
 """More cannot be told within the size of an event."""

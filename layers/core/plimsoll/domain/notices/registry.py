@@ -10,27 +10,23 @@ from plimsoll.domain.notices import (
     canary,
     capacity_reservation,
     health,
-    lifecycle_launch,
-    lifecycle_terminate,
+    lifecycle,
     rebalance,
     spot,
     state_change,
     taint,
-    test_message,
     zonal_shift,
 )
 from plimsoll.domain.notices.canary import Canary
 from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
+from plimsoll.domain.notices.decision import Unknown
 from plimsoll.domain.notices.envelope import AUTO_SCALING, Envelope, Opened, open_envelope
 from plimsoll.domain.notices.health import HealthScheduledChange
-from plimsoll.domain.notices.lifecycle_launch import LifecycleLaunch
-from plimsoll.domain.notices.lifecycle_terminate import LifecycleTerminate
+from plimsoll.domain.notices.lifecycle import LifecycleLaunch, LifecycleTerminate, TestNotification
 from plimsoll.domain.notices.rebalance import RebalanceRecommendation
 from plimsoll.domain.notices.spot import SpotInterruption
 from plimsoll.domain.notices.state_change import StateChange
 from plimsoll.domain.notices.taint import InterruptionTaint
-from plimsoll.domain.notices.test_message import TestNotification
-from plimsoll.domain.notices.unknown import Unknown
 from plimsoll.domain.notices.zonal_shift import ZonalShift
 
 type InstanceNotice = (
@@ -55,8 +51,8 @@ TABLE: Final[Mapping[tuple[str, str], Parser]] = {
     ("aws.ec2", "EC2 Instance Rebalance Recommendation"): rebalance.parse,
     ("aws.ec2", "EC2 Instance State-change Notification"): state_change.parse,
     **{("aws.ec2", name): capacity_reservation.parse for name in capacity_reservation.DETAIL_TYPES},
-    ("aws.autoscaling", "EC2 Instance-terminate Lifecycle Action"): lifecycle_terminate.parse,
-    ("aws.autoscaling", "EC2 Instance-launch Lifecycle Action"): lifecycle_launch.parse,
+    ("aws.autoscaling", "EC2 Instance-terminate Lifecycle Action"): lifecycle.terminating,
+    ("aws.autoscaling", "EC2 Instance-launch Lifecycle Action"): lifecycle.launching,
     ("aws.health", "AWS Health Event"): health.parse,
     **{("aws.arc-zonal-shift", name): zonal_shift.parse for name in zonal_shift.DETAIL_TYPES},
     (canary.CANARY_SOURCE, canary.CANARY_DETAIL_TYPE): canary.parse,
@@ -84,7 +80,7 @@ def parse(
     """
     found = open_envelope(body)
     if found.source == AUTO_SCALING or (drills and found.source == DRILL_SOURCE):
-        test = test_message.recognised(found, received=received)
+        test = lifecycle.recognised(found, received=received)
         if test is not None:
             return (test,)
     parser, why = _parser(found, drills=drills)

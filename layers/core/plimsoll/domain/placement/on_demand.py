@@ -9,23 +9,34 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constrai
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import (
+    CAPACITY_LABELS,
+    DELETION_COST,
     KUBE_SYSTEM,
     MIN_ON_DEMAND,
+    MOST_NAMED,
+    ClusterEvent,
+    Node,
     OwnerKind,
+    Pod,
     Ref,
     Workload,
+    about_workload,
     resolve_count,
 )
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.spread_groups import ON_DEMAND
 
 MOST_GROUPS: Final = 3
 """More spot groups leave little to gain: with three of them a quarter stands on on-demand."""
+COST: Final = "1000"
+"""The deletion cost of pods that hold a floor. Any other value on a pod is its owner's, and stays."""
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _KINDS: Final = frozenset({OwnerKind.DEPLOYMENT, OwnerKind.STATEFUL_SET})
 
@@ -116,3 +127,58 @@ def floor_of(
             spot_groups,
         )
     return floor(Way.AFFINITY, why)
+
+
+def deletion_costs(
+    seen: Observation, floor: OnDemandFloor
+) -> Iterator[tuple[Pod, str | None, str]]:
+    """Yield the pods whose deletion cost is to change, its new value (None: none), and why.
+
+    Scale-in of a ReplicaSet knows no topology spread: of larger on-demand nodes it may empty all. It takes pods
+    with a lower deletion cost first, so those on on-demand carry a higher one. StatefulSets drop the highest
+    ordinal, whatever it costs.
+    https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#pod-deletion-cost
+    """
+    if floor.workload.kind != OwnerKind.DEPLOYMENT:
+        return
+    for pod in seen.of_workload.get(floor.workload, ()):
+        if pod.node is None or pod.deleting is not None or pod.released:
+            continue
+        node = seen.node.get(pod.node)
+        holds = floor.spot_groups > 0 and node is not None and node.capacity == ON_DEMAND
+        cost = pod.annotations.get(DELETION_COST)
+        if holds and cost is None:
+            yield pod, COST, f"scale-in of {floor.workload} must not take its on-demand floor"
+        elif not holds and cost == COST:
+            yield pod, None, f"it no longer holds an on-demand floor of {floor.workload}"
+
+
+def problems_of(
+    nodes: Sequence[Node], floors: Sequence[tuple[Workload, OnDemandFloor]]
+) -> Iterator[ClusterEvent]:
+    """Yield what its owner can change: floors that cannot stand, nodes whose pods count for none; a few of each."""
+    asking = [pair for pair in floors if pair[1].way is not Way.FREE]
+    if not asking:
+        return
+    above = [(workload, floor) for workload, floor in asking if floor.asked > floor.replicas]
+    for workload, floor in above:
+        yield about_workload(workload, "FloorAboveReplicas", f"{workload.ref}: {floor.reason}")
+    unknown = [node for node in nodes if node.capacity is None and node.staying]
+    for node in unknown[:MOST_NAMED]:
+        yield ClusterEvent(
+            about=Ref("Node", "", node.name),
+            uid=node.name,
+            reason="CapacityUnknown",
+            message=f"Node {node.name}: its pods count for no floor, since no label says whether it "
+            f"is on-demand or spot; {len(unknown) - 1} other nodes say neither. Set "
+            f"{CAPACITY_LABELS[0]}",
+            warning=True,
+        )
+    if not any(node.capacity == ON_DEMAND and node.staying for node in nodes):
+        for workload, floor in asking[:MOST_NAMED]:
+            yield about_workload(
+                workload,
+                "NoOnDemandNode",
+                f"{workload.ref}: {floor.keep} of its replicas must stand on on-demand, and no "
+                "on-demand node takes pods",
+            )

@@ -11,7 +11,6 @@ from plimsoll.domain.actions import LabelNode, SetDeletionCost, Step, Wave
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import ClusterEvent, Ref, Workload, about_workload
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement.deletion_cost import deletion_costs
 from plimsoll.domain.placement.injection import (
     NO_INJECTION,
     Injection,
@@ -21,13 +20,18 @@ from plimsoll.domain.placement.injection import (
     spread_keys,
 )
 from plimsoll.domain.placement.node_labels import SpreadGroup, label_changes, spread_groups
-from plimsoll.domain.placement.on_demand import OnDemandFloor, Way, floor_of
+from plimsoll.domain.placement.on_demand import (
+    OnDemandFloor,
+    Way,
+    deletion_costs,
+    floor_of,
+    problems_of,
+)
 from plimsoll.domain.placement.pending import waited
 from plimsoll.domain.placement.rebalancing import plan_moves, why_not_now
 from plimsoll.domain.placement.reserve import Loss, losses
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
 from plimsoll.domain.placement.status import Standing, lacks, standing_of
-from plimsoll.domain.placement.violations import problems_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

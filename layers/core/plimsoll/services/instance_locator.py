@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from plimsoll.domain.errors import PlimsollError, Temporary
+from plimsoll.domain.interruptions import actionable
+from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import Instance
-from plimsoll.domain.notices import InstanceNotice
+from plimsoll.domain.notices import Decision, InstanceNotice
 from plimsoll.domain.registry import Cluster, IndexEntry
 from plimsoll.domain.reports import Metric
-from plimsoll.services.ports import Clock, Instances, NodeIndex, Registry, Telemetry
-from plimsoll.services.senders import Senders
+from plimsoll.services.ports import Clock, Instances, NodeIndex, RegisteredClusters, Telemetry
+from plimsoll.services.trusted_sources import TrustedSources
 
 type Owner = IndexEntry | str | PlimsollError
 """Where the node is; or why it is not ours; or why that cannot be told now."""
@@ -30,16 +32,54 @@ NOWHERE: Final = "no cluster is registered in the account and region of the noti
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LocatedNotice:
+    """A notice, where its instance is, and what it leads to in the present life of that instance."""
+
+    notice: InstanceNotice
+    decision: Decision
+    entry: IndexEntry
+    node: Node | None = None
+    """The instance's node, where it has just been listed."""
+
+    @classmethod
+    def of(cls, notice: InstanceNotice, entry: IndexEntry, node: Node | None = None) -> Self:
+        """Return a notice as decided on by the launch of its instance, if the entry names that."""
+        decision = actionable(notice, launched=entry.launched)
+        return cls(notice=notice, decision=decision, entry=entry, node=node)
+
+
+def located(
+    notices: Sequence[InstanceNotice], locate: Locate
+) -> tuple[Mapping[str, Sequence[LocatedNotice]], Mapping[InstanceNotice, str | PlimsollError]]:
+    """Return the notices by the name of their cluster, and why the others have none.
+
+    Args:
+        notices: those that may lead to something; each is looked up once.
+        locate: tells where instances are.
+    """
+    owners = locate(notices)
+    found: dict[str, list[LocatedNotice]] = defaultdict(list)
+    elsewhere: dict[InstanceNotice, str | PlimsollError] = {}
+    for notice in notices:
+        owner = owners[notice.instance]
+        if isinstance(owner, IndexEntry):
+            found[owner.cluster].append(LocatedNotice.of(notice, owner))
+        else:
+            elsewhere[notice] = owner
+    return found, elsewhere
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceLocator:
     """Finds the cluster and node of instances."""
 
-    registry: Registry
+    registry: RegisteredClusters
     index: NodeIndex
     instances: Instances
     instances_of: Callable[[Cluster], Instances]
     clock: Clock
     telemetry: Telemetry
-    senders: Senders
+    sources: TrustedSources
 
     def of(self, notices: Collection[InstanceNotice]) -> Mapping[str, Owner]:
         """Return the owner of every instance in the notices."""
@@ -87,8 +127,8 @@ class InstanceLocator:
         self, account: str, region: str | None, ids: Sequence[str]
     ) -> Mapping[str, Owner]:
         """Ask EC2 where notices are from."""
-        own = self.senders.account in {None, account}
-        if own and (region is None or self.senders.region in {None, region}):
+        own = self.sources.account in {None, account}
+        if own and (region is None or self.sources.region in {None, region}):
             return self.by_tags(ids, [self.instances])
         try:
             clusters = self.registry.list()

@@ -24,7 +24,7 @@ from plimsoll.services.reconcile_memory import ReconcileMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrainInputs:
+class ReconcileInputs:
     """Reads node groups, instances, capacity pools, zonal shifts, observed times and reports for one reconcile."""
 
     cluster: Cluster

@@ -14,7 +14,7 @@ from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE, SpotInter
 from plimsoll.domain.notices.taint import MOST_INSTANCES
 from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports import Metric
-from plimsoll.services.delivery import URGENT_WAKE_UPS
+from plimsoll.services.retry_policy import URGENT_WAKE_UPS
 from tests.support.workload_sets import WiredServices
 
 AGENT = "a-shop"

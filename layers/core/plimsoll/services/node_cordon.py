@@ -11,28 +11,38 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError, Temporary
-from plimsoll.domain.interruptions import Interruption, Response, marked, merge, of_former_life
+from plimsoll.domain.interruptions import Interruption, Response, marked, merge
 from plimsoll.domain.kubernetes import Node
-from plimsoll.domain.notices import Decision, Effect, InstanceNotice
-from plimsoll.domain.registry import Cluster, IndexEntry
-from plimsoll.services.ports import Clock, ClusterApi, Workers
+from plimsoll.domain.notices import Effect
+from plimsoll.domain.registry import Cluster
+from plimsoll.services.instance_locator import LocatedNotice
+from plimsoll.services.ports import Clock, Workers
 
 ATTEMPTS: Final = 5
 """How often a node is read when somebody else keeps writing to it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
-    """A notice, what it leads to, and where its instance is."""
+type Batch = tuple[Sequence[LocatedNotice], Node | Exception | None]
+"""The notices of one instance, and its node; None where it has none, or why that is not known."""
 
-    notice: InstanceNotice
-    decision: Decision
-    entry: IndexEntry
-    node: Node | None = None
-    """The instance's node, where it has just been listed."""
+
+class NodeWriter(Protocol):
+    """The Nodes of a cluster, and the writes of notices to them. A dry run has one that writes nothing."""
+
+    def node(self, name: str) -> Node | None:
+        """Return the Node of a name; None where there is none."""
+
+    def nodes(self) -> Sequence[Node]:
+        """Return all Nodes."""
+
+    def cordon(self, node: Node, interruption: Interruption) -> None:
+        """Cordon, taint and record in one patch, under the node's resourceVersion."""
+
+    def record(self, node: Node, interruption: Interruption) -> None:
+        """Replace the record only, under the node's resourceVersion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,19 +50,21 @@ class Cordoned:
     """What stands on a node now; on advice alone it is cordoned when its turn comes."""
 
     interruption: Interruption
+    reason: str
+    """That of the first notice that leads to it."""
     written: bool
     """False: all of it stood there before, or the node is gone."""
 
 
-def by_instance(found: Sequence[Located]) -> Sequence[Sequence[Located]]:
+def by_instance(found: Sequence[LocatedNotice]) -> Sequence[Sequence[LocatedNotice]]:
     """Group notices by their instance, in the order of arrival."""
-    batches: dict[str, list[Located]] = {}
+    batches: dict[str, list[LocatedNotice]] = {}
     for located in found:
         batches.setdefault(located.notice.instance, []).append(located)
     return list(batches.values())
 
 
-def heeded(cluster: Cluster, found: Sequence[Located]) -> Sequence[Located]:
+def heeded(cluster: Cluster, found: Sequence[LocatedNotice]) -> Sequence[LocatedNotice]:
     """Leave out the notices that the policy of a cluster ignores."""
     return [
         located
@@ -63,24 +75,33 @@ def heeded(cluster: Cluster, found: Sequence[Located]) -> Sequence[Located]:
 
 
 def find_nodes(
-    api: ClusterApi, batches: Sequence[Sequence[Located]], workers: Workers
-) -> Sequence[Node | Exception | None]:
-    """Return, in order, the node of each instance, None where it has none, or why that is not known.
+    api: NodeWriter, found: Sequence[LocatedNotice], workers: Workers
+) -> Sequence[Batch]:
+    """Return the notices of each instance with its node, None where it has none, or why that is not known.
 
     One request each where the index is right, or where it names a Node that is no more and the
     notices say that the instance is gone. For all others together the nodes are listed once.
     """
-    found = workers.run([partial(_by_index, api, batch) for batch in batches])
-    if not any(node is _Unindexed.UNINDEXED for node in found):
-        return [node for node in found if not isinstance(node, _Unindexed)]
-    try:
-        listed: Mapping[str | None, Node] = {node.instance: node for node in api.nodes()}
-    except PlimsollError as error:
-        return [error if isinstance(node, _Unindexed) else node for node in found]
+    batches = by_instance(found)
+    nodes = workers.run([partial(_by_index, api, batch) for batch in batches])
+    listed: Mapping[str | None, Node] | PlimsollError = {}
+    if any(node is _Unindexed.UNINDEXED for node in nodes):
+        try:
+            listed = {node.instance: node for node in api.nodes()}
+        except PlimsollError as error:
+            listed = error
     return [
-        listed.get(batch[0].entry.instance) if isinstance(node, _Unindexed) else node
-        for batch, node in zip(batches, found, strict=True)
+        (batch, _listed(batch, listed) if isinstance(node, _Unindexed) else node)
+        for batch, node in zip(batches, nodes, strict=True)
     ]
+
+
+def _listed(
+    batch: Sequence[LocatedNotice], listed: Mapping[str | None, Node] | PlimsollError
+) -> Node | PlimsollError | None:
+    if isinstance(listed, PlimsollError):
+        return listed
+    return listed.get(batch[0].entry.instance)
 
 
 class _Unindexed(Enum):
@@ -89,7 +110,7 @@ class _Unindexed(Enum):
     UNINDEXED = auto()
 
 
-def _by_index(api: ClusterApi, batch: Sequence[Located]) -> Node | _Unindexed | None:
+def _by_index(api: NodeWriter, batch: Sequence[LocatedNotice]) -> Node | _Unindexed | None:
     entry = batch[0].entry
     found = batch[0].node or (api.node(entry.node) if entry.node else None)
     if found is not None and found.instance == entry.instance:
@@ -99,44 +120,48 @@ def _by_index(api: ClusterApi, batch: Sequence[Located]) -> Node | _Unindexed | 
     return _Unindexed.UNINDEXED
 
 
-def cordon(
-    api: ClusterApi, batch: Sequence[Located], node: Node | Exception | None, clock: Clock
-) -> Cordoned | str:
+def cordon(api: NodeWriter, batch: Batch, clock: Clock) -> Cordoned | str:
     """Write the notices of one instance onto its node; where nothing is to be written, say why.
 
     Args:
         api: the cluster.
-        batch: the notices.
-        node: what `find_nodes` found; an error is raised.
+        batch: what `find_nodes` found; an error is raised.
         clock: the time.
 
     Raises:
         Temporary: somebody else keeps writing to the node, or the cluster does not answer.
         PlimsollError: the cluster says no.
     """
+    notices, node = batch
     if isinstance(node, Exception):
         raise node
     for _ in range(ATTEMPTS):
-        interruption = interruption_on(node, batch, clock.now())
+        interruption = interruption_on(node, notices, clock.now())
         if node is None or isinstance(interruption, str):
             return str(interruption)
         waits = interruption.cordoned is None
+        stands = Cordoned(interruption=interruption, reason=_reason(notices), written=False)
         if node.interruption == interruption and (waits or node.unschedulable):
-            return Cordoned(interruption=interruption, written=False)
+            return stands
         try:
             (api.record if waits else api.cordon)(node, interruption)
         except Conflict:
             node = api.node(node.name)
         except NotFound:
-            return Cordoned(interruption=interruption, written=False)
+            return stands
         else:
-            return Cordoned(interruption=interruption, written=True)
-    entry = batch[0].entry
+            return replace(stands, written=True)
+    entry = notices[0].entry
     raise Temporary(f"others keep writing to the node of {entry.instance} in {entry.cluster}")
 
 
+def _reason(batch: Sequence[LocatedNotice]) -> str:
+    """Return the reason of the first notice that leads to something; else of the first."""
+    return next((o for o in batch if o.decision.merges), batch[0]).decision.reason
+
+
 def interruption_on(
-    node: Node | None, batch: Sequence[Located], now: datetime
+    node: Node | None, batch: Sequence[LocatedNotice], now: datetime
 ) -> Interruption | str:
     """Return what stands on a node once these notices of its instance are merged in.
 
@@ -149,13 +174,16 @@ def interruption_on(
         return f"{node.name} is left alone: {node.unreadable}"
     merged, why = _of_this_launch(node.interruption, entry.launched or now), "nothing to call off"
     for located in batch:
-        notice, launched = located.notice, located.entry.launched
-        former = of_former_life(notice.time, launched=launched)
-        if former is not None:
-            why = former
-        elif merged is not None or located.decision.effect is not Effect.WITHDRAW:
+        decision = located.decision
+        if not decision.merges:
+            why = decision.reason
+        elif merged is not None or decision.effect is not Effect.WITHDRAW:
             merged = merge(
-                merged, notice, node=node.name, launched=launched, decision=located.decision
+                merged,
+                located.notice,
+                node=node.name,
+                launched=located.entry.launched,
+                decision=decision,
             )
     if merged is None:
         return why

@@ -18,7 +18,7 @@ MAX_PAUSE_SECONDS: Final = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryPolicy:
+class RetryPolicy:
     """What becomes of a message whose handling failed."""
 
     attempts: int
@@ -47,7 +47,7 @@ class DeliveryPolicy:
         return min(MAX_PAUSE_SECONDS, max(1, int(wanted)))
 
 
-NOTICES: Final = DeliveryPolicy(
+NOTICES: Final = RetryPolicy(
     attempts=14,
     visibility_seconds=30,
     pauses=(1, 2, 3, 5, 8, 15),
@@ -57,11 +57,11 @@ NOTICES: Final = DeliveryPolicy(
 it. A refusal is not hopeless: an API server that has just started refuses everybody (403) until it
 has read who may do what."""
 
-WAKE_UPS: Final = DeliveryPolicy(attempts=3, visibility_seconds=190)
+WAKE_UPS: Final = RetryPolicy(attempts=3, visibility_seconds=190)
 """Wake-ups come in series, so one that failed is in no hurry. Whatever it failed with, it comes back,
 and the dead-letter queue tells a person of the third failure."""
 
-RESYNCS: Final = DeliveryPolicy(attempts=1, visibility_seconds=55)
+RESYNCS: Final = RetryPolicy(attempts=1, visibility_seconds=55)
 """The next minute's message is the second attempt. One that died is kept in the dead-letter queue, which
 tells a person of which cluster it was."""
 

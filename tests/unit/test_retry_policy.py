@@ -15,7 +15,7 @@ from plimsoll.domain.errors import (
     Throttled,
 )
 from plimsoll.domain.interruptions import NewerRecord
-from plimsoll.services.delivery import NOTICES, WAKE_UPS
+from plimsoll.services.retry_policy import NOTICES, WAKE_UPS
 
 
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 1), (2, 2), (5, 8), (6, 15), (13, 15)])

@@ -15,8 +15,8 @@ from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.notices import InstanceNotice, InterruptionTaint, Notice
 from plimsoll.domain.registry import Cluster, IndexEntry
 from plimsoll.domain.reports import Metric
-from plimsoll.services.locator import InstanceLocator
-from plimsoll.services.ports import Instances, Registry, Telemetry
+from plimsoll.services.instance_locator import InstanceLocator
+from plimsoll.services.ports import Instances, RegisteredClusters, Telemetry
 
 type Read = Sequence[Notice] | Exception
 """The notices in a body, or why there are none."""
@@ -25,11 +25,11 @@ type Answers = Mapping[InterruptionTaint, Sequence[InstanceNotice] | PlimsollErr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmation:
+class TaintConfirmation:
     """Asks EC2."""
 
     locator: InstanceLocator
-    registry: Registry
+    registry: RegisteredClusters
     instances_of: Callable[[Cluster], Instances]
     telemetry: Telemetry
 

@@ -1,0 +1,83 @@
+"""Reads of many items of a table, and writes under an optimistic version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import batched
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.adapters.aws_errors import translated
+from plimsoll.domain.errors import Conflict, Throttled
+
+if TYPE_CHECKING:
+    from plimsoll.adapters.aws import Aws
+    from plimsoll.adapters.dynamodb.codec import Item
+
+READ_BATCH: Final = 100
+ROUNDS: Final = 5
+"""How often what DynamoDB left unprocessed is sent again before it counts as throttling."""
+
+
+def items_of(
+    aws: Aws, table: str, keys: Iterable[Item], what: str, *, consistent: bool = False
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the items of these keys that exist; `what` is what is read, in words.
+
+    Raises:
+        Throttled: DynamoDB left some unread, again and again.
+    """
+    for batch in batched(keys, READ_BATCH, strict=False):
+        left: list[dict[str, Any]] = [dict(key) for key in batch]
+        for _ in range(ROUNDS):
+            with translated(f"read {what}"):
+                answer = aws.dynamodb.batch_get_item(
+                    RequestItems={table: {"Keys": left, "ConsistentRead": consistent}}
+                )
+            yield from answer["Responses"].get(table, [])
+            unread = answer.get("UnprocessedKeys", {}).get(table)
+            if not unread:
+                break
+            left = [dict(key) for key in unread["Keys"]]
+        else:
+            raise Throttled(f"{what}: {len(left)} of {len(batch)} items are unread")
+
+
+def merged[T](attempts: int, merge: Callable[[], T]) -> T:
+    """Return what a merge wrote that reads, and writes under the version that it read.
+
+    Raises:
+        Conflict: others wrote in between at every attempt.
+    """
+    for _ in range(attempts - 1):
+        try:
+            return merge()
+        except Conflict:
+            continue
+    return merge()
+
+
+def put_version(aws: Aws, table: str, item: Item, version: int, what: str) -> None:
+    """Write an item under the next version.
+
+    Args:
+        aws: the clients of the table's region.
+        table: the table.
+        item: all but its version.
+        version: what stood there when it was read; 0 where there was none.
+        what: what is written, in words.
+
+    Raises:
+        Conflict: somebody else wrote in between.
+    """
+    condition: dict[str, Any] = (
+        {
+            "ConditionExpression": "version = :read",
+            "ExpressionAttributeValues": {":read": {"N": str(version)}},
+        }
+        if version
+        else {"ConditionExpression": "attribute_not_exists(version)"}
+    )
+    with translated(what):
+        aws.dynamodb.put_item(
+            TableName=table, Item={**item, "version": {"N": str(version + 1)}}, **condition
+        )

@@ -1,0 +1,27 @@
+"""Wakes the drain of a cluster again and again after a notice."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from plimsoll.services.ports import Clock, WakeUps
+from plimsoll.services.retry_policy import SERIES_SHARED, SLOW_WAKE_UPS, URGENT_WAKE_UPS
+
+
+class WakeUpSeries:
+    """Sends series of wake-ups, and remembers when this process last sent all urgent ones of a cluster."""
+
+    def __init__(self, wake_ups: WakeUps, clock: Clock) -> None:
+        self._wake_ups = wake_ups
+        self._clock = clock
+        self._urgent: dict[str, datetime] = {}
+
+    def send(self, cluster: str, *, urgent: bool) -> None:
+        """Send a series of wake-ups, or a single one if an urgent series was sent just before."""
+        now, last = self._clock.now(), self._urgent.get(cluster)
+        if urgent and last is not None and now - last < SERIES_SHARED:
+            self._wake_ups.send(cluster, (0,))
+            return
+        self._wake_ups.send(cluster, URGENT_WAKE_UPS if urgent else SLOW_WAKE_UPS)
+        if urgent:
+            self._urgent[cluster] = now
