@@ -1,6 +1,6 @@
-"""The loops of the agent: one tells of the cluster, two forward what others act on, one carries out instructions.
+"""The loops of the agent: one sends snapshots, one forwards taints, one reports changes of queues, one executes instructions.
 
-They are apart because a drain takes minutes and a backlog of snapshots some too, and nothing waits for either.
+Each has a thread, because a drain or a backlog of snapshots takes minutes, and no other loop waits for it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FOLLOW_SECONDS: Final = 5.0
 POLL_SECONDS: Final = 300.0
 """How often instructions are asked for although no answer spoke of any."""
 STALE: Final = timedelta(minutes=15)
-"""After this without a round of telling the agent counts as hung; it waits for no answer so long."""
+"""After this time without a round of `send_snapshots` the agent counts as hung; no request waits as long."""
 _SPREAD: Final = 0.05
 """Share of the interval by which agents drift apart, so that they do not come together."""
 _RANDOM: Final = SystemRandom()
@@ -45,10 +45,10 @@ class Loops:
     wake: Event = field(default_factory=Event)
     """Set when instructions wait."""
     beat: datetime | None = None
-    """When the loop of telling last came round."""
+    """When the loop of snapshots last came round."""
 
     def healthy(self) -> bool:
-        """Whether telling goes on; what the service answers has nothing to do with it."""
+        """Whether the loop of snapshots goes on, whatever the service answers."""
         return self.beat is None or self.clock.now() - self.beat < STALE
 
     def stop(self) -> None:

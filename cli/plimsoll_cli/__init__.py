@@ -1,4 +1,4 @@
-"""The command `plimsoll`: one file for each command, and one entry in the table.
+"""The command `plimsoll`: one module for each command, and one entry in the table that names it.
 
 A command is imported only when it is called, so that `plimsoll status` does not load what a drill
 needs, and `plimsoll --help` loads nothing. With `--output json` or `yaml`, standard output holds
@@ -21,13 +21,13 @@ class Entry(NamedTuple):
     """A command in the table."""
 
     place: str
-    """`module:function`, the module in this package."""
+    """`module:function`, the module in this package, such as `plan.pools:pools` in `plan/pools.py`."""
     help: str
     """One line, in the imperative mood, that fits a terminal of 80 columns."""
 
 
 SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
-    # A new command is a file beside this one, and an entry here.
+    # A new command is a module in the folder of what it is about, and an entry here.
     "Everyday": {
         "status": Entry(
             "cluster.status:status", "Show open interruptions, released pods and zonal shifts."

@@ -28,7 +28,6 @@ from plimsoll_cli.options import (
     table,
     unregistered,
 )
-from plimsoll_cli.plan.page import plan_page
 from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, Row, reserve_rows, rows_of
 from plimsoll_cli.plan.spot_savings import Savings, savings_of
 from plimsoll_cli.targets import check_target, write_target
@@ -87,6 +86,8 @@ def plan(
     else:
         _show(found, savings)
     if html is not None:
+        from plimsoll_cli.lab.plan_page import plan_page  # noqa: PLC0415 - needs the testbed
+
         name = choice.cluster or seen.cluster
         write_target("--html", html, plan_page(name, seen, found, savings, now=now))
     if found.problems or not all(standing.met for standing in found.workloads):

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 import msgspec
+from rich.console import Console
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_agent.service import Service
-from plimsoll_cli.options import Output, console, environment_of, output_option, print_answer
-from plimsoll_cli.service.advice_tables import show_advice, show_recommendations
+from plimsoll_cli.options import Output, console, environment_of, output_option, print_answer, table
+from plimsoll_cli.plan.rows import DOLLARS
 from plimsoll_cli.service.login import log_in, logged_in
-from plimsoll_service.wire.advice import Advice, Recommendation, Recommendations
+from plimsoll_service.wire.advice import (
+    Advice,
+    Configuration,
+    Recommendation,
+    Recommendations,
+)
 from plimsoll_service.wire.views import Clusters
 
+GIB: Final = 2**30
+YEAR: Final = 12
 EXAMPLES: Final = """\b
 Examples:
   plimsoll login https://api.example.com/prod
@@ -77,7 +86,7 @@ def savings(ctx: click.Context, cluster: str | None, folder: Path, output: Outpu
     if output != "table":
         print_answer(msgspec.to_builtins(found), output)
     else:
-        show_advice(console(), found)
+        _show_advice(console(), found)
 
 
 @click.group(epilog=EXAMPLES, invoke_without_command=True)
@@ -95,7 +104,7 @@ def recommendations(ctx: click.Context, cluster: str | None, folder: Path, outpu
     if output != "table":
         print_answer(msgspec.to_builtins(found), output)
     else:
-        show_recommendations(console(), found.recommendations)
+        _show_recommendations(console(), found.recommendations)
 
 
 def _asked(ctx: click.Context, cluster: str | None, folder: Path) -> tuple[Service, str]:
@@ -138,3 +147,60 @@ def _path(service: Service, name: str | None) -> str:
     if name is None and found:
         raise BadInput(f"name one of the clusters with --cluster: {names}")
     raise BadInput(f"there is no cluster {name} (enrolled: {names})")
+
+
+def _show_advice(out: Console, advice: Advice) -> None:
+    """Print the present nodes of a cluster beside the cheapest mix."""
+    columns = [("today", advice.today), ("same pods", advice.optimised)]
+    if advice.resized is not None:
+        columns.append(("requests as advised", advice.resized))
+    shown = table("", *(name.upper() for name, _ in columns))
+    for name, row in _rows([each for _, each in columns], advice.today.monthly):
+        shown.add_row(name, *row)
+    out.print(shown)
+    shown = table("TYPE", "CAPACITY", *(name.upper() for name, _ in columns))
+    for (type_, capacity), counts in _types([each for _, each in columns]):
+        shown.add_row(type_, capacity, *counts)
+    out.print(shown)
+    out.print(f"of {advice.taken_at:%Y-%m-%d %H:%M:%S} UTC; prices: {advice.prices}")
+    if advice.optimised.monthly < advice.today.monthly:
+        out.print(f"the mix is at most {advice.gap:.0%} above the optimum under the same rules")
+    for name in advice.unpriced:
+        out.print(f"no price for {name}: its nodes count as costing nothing")
+    for why, count in sorted(Counter(advice.kept.values()).items()):
+        out.print(f"{count} nodes stay unchanged: {why}")
+
+
+def _show_recommendations(out: Console, found: Sequence[Recommendation]) -> None:
+    """Print recommendations, the largest saving first."""
+    shown = table("ID", "SAVES A MONTH", "STATE", "WHAT", "BECAUSE")
+    for each in found:
+        about = f"{each.about.kind} {each.about.namespace}/{each.about.name}".replace(" /", " ")
+        measured = "" if each.measured is None else f", measured {DOLLARS.format(each.measured)}"
+        note = f" ({each.note})" if each.note else ""
+        shown.add_row(
+            each.id,
+            DOLLARS.format(each.monthly),
+            each.state + measured,
+            f"{each.kind} {about}",
+            each.reason + note,
+        )
+    out.print(shown)
+
+
+def _rows(columns: Sequence[Configuration], now: float) -> Iterable[tuple[str, Iterable[str]]]:
+    yield "nodes", [str(each.nodes) for each in columns]
+    yield "spot nodes", [str(each.spot) for each in columns]
+    yield "vCPU", [str(each.vcpus) for each in columns]
+    yield "memory for pods", [f"{each.memory / GIB:,.0f} GiB" for each in columns]
+    yield "a month", [DOLLARS.format(each.monthly) for each in columns]
+    yield "a year", [DOLLARS.format(each.monthly * YEAR) for each in columns]
+    yield "saves a month", [DOLLARS.format(now - each.monthly) for each in columns]
+
+
+def _types(
+    columns: Sequence[Configuration],
+) -> Iterable[tuple[tuple[str, str], Iterable[str]]]:
+    counts = [{(r.type, r.capacity): r.count for r in each.instances} for each in columns]
+    for key in sorted(set().union(*counts)):
+        yield key, [str(column.get(key, 0)) for column in counts]

@@ -1,18 +1,31 @@
-"""The columns of `plimsoll clusters list --wide`; a part that cannot be read hides no other part."""
+"""`plimsoll clusters list`; with --wide, a part that cannot be read hides no other part."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final
+
+import click
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.registry import Cluster
 from plimsoll.domain.reports import ONE_EVENT_WITHIN, Report
-from plimsoll_cli.environment import Deployed
-from plimsoll_cli.options import clock_text
+from plimsoll_cli.environment import Deployed, warn
+from plimsoll_cli.options import (
+    Output,
+    clock_text,
+    console,
+    environment_of,
+    output_option,
+    print_answer,
+    stack_option,
+    table,
+)
 
+_UNSAID: Final = frozenset({"ca", "external_id"})
+"""Fields of a cluster that are not printed: too long, or secret."""
 SEARCHED: Final = 1000
 """How many of a cluster's newest reports are looked through for its last storm."""
 _NAMED: Final = 4
@@ -80,7 +93,68 @@ class Wide:
         return f"{clock_text(self.storm.noticed)}: {self.storm.nodes} nodes{killed}"
 
 
-def wide(deployed: Deployed, cluster: Cluster) -> Wide:
+@click.command("list")
+@click.option(
+    "--wide",
+    is_flag=True,
+    help="Also read from each cluster its version, held and missing rights, the age of its node index and its last "
+    "storm. Rights in an EKS cluster need an administrator of the cluster.",
+)
+@output_option
+@stack_option
+@click.pass_context
+def list_(
+    ctx: click.Context,
+    wide: bool,
+    output: Output,
+    stack: str,
+) -> None:
+    """List the registered clusters."""
+    environment = environment_of(ctx)
+    deployed = environment.deployed(stack)
+    found = deployed.registry.list()
+    answers = {c.name: _wide(deployed, c) for c in found} if wide else {}
+    if output != "table":
+        print_answer(
+            {
+                "stack": deployed.stack.name,
+                "kill_switch": deployed.stack.kill_switch,
+                "clusters": [
+                    {name: said for name, said in asdict(c).items() if name not in _UNSAID}
+                    | ({"wide": asdict(answers[c.name])} if wide else {})
+                    for c in found
+                ],
+            },
+            output,
+        )
+        return
+    if not found:
+        click.echo("No cluster is registered: add one with `plimsoll clusters add NAME`.")
+    else:
+        _show_clusters(found, answers, environment.clock.now())
+    if deployed.stack.kill_switch:
+        warn("the kill switch of the stack is on: Plimsoll writes to no cluster")
+
+
+def _show_clusters(found: Sequence[Cluster], answers: Mapping[str, Wide], now: datetime) -> None:
+    if not answers:
+        shown = table("NAME", "MODE", "REACHED BY", "REGION", "ADDED")
+        for c in found:
+            shown.add_row(c.name, c.mode, c.endpoint or "EKS", c.region, clock_text(c.added))
+        console().print(shown)
+        return
+    shown = table(
+        "NAME", "MODE", "ACCOUNT", "REGION", "VERSION", "RIGHTS", "NODE INDEX", "LAST STORM"
+    )
+    for c in found:
+        shown.add_row(c.name, c.mode, c.account or "-", c.region, *answers[c.name].cells(now))
+    console().print(shown)
+    for answer in answers.values():
+        for words in answer.not_read:
+            warn(f"{answer.name}: {words}")
+
+
+def _wide(deployed: Deployed, cluster: Cluster) -> Wide:
     """Return how a cluster answers now."""
     failed: list[str] = []
 

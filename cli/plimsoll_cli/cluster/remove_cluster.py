@@ -1,4 +1,4 @@
-"""The dialogue of `plimsoll clusters remove`: print, ask, and revert."""
+"""`plimsoll clusters remove`: print the changes, ask, and revert Plimsoll's own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,58 @@ from plimsoll_cli.cluster.open_interruptions import status_of
 from plimsoll_cli.cluster.uninstall_plan import UninstallPlan
 from plimsoll_cli.cluster.uninstall_service import UninstallService
 from plimsoll_cli.environment import Deployed, Environment, Said, warn
+from plimsoll_cli.options import environment_of, registered, stack_option
 
 PATIENCE_SECONDS: Final = 60.0
 """How long it goes on while replacements are still starting."""
 
 
-def put_back(
+@click.command()
+@click.argument("name")
+@click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Remove only the registration, whatever is open: for a cluster that no longer exists.",
+)
+@stack_option
+@click.pass_context
+def remove(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    name: str,
+    dry_run: bool,
+    yes: bool,
+    force: bool,
+    stack: str,
+) -> None:
+    """Revert Plimsoll's changes in a cluster, then remove the cluster.
+
+    Plimsoll uncordons nodes that stay, deletes their taint and record, and undoes releases of pods. While
+    an instance is about to stop, the cluster stays registered: run the command again afterwards.
+
+    The command writes with your own rights in an EKS cluster, and with the functions' token in another,
+    even while the kill switch is on.
+    """
+    if dry_run and force:
+        raise click.UsageError("give either --force, which reverts nothing, or --dry-run")
+    environment = environment_of(ctx)
+    deployed = environment.deployed(stack)
+    cluster = registered(deployed, name)
+    if force:
+        _name_what_is_left(deployed, cluster)
+    elif not _put_back(environment, deployed, cluster, dry_run=dry_run, yes=yes):
+        ctx.exit(1)
+    else:
+        _unbind_injection(deployed, cluster, dry_run=dry_run)
+    if dry_run:
+        click.echo(f"Nothing was written, and {name} is still registered.")
+        return
+    deployed.registry.remove(name)
+    click.echo(f"{name} is removed.")
+
+
+def _put_back(
     environment: Environment, deployed: Deployed, cluster: Cluster, *, dry_run: bool, yes: bool
 ) -> bool:
     """Revert our changes in a cluster, and return whether none is left; a dry run returns whether none is there now.
@@ -61,7 +107,7 @@ def put_back(
     return _is_clean(cluster, departure.left)
 
 
-def unbind_injection(deployed: Deployed, cluster: Cluster, *, dry_run: bool) -> None:
+def _unbind_injection(deployed: Deployed, cluster: Cluster, *, dry_run: bool) -> None:
     """Unbind the admission policy, which placement would no longer keep up to date."""
     api = deployed.clusters.open(cluster)
     if not api.injected_floors():
@@ -77,7 +123,7 @@ def unbind_injection(deployed: Deployed, cluster: Cluster, *, dry_run: bool) -> 
     )
 
 
-def name_what_is_left(deployed: Deployed, cluster: Cluster) -> None:
+def _name_what_is_left(deployed: Deployed, cluster: Cluster) -> None:
     """Warn of changes that stay in a cluster removed by force."""
     try:
         still = status_of(deployed.clusters.open(cluster).observe())
