@@ -13,7 +13,7 @@ import pytest
 
 from plimsoll.domain.errors import MissingRights, PlimsollError
 from plimsoll_agent.service import Service
-from plimsoll_cli import service_login
+from plimsoll_cli.service import login as service_login
 from plimsoll_cli.service.login import FILE, log_in, logged_in
 from plimsoll_service.services import recommendations
 from plimsoll_service.services.recommendations import SAVINGS

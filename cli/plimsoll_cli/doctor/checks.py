@@ -12,7 +12,7 @@ from plimsoll.domain.errors import PlimsollError
 from plimsoll_cli.doctor.cluster_checks import access, answers, index, rights
 from plimsoll_cli.doctor.facts import Facts
 from plimsoll_cli.doctor.field_checks import fields, queue
-from plimsoll_cli.doctor.findings import Finding, State, skipped
+from plimsoll_cli.doctor.findings import Finding, skipped
 from plimsoll_cli.doctor.iam_simulation import aws_rights
 from plimsoll_cli.doctor.node_group_checks import addresses, groups, maxima, quota, templates
 from plimsoll_cli.doctor.other_drainers import other_drainers
@@ -60,6 +60,3 @@ def findings_of(facts: Facts) -> Iterator[Finding]:
             yield from check(facts)
         except PlimsollError as error:
             yield skipped(name, error)
-
-
-__all__ = ["Facts", "Finding", "State", "findings_of"]

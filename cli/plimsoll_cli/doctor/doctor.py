@@ -13,7 +13,8 @@ from uuid import uuid4
 import click
 from rich.table import Table
 
-from plimsoll_cli.doctor.checks import Finding, State, findings_of
+from plimsoll_cli.doctor.checks import findings_of
+from plimsoll_cli.doctor.findings import Finding, State
 from plimsoll_cli.doctor.read_facts import read_facts
 from plimsoll_cli.options import (
     Output,

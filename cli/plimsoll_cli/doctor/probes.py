@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import Limits
 from plimsoll_cli.doctor.facts import Direct, GroupSettings, Simulated, Target
-from plimsoll_cli.doctor.kubernetes_probe import KubernetesProbe
+
+if TYPE_CHECKING:
+    from plimsoll_cli.doctor.kubernetes_probe import KubernetesProbe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
