@@ -23,10 +23,10 @@ from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH, Requests
 from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll_agent.cluster_reader import ClusterReader
 from plimsoll_agent.output import Output
-from plimsoll_agent.reading import ClusterReader
+from plimsoll_agent.snapshot_sender import SnapshotSender
 from plimsoll_agent.spool import Spool
-from plimsoll_agent.telling import Telling
 from plimsoll_agent.wiring import THREADS
 from plimsoll_service.wire.access import Accepted
 
@@ -53,7 +53,7 @@ def agent(address: dict[str, str], rounds: int) -> None:
     )
     output = Output(clock)
     with tempfile.TemporaryDirectory() as folder:
-        telling = Telling(
+        telling = SnapshotSender(
             cluster_id="c-1",
             follow=reader.follow,
             read=reader.read,

@@ -26,7 +26,7 @@ from benchmarks.output import table
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll.domain.placement import ON_DEMAND, floor_of
 from plimsoll.domain.scheduling import ClusterSnapshot
-from plimsoll_cli.snippet import pod_spec
+from plimsoll_cli.plan.snippet import pod_spec
 from tests.support.scheduled import DEPLOYMENTS, ScheduledCluster
 from tests.support.workload_sets import WiredServices, deployment
 

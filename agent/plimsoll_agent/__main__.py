@@ -29,12 +29,12 @@ def main() -> int:
             ca=(ACCOUNT / "ca.crt").read_text(encoding="ascii"),
             token=TokenFile(ACCOUNT / "token"),
         )
-        running = put_together(transport, settings, clock, output)
+        loops = put_together(transport, settings, clock, output)
     except (PlimsollError, OSError) as error:
         output.warn("the agent cannot start", because=str(error))
         return 1
-    signal.signal(signal.SIGTERM, lambda *_: running.stop())
-    run(running, output, settings.metrics_port)
+    signal.signal(signal.SIGTERM, lambda *_: loops.stop())
+    run(loops, output, settings.metrics_port)
     return 0
 
 

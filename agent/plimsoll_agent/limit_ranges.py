@@ -20,7 +20,7 @@ from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import Resources
 from plimsoll_agent import schema
-from plimsoll_agent.objects import amounts
+from plimsoll_agent.wire_values import amounts
 from plimsoll_service.wire import snapshot as wire
 
 _POD: Final = "Pod"

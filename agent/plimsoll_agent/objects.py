@@ -7,10 +7,8 @@ field, and tenants write these objects. What cannot be told raises BadInput, and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
@@ -20,23 +18,24 @@ from plimsoll.adapters.kubernetes.scheduling import read_resources, read_schedul
 from plimsoll.domain.fields import parse_time
 from plimsoll.domain.kubernetes import Resources, Selector, names, total_resources
 from plimsoll_agent import schema
+from plimsoll_agent.wire_values import (
+    LONGEST_TEXT,
+    amounts,
+    counted,
+    created_at,
+    limits_of,
+    only,
+    owner_of,
+    within_bounds,
+)
 from plimsoll_service.wire import snapshot as wire
 
-_MOST: Final = 2**53
-_LONGEST: Final = 256
 _SERVICE: Final = "kubernetes.io/service-name"
 """On an EndpointSlice, label: whose endpoints it holds."""
 _UNKNOWN: Final = "?"
 """For the uid of what metrics.k8s.io names."""
 _OOM_KILLED: Final = "OOMKilled"
 _PHASES: Final = {"Pending", "Running"}
-
-
-class Claimed(Struct, frozen=True, gc=False):
-    """A controller that another one made: the ReplicaSet of a Deployment, the Job of a CronJob."""
-
-    uid: str
-    owner: wire.Owner
 
 
 class Budgeted(Struct, frozen=True):
@@ -110,7 +109,7 @@ def read_pod(obj: Raw) -> wire.Pod:
             ready=any(c.type == "Ready" and c.status == "True" for c in read.status.conditions),
             deleting=bool(meta.deletion_timestamp),
             requests=amounts(scheduling.requests),
-            limits=_limits(spec),
+            limits=limits_of(spec),
             priority=spec.priority,
             restart_policy=spec.restart_policy,  # type: ignore[arg-type] # held to it by `within_bounds`
             restarted=_restarted(read.status),
@@ -125,7 +124,7 @@ def read_pod(obj: Raw) -> wire.Pod:
 def read_namespace(obj: Raw) -> tuple[str, str]:
     """Read the on-demand floor that a namespace states for its workloads; empty where it states none."""
     meta = decoded(obj, core.Named).metadata
-    return meta.name, meta.annotations.get(names.MIN_ON_DEMAND, "")[:_LONGEST]
+    return meta.name, meta.annotations.get(names.MIN_ON_DEMAND, "")[:LONGEST_TEXT]
 
 
 @naming("PersistentVolume")
@@ -267,26 +266,6 @@ def _restarted(status: schema.PodStatus) -> tuple[wire.Restarted, ...]:
     return tuple(found[: wire.MOST_CONTAINERS])
 
 
-def claimed(meta: core.Metadata) -> Claimed | None:
-    """Return who made a controller; None where nobody did."""
-    controller = meta.controller
-    return None if controller is None else Claimed(meta.uid, within_bounds(owner_of(controller)))
-
-
-msgspec.json.Decoder(wire.Snapshot)
-"""Made once, for what it leaves behind: what msgspec knows of each type. Two threads that let it find that out
-at once bring the process down, and kinds are listed side by side."""
-
-
-def within_bounds[T: Struct](told: T) -> T:
-    """Return what is told as its reader will see it.
-
-    Raises:
-        ValidationError: its reader would refuse it.
-    """
-    return msgspec.json.decode(msgspec.json.encode(told), type=type(told))
-
-
 def _balanced(
     kind: str, read: core.Object[Any, schema.LoadBalanced], services: tuple[str, ...]
 ) -> Balanced:
@@ -301,75 +280,6 @@ def _balanced(
     return Balanced(within_bounds(told), services)
 
 
-def _limits(spec: core.PodSpec) -> wire.Amounts:
-    """Return what the containers of a pod may use together; where one has no limit, there is none."""
-    staying = [c for c in spec.init_containers if c.restart_policy == "Always"]
-    each = [container.resources.limits for container in (*spec.containers, *staying)]
-    limited = total_resources([read_resources(limits, "limits") for limits in each])
-    return wire.Amounts(
-        cpu_m=counted(limited.cpu) if all("cpu" in limits for limits in each) else 0,
-        memory=counted(limited.memory) if all("memory" in limits for limits in each) else 0,
-    )
-
-
-def containers_of(spec: schema.Containers) -> tuple[wire.Container, ...]:
-    """Return the containers of a template that run as long as the pod does, as they are told.
-
-    Requests of the pod as a whole stand in place of theirs: then, or where they are too many, none is told.
-    """
-    staying = [each for each in spec.init_containers if each.restart_policy == "Always"]
-    found = (*spec.containers, *staying)
-    if spec.resources.requests or spec.resources.limits or len(found) > wire.MOST_CONTAINERS:
-        return ()
-    return tuple(
-        wire.Container(
-            name=each.name,
-            sidecar=number >= len(spec.containers),
-            requests=amounts(Resources.parse(each.resources.limits | each.resources.requests)),
-            limits=amounts(Resources.parse(each.resources.limits)),
-        )
-        for number, each in enumerate(found)
-    )
-
-
-def amounts_of_template(spec: core.PodSpec) -> tuple[wire.Amounts, wire.Amounts]:
-    """Return requests and limits of one pod of a template."""
-    return amounts(read_scheduling(spec, {}).requests), _limits(spec)
-
-
 def _allocatable(said: Mapping[str, str | int | float]) -> wire.Amounts:
     found = read_resources(said, "status.allocatable")
     return replace(amounts(found), pods=counted(found.pods))
-
-
-def amounts(found: Resources) -> wire.Amounts:
-    """Return processors and memory as the wire takes them."""
-    return wire.Amounts(cpu_m=counted(found.cpu), memory=counted(found.memory))
-
-
-def counted(number: int) -> int:
-    """Return a number as the wire takes it."""
-    return min(max(number, 0), _MOST)
-
-
-def owner_of(reference: core.Reference) -> wire.Owner:
-    """Return a controller as a snapshot names it."""
-    return wire.Owner(kind=reference.kind, name=reference.name, uid=reference.uid)
-
-
-def only(allowed: tuple[str, ...], said: Mapping[str, str]) -> dict[str, str]:
-    """Return those labels or annotations that are told."""
-    return {
-        key: value
-        for key in allowed
-        if (value := said.get(key)) is not None and len(value) <= _LONGEST
-    }
-
-
-def created_at(meta: core.Metadata) -> datetime:
-    """Return when an object was created.
-
-    Raises:
-        BadInput: it does not say.
-    """
-    return parse_time(meta.creation_timestamp)

@@ -19,7 +19,7 @@ from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.registry import JOB_ANNOTATIONS, JOB_QUEUE
 from plimsoll.services.ports import Clock
 from plimsoll_agent.calls import LIST_JOBS
-from plimsoll_agent.forwarding import Followed
+from plimsoll_agent.taint_forwarder import Followed
 
 APART: Final = timedelta(seconds=5)
 """Between two times that it is said."""

@@ -15,9 +15,7 @@ from msgspec import Meta, Struct, field
 from plimsoll.adapters.kubernetes import schema as core
 from plimsoll.adapters.kubernetes.schema import (
     Amounts,
-    CountOrShare,
     Described,
-    LabelSelector,
     Metadata,
     Named,
     Object,
@@ -166,14 +164,6 @@ class ScalerSpec(Part):
 
 
 Scaler = Described[ScalerSpec]
-
-
-class BudgetSpec(Part):
-    """Of a PodDisruptionBudget."""
-
-    selector: LabelSelector | None = None
-    min_available: CountOrShare | None = None
-    max_unavailable: CountOrShare | None = None
 
 
 class ClaimReference(Part):

@@ -10,9 +10,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND, matches
+from plimsoll_agent.cluster_reader import Seen
 from plimsoll_agent.limit_ranges import Limited, with_limit_ranges
-from plimsoll_agent.objects import Claimed
-from plimsoll_agent.reading import Seen
+from plimsoll_agent.wire_values import Claimed
 from plimsoll_agent.workloads import Owning
 from plimsoll_service.wire import snapshot as wire
 

@@ -13,19 +13,19 @@ from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import BadInput
 from plimsoll.services.ports import Clock
 from plimsoll_agent.calls import KEY
+from plimsoll_agent.cluster_reader import ClusterReader
 from plimsoll_agent.config import Config
-from plimsoll_agent.executing import CommandExecutor
-from plimsoll_agent.forwarding import Forwarding
 from plimsoll_agent.identity import Identity, PinnedKey, SecretIdentity
+from plimsoll_agent.instruction_executor import InstructionExecutor
 from plimsoll_agent.journal import ConfigMapJournal
+from plimsoll_agent.loops import Loops
 from plimsoll_agent.output import Output, serve
 from plimsoll_agent.owner_policy import OwnerPolicy, read_policy
 from plimsoll_agent.queue_changes import QueueChanges
-from plimsoll_agent.reading import ClusterReader
-from plimsoll_agent.running import Running
 from plimsoll_agent.service import Service
+from plimsoll_agent.snapshot_sender import SnapshotSender
 from plimsoll_agent.spool import Spool
-from plimsoll_agent.telling import Telling
+from plimsoll_agent.taint_forwarder import TaintForwarder
 from plimsoll_service.wire.access import Enrolled
 
 NAME = "cluster"
@@ -70,7 +70,7 @@ def enrolled(store: SecretIdentity, url: str, clock: Clock) -> Identity:
     return replace(identity, enrolled=answer)
 
 
-def put_together(transport: Transport, config: Config, clock: Clock, output: Output) -> Running:
+def put_together(transport: Transport, config: Config, clock: Clock, output: Output) -> Loops:
     """Return the agent of a cluster, ready to run.
 
     Raises:
@@ -87,7 +87,7 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
         return found if found.instruction_keys else replace(found, instruction_keys=pinned)
 
     reader = ClusterReader(requests, workers, clock, output.once)
-    telling = Telling(
+    sender = SnapshotSender(
         cluster_id=known.cluster_id,
         follow=reader.follow,
         read=reader.read,
@@ -97,7 +97,7 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
         measures=output,
         warn=output.warn,
     )
-    executor = CommandExecutor(
+    executor = InstructionExecutor(
         cluster_id=known.cluster_id,
         api=KubernetesCluster(transport, NAME, clock, workers=workers, warn=output.once),
         service=service,
@@ -111,9 +111,9 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
         output.failed(what)
         output.warn(f"{what}: tried again later", because=str(error))
 
-    return Running(
-        telling=telling,
-        forwarding=Forwarding(requests, clock, service.forward, output.once),
+    return Loops(
+        sender=sender,
+        taints=TaintForwarder(requests, clock, service.forward, output.once),
         queues=QueueChanges(requests, clock, service.queue_changed, output.once),
         executor=executor,
         clock=clock,
@@ -121,18 +121,18 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
     )
 
 
-def run(running: Running, output: Output, port: int) -> None:
-    """Run all loops until `Running.stop` is called."""
-    server = serve(output, port, running.healthy)
+def run(loops: Loops, output: Output, port: int) -> None:
+    """Run all loops until `Loops.stop` is called."""
+    server = serve(output, port, loops.healthy)
     for loop, name in (
-        (running.execute, "instructions"),
-        (running.forward, "taints"),
-        (running.tell_of_queues, "queues"),
+        (loops.execute_instructions, "instructions"),
+        (loops.forward_taints, "taints"),
+        (loops.report_queue_changes, "queues"),
     ):
         Thread(target=loop, name=name, daemon=True).start()
     try:
-        running.tell()
+        loops.send_snapshots()
     finally:
-        running.stop()
+        loops.stop()
         server.shutdown()
         server.server_close()

@@ -12,7 +12,7 @@ from plimsoll.adapters.kubernetes.decoding import Json, decoded, naming
 from plimsoll.adapters.kubernetes.scheduling import read_scheduling
 from plimsoll.domain.kubernetes import OwnerKind, Scheduling, matches
 from plimsoll_agent import schema
-from plimsoll_agent.objects import (
+from plimsoll_agent.wire_values import (
     Claimed,
     amounts_of_template,
     claimed,

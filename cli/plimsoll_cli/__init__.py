@@ -1,4 +1,4 @@
-"""The command `plimsoll`: one file for each command, and one entry in the table.
+"""The command `plimsoll`: one module for each command, and one entry in the table that names it.
 
 A command is imported only when it is called, so that `plimsoll status` does not load what a drill
 needs, and `plimsoll --help` loads nothing. With `--output json` or `yaml`, standard output holds
@@ -21,55 +21,66 @@ class Entry(NamedTuple):
     """A command in the table."""
 
     place: str
-    """`module:function`, the module in this package."""
+    """`module:function`, the module in this package, such as `plan.pools:pools` in `plan/pools.py`."""
     help: str
     """One line, in the imperative mood, that fits a terminal of 80 columns."""
 
 
 SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
-    # A new command is a file beside this one, and an entry here.
+    # A new command is a module in the folder of what it is about, and an entry here.
     "Everyday": {
         "status": Entry(
-            "status:status", "Show open interruptions, released pods and zonal shifts."
+            "cluster.status:status", "Show open interruptions, released pods and zonal shifts."
         ),
         "rehearse": Entry(
-            "rehearse:rehearse", "Simulate an interruption of a live cluster, read-only."
+            "lab.rehearse:rehearse", "Simulate an interruption of a live cluster, read-only."
         ),
-        "drain": Entry("drain:drain", "Drain nodes by hand, starting replacements first."),
-        "doctor": Entry("doctor:doctor", "Check an installation and print a fix for each fault."),
+        "drain": Entry("drain.drain:drain", "Drain nodes by hand, starting replacements first."),
+        "doctor": Entry(
+            "doctor.doctor:doctor", "Check an installation and print a fix for each fault."
+        ),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
     },
     "Cluster": {
-        "clusters": Entry("clusters:clusters", "Manage the clusters of a stack."),
-        "guard": Entry("guard:guard", "Protect workloads from other programs that drain nodes."),
+        "clusters": Entry("cluster.clusters:clusters", "Manage the clusters of a stack."),
+        "guard": Entry(
+            "cluster.guard:guard", "Protect workloads from other programs that drain nodes."
+        ),
         "install-policy": Entry(
-            "install_policy:install_policy", "Keep on-demand floors with an admission policy."
+            "cluster.install_policy:install_policy",
+            "Keep on-demand floors with an admission policy.",
         ),
     },
     "Plan and report": {
-        "plan": Entry("plan:plan", "Show on-demand floors and the moves that restore them."),
+        "plan": Entry("plan.plan:plan", "Show on-demand floors and the moves that restore them."),
         "snippet": Entry(
-            "snippet:snippet", "Print the manifest lines that keep an on-demand floor."
+            "plan.snippet:snippet", "Print the manifest lines that keep an on-demand floor."
         ),
-        "event": Entry("event:event", "Show the plan for an event, without writing."),
-        "pools": Entry("pools:pools", "Show the interruption risk of capacity pools."),
-        "reports": Entry("reports:reports", "List the reports of past interruptions."),
+        "event": Entry("plan.event:event", "Show the plan for an event, without writing."),
+        "pools": Entry("plan.pools:pools", "Show the interruption risk of capacity pools."),
+        "reports": Entry("plan.reports:reports", "List the reports of past interruptions."),
     },
     "Batch": {
-        "queues": Entry("queues:queues", "Check, apply, plan and run batch queues."),
-        "submit": Entry("submit:submit", "Submit Jobs to a queue."),
-        "jobs": Entry("gangs:jobs", "List waiting and running gangs."),
-        "why": Entry("gangs:why_command", "Explain why a gang waits."),
-        "suspend": Entry("gangs:suspend", "Suspend a gang until you resume it."),
-        "resume": Entry("gangs:resume", "Return a suspended gang to its queue."),
-        "cancel": Entry("gangs:cancel", "Delete the unfinished Jobs of a gang."),
+        "queues": Entry("batch.queues:queues", "Check, apply, plan and run batch queues."),
+        "submit": Entry("batch.submit:submit", "Submit Jobs to a queue."),
+        "jobs": Entry("batch.gangs:jobs", "List waiting and running gangs."),
+        "why": Entry("batch.gangs:why_command", "Explain why a gang waits."),
+        "suspend": Entry("batch.gangs:suspend", "Suspend a gang until you resume it."),
+        "resume": Entry("batch.gangs:resume", "Return a suspended gang to its queue."),
+        "cancel": Entry("batch.gangs:cancel", "Delete the unfinished Jobs of a gang."),
     },
     "Service": {
-        "login": Entry("advice:login", "Log in to the optimisation service."),
-        "savings": Entry("advice:savings", "Compare the cost of a cluster with the cheapest mix."),
-        "recommendations": Entry("advice:recommendations", "Show recommendations and accept them."),
-        "tenants": Entry("tenants:tenants", "Invite agents and people, or revoke their access."),
-        "agent": Entry("agent:agent", "Install or run the agent of a cluster."),
+        "login": Entry("service.advice:login", "Log in to the optimisation service."),
+        "savings": Entry(
+            "service.advice:savings", "Compare the cost of a cluster with the cheapest mix."
+        ),
+        "recommendations": Entry(
+            "service.advice:recommendations", "Show recommendations and accept them."
+        ),
+        "tenants": Entry(
+            "service.tenants:tenants", "Invite agents and people, or revoke their access."
+        ),
+        "agent": Entry("service.agent:agent", "Install or run the agent of a cluster."),
     },
     "Lab": {
         "demo": Entry("demo:demo", "Watch a shop keep serving while it loses all spot nodes."),
@@ -77,10 +88,10 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "demo-service": Entry(
             "demo_service:demo_service", "Watch the optimisation service remove a node."
         ),
-        "drill": Entry("drill:drill", "Play a scenario and measure its workloads."),
-        "storms": Entry("storms:storms", "Play random scenarios and check fixed rules."),
+        "drill": Entry("lab.drill:drill", "Play a scenario and measure its workloads."),
+        "storms": Entry("lab.storms:storms", "Play random scenarios and check fixed rules."),
         "controlplane": Entry(
-            "controlplane:controlplane", "Run a Kubernetes control plane on this machine."
+            "lab.controlplane:controlplane", "Run a Kubernetes control plane on this machine."
         ),
     },
 }

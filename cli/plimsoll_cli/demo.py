@@ -18,7 +18,7 @@ from rich.text import Text
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_cli import INTERRUPTED
-from plimsoll_cli.drill import WIDTH
+from plimsoll_cli.lab.drill import WIDTH
 from plimsoll_cli.options import console
 from plimsoll_cli.targets import write_target
 from plimsoll_testbed.measure.findings import findings

@@ -33,18 +33,15 @@ from plimsoll.services.ports import (
     Telemetry,
     Times,
 )
-from plimsoll_cli.checks.facts import StackFacts
-from plimsoll_cli.checks.reading import Probes
+from plimsoll_cli.doctor.probes import Probes
+from plimsoll_cli.stack import Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
     """A deployed stack."""
 
-    name: str
-    account: str
-    region: str
-    kill_switch: bool
+    stack: Stack
     registry: Registry
     index: NodeIndex
     reports: Reports
@@ -57,8 +54,6 @@ class Deployed:
     requests: Callable[[Cluster], Requests]
     """What makes calls to a cluster that no service makes."""
     groups: Callable[[Cluster], NodeGroups]
-    facts: StackFacts
-    """As CloudFormation describes it."""
     probes: Probes
 
     def observed_times(self, clock: Clock, telemetry: Telemetry) -> ObservedTimes:
@@ -102,13 +97,3 @@ class Said:
 def warn(message: str) -> None:
     """Say something on standard error."""
     click.echo(f"Warning: {message}", err=True)
-
-
-def environment_of(context: click.Context) -> Environment:
-    """Return the environment that a command was given, or the real one."""
-    given: Environment | None = context.obj
-    if given is not None:
-        return given
-    from plimsoll_cli.live_environment import LiveEnvironment  # noqa: PLC0415 - loads boto3 and the adapters
-
-    return LiveEnvironment()

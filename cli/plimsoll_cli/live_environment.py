@@ -18,17 +18,16 @@ from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.dynamodb.times import DynamoTimes
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.adapters.limits import AwsLimits
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll_cli import stack as stacks
-from plimsoll_cli.checks import account
-from plimsoll_cli.checks.facts import StackFacts
-from plimsoll_cli.checks.probe import probe_of
-from plimsoll_cli.checks.reading import Probes
-from plimsoll_cli.checks.simulation import simulated
+from plimsoll_cli.doctor import aws_probe
+from plimsoll_cli.doctor.iam_simulation import simulated
+from plimsoll_cli.doctor.kubernetes_probe import probe_of
+from plimsoll_cli.doctor.probes import Probes
 from plimsoll_cli.environment import Deployed, warn
-from plimsoll_testbed.rigs.kubeconfig import load
 
 
 class LiveEnvironment:
@@ -48,10 +47,7 @@ class LiveEnvironment:
         found = stacks.describe(aws, stack)
         clusters = OpenClusters(aws, self.clock, self._workers, warn=warn)
         return Deployed(
-            name=stack,
-            account=found.account,
-            region=found.region,
-            kill_switch=found.parameters.get("KillSwitch") == "true",
+            stack=found,
             registry=DynamoRegistry(aws, found.output("ClustersTable")),
             index=DynamoNodeIndex(aws, found.output("NodesTable")),
             reports=DynamoReports(aws, found.output("ReportsTable")),
@@ -68,26 +64,19 @@ class LiveEnvironment:
                 api=lambda: clusters.open(cluster).requests,
                 warn=warn,
             ),
-            facts=StackFacts(
-                name=stack,
-                region=found.region,
-                status=found.status,
-                version=found.outputs.get("Version"),
-                parameters=found.parameters,
-            ),
             probes=Probes(
-                send_canary=partial(account.send_canary, aws),
-                send_past_the_rules=lambda word, now: account.send_past_the_rules(
+                send_canary=partial(aws_probe.send_canary, aws),
+                send_past_the_rules=lambda word, now: aws_probe.send_past_the_rules(
                     aws, found.output("NoticesQueue"), word, now
                 ),
-                targets=partial(account.targets, aws, stack),
+                targets=partial(aws_probe.targets, aws, stack),
                 cluster=partial(probe_of, clusters, self._workers),
-                group_settings=lambda cluster, groups: account.group_settings(
+                group_settings=lambda cluster, groups: aws_probe.group_settings(
                     aws.of_cluster(cluster), self.clock, groups
                 ),
                 simulated=partial(simulated, aws, stack),
                 limits=lambda cluster: AwsLimits(aws.of_cluster(cluster)),
-                unknown_roles=lambda cluster: account.unknown_roles(aws, stack, cluster),
+                unknown_roles=lambda cluster: aws_probe.unknown_roles(aws, stack, cluster),
             ),
         )
 
@@ -97,7 +86,7 @@ class LiveEnvironment:
         """Return the cluster of a context and the context's name.
 
         Raises:
-            PlimsollError: see `plimsoll_testbed.rigs.kubeconfig`.
+            PlimsollError: see `plimsoll.adapters.kubernetes.kubeconfig`.
         """
         transport, name = load(file, context)
         api = KubernetesCluster(transport, name, self.clock, workers=self._workers, warn=warn)

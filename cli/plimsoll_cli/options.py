@@ -116,6 +116,16 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def environment_of(context: click.Context) -> Environment:
+    """Return the environment that a command was given, or the real one."""
+    given: Environment | None = context.obj
+    if given is not None:
+        return given
+    from plimsoll_cli.live_environment import LiveEnvironment  # noqa: PLC0415 - loads boto3 and the adapters
+
+    return LiveEnvironment()
+
+
 def registered(deployed: Deployed, name: str) -> Cluster:
     """Return a registered cluster.
 
@@ -126,7 +136,7 @@ def registered(deployed: Deployed, name: str) -> Cluster:
     if found is None:
         known = ", ".join(c.name for c in deployed.registry.list()) or "none yet"
         raise BadInput(
-            f"the stack {deployed.name} has no cluster {name} (registered: {known}): add it with "
+            f"the stack {deployed.stack.name} has no cluster {name} (registered: {known}): add it with "
             f"`plimsoll clusters add {name}`"
         )
     return found

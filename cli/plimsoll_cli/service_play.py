@@ -16,13 +16,13 @@ from plimsoll.domain.errors import Refused
 from plimsoll.services.ports import Clock
 from plimsoll_agent.calls import POLICY
 from plimsoll_agent.config import Config
+from plimsoll_agent.loops import Loops
 from plimsoll_agent.output import Output
-from plimsoll_agent.running import Running
 from plimsoll_agent.service import Service
 from plimsoll_agent.wiring import put_together
 from plimsoll_cli import main
-from plimsoll_cli.agent import manifests
-from plimsoll_cli.service_login import logged_in
+from plimsoll_cli.service.agent import manifests
+from plimsoll_cli.service.login import logged_in
 from plimsoll_service.domain.principals import Role
 from plimsoll_service.wire.advice import Recommendation, Recommendations
 from plimsoll_service.wire.views import Pools
@@ -67,7 +67,7 @@ class _Demo:
     server: HollowServer
     folder: Path
     say: Callable[[str], None]
-    _agent: Running = field(init=False)
+    _agent: Loops = field(init=False)
     _person: Service = field(init=False)
 
     def play(self) -> Recommendation:
@@ -85,7 +85,7 @@ class _Demo:
         if not asked.instruction:
             raise Refused(f"no instruction came of {asked.id}: {asked.note}")
         self._tell()
-        if not self._agent.telling.pending:
+        if not self._agent.sender.pending:
             raise Refused(f"the agent was not told of instruction {asked.instruction}")
         self.say("the agent is told that an instruction waits, and carries it out")
         self._agent.executor.round()
@@ -123,12 +123,12 @@ class _Demo:
 
     def _tell(self) -> None:
         """Let the agent send a snapshot, and wait until the service has worked it in."""
-        telling, since = self._agent.telling, self.rig.clock.now()
-        telling.take()
-        telling.send()
-        if telling.spool.entries or not telling.sequence:
+        sender, since = self._agent.sender, self.rig.clock.now()
+        sender.take()
+        sender.send()
+        if sender.spool.entries or not sender.sequence:
             raise Refused("the agent's snapshot did not get to the service: see what it said")
-        self.say(f"the agent has told of the cluster, snapshot {telling.sequence}")
+        self.say(f"the agent has told of the cluster, snapshot {sender.sequence}")
         self._wait("the snapshot was not worked in", lambda: self._known_since(since))
 
     def _known_since(self, since: datetime) -> bool:
@@ -170,7 +170,7 @@ class _Demo:
         main.main(args=args, prog_name="plimsoll", standalone_mode=False)
 
     def _path(self, what: str) -> str:
-        return f"/v1/clusters/{self._agent.telling.cluster_id}/{what}"
+        return f"/v1/clusters/{self._agent.sender.cluster_id}/{what}"
 
     def _recommendations(self) -> tuple[Recommendation, ...]:
         path = self._path("recommendations")

@@ -28,6 +28,21 @@ class Stack:
     outputs: Mapping[str, str]
     parameters: Mapping[str, str]
 
+    @property
+    def version(self) -> str | None:
+        """The version of Plimsoll; None: the stack is too old to state one."""
+        return self.outputs.get("Version")
+
+    @property
+    def kill_switch(self) -> bool:
+        """Whether every write is stopped."""
+        return self.parameters.get("KillSwitch") == "true"
+
+    @property
+    def accepts_drills(self) -> bool:
+        """Whether notices of drills are taken as real."""
+        return self.parameters.get("AcceptDrills") == "true"
+
     def output(self, name: str) -> str:
         """Return an output.
 

@@ -20,7 +20,7 @@ from plimsoll.domain.placement import floor_of
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_cli import main
-from plimsoll_cli.snippet import pod_spec
+from plimsoll_cli.plan.snippet import pod_spec
 from plimsoll_testbed.model.stores import (
     AmpleLimits,
     MemoryAnnouncer,

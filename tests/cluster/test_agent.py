@@ -21,14 +21,14 @@ from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_agent.calls import JOURNAL, KEY, POLICY
+from plimsoll_agent.cluster_reader import ClusterReader
 from plimsoll_agent.config import Config
-from plimsoll_agent.executing import CommandExecutor
 from plimsoll_agent.identity import SecretIdentity
+from plimsoll_agent.instruction_executor import InstructionExecutor
 from plimsoll_agent.journal import ConfigMapJournal
+from plimsoll_agent.loops import Loops
 from plimsoll_agent.output import Output
 from plimsoll_agent.owner_policy import read_policy
-from plimsoll_agent.reading import ClusterReader
-from plimsoll_agent.running import Running
 from plimsoll_agent.service import Service
 from plimsoll_agent.snapshots import full_snapshot
 from plimsoll_agent.wiring import put_together
@@ -101,7 +101,7 @@ class Site:
     def patch(self, path: str, body: Json) -> Response:
         return self.agent().call("PATCH", path, body=body, content_type=MERGE_PATCH)
 
-    def enrolled(self, rig: ServiceRig, tenant: str, folder: Path) -> Running:
+    def enrolled(self, rig: ServiceRig, tenant: str, folder: Path) -> Loops:
         """Put the agent together under its own rights; it enrols by a fresh join token."""
         token = rig.invite(tenant, "harbor", Role.AGENT)
         of_plimsoll = f"/api/v1/namespaces/{NAMESPACE}"
@@ -236,7 +236,7 @@ def test_a_signed_instruction_empties_a_node_while_every_pod_serves(acting: Site
     service.ask(an_instruction(acting, ground, old, new, "c"))
     transport, clock = acting.agent(), SystemClock()
     api = KubernetesCluster(transport, "harbor", clock, workers=ThreadWorkers(4))
-    executor = CommandExecutor(
+    executor = InstructionExecutor(
         cluster_id="c",
         api=api,
         service=service,
@@ -268,25 +268,25 @@ def test_of_two_tenants_each_agent_tells_the_service_of_its_own_cluster_and_acts
         mine = acting.enrolled(rig, "acme", tmp_path)
         theirs = other.enrolled(rig, "globex", tmp_path)
         for agent in (mine, theirs):
-            agent.telling.take()
-            agent.telling.send()
-            assert not agent.telling.spool.entries
+            agent.sender.take()
+            agent.sender.send()
+            assert not agent.sender.spool.entries
         _, ann = rig.enrolled("acme", "ann", Role.PERSON)
         _, eve = rig.enrolled("globex", "eve", Role.PERSON)
         ground.until(lambda: workloads_of(ann, mine) and workloads_of(eve, theirs) is not None)
         assert (ground.name, "web") in (workloads_of(ann, mine) or set())
         assert workloads_of(eve, theirs) == set()
         with pytest.raises(Refused, match="404"):
-            eve.call("GET", f"/v1/clusters/{mine.telling.cluster_id}/workloads", Workloads)
+            eve.call("GET", f"/v1/clusters/{mine.sender.cluster_id}/workloads", Workloads)
 
-        asked = an_instruction(acting, ground, old, new, mine.telling.cluster_id)
+        asked = an_instruction(acting, ground, old, new, mine.sender.cluster_id)
         signed = wire.sign(asked, rig.signer())
         for tenant, agent in (("acme", mine), ("globex", theirs)):  # theirs is sent the same
             data = rig.data(tenant)
-            post(data, agent.telling.cluster_id, asked.number, signed, asked.expires_at)
+            post(data, agent.sender.cluster_id, asked.number, signed, asked.expires_at)
             agent.executor.round()
         done, refused = (
-            result_of(rig.data(tenant), agent.telling.cluster_id, asked.number)
+            result_of(rig.data(tenant), agent.sender.cluster_id, asked.number)
             for tenant, agent in (("acme", mine), ("globex", theirs))
         )
     assert done is not None
@@ -295,10 +295,10 @@ def test_of_two_tenants_each_agent_tells_the_service_of_its_own_cluster_and_acts
     assert (refused.outcome, "cluster" in refused.reason) == ("refused", True)
 
 
-def workloads_of(person: Service, agent: Running) -> set[tuple[str, str]] | None:
+def workloads_of(person: Service, agent: Loops) -> set[tuple[str, str]] | None:
     """What a person reads of the cluster of an agent; None: nothing was worked in yet."""
     try:
-        path = f"/v1/clusters/{agent.telling.cluster_id}/workloads"
+        path = f"/v1/clusters/{agent.sender.cluster_id}/workloads"
         found = person.call("GET", path, Workloads)
     except Refused:
         return None

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll_cli import main
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST
-from plimsoll_testbed.rigs.kubeconfig import load
 from tests.cluster.ground import Ground
 from tests.support.hollows import a_deployment
 

@@ -29,8 +29,8 @@ from plimsoll.domain.kubernetes import (
     RELEASED,
 )
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
-from plimsoll_cli.checks.facts import Queue, TrialResult
-from plimsoll_cli.checks.probe import GROUP, KubernetesProbe
+from plimsoll_cli.doctor.facts import Queue, TrialResult
+from plimsoll_cli.doctor.kubernetes_probe import GROUP, KubernetesProbe
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import a_lease, install, message_of, until

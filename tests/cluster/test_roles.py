@@ -9,8 +9,8 @@ import pytest
 from plimsoll.adapters.clock import SystemClock
 from plimsoll_batch.adapters.queues_file import validated
 from plimsoll_batch.domain.lifecycle import Action, Event, Lifecycle, Policy
-from plimsoll_cli.submission.job_file import JobFile
-from plimsoll_cli.submission.manifests import manifests
+from plimsoll_cli.batch.submission.job_file import JobFile
+from plimsoll_cli.batch.submission.manifests import manifests
 from tests.cluster.installed import message_of, until
 from tests.cluster.test_queues import JOBS, OWNER, PLANNER, Lab, lab
 from tests.support.hollows import Json

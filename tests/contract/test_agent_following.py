@@ -16,9 +16,9 @@ from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import MissingRights, Temporary, Throttled
 from plimsoll.domain.kubernetes import INTERRUPTION
-from plimsoll_agent.forwarding import LIST_SECONDS, LOOK_SECONDS, SAID_AT, Forwarding
-from plimsoll_agent.reading import WATCH_SECONDS, ClusterReader
+from plimsoll_agent.cluster_reader import WATCH_SECONDS, ClusterReader
 from plimsoll_agent.snapshots import full_snapshot
+from plimsoll_agent.taint_forwarder import LIST_SECONDS, LOOK_SECONDS, SAID_AT, TaintForwarder
 from plimsoll_service.wire.snapshot import Snapshot, delta
 from plimsoll_service.wire.taints import FORWARDED, MOST
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
@@ -50,7 +50,7 @@ class Site:
         transport = HollowTransport(self.cluster, self.clock)
         self.wire = Recorder(transport, Rights(granted=granted_by(RBAC)))
         self.reader = self.another()
-        self.forwarding = Forwarding(self.requests, self.clock, self.forward, self.warnings.append)
+        self.taints = TaintForwarder(self.requests, self.clock, self.forward, self.warnings.append)
 
     @property
     def requests(self) -> Requests:
@@ -230,12 +230,12 @@ SPOT_ITN, MAINTENANCE = FORWARDED
 
 
 def test_a_taint_is_forwarded_at_the_next_look_and_twice_more(site):
-    site.forwarding.round()
+    site.taints.round()
     site.taint("a", SPOT_ITN)
     began, said = site.clock.now(), []
     while site.clock.now() - began < timedelta(minutes=2):
         before = len(site.forwarded)
-        pause = site.forwarding.round()
+        pause = site.taints.round()
         said += [site.clock.now() - began] * (len(site.forwarded) - before)
         site.wait(pause)
     assert len(said) == len(SAID_AT)
@@ -256,27 +256,27 @@ def test_a_taint_is_forwarded_at_the_next_look_and_twice_more(site):
 )
 def test_what_ec2_cannot_confirm_or_the_pipeline_knows_already_is_not_forwarded(site, keys):
     site.taint("a", *keys)
-    site.forwarding.round()
-    site.forwarding.round()
+    site.taints.round()
+    site.taints.round()
     assert site.forwarded == []
 
 
 def test_it_falls_silent_as_soon_as_the_pipeline_has_cordoned_the_node(site):
     site.taint("a", SPOT_ITN)
-    site.forwarding.round()
+    site.taints.round()
     site.taint("a", SPOT_ITN, INTERRUPTION)
     site.wait(60)
-    site.forwarding.round()
+    site.taints.round()
     assert len(site.forwarded) == 1
 
 
 def test_a_taint_that_comes_back_is_forwarded_anew(site):
     site.taint("a", SPOT_ITN)
     for keys in ((), (MAINTENANCE,)):
-        site.forwarding.round()
+        site.taints.round()
         site.taint("a", *keys)
         site.wait(1)
-    site.forwarding.round()
+    site.taints.round()
     assert len(site.forwarded) == 2
 
 
@@ -284,10 +284,10 @@ def test_what_the_service_did_not_take_is_said_again(site):
     site.taint("a", SPOT_ITN)
     site.refuses = Throttled("later", retry_after=20)
     with pytest.raises(Throttled):
-        site.forwarding.round()
+        site.taints.round()
     site.refuses = None
     site.wait(1)
-    site.forwarding.round()
+    site.taints.round()
     assert site.forwarded == [(site.instance("a"),)]
 
 
@@ -297,29 +297,29 @@ def test_a_storm_is_told_in_few_requests_none_of_them_too_large(site):
         node["spec"]["providerID"] = f"aws:///us-east-1a/i-{number:017x}"
         site.cluster.join(node, now=site.clock.now())
         site.taint(f"spot-{number}", SPOT_ITN)
-    site.forwarding.round()
+    site.taints.round()
     assert [len(batch) for batch in site.forwarded] == [MOST, 20]
 
 
 def test_nodes_are_listed_once_and_then_watched_and_listed_rarely_where_that_is_refused(site):
-    site.forwarding.round()
+    site.taints.round()
     site.asked()
     for _ in range(10):
-        assert site.forwarding.round() == LOOK_SECONDS
+        assert site.taints.round() == LOOK_SECONDS
         site.wait(LOOK_SECONDS)
     assert set(site.asked()) == {"watches"}
 
     site.wire.rights.granted = [g for g in site.wire.rights.granted if g.verb != "watch"]
     site.wait(60)
-    while site.forwarding.round() == LOOK_SECONDS:
+    while site.taints.round() == LOOK_SECONDS:
         site.wait(LOOK_SECONDS)
-    assert site.forwarding.round() == LIST_SECONDS
+    assert site.taints.round() == LIST_SECONDS
     site.taint("a", SPOT_ITN)
-    site.forwarding.round()
+    site.taints.round()
     assert site.forwarded == [(site.instance("a"),)]
 
 
 def test_without_the_right_to_list_nodes_it_says_so(site):
     site.wire.rights.granted = []
     with pytest.raises(MissingRights):
-        site.forwarding.round()
+        site.taints.round()

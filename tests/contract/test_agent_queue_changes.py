@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import Throttled
-from plimsoll_agent.forwarding import LOOK_SECONDS
 from plimsoll_agent.queue_changes import APART, QueueChanges
+from plimsoll_agent.taint_forwarder import LOOK_SECONDS
 from tests.support.hollows import MERGE, Json
 from tests.support.queue_scenes import a_job
 

@@ -27,8 +27,8 @@ from plimsoll.domain.errors import BadInput, MissingRights, Temporary
 from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_agent.calls import CALLS, KEY
 from plimsoll_agent.config import Config
+from plimsoll_agent.loops import Loops
 from plimsoll_agent.output import Output, serve
-from plimsoll_agent.running import Running
 from plimsoll_agent.wiring import put_together
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
@@ -209,7 +209,7 @@ class Site:
     url: str
     spool: Path
 
-    def start(self) -> Running:
+    def start(self) -> Loops:
         config = Config(service=self.url, spool=self.spool, spool_bytes=2**20, metrics_port=0)
         clock = SystemClock()
         return put_together(self.wire, config, clock, Output(clock))
@@ -251,8 +251,8 @@ def site(service: tuple[TheService, str], tmp_path: Path) -> Site:
 def test_the_agent_enrols_once_and_what_it_tells_is_kept_by_the_service(service, site):
     the_service, _ = service
     running = site.start()
-    running.telling.take()
-    assert running.telling.send() == 60
+    running.sender.take()
+    assert running.sender.send() == 60
     agent = the_service.agent
     assert (
         agent.cluster_uid
@@ -263,8 +263,8 @@ def test_the_agent_enrols_once_and_what_it_tells_is_kept_by_the_service(service,
     owners = [pod.owner.name for pod in decode_snapshot(body).pods if pod.owner is not None]
     assert owners == ["web"] * 3
     again = site.start()
-    again.telling.take()
-    again.telling.send()
+    again.sender.take()
+    again.sender.send()
     assert len(the_service.queue.sent) == 2
     assert the_service.requests.count("POST /prod/v1/enrolments") == 1
 
@@ -280,8 +280,8 @@ def test_the_private_key_never_leaves_the_cluster_and_the_join_token_is_forgotte
 
     the_service.answer = hear
     running = site.start()
-    running.telling.take()
-    running.telling.send()
+    running.sender.take()
+    running.sender.send()
     secret = site.secret()
     assert "join-token" not in secret
     private = b64decode(secret["private-key"])
@@ -326,12 +326,12 @@ def test_a_revoked_key_is_told_so_and_nothing_is_lost(service, site):
     running = site.start()
     agent = the_service.agent
     the_service.members.revoke(agent.subject)
-    running.telling.take()
-    assert running.telling.send() != 60
-    assert len(running.telling.spool.entries) == 1
+    running.sender.take()
+    assert running.sender.send() != 60
+    assert len(running.sender.spool.entries) == 1
     the_service.members.admit(agent)
-    running.telling.send()
-    assert running.telling.spool.entries == []
+    running.sender.send()
+    assert running.sender.spool.entries == []
 
 
 def test_an_instruction_is_taken_and_its_result_comes_back(service, site):
@@ -354,9 +354,9 @@ def test_an_instruction_is_taken_and_its_result_comes_back(service, site):
         plan=Plan(reason="a try"),
     )
     post(the_service.data, agent.subject, 1, sign(asked, SIGNER), asked.expires_at)
-    running.telling.take()
-    running.telling.send()
-    assert running.telling.pending
+    running.sender.take()
+    running.sender.send()
+    assert running.sender.pending
     running.executor.round()
     result = result_of(the_service.data, agent.subject, 1)
     assert result is not None
@@ -367,10 +367,10 @@ def test_an_instruction_is_taken_and_its_result_comes_back(service, site):
 def test_an_interruption_taint_gets_to_the_bus_under_the_name_of_the_agent(service, site):
     the_service, _ = service
     running = site.start()
-    running.forwarding.round()
+    running.taints.round()
     body = {"spec": {"taints": [{"key": FORWARDED[0], "effect": "NoSchedule"}]}}
     site.cluster.handle("PATCH", "/api/v1/nodes/a", {}, body, hollows.MERGE, now=datetime.now(UTC))
-    running.forwarding.round()
+    running.taints.round()
     (node,) = running.executor.api.nodes()
     assert the_service.bus == [(the_service.agent.subject, (node.instance,))]
 
@@ -391,9 +391,14 @@ def test_all_loops_run_until_they_are_stopped_and_prometheus_hears_of_it(service
     running = site.start()
     clock = SystemClock()
     output = Output(clock)
-    running.telling.measures = output
+    running.sender.measures = output
     server = serve(output, 0, running.healthy)
-    loops = (running.tell, running.execute, running.forward, running.tell_of_queues)
+    loops = (
+        running.send_snapshots,
+        running.execute_instructions,
+        running.forward_taints,
+        running.report_queue_changes,
+    )
     threads = [Thread(target=loop) for loop in loops]
     for thread in threads:
         thread.start()
@@ -416,8 +421,8 @@ def test_all_loops_run_until_they_are_stopped_and_prometheus_hears_of_it(service
 
 def test_the_manifests_grant_what_the_agent_asks_and_nothing_beside(service, site):
     running = site.start()
-    running.telling.take()
-    running.telling.keep_up()
+    running.sender.take()
+    running.sender.keep_up()
     running.executor.policy()
     running.executor.api.node("a")
     running.executor.api.observe()

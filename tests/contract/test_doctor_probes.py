@@ -16,14 +16,16 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.notices import Canary, parse
-from plimsoll_cli.checks.account import (
+from plimsoll_cli.doctor.aws_probe import (
     group_settings,
     send_canary,
     send_past_the_rules,
     targets,
     unknown_roles,
 )
-from plimsoll_cli.checks.facts import Direct, Target
+from plimsoll_cli.doctor.facts import Direct, Target
+from plimsoll_cli.doctor.iam_requests import Case, Place, Request
+from plimsoll_cli.doctor.iam_simulation import decision
 from plimsoll_cli.stack import describe, roles
 from tests.support.builders import a_group
 from tests.support.cli_environment import a_cluster
@@ -204,3 +206,43 @@ def test_to_a_cluster_in_another_account_comes_the_role_that_is_assumed_there(aw
         eks.add_response("describe_cluster", {"cluster": {"name": "quay"}})
         eks.add_client_error("describe_access_entry", "ResourceNotFoundException", "none")
         assert unknown_roles(aws, "plimsoll", quay) == [role]
+
+
+@pytest.mark.parametrize("said", ["allowed", "implicitDeny", "explicitDeny"])
+def test_iam_simulates_one_request_of_a_deployed_role(said):
+    iam = boto3.client(
+        "iam", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="a"
+    )
+    place = Place(
+        partition="aws",
+        region="us-east-1",
+        account=ACCOUNT,
+        stack="plimsoll",
+        names={"DrainsRole": "plimsoll-DrainsRole-1"},
+    )
+    group = "arn:aws:autoscaling:us-east-1:123456789012:autoScalingGroup:*:autoScalingGroupName/a"
+    request = Request(
+        action="autoscaling:SetDesiredCapacity",
+        resource=group,
+        context={"aws:ResourceTag/plimsoll.dev/grow": "true"},
+    )
+    with Stubber(iam) as stub:
+        stub.add_response(
+            "simulate_principal_policy",
+            {"EvaluationResults": [{"EvalActionName": request.action, "EvalDecision": said}]},
+            {
+                "PolicySourceArn": f"arn:aws:iam::{ACCOUNT}:role/plimsoll-DrainsRole-1",
+                "ActionNames": ["autoscaling:SetDesiredCapacity"],
+                "ResourceArns": [group],
+                "ContextEntries": [
+                    {
+                        "ContextKeyName": "aws:ResourceTag/plimsoll.dev/grow",
+                        "ContextKeyValues": ["true"],
+                        "ContextKeyType": "string",
+                    }
+                ],
+            },
+        )
+        case = Case(role="DrainsRole", request=request, allowed=True)
+        assert decision(iam, place, case) == said
+        stub.assert_no_pending_responses()

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.domain.errors import BadInput, Refused
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.serve import HollowServer
-from plimsoll_testbed.rigs.kubeconfig import load
 from tests.support.builders import NOON
 
 

@@ -25,8 +25,7 @@ from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
 from functions import api, authorizer
-from plimsoll_cli.checks.policies import Decision, decide
-from plimsoll_cli.checks.policies import Request as IamRequest
+from plimsoll_cli.doctor.iam_requests import Request as IamRequest
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.ed25519 import is_signed
@@ -57,6 +56,7 @@ from tests.support.described import (
     signed_headers,
 )
 from tests.support.enrolled import Key, digest_of, invitation
+from tests.support.iam_evaluator import Decision, decide
 from tests.support.snapshots import wire_snapshot
 
 from .conftest import FakeClock

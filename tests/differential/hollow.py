@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from plimsoll_cli.install_policy import manifests
+from plimsoll_cli.cluster.install_policy import manifests
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Choice, Settings
 from plimsoll_testbed.model.hollow.store import Change

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll_cli.agent import manifests
+from plimsoll_cli.service.agent import manifests
 
 pytestmark = pytest.mark.long
 

@@ -16,7 +16,7 @@ import yaml
 
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Report
-from plimsoll_cli.checks.probe import GROUP
+from plimsoll_cli.doctor.kubernetes_probe import GROUP
 from tests.package.install_page import (
     PAGE,
     PLIMSOLL,

@@ -1,4 +1,4 @@
-"""What IAM and SQS let through, by our own evaluator: first that it judges as AWS's pages say."""
+"""What IAM and SQS let through, by an evaluator of policies: first that it judges as AWS's pages say."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_cli.checks.policies import Decision, Request, decide
-from plimsoll_cli.checks.requests import FUNCTIONS, Case, Place, cases
+from plimsoll_cli.doctor.iam_requests import FUNCTIONS, Case, Place, Request, cases
 from plimsoll_cli.stack import CLUSTER_ROLES
 from tests.package.rendered import ACCOUNT, PARTITION, REGION, STACK, arn, rendered
 from tests.package.template import listed
+from tests.support.iam_evaluator import Decision, decide
 
 ALLOWED, DENIED, NOT_ALLOWED = Decision
 ROLE, QUEUE = "arn:aws:iam::123456789012:role/a", "arn:aws:sqs:us-east-1:123456789012:q"
@@ -183,14 +183,17 @@ def test_only_resync_and_placement_announce_and_only_to_the_topic_that_was_given
 # --- Who may send to the queues ----------------------------------------------------------------------
 
 
-def send(queue: str, **who: Any) -> Decision:
+def send(
+    queue: str, *, context: dict[str, str] | None = None, service: str | None = None
+) -> Decision:
     """What a queue's policy decides on a message to it."""
     [policy] = [
         found["PolicyDocument"]
         for found in rendered("AWS::SQS::QueuePolicy").values()
         if found["Queues"] == [f"{STACK}-{queue}"]
     ]
-    return decide([policy], Request(action="sqs:SendMessage", resource=arn(queue), **who))
+    request = Request(action="sqs:SendMessage", resource=arn(queue), context=context or {})
+    return decide([policy], request, service=service)
 
 
 def by_role(name: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from plimsoll.domain.registry.resyncs import PREFLIGHT_EVERY
 from plimsoll.domain.reports import Metric
 from plimsoll.observability import NAMESPACE
 from plimsoll.services import delivery
-from plimsoll_cli.checks.stack import DELIVERY_SECONDS
+from plimsoll_cli.doctor.stack_checks import DELIVERY_SECONDS
 from plimsoll_cli.stack import CLUSTER_ROLES
 from tests.package.rendered import ACCOUNT, REGION, STACK, STACK_ID, of_every_function, rendered
 from tests.package.template import ROOT, functions, listed, resources, statements, template

@@ -24,16 +24,16 @@ from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports import canary_echo
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from plimsoll_cli import main
-from plimsoll_cli.checks.facts import (
+from plimsoll_cli.doctor.facts import (
     Direct,
     GroupSettings,
     Simulated,
-    StackFacts,
     Target,
 )
-from plimsoll_cli.checks.probe import GROUP, KubernetesProbe
-from plimsoll_cli.checks.reading import Probes
+from plimsoll_cli.doctor.kubernetes_probe import GROUP, KubernetesProbe
+from plimsoll_cli.doctor.probes import Probes
 from plimsoll_cli.environment import Deployed
+from plimsoll_cli.stack import Stack
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.model.stores import (
@@ -147,7 +147,6 @@ class MemoryEnvironment:
     times: MemoryTimes = field(default_factory=MemoryTimes)
     instances: NoInstances = field(default_factory=NoInstances)
     groups: Sequence[NodeGroup] = ()
-    kill_switch: bool = False
     stack_status: str = "UPDATE_COMPLETE"
     stack_version: str | None = field(default_factory=lambda: version("plimsoll"))
     parameters: dict[str, str] = field(default_factory=dict)
@@ -173,10 +172,14 @@ class MemoryEnvironment:
         if stack != "plimsoll":
             raise BadInput(f"there is no stack {stack}: name another with --stack")
         return Deployed(
-            name=stack,
-            account=self.account,
-            region="us-east-1",
-            kill_switch=self.kill_switch,
+            stack=Stack(
+                name=stack,
+                account=self.account,
+                region="us-east-1",
+                status=self.stack_status,
+                outputs={} if self.stack_version is None else {"Version": self.stack_version},
+                parameters=self.parameters,
+            ),
             registry=self.registry,
             index=self.index,
             reports=self.reports,
@@ -187,13 +190,6 @@ class MemoryEnvironment:
             clusters=self,
             requests=lambda cluster: self._api(cluster.name).requests,
             groups=self._groups,
-            facts=StackFacts(
-                name=stack,
-                region="us-east-1",
-                status=self.stack_status,
-                version=self.stack_version,
-                parameters=self.parameters,
-            ),
             probes=Probes(
                 send_canary=self._send_canary,
                 send_past_the_rules=lambda *_: self.direct,

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.drain.node_drain import drain_interruption
 from plimsoll.domain.errors import Conflict, PlimsollError, Temporary
 from plimsoll.domain.kubernetes import NAMESPACE, RELEASED
 from plimsoll.domain.reports import Metric
 from plimsoll_agent.calls import JOURNAL, POLICY
-from plimsoll_agent.executing import CommandExecutor
+from plimsoll_agent.instruction_executor import InstructionExecutor
 from plimsoll_agent.journal import KEPT, ConfigMapJournal
-from plimsoll_agent.node_drain import drain_interruption
 from plimsoll_agent.owner_policy import OwnerPolicy, read_policy
 from plimsoll_service.wire import instructions as wire
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
@@ -95,10 +95,10 @@ class Site:
         self.cluster.apply(manifests, now=self.clock.now())
 
     @property
-    def executor(self) -> CommandExecutor:
+    def executor(self) -> InstructionExecutor:
         """A new one each time, as after a restart."""
         api = KubernetesCluster(self.wire, "harbor", self.clock, workers=SerialWorkers())
-        return CommandExecutor(
+        return InstructionExecutor(
             cluster_id=CLUSTER,
             api=api,
             service=self.service,

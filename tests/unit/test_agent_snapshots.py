@@ -15,7 +15,7 @@ from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import MissingRights, Temporary
 from plimsoll_agent.calls import TOLD
-from plimsoll_agent.reading import ClusterReader
+from plimsoll_agent.cluster_reader import ClusterReader
 from plimsoll_agent.snapshots import full_snapshot
 from plimsoll_service.wire.snapshot import (
     MOST_CONTAINERS,

@@ -13,8 +13,8 @@ import pytest
 
 from plimsoll.domain.errors import MissingRights, PlimsollError
 from plimsoll_agent.service import Service
-from plimsoll_cli import service_login
-from plimsoll_cli.service_login import FILE, log_in, logged_in
+from plimsoll_cli.service import login as service_login
+from plimsoll_cli.service.login import FILE, log_in, logged_in
 from plimsoll_service.services import recommendations
 from plimsoll_service.services.recommendations import SAVINGS
 from plimsoll_service.wire.access import Enrolled
@@ -59,7 +59,7 @@ class Api:
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     made = Api()
-    monkeypatch.setattr("plimsoll_cli.advice.logged_in", lambda _folder, _clock: made)
+    monkeypatch.setattr("plimsoll_cli.service.advice.logged_in", lambda _folder, _clock: made)
     return made
 
 

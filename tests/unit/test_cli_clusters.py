@@ -181,7 +181,7 @@ def test_an_empty_list_says_what_to_do():
 
 
 def test_the_kill_switch_is_shown():
-    result = run(MemoryEnvironment(kill_switch=True), "clusters", "list")
+    result = run(MemoryEnvironment(parameters={"KillSwitch": "true"}), "clusters", "list")
     assert "kill switch" in result.stderr
 
 
@@ -329,7 +329,7 @@ def test_a_dry_run_says_what_would_be_put_back_and_writes_nothing():
 
 def test_the_kill_switch_stops_the_functions_and_not_who_puts_things_back():
     environment, _ = an_environment(mode=Mode.ACT)
-    environment.kill_switch = True
+    environment.parameters["KillSwitch"] = "true"
     advise_and_release(environment)
     assert run(environment, "clusters", "remove", "harbor", "--yes").exit_code == 0
     assert changes(environment) == (False, False, 0)

@@ -15,12 +15,10 @@ from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
-from plimsoll_cli.checks.cluster import STALE
-from plimsoll_cli.checks.drainers import AUTOSCALER, HANDLER, KARPENTER, marks_of
-from plimsoll_cli.checks.facts import Direct, GroupSettings, Target
-from plimsoll_cli.checks.policies import Request, decide
-from plimsoll_cli.checks.requests import FUNCTIONS, Place
-from plimsoll_cli.checks.simulation import by_iam
+from plimsoll_cli.doctor.cluster_checks import STALE
+from plimsoll_cli.doctor.facts import Direct, GroupSettings, Simulated, Target
+from plimsoll_cli.doctor.iam_requests import Case, Request
+from plimsoll_cli.doctor.other_drainers import AUTOSCALER, HANDLER, KARPENTER, marks_of
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.builders import NOON, a_group
@@ -708,53 +706,33 @@ def test_the_cluster_is_only_read():
 # --- What IAM decides ------------------------------------------------------------------------------
 
 
-class Iam:
-    """Holds the policies of roles, and judges by our evaluator, but for the actions it is told."""
-
-    def __init__(self, **otherwise: str) -> None:
-        self.otherwise = otherwise
-
-    def list_role_policies(self, **_: str) -> dict[str, Any]:
-        return {"PolicyNames": ["own"]}
-
-    def get_role_policy(self, **_: str) -> dict[str, Any]:
-        everything = {"Effect": "Allow", "Action": "logs:*", "Resource": "*"}
-        return {"PolicyDocument": {"Statement": [everything]}}
-
-    def simulate_custom_policy(self, **asked: Any) -> dict[str, Any]:
-        [action], [resource] = asked["ActionNames"], asked["ResourceArns"]
-        request = Request(
-            action=action,
-            resource=resource,
-            context={
-                e["ContextKeyName"]: e["ContextKeyValues"][0] for e in asked["ContextEntries"]
-            },
-        )
-        said = decide([json.loads(p) for p in asked["PolicyInputList"]], request).value
-        said = self.otherwise.get(action.partition(":")[2], said)
-        return {"EvaluationResults": [{"EvalActionName": action, "EvalDecision": said}]}
-
-
-def test_the_deployed_roles_are_judged_by_iam_and_by_our_evaluator():
-    names = dict.fromkeys(
-        (*FUNCTIONS, "NoticesQueue", "NoticesDeadQueue", "WakeUpsQueue", "ResyncsQueue"), "n"
-    ) | dict.fromkeys(
-        ("ClustersTable", "NodesTable", "ReportsTable", "PoolsTable", "TimesTable"), "n"
+def simulated(*, allowed: bool, decision: str) -> Simulated:
+    request = Request(action="dynamodb:GetItem", resource="arn:aws:dynamodb:::table/clusters")
+    return Simulated(
+        case=Case(role="NoticesRole", request=request, allowed=allowed), decision=decision
     )
-    place = Place(
-        partition="aws", region="us-east-1", account="123456789012", stack="plimsoll", names=names
-    )
+
+
+@pytest.mark.parametrize(
+    ("allowed", "decision", "state"),
+    [
+        (True, "allowed", "ok"),
+        (True, "implicitDeny", "fail"),
+        (True, "explicitDeny", "fail"),
+        (False, "implicitDeny", "ok"),
+        (False, "explicitDeny", "ok"),
+        (False, "allowed", "fail"),
+    ],
+)
+def test_a_role_that_may_more_or_less_than_it_must_is_named(allowed, decision, state):
     environment = healthy()
-    environment.simulated = by_iam(Iam(GetItem="explicitDeny"), place)
+    right = simulated(allowed=False, decision="implicitDeny")
+    environment.simulated = [right, simulated(allowed=allowed, decision=decision)]
     status, found = findings_by_check(environment)
-    assert status == 1, "IAM decides otherwise than it must"
-    assert "differs from IAM" in found["AWS rights"]["says"]
-    environment.simulated = by_iam(Iam(), place)
-    status, found = findings_by_check(environment)
-    assert (status, found["AWS rights"]["state"]) == (1, "fail")
-    assert "NoticesRole" in found["AWS rights"]["says"]
-    environment.simulated = [one for one in environment.simulated if not one.wanted][-1:]
-    assert findings_by_check(environment)[1]["AWS rights"]["state"] == "ok"
+    assert (found["AWS rights"]["state"], status) == (state, int(state == "fail"))
+    if state == "fail":
+        assert "1 of 2" in found["AWS rights"]["says"]
+        assert f"NoticesRole dynamodb:GetItem ({decision})" in found["AWS rights"]["says"]
 
 
 @pytest.mark.parametrize(

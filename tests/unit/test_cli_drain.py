@@ -13,9 +13,9 @@ from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions import UndoRelease
 from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.node_drain import drain_interruption
 from plimsoll.domain.kubernetes import INTERRUPTION, NAMESPACE, RELEASED
 from plimsoll.services.executor import Executor, Writers
-from plimsoll_agent.node_drain import drain_interruption
 from plimsoll_cli.environment import Said
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready

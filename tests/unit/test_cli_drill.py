@@ -99,7 +99,7 @@ def test_a_bug_ends_with_2_and_a_traceback(folder: Path, monkeypatch: pytest.Mon
     def broken(*_arguments: object, **_options: object) -> Report:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("plimsoll_cli.drill.rig_of", lambda _name: broken)
+    monkeypatch.setattr("plimsoll_cli.lab.drill.rig_of", lambda _name: broken)
     result = drill("drill.yaml")
     assert result.exit_code == 2
     assert "ZeroDivisionError" in result.stderr
@@ -110,6 +110,6 @@ def test_ctrl_c_ends_as_shells_expect(folder: Path, monkeypatch: pytest.MonkeyPa
     def interrupted(*_arguments: object, **_options: object) -> Report:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("plimsoll_cli.drill.rig_of", lambda _name: interrupted)
+    monkeypatch.setattr("plimsoll_cli.lab.drill.rig_of", lambda _name: interrupted)
     result = drill("drill.yaml")
     assert result.exit_code == 130

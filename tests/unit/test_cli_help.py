@@ -84,6 +84,19 @@ def test_help_imports_no_command():
     assert done.stderr.strip() == "[]"
 
 
+SHARED = {
+    # several commands about one subject -> their module
+    "batch.gangs": {"jobs", "why", "suspend", "resume", "cancel"},
+    "service.advice": {"login", "savings", "recommendations"},
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_in_the_module_of_its_name_or_of_its_subject(name: str):
+    module = COMMANDS[name].place.partition(":")[0]
+    assert module.rpartition(".")[2] == name.replace("-", "_") or name in SHARED[module]
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_every_command_and_option_has_its_help(name: str):
     assert ALL[name].get_short_help_str()

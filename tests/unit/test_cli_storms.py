@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from plimsoll_cli import main
-from plimsoll_cli import storms as command
+from plimsoll_cli.lab import storms as command
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.storms import Storm, StormResult, Violation, Worse
 

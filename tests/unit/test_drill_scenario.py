@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_testbed.model.durations import parse_duration, parse_span, words
+from plimsoll.domain.kubernetes import parse_duration
+from plimsoll_testbed.model.durations import parse_span, words
 from plimsoll_testbed.scenario.capabilities import refuse_unsupported, unsupported
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.problems import BadScenario

@@ -12,7 +12,7 @@ from plimsoll.domain.disruptions import plan_guard
 from plimsoll.domain.interruptions import FOREIGN_CORDON, Policy, Response
 from plimsoll.domain.kubernetes import GUARD
 from plimsoll.domain.registry import Mode
-from plimsoll_cli.uninstall_plan import plan_uninstall
+from plimsoll_cli.cluster.uninstall_plan import plan_uninstall
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.hollows import a_budget, a_stateful_set

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
-from plimsoll_cli.savings import Savings, savings_of
+from plimsoll_cli.plan.spot_savings import Savings, savings_of
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.domain.prices import HOURS, Price, PriceTable
 from tests.support.builders import NOON, a_deployment, a_node, a_pod, pod_spec_json

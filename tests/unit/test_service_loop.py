@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll_agent.reading import ClusterReader
+from plimsoll_agent.cluster_reader import ClusterReader
 from plimsoll_agent.snapshots import full_snapshot
 from plimsoll_service.services import instructions
 from plimsoll_service.wire.snapshot import Snapshot

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import Temporary
-from plimsoll_agent.reading import Seen
+from plimsoll_agent.cluster_reader import Seen
+from plimsoll_agent.snapshot_sender import SnapshotSender
 from plimsoll_agent.spool import Spool
-from plimsoll_agent.telling import Telling
 from plimsoll_service.domain.advice_requests import AdviceRequest
 from plimsoll_service.domain.arrivals import Arrival
 from plimsoll_service.domain.principals import Principal, Role
@@ -41,7 +41,7 @@ from tests.support.advised import SIGNER, prices
 from tests.support.cli_environment import StillClock
 from tests.support.enrolled import Key, invitation
 from tests.support.snapshots import wire_node, wire_pods, wire_workload
-from tests.unit.test_agent_telling import EMPTY, Counted
+from tests.unit.test_agent_snapshot_sender import EMPTY, Counted
 
 MINUTE = timedelta(minutes=1)
 TABLE = {"get", "put", "list", "delete"}
@@ -94,7 +94,7 @@ class World:
             tenants=self, prices=prices, signer=lambda: SIGNER, clock=self.clock
         )
         self.reads = Reads(tenants=self, clock=self.clock)
-        self.telling = Telling(
+        self.sender = SnapshotSender(
             cluster_id=self.agent.subject,
             follow=lambda: None,
             read=self._read,
@@ -129,9 +129,9 @@ class World:
         """The agent tells when it is time, workers work, and the schedule asks every five minutes."""
         for _ in range(minutes):
             now = self.clock.now()
-            self.telling.take()
+            self.sender.take()
             if self.send_at is None or now >= self.send_at:
-                pause = self.telling.send()
+                pause = self.sender.send()
                 self.send_at = now + timedelta(seconds=pause) if self.waiting else None
             if now.minute % 5 == 0:
                 with suppress(Temporary):
@@ -153,7 +153,7 @@ class World:
 
     @property
     def waiting(self) -> int:
-        return len(self.telling.spool.entries)
+        return len(self.sender.spool.entries)
 
     def age(self) -> int:
         return self.reads.pools(self.person, self.agent.subject).age_s
@@ -204,7 +204,7 @@ def test_away_for_five_minutes_it_costs_nothing_that_was_acknowledged(world: Wor
     known, said = newest(data, cluster), data.get(cluster, SAVINGS)
     assert known is not None
     assert said is not None
-    assert known.snapshot.sequence == world.telling.sequence
+    assert known.snapshot.sequence == world.sender.sequence
     assert world.clock.now() - decode(said.body, Advice).taken_at <= 6 * MINUTE
 
 

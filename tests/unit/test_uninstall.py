@@ -15,9 +15,9 @@ from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import marked
 from plimsoll.domain.kubernetes import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION, ZONAL_SHIFT, Taint
 from plimsoll.domain.registry import Mode
+from plimsoll_cli.cluster.uninstall_plan import UninstallPlan, plan_uninstall
+from plimsoll_cli.cluster.uninstall_service import UninstallService
 from plimsoll_cli.environment import Said
-from plimsoll_cli.uninstall_plan import UninstallPlan, plan_uninstall
-from plimsoll_cli.uninstall_service import UninstallService
 from tests.support.builders import NOON, a_deployment, a_node, a_pod, pods_of
 from tests.support.cli_environment import MemoryEnvironment, a_cluster, an_environment, interrupt
 from tests.support.observations import actions, died, interrupted, looked, noon, released

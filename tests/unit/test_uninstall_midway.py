@@ -17,7 +17,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.kubernetes import DELETION_COST, PREFIX
-from plimsoll_cli.uninstall_service import UninstallResult, UninstallService
+from plimsoll_cli.cluster.uninstall_service import UninstallResult, UninstallService
 from tests.support.builders import a_group
 from tests.support.workload_sets import WiredServices, deployment
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,12 +10,8 @@ from typing import Annotated, Any, override
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.kubernetes import DURATION_FORM, parse_duration
 
-_FORM = (
-    r"(?=[0-9])(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6}(?:\.[0-9]{1,3})?)s)?"
-    r"(?:([0-9]{1,9})ms)?"
-)
-_SHAPE = re.compile(_FORM)
 EXAMPLES = "a duration such as 90s, 2m, 1h30m or 250ms"
 
 
@@ -36,21 +31,6 @@ class Span:
         """Return the duration at a share of the range, 0 to 1, to the millisecond."""
         drawn = self.least + (self.most - self.least) * share
         return timedelta(milliseconds=round(drawn / timedelta(milliseconds=1)))
-
-
-def parse_duration(text: str) -> timedelta:
-    """Return a duration.
-
-    Raises:
-        BadInput: it is not one.
-    """
-    shape = _SHAPE.fullmatch(text.strip())
-    if shape is None:
-        raise BadInput(f"{text!r} is not a duration; write for example 90s, 2m, 1h30m or 250ms")
-    hours, minutes, seconds, millis = shape.groups(default="0")
-    return timedelta(
-        hours=int(hours), minutes=int(minutes), seconds=float(seconds), milliseconds=int(millis)
-    )
 
 
 def parse_span(text: str) -> Span:
@@ -91,7 +71,7 @@ type Duration = Annotated[
     timedelta,
     _read(parse_duration),
     PlainSerializer(words),
-    WithJsonSchema({"type": "string", "title": EXAMPLES, "pattern": f"^{_FORM}$"}),
+    WithJsonSchema({"type": "string", "title": EXAMPLES, "pattern": f"^{DURATION_FORM}$"}),
 ]
 type DurationOrRange = Annotated[
     Span,
@@ -101,7 +81,7 @@ type DurationOrRange = Annotated[
         {
             "type": "string",
             "title": "a duration such as 70s, or a range such as 50s..90s, the shorter one first",
-            "pattern": f"^{_FORM}(\\.\\.{_FORM})?$",
+            "pattern": f"^{DURATION_FORM}(\\.\\.{DURATION_FORM})?$",
         }
     ),
 ]

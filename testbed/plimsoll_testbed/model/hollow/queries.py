@@ -13,12 +13,11 @@ from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import matches
+from plimsoll.domain.kubernetes import matches, parse_labels
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.refusals import bad_request
 from plimsoll_testbed.model.hollow.resources import BY_PLURAL
 from plimsoll_testbed.model.hollow.store import Key
-from plimsoll_testbed.model.label_selectors import parse_labels
 
 type Test = Callable[[Json], bool]
 

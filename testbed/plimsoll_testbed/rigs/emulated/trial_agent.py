@@ -12,10 +12,10 @@ from typing import Final
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Temporary
-from plimsoll_agent.reading import ClusterReader
+from plimsoll_agent.cluster_reader import ClusterReader
 from plimsoll_agent.service import Service
+from plimsoll_agent.snapshot_sender import SnapshotSender
 from plimsoll_agent.spool import Spool
-from plimsoll_agent.telling import Telling
 from plimsoll_service.wire.access import Accepted
 from plimsoll_service.wire.snapshot import decode
 from plimsoll_testbed.model.hollow.transport import HollowTransport
@@ -75,7 +75,7 @@ class TrialAgent:
     acknowledged: set[int] = field(default_factory=set)
     _clock: _Minutes = field(init=False)
     _reader: ClusterReader = field(init=False)
-    telling: Telling = field(init=False)
+    telling: SnapshotSender = field(init=False)
     """It and its spool."""
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class TrialAgent:
 
     def restart(self) -> None:
         """Start it anew: a new epoch, and the spool as it lies on the disk."""
-        self.telling = Telling(
+        self.telling = SnapshotSender(
             cluster_id=self.cluster,
             follow=self._reader.follow,
             read=self._reader.read,

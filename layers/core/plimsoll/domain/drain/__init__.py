@@ -5,19 +5,22 @@ from __future__ import annotations
 from plimsoll.domain.drain.action_events import event_of_action
 from plimsoll.domain.drain.added_nodes import EMPTY_FOR, added_by_group, added_entry, reports_wanted
 from plimsoll.domain.drain.cordon_rate_limit import GATHER_NOTICES, MOST_REPORTS, waiting_for_turn
+from plimsoll.domain.drain.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.drain.strategies import releasable, releases, undo_release, way_of
+from plimsoll.domain.drain.strategies import undo_release, way_of
 
 __all__ = [
     "EMPTY_FOR",
     "GATHER_NOTICES",
     "MOST_REPORTS",
+    "DrainPlan",
+    "DrainRequest",
     "added_by_group",
     "added_entry",
     "event_of_action",
     "plan_drain",
-    "releasable",
-    "releases",
+    "plan_nodes",
+    "plan_undo",
     "reports_wanted",
     "undo_release",
     "waiting_for_turn",

@@ -12,6 +12,7 @@ from plimsoll.domain.kubernetes.cluster_events import (
     event_of_cordon,
     event_of_report,
 )
+from plimsoll.domain.kubernetes.durations import DURATION_FORM, parse_duration
 from plimsoll.domain.kubernetes.floors import (
     budget_keeps,
     ready_floor,
@@ -79,7 +80,12 @@ from plimsoll.domain.kubernetes.pods import (
     replacement_of,
 )
 from plimsoll.domain.kubernetes.quantities import Resources, parse_quantity, total_resources
-from plimsoll.domain.kubernetes.selectors import MATCHES_NOTHING, matches, selector_key
+from plimsoll.domain.kubernetes.selectors import (
+    MATCHES_NOTHING,
+    matches,
+    parse_labels,
+    selector_key,
+)
 from plimsoll.domain.kubernetes.workloads import (
     Budget,
     Claim,
@@ -95,6 +101,7 @@ from plimsoll.domain.kubernetes.workloads import (
 __all__ = [
     "CAPACITY_LABELS",
     "DELETION_COST",
+    "DURATION_FORM",
     "EXCLUDED",
     "EXCLUDED_BY_US",
     "FLOORS",
@@ -164,6 +171,8 @@ __all__ = [
     "event_of_report",
     "matches",
     "node_selected",
+    "parse_duration",
+    "parse_labels",
     "parse_quantity",
     "ready_floor",
     "refuse_twins",

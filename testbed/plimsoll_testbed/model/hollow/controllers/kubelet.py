@@ -27,7 +27,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Self, override
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_testbed.model.durations import parse_duration
+from plimsoll.domain.kubernetes import parse_duration
 from plimsoll_testbed.model.hollow.conditions import (
     is_deleting,
     is_finished,

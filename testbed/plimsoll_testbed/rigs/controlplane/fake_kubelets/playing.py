@@ -13,13 +13,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NoReturn
 
+from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll_testbed.model.hollow.edits import Json
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import WatchedKubelets
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import WRITERS, Loop
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.metrics import Metrics
 from plimsoll_testbed.rigs.follower import Follower, Hears
-from plimsoll_testbed.rigs.kubeconfig import load
 
 
 def play(starter: Connection, kubeconfig: Path, settings: Settings, log: Path) -> None:

@@ -1,0 +1,259 @@
+"""Gangs of a cluster's queues: `plimsoll jobs`, `why`, `suspend`, `resume` and `cancel`.
+
+They read and write with the rights of a kubeconfig. The planner alone decides which gangs run: these
+commands write the user's wish, and the planner acts on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from plimsoll.adapters.kubernetes.calls import DELETE_POD, PATCH_POD, Call
+from plimsoll.adapters.kubernetes.requests import Requests
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.errors import BadInput, MissingRights, NotFound
+from plimsoll.domain.kubernetes import LONGEST_MESSAGE
+from plimsoll_batch.adapters.kubernetes.calls import PATCH_JOB
+from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
+from plimsoll_batch.domain import names
+from plimsoll_batch.domain.assembly import GangJobs, Shapes
+from plimsoll_batch.domain.events import NOT_LEASED
+from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.why import Explanation, in_words, why
+from plimsoll_batch.services.state import Seen, seen_in
+from plimsoll_cli.environment import Environment, warn
+from plimsoll_cli.options import (
+    Output,
+    clock_text,
+    console,
+    environment_of,
+    kubeconfig_options,
+    output_option,
+    print_answer,
+    table,
+)
+
+_LIST_EVENTS: Final = Call(verb="list", resource="events")
+_DELETE: Final = Call(verb="delete", group="batch", resource="jobs")
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll jobs --context harbor
+  plimsoll why lab/train
+  plimsoll suspend lab/train
+  plimsoll resume lab/train
+  plimsoll cancel lab/train
+
+\b
+Exit status:
+  0  the command succeeded
+  1  there is no such gang
+  2  an argument is wrong, a right is missing, or the cluster cannot be reached
+"""
+
+
+_GANG: Final = click.argument("gang", metavar="NAMESPACE/NAME")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Queues:
+    """The queues of a cluster at this moment."""
+
+    cluster: KubernetesQueues
+    seen: Seen
+
+    @classmethod
+    def of(cls, environment: Environment, file: Path | None, context: str | None) -> _Queues:
+        _, api = environment.by_kubeconfig(file, context)
+        clock = environment.clock
+        cluster = KubernetesQueues(api.requests, clock, workers=SerialWorkers(), warn=warn)
+        forest = cluster.configuration()
+        if forest is None:
+            raise BadInput(
+                "the cluster has no queues: configure them with `plimsoll queues apply -f FILE`"
+            )
+        seen = seen_in(cluster.read(), forest, clock.now(), Shapes())
+        return cls(cluster=cluster, seen=seen)
+
+    def gang(self, name: str) -> GangJobs:
+        """Return a gang by namespace and name.
+
+        Raises:
+            NotFound: there is none, or all of it has finished.
+        """
+        for jobs in self.seen.gangs.values():
+            if str(jobs.gang) == name:
+                return jobs
+        raise NotFound(f"no gang {name} waits or runs: see `plimsoll jobs`")
+
+
+@click.command(epilog=EXAMPLES)
+@kubeconfig_options
+@output_option
+@click.pass_context
+def jobs(ctx: click.Context, context: str | None, kubeconfig: Path | None, output: Output) -> None:
+    """List waiting and running gangs, the running ones first."""
+    found = _Queues.of(environment_of(ctx), kubeconfig, context)
+    rows = sorted((_row(each) for each in found.seen.gangs.values()), key=_order)
+    if output != "table":
+        print_answer(rows, output)
+        return
+    shown = table("GANG", "QUEUE", "STATE", "PODS", "SINCE", "")
+    for row in rows:
+        pods = f"{row['running']}/{row['pods']}"
+        since = clock_text(row["since"]) or ""
+        shown.add_row(row["gang"], row["queue"], row["state"], pods, since, row["because"])
+    console().print(shown)
+
+
+@click.command(name="why", epilog=EXAMPLES)
+@_GANG
+@kubeconfig_options
+@output_option
+@click.pass_context
+def why_command(
+    ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None, output: Output
+) -> None:
+    """Explain why a gang waits, which gangs must end first, and when."""
+    environment = environment_of(ctx)
+    found = _Queues.of(environment, kubeconfig, context)
+    asked = _asked(ctx, found, gang)
+    told = why(found.seen.state, asked.gang.uid, environment.clock.now())
+    unsure = told is not None and not told.held and asked.gang.shape.leases
+    refused = _not_leased(found, asked) if unsure else None
+    if output != "table":
+        about = {"gang": str(asked.gang), "state": _state(asked), "not_leased": refused}
+        print_answer(about | ({} if told is None else explained(told)), output)
+        return
+    click.echo(f"{gang}: {_state(asked)}" if told is None else in_words(told))
+    if refused:
+        click.echo(f"  {refused}")
+
+
+def explained(found: Explanation) -> dict[str, Any]:
+    """Return an explanation as data."""
+    return {
+        "gang": str(found.gang),
+        "queue": found.gang.queue,
+        "ahead": found.ahead,
+        "held": found.held,
+        "after": [str(gang) for gang in found.after],
+        "expected": found.at,
+        "costs": found.costs,
+    }
+
+
+@click.command(epilog=EXAMPLES)
+@_GANG
+@kubeconfig_options
+@click.pass_context
+def suspend(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
+    """Suspend all Jobs of a gang at once, until `plimsoll resume`."""
+    found = _Queues.of(environment_of(ctx), kubeconfig, context)
+    roles = _asked(ctx, found, gang).roles
+    if any(role.bare and not role.suspended for role in roles):
+        raise BadInput(
+            f"{gang} has bare pods, which cannot be suspended: `plimsoll cancel {gang}` deletes them"
+        )
+    for role in roles:
+        _patch(found, role, {names.HOLD: "true"}, {} if role.bare else {"spec": {"suspend": True}})
+    click.echo(f"{gang} is suspended until `plimsoll resume {gang}`")
+
+
+@click.command(epilog=EXAMPLES)
+@_GANG
+@kubeconfig_options
+@click.pass_context
+def resume(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
+    """Return a gang to its queue after `plimsoll suspend`, or after you suspended its Jobs by hand."""
+    found = _Queues.of(environment_of(ctx), kubeconfig, context)
+    for role in _asked(ctx, found, gang).roles:
+        plan = None if role.admission is None else role.admission.plan
+        _patch(found, role, {names.HOLD: None, names.RESUME: plan}, {})
+    click.echo(f"{gang} waits in its queue")
+
+
+@click.command(epilog=EXAMPLES)
+@_GANG
+@kubeconfig_options
+@click.pass_context
+def cancel(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
+    """Delete the unfinished Jobs of a gang, and their pods."""
+    found = _Queues.of(environment_of(ctx), kubeconfig, context)
+    for role in _asked(ctx, found, gang).roles:
+        call = DELETE_POD if role.bare else _DELETE
+        delete(found.cluster.requests, role.ref.namespace, role.ref.name, uid=role.uid, call=call)
+    click.echo(f"{gang} is deleted")
+
+
+def _not_leased(found: _Queues, jobs: GangJobs) -> str | None:
+    """Return why the planner could not lease nodes to a gang, from its newest Event; None without one."""
+    about = f"involvedObject.uid={jobs.roles[0].uid},reason={NOT_LEASED}"
+    try:
+        events = found.cluster.requests.list(_LIST_EVENTS, fields=about)
+    except MissingRights as error:
+        return f"cannot read whether the planner could lease nodes to the gang: {error}"
+    if not events:
+        return None
+    newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""))
+    said = f"{newest.get('lastTimestamp')}: {newest.get('message')}"
+    return "".join(c for c in said if c.isprintable())[: 2 * LONGEST_MESSAGE]
+
+
+def _asked(ctx: click.Context, found: _Queues, name: str) -> GangJobs:
+    try:
+        return found.gang(name if "/" in name else f"default/{name}")
+    except NotFound as error:
+        click.echo(str(error), err=True)
+        ctx.exit(1)
+
+
+def _row(jobs: GangJobs) -> dict[str, Any]:
+    gang = jobs.gang
+    return {
+        "gang": str(gang),
+        "queue": gang.queue,
+        "state": _state(jobs),
+        "running": sum(pod.phase == "Running" for pod in jobs.pods),
+        "pods": sum(role.pods for role in jobs.roles),
+        "since": gang.since,
+        "because": "; ".join(jobs.problems or gang.gates),
+    }
+
+
+def _state(jobs: GangJobs) -> str:
+    if jobs.stopping:
+        return "stopping"
+    if jobs.plan is not None:
+        return "starting" if jobs.starting else "running"
+    return "started by hand" if jobs.started else "waiting"
+
+
+def _order(row: Mapping[str, Any]) -> tuple[object, ...]:
+    return row["state"] == "waiting", row["queue"], row["since"], row["gang"]
+
+
+def _patch(
+    found: _Queues, role: Job, annotations: Mapping[str, str | None], more: Mapping[str, Any]
+) -> None:
+    """Change a Job or bare pod under its uid: one of the same name that came later is another's."""
+    body = {"metadata": {"uid": role.uid, "annotations": annotations}, **more}
+    found.cluster.requests.send(
+        PATCH_POD if role.bare else PATCH_JOB,
+        namespace=role.ref.namespace,
+        name=role.ref.name,
+        body=body,
+    )
+
+
+def delete(
+    requests: Requests, namespace: str, name: str, *, uid: str | None = None, call: Call = _DELETE
+) -> None:
+    """Delete a Job and its pods, or what another call deletes."""
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+    body = options | ({"preconditions": {"uid": uid}} if uid is not None else {})
+    requests.send(call, namespace=namespace, name=name, body=body)

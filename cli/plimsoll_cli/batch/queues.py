@@ -1,0 +1,255 @@
+"""`plimsoll queues`: check, apply and run a configuration of queues, and plan a snapshot in a file."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, override
+from uuid import uuid4
+
+import click
+import yaml
+
+from plimsoll.adapters.kubernetes.calls import Call
+from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.domain.errors import BadInput, Conflict, Refused
+from plimsoll.domain.fields import parse_time
+from plimsoll.domain.kubernetes import NAMESPACE
+from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
+from plimsoll_batch.adapters.queues_file import forest_of
+from plimsoll_batch.adapters.snapshot_file import state_of
+from plimsoll_batch.domain.admission import plan_queues
+from plimsoll_batch.domain.decisions import QueuePlan
+from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY
+from plimsoll_batch.domain.queues.forest import Forest
+from plimsoll_batch.domain.why import in_words, why
+from plimsoll_batch.services.queues import QueueService
+from plimsoll_cli.batch.gangs import explained
+from plimsoll_cli.environment import Said, warn
+from plimsoll_cli.options import (
+    Output,
+    environment_of,
+    kubeconfig_options,
+    output_option,
+    print_answer,
+)
+
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll queues check -f queues.yaml
+  plimsoll queues apply -f queues.yaml --context harbor
+  plimsoll queues plan -f queues.yaml --snapshot snapshot.yaml
+  plimsoll queues why lab/train -f queues.yaml --snapshot snapshot.yaml
+
+\b
+Exit status:
+  0  the command succeeded
+  1  there is no such waiting gang
+  2  a file is invalid, and the message names every problem and its place; or the cluster refuses
+"""
+
+RUN_SECONDS: Final = 60.0
+PAUSE_SECONDS: Final = 1.0
+
+_FILE = click.option(
+    "-f",
+    "--file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read the configuration of the queues, in YAML or JSON.",
+)
+_SNAPSHOT = click.option(
+    "--snapshot",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read nodes and gangs, in YAML or JSON.",
+)
+_AT = click.option(
+    "--at", metavar="TIME", help="Plan at this time, such as 2026-11-17T14:00:00Z. [default: now]"
+)
+
+
+@click.group(epilog=EXAMPLES)
+def queues() -> None:
+    """Check, apply, plan and run batch queues.
+
+    Only `apply` and `run` write to a cluster.
+    """
+
+
+@queues.command()
+@_FILE
+def check(file: Path) -> None:
+    """Check a configuration, and print every problem with its place."""
+    forest = _forest(file)
+    click.echo(
+        f"{file} is valid: queues {len(forest.queues)}, cohorts {len(forest.cohorts)},"
+        f" flavors {len(forest.flavors)}"
+    )
+
+
+@queues.command()
+@_FILE
+@kubeconfig_options
+@click.pass_context
+def apply(ctx: click.Context, file: Path, context: str | None, kubeconfig: Path | None) -> None:
+    """Check a configuration, and write it to the ConfigMap of a cluster."""
+    _forest(file)
+    _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
+    text = json.dumps(_read(file), indent=1, default=str)
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": CONFIGURATION, "namespace": NAMESPACE},
+        "data": {CONFIGURATION_KEY: text},
+    }
+    verbs = {"create": "created", "update": "replaced"}
+    for verb, done in verbs.items():
+        call = Call(verb=verb, resource="configmaps", only_in=NAMESPACE)
+        try:
+            api.requests.send(call, namespace=NAMESPACE, name=CONFIGURATION, body=manifest)
+        except Conflict:
+            continue  # it is there already
+        click.echo(f"ConfigMap {NAMESPACE}/{CONFIGURATION} {done}")
+        return
+    raise Refused(f"ConfigMap {NAMESPACE}/{CONFIGURATION}: another program writes it; try again")
+
+
+@queues.command()
+@_FILE
+@_SNAPSHOT
+@_AT
+@output_option
+@click.pass_context
+def plan(ctx: click.Context, file: Path, snapshot: Path, at: str | None, output: Output) -> None:
+    """Show which gangs start now, which are preempted, and why the others wait."""
+    seen = state_of(_read(snapshot), _forest(file))
+    found = rows(plan_queues(seen, _time(ctx, at)))
+    if output != "table":
+        print_answer(found, output)
+        return
+    for row in found:
+        click.echo(f"{row['decision']:<9} {', '.join(row['gangs'])}: {row['reason']}")
+        for line in row.get("victims", ()):
+            click.echo(f"          stops {line['gang']}: {line['reason']}")
+
+
+@queues.command(name="run")
+@kubeconfig_options
+@click.option(
+    "--seconds", type=click.FloatRange(min=1), help="Stop after this time. [default: never]"
+)
+@click.pass_context
+def run_command(
+    ctx: click.Context, context: str | None, kubeconfig: Path | None, seconds: float | None
+) -> None:
+    """Run the queues of a cluster until Ctrl-C.
+
+    Use it for trials, or for a cluster without a stack. It takes the same Lease as the stack's planner.
+    """
+    environment = environment_of(ctx)
+    name, api = environment.by_kubeconfig(kubeconfig, context)
+    workers = ThreadWorkers()
+    clock = environment.clock
+    cluster = KubernetesQueues(api.requests, clock, workers=workers, warn=warn)
+    service = QueueService(
+        name=name, cluster=cluster, clock=clock, workers=workers, telemetry=_Steps()
+    )
+    end = None if seconds is None else clock.now() + timedelta(seconds=seconds)
+    holder = f"plimsoll-queues-{uuid4()}"
+    try:
+        while end is None or clock.now() < end:
+            left = RUN_SECONDS if end is None else (end - clock.now()).total_seconds()
+            service.run(holder=holder, seconds=min(RUN_SECONDS, left))
+            clock.sleep(PAUSE_SECONDS)
+    finally:
+        workers.close()
+
+
+class _Steps(Said):
+    """Prints each step on standard output."""
+
+    @override
+    def log(self, message: str, **facts: object) -> None:
+        click.echo(
+            f"{message}: {facts['gang']}: {facts['because']}" if "gang" in facts else message
+        )
+
+
+@queues.command(name="why")
+@click.argument("gang", metavar="NAMESPACE/NAME")
+@_FILE
+@_SNAPSHOT
+@_AT
+@output_option
+@click.pass_context
+def why_command(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context, gang: str, file: Path, snapshot: Path, at: str | None, output: Output
+) -> None:
+    """Explain why a gang waits, which gangs must end first, and when."""
+    seen = state_of(_read(snapshot), _forest(file))
+    found = why(seen, gang, _time(ctx, at))
+    if found is None:
+        click.echo(f"no gang {gang} waits", err=True)
+        ctx.exit(1)
+    if output != "table":
+        print_answer(explained(found), output)
+    else:
+        click.echo(in_words(found))
+
+
+def rows(plan: QueuePlan) -> list[dict[str, Any]]:
+    """Return the decisions of a plan as they are shown."""
+    found: list[dict[str, Any]] = [
+        {
+            "decision": "start",
+            "gangs": [str(each.gang)],
+            "reason": each.reason,
+            "flavors": {role: list(flavors) for role, flavors in each.flavors.items()},
+            "nodes": {} if each.place is None else each.place.nodes,
+        }
+        for each in plan.admitted
+    ]
+    found += [
+        {
+            "decision": "preempt",
+            "gangs": [str(each.gang)],
+            "reason": each.reason,
+            "victims": [
+                {"gang": str(v.holder.running.gang), "reason": v.reason} for v in each.victims
+            ],
+        }
+        for each in plan.preempting
+    ]
+    found += [
+        {"decision": "reserve", "gangs": [str(each.gang)], "reason": each.reason}
+        for each in plan.reserved
+    ]
+    found += [
+        {"decision": "await", "gangs": [str(each.gang)], "reason": each.reason}
+        for each in plan.awaiting
+    ]
+    found += [
+        {"decision": "wait", "gangs": [str(gang) for gang in each.gangs], "reason": each.reason}
+        for each in plan.waiting
+    ]
+    return found
+
+
+def _forest(file: Path) -> Forest:
+    try:
+        return forest_of(_read(file))
+    except BadInput as error:
+        raise BadInput(f"{file}:\n{error}") from error
+
+
+def _read(file: Path) -> Any:
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadInput(f"{file}: is not YAML: {error}") from error
+
+
+def _time(ctx: click.Context, at: str | None) -> datetime:
+    return environment_of(ctx).clock.now() if at is None else parse_time(at)

@@ -1,0 +1,191 @@
+"""`plimsoll submit`: create Jobs, a job of several roles, or a JobSet in a queue.
+
+The Jobs are created suspended. The planner alone decides whether and where they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import yaml
+
+from plimsoll.adapters.kubernetes.calls import Call
+from plimsoll.adapters.kubernetes.requests import Requests
+from plimsoll.domain.errors import BadInput, PlimsollError
+from plimsoll_batch.adapters.queues_file import validated
+from plimsoll_batch.domain import names
+from plimsoll_batch.domain.records import MOST_ROLES
+from plimsoll_cli.batch.gangs import delete
+from plimsoll_cli.batch.submission import jobset
+from plimsoll_cli.batch.submission.job_file import JobFile
+from plimsoll_cli.batch.submission.manifests import Manifests, manifests
+from plimsoll_cli.options import environment_of, kubeconfig_options
+
+_CREATE: Final = Call(verb="create", group="batch", resource="jobs")
+_CREATE_OTHERS: Final = {
+    "Service": Call(verb="create", resource="services"),
+    "ConfigMap": Call(verb="create", resource="configmaps"),
+}
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll submit -f examples/queues/train.yaml --queue research
+  plimsoll submit -f jobs.yaml --queue research --gang train
+  plimsoll submit -f examples/queues/train.yaml --queue research --print
+
+\b
+Exit status:
+  0  all Jobs were created, and wait in the queue
+  2  the file is invalid, a right is missing, or the cluster cannot be reached; no Job is left
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.option(
+    "-f",
+    "--file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read a job of several roles, a JobSet, or manifests of Jobs, in YAML.",
+)
+@click.option("--queue", metavar="NAME", help="Use this queue. [default: the queue in the file]")
+@click.option(
+    "--gang", metavar="NAME", help="Start all Jobs of the file together, as a gang of this name."
+)
+@click.option("--priority", type=int, help="Set the priority; the highest comes first.")
+@click.option(
+    "--namespace",
+    "-n",
+    default="default",
+    show_default=True,
+    metavar="NAME",
+    help="Use this namespace for objects without one.",
+)
+@click.option("--print", "printed", is_flag=True, help="Print the manifests, and create nothing.")
+@kubeconfig_options
+@click.pass_context
+def submit(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    file: Path,
+    queue: str | None,
+    gang: str | None,
+    priority: int | None,
+    namespace: str,
+    printed: bool,
+    context: str | None,
+    kubeconfig: Path | None,
+) -> None:
+    """Create the Jobs of a file, suspended and labelled for a queue.
+
+    A job of several roles becomes a gang, with a Job for each role and a headless Service for host names.
+    With --gang, the Jobs of a file become the roles of one gang. If the cluster refuses an object, the
+    command deletes the objects that it created before.
+    """
+    documents = _documents(file)
+    if (job := _job_in(file, documents)) is not None:
+        made = manifests(job)
+        queue, gang = queue or job.queue, gang or job.name
+        priority = job.priority if priority is None else priority
+        namespace = job.namespace or namespace
+    else:
+        made = Manifests(jobs=_jobs_in(file, documents), others=[])
+    size = sum(_parallelism(job) for job in made.jobs)
+    for each in made.jobs:
+        _mark(each, queue, gang, priority, size)
+    for each in (*made.jobs, *made.others):
+        each["metadata"].setdefault("namespace", namespace)
+    if printed:
+        click.echo(yaml.safe_dump_all([*made.others, *made.jobs], sort_keys=False), nl=False)
+        return
+    _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
+    _create(api.requests, made)
+    for each in made.jobs:
+        meta = each["metadata"]
+        click.echo(
+            f"Job {meta['namespace']}/{meta['name']} waits in queue {meta['labels'][names.QUEUE]}"
+        )
+
+
+def _create(requests: Requests, made: Manifests) -> None:
+    """Create Jobs, and then what they own; where one is refused, none is left."""
+    owners: list[dict[str, Any]] = []
+    created: list[tuple[str, str, str]] = []
+    try:
+        for job in made.jobs:
+            meta = job["metadata"]
+            answer = requests.send(
+                _CREATE, namespace=meta["namespace"], name=meta["name"], body=job
+            )
+            uid = answer["metadata"]["uid"]
+            created.append((meta["namespace"], meta["name"], uid))
+            kind = {"apiVersion": job["apiVersion"], "kind": job["kind"]}
+            owners.append({**kind, "name": meta["name"], "uid": uid})
+        for other in made.others:
+            meta = other["metadata"]
+            requests.send(
+                _CREATE_OTHERS[other["kind"]],
+                namespace=meta["namespace"],
+                name=meta["name"],
+                body={**other, "metadata": {**meta, "ownerReferences": owners}},
+            )
+    except PlimsollError:
+        for namespace, name, uid in created:
+            delete(requests, namespace, name, uid=uid)
+        raise
+
+
+def _documents(file: Path) -> list[Any]:
+    try:
+        return [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each]
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadInput(f"{file}: is not YAML: {error}") from error
+
+
+def _job_in(file: Path, documents: Sequence[Any]) -> JobFile | None:
+    """Return the job of several roles that a file holds; None where it holds manifests of Jobs."""
+    document = documents[0] if len(documents) == 1 else None
+    if not isinstance(document, dict):
+        return None
+    try:
+        if document.get("kind") == jobset.KIND:
+            return validated(JobFile, jobset.job_of(document))
+        return validated(JobFile, document) if "roles" in document else None
+    except BadInput as error:
+        raise BadInput(f"{file}:\n{error}") from error
+
+
+def _jobs_in(file: Path, found: Sequence[Any]) -> list[dict[str, Any]]:
+    for number, each in enumerate(found):
+        named = isinstance(each, dict) and (each.get("metadata") or {}).get("name")
+        if not named or each.get("kind") != "Job" or each.get("apiVersion") != "batch/v1":
+            raise BadInput(f"{file}: document {number}: must be a Job of batch/v1 with a name")
+    if not 0 < len(found) <= MOST_ROLES:
+        raise BadInput(f"{file}: must hold 1 to {MOST_ROLES} Jobs, not {len(found)}")
+    return [*found]
+
+
+def _parallelism(job: Mapping[str, Any]) -> int:
+    said = (job.get("spec") or {}).get("parallelism", 1)
+    if not isinstance(said, int) or said < 0:
+        raise BadInput(f"Job {job['metadata']['name']}: spec.parallelism: must be a whole number")
+    return said
+
+
+def _mark(
+    job: dict[str, Any], queue: str | None, gang: str | None, priority: int | None, size: int
+) -> None:
+    meta = job["metadata"]
+    labels = meta["labels"] = dict(meta.get("labels") or {})
+    notes = meta["annotations"] = dict(meta.get("annotations") or {})
+    if queue is not None:
+        labels[names.QUEUE] = queue
+    if names.QUEUE not in labels:
+        raise BadInput(f"Job {meta['name']} names no queue: give --queue")
+    if gang is not None:
+        labels[names.GANG] = gang
+        notes[names.GANG_SIZE] = str(size)
+    if priority is not None:
+        notes[names.PRIORITY] = str(priority)
+    job["spec"] = {**(job.get("spec") or {}), "suspend": True}

@@ -1,0 +1,149 @@
+"""`plimsoll clusters remove`: print the changes, ask, and revert Plimsoll's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+from uuid import uuid4
+
+import click
+
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.actions import Plan
+from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
+from plimsoll.domain.kubernetes import FLOORS
+from plimsoll.domain.registry import Cluster
+from plimsoll_cli.cluster.open_interruptions import status_of
+from plimsoll_cli.cluster.uninstall_plan import UninstallPlan
+from plimsoll_cli.cluster.uninstall_service import UninstallService
+from plimsoll_cli.environment import Deployed, Environment, Said, warn
+from plimsoll_cli.options import environment_of, registered, stack_option
+
+PATIENCE_SECONDS: Final = 60.0
+"""How long it goes on while replacements are still starting."""
+
+
+@click.command()
+@click.argument("name")
+@click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Remove only the registration, whatever is open: for a cluster that no longer exists.",
+)
+@stack_option
+@click.pass_context
+def remove(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    name: str,
+    dry_run: bool,
+    yes: bool,
+    force: bool,
+    stack: str,
+) -> None:
+    """Revert Plimsoll's changes in a cluster, then remove the cluster.
+
+    Plimsoll uncordons nodes that stay, deletes their taint and record, and undoes releases of pods. While
+    an instance is about to stop, the cluster stays registered: run the command again afterwards.
+
+    The command writes with your own rights in an EKS cluster, and with the functions' token in another,
+    even while the kill switch is on.
+    """
+    if dry_run and force:
+        raise click.UsageError("give either --force, which reverts nothing, or --dry-run")
+    environment = environment_of(ctx)
+    deployed = environment.deployed(stack)
+    cluster = registered(deployed, name)
+    if force:
+        _name_what_is_left(deployed, cluster)
+    elif not _put_back(environment, deployed, cluster, dry_run=dry_run, yes=yes):
+        ctx.exit(1)
+    else:
+        _unbind_injection(deployed, cluster, dry_run=dry_run)
+    if dry_run:
+        click.echo(f"Nothing was written, and {name} is still registered.")
+        return
+    deployed.registry.remove(name)
+    click.echo(f"{name} is removed.")
+
+
+def _put_back(
+    environment: Environment, deployed: Deployed, cluster: Cluster, *, dry_run: bool, yes: bool
+) -> bool:
+    """Revert our changes in a cluster, and return whether none is left; a dry run returns whether none is there now.
+
+    Raises:
+        BadInput: the cluster cannot be read.
+        PlimsollError: it cannot be written to.
+    """
+    service = UninstallService(
+        registry=deployed.registry,
+        clusters=deployed.clusters,
+        groups=deployed.groups,
+        clock=environment.clock,
+        workers=SerialWorkers(),
+        telemetry=Said(),
+    )
+    try:
+        found = service.look(cluster)
+    except PlimsollError as error:
+        raise BadInput(
+            f"cannot read whether an interruption is open in {cluster.name} ({error}): fix that, "
+            "or remove the cluster with --force"
+        ) from error
+    would = "would " if dry_run else ""
+    for words in map(str, found.plan.steps):
+        click.echo(f"{would}{words}")
+    if dry_run:
+        return _is_clean(cluster, replace(found, plan=Plan()))
+    if found.interrupted or not found.plan.steps:
+        return _is_clean(cluster, found)
+    if not yes:
+        click.confirm(f"Set {cluster.name} to observe, and make these changes?", abort=True)
+    departure = service.put_back(cluster, f"remove-{uuid4()}", PATIENCE_SECONDS)
+    count = sum(outcome.done for outcome in departure.outcomes)
+    click.echo(f"{count} {'change' if count == 1 else 'changes'} made.")
+    return _is_clean(cluster, departure.left)
+
+
+def _unbind_injection(deployed: Deployed, cluster: Cluster, *, dry_run: bool) -> None:
+    """Unbind the admission policy, which placement would no longer keep up to date."""
+    api = deployed.clusters.open(cluster)
+    if not api.injected_floors():
+        return
+    if not dry_run:
+        try:
+            api.remove_injection()
+        except NotFound:
+            return
+    unbound = "would unbind" if dry_run else "unbound"
+    click.echo(
+        f"{unbound} the admission policy {FLOORS}; `plimsoll install-policy --remove` deletes the rest"
+    )
+
+
+def _name_what_is_left(deployed: Deployed, cluster: Cluster) -> None:
+    """Warn of changes that stay in a cluster removed by force."""
+    try:
+        still = status_of(deployed.clusters.open(cluster).observe())
+    except PlimsollError as error:
+        warn(f"cannot read whether an interruption is open in {cluster.name}: {error}")
+        return
+    for one in still.interruptions:
+        warn(f"left: {one.kind} on node {one.node} (pods left: {len(one.pods_left)})")
+    for pod in still.released_pods:
+        warn(f"left: {pod} is released from its ReplicaSet")
+
+
+def _is_clean(cluster: Cluster, left: UninstallPlan) -> bool:
+    if left.clean:
+        return True
+    for words in (*left.interrupted, *map(str, left.plan.steps), *left.by_hand):
+        click.echo(f"open: {words}", err=True)
+    click.echo(
+        f"{cluster.name} stays registered until nothing is open in it. Run the command again "
+        f"once `plimsoll status --cluster {cluster.name}` shows less, or remove it with --force.",
+        err=True,
+    )
+    return False

@@ -1,0 +1,62 @@
+"""What is wrong with an installation, decided from what was read of it, each with its cure.
+
+A check is a function of the facts that yields findings. To add one, write it and put it in `CHECKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from plimsoll.domain.errors import PlimsollError
+from plimsoll_cli.doctor.cluster_checks import access, answers, index, rights
+from plimsoll_cli.doctor.facts import Facts
+from plimsoll_cli.doctor.field_checks import fields, queue
+from plimsoll_cli.doctor.findings import Finding, skipped
+from plimsoll_cli.doctor.iam_simulation import aws_rights
+from plimsoll_cli.doctor.node_group_checks import addresses, groups, maxima, quota, templates
+from plimsoll_cli.doctor.other_drainers import other_drainers
+from plimsoll_cli.doctor.stack_checks import (
+    canary,
+    delivery,
+    drills,
+    kill_switch,
+    mode,
+    senders,
+    stack,
+)
+
+type Check = Callable[[Facts], Iterable[Finding]]
+
+CHECKS: Final[Mapping[str, Check]] = {
+    "stack": stack,
+    "kill switch": kill_switch,
+    "drills": drills,
+    "mode": mode,
+    "AWS rights": aws_rights,
+    "notices": canary,
+    "senders": senders,
+    "delivery": delivery,
+    "cluster": answers,
+    "access entries": access,
+    "rights": rights,
+    "fields": fields,
+    "queue": queue,
+    "node index": index,
+    "other drainers": other_drainers,
+    "node groups": groups,
+    "group maxima": maxima,
+    "quota": quota,
+    "addresses": addresses,
+    "launch templates": templates,
+}
+"""In the order in which a notice meets what they are about."""
+
+
+def findings_of(facts: Facts) -> Iterator[Finding]:
+    """Yield the findings of every check: one that lacks its facts is skipped, with the reason."""
+    for name, check in CHECKS.items():
+        try:
+            yield from check(facts)
+        except PlimsollError as error:
+            yield skipped(name, error)

@@ -1,0 +1,137 @@
+"""The cluster: does it answer, does it let us, does the resync see it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Final
+
+from plimsoll.adapters.kubernetes.calls import OVERLAYS
+from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
+from plimsoll.domain.observation import INDEX_REFRESH, LONGEST_LULL
+from plimsoll.domain.registry import ClusterKind, Mode
+from plimsoll_cli.doctor.facts import Facts, Right, read_or_raise
+from plimsoll_cli.doctor.findings import APPLY, Finding, fail, info, ok, skipped
+
+STALE: Final = INDEX_REFRESH + LONGEST_LULL
+"""How old an entry of the index gets at most: what says the same is written again after `INDEX_REFRESH`."""
+_WITHHELD: Final = {
+    "deletions": "no budget is overruled at an eviction deadline, and pods of dead instances stay until the "
+    "cluster's own garbage collection",
+    "guard": "no budget is made for workloads that opted in by plimsoll.dev/guard, nor deleted",
+    "injection": "the admission policy of `plimsoll install-policy`, where there is one, is neither "
+    "told of floors nor proven",
+}
+NEW: Final = timedelta(minutes=2)
+"""How long a node may be missing from the index, because no resync has seen it yet."""
+
+
+def answers(facts: Facts) -> Iterator[Finding]:
+    """Say whether the API server answers, and takes the token."""
+    endpoint = facts.cluster.kind is ClusterKind.ENDPOINT
+    found = facts.answer
+    if isinstance(found, NotFound) and not endpoint:
+        cure = f"if it is no more: plimsoll clusters remove {facts.cluster.name} --force"
+        yield fail("cluster", str(found), cure)
+    elif isinstance(found, NotFound | BadInput) and endpoint:
+        cure = f"put a token that the cluster takes into {facts.cluster.secret}"
+        yield fail("cluster", str(found), cure)
+    elif isinstance(found, PlimsollError):
+        cure = "ask as somebody whom the cluster knows, from where it can be reached"
+        yield skipped("cluster", found, f"{cure}; if the node index is fresh, the functions do")
+    else:
+        whose = "the token that the functions use" if endpoint else "your own identity"
+        yield ok("cluster", f"its API server answers to {whose}: {found}")
+
+
+def access(facts: Facts) -> Iterator[Finding]:
+    """Say whether an EKS cluster knows the roles of the stack. Other clusters take a token."""
+    if facts.cluster.kind is not ClusterKind.EKS:
+        return
+    found = read_or_raise(facts.unknown_roles)
+    if found:
+        yield fail(
+            "access entries",
+            f'not in the group "plimsoll": {", ".join(found)}',
+            f"for each: aws eks create-access-entry --cluster-name {facts.cluster.name} "
+            "--kubernetes-groups plimsoll --principal-arn ARN",
+        )
+    else:
+        yield ok("access entries", 'every role of the stack is in the group "plimsoll"')
+
+
+def rights(facts: Facts) -> Iterator[Finding]:
+    """Say which verbs are held and which are missing, and so whether our manifests are applied."""
+    found = read_or_raise(facts.rights)
+    missing = [right for right in found if not right.held]
+    unwatched = [right for right in missing if right.verb == "watch"]
+    if unwatched and len(missing) < len(found):
+        missing = [right for right in missing if right not in unwatched]
+        yield info(
+            "rights to watch",
+            f"not all are held ({_listed(unwatched)}): a drain lists these again each second",
+            APPLY,
+        )
+    said = _listed(missing)
+    if not missing:
+        yield ok(
+            "rights", f"all {len(found) - len(unwatched)} are held, as infra/cluster grants them"
+        )
+    elif len(missing) == len(found):
+        yield fail(
+            "rights",
+            "none is held: infra/cluster is not applied, or its bindings do not name us",
+            f'{APPLY}, and put the identity into the group "plimsoll"',
+        )
+    elif all(_overlay(right) for right in missing):
+        for overlay in sorted({_overlay(right) for right in missing}):
+            withheld = _listed([right for right in missing if _overlay(right) == overlay])
+            yield info(
+                f"rights of {overlay}",
+                f"not all are held ({withheld}): {_WITHHELD[overlay]}",
+                f"if that is not meant: {APPLY}/{overlay}",
+            )
+    elif facts.cluster.mode is Mode.OBSERVE and all(right.writes for right in missing):
+        yield info(
+            "rights",
+            f"enough to observe, and not to act: missing {said}",
+            f"before --mode act: {APPLY}",
+        )
+    else:
+        yield fail("rights", f"{len(found) - len(missing)} are held; missing: {said}", APPLY)
+
+
+def _overlay(right: Right) -> str:
+    """Return the overlay that grants a right; "" where infra/cluster itself does."""
+    asked = f"{right.verb} {right.resource}"
+    return next((name for name, calls in OVERLAYS.items() if asked in map(str, calls)), "")
+
+
+def index(facts: Facts) -> Iterator[Finding]:
+    """Say whether the node index is fresh, which shows that the resync reaches the cluster."""
+    nodes, entries = read_or_raise(facts.nodes), read_or_raise(facts.index)
+    wanted = [n.instance for n in nodes if n.instance and n.created + NEW <= facts.now]
+    if not wanted:
+        yield info("node index", "no node of the cluster is an EC2 instance of some minutes")
+        return
+    known = [entries[i] for i in wanted if i in entries]
+    fresh = [e for e in known if e.cluster == facts.cluster.name and facts.now - e.seen <= STALE]
+    says = f"{len(fresh)} of {len(wanted)} nodes are as a resync of the last {STALE.seconds // 60} minutes saw them"
+    if len(fresh) == len(wanted):
+        yield ok("node index", f"{says}: the functions reach the cluster")
+        return
+    if known:
+        oldest = min(e.seen for e in known)
+        says = f"{says}; the oldest entry is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
+    yield fail(
+        "node index",
+        says,
+        'in the log group of sweep: filter message = "cluster not resynced" | fields because; see '
+        "ResyncErrors in docs/operate/alarms.md",
+    )
+
+
+def _listed(missing: Sequence[Right]) -> str:
+    return ", ".join(
+        f"{r.verb} {r.resource}{f' in {r.only_in}' if r.only_in else ''}" for r in missing
+    )

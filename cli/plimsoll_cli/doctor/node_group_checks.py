@@ -1,0 +1,124 @@
+"""Node groups and quota: is there capacity for what must move when spot instances are reclaimed?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from plimsoll.domain.capacity import (
+    QUOTA_CODE,
+    Shortfall,
+    short_of_addresses,
+    short_of_maxima,
+    short_of_quota,
+    short_of_templates,
+    spot_loss,
+    vcpus,
+)
+from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.kubernetes import GROW
+from plimsoll.domain.node_groups import NodeGroup
+from plimsoll_cli.doctor.facts import Facts, GroupSettings, read_or_raise
+from plimsoll_cli.doctor.findings import Finding, fail, info, ok
+
+TEMPLATE_TAG: Final = "k8s.io/cluster-autoscaler/node-template/"
+LAUNCH: Final = "Launch"
+
+type Hindrance = tuple[str, str]
+"""What keeps a group from growing, and the cure."""
+
+
+def groups(facts: Facts) -> Iterator[Finding]:
+    """Say which groups can grow, and what keeps the others from it."""
+    found = read_or_raise(facts.groups)
+    name = facts.cluster.name
+    if not found:
+        yield fail(
+            "node groups",
+            "none was found: nothing can be asked for capacity",
+            f"tag the Auto Scaling groups kubernetes.io/cluster/{name}: owned and {GROW}: true; "
+            "EKS managed node groups are found without, and need the second to grow",
+        )
+        return
+    settings = read_or_raise(facts.group_settings)
+    judged = [(group, tuple(_hindrances(group, settings))) for group in found]
+    growing = [group for group, hindered in judged if not hindered]
+    if any(group.capacity == "on-demand" for group in growing):
+        said = ", ".join(f"{g.name} ({g.capacity}) by {g.headroom}" for g in growing)
+        yield ok("node groups", f"{len(growing)} of {len(found)} can grow: {said}")
+    else:
+        yield fail(
+            "node groups",
+            "no group of on-demand nodes can grow: what spot takes has nowhere to go",
+            "add one, or fix what keeps those below from growing",
+        )
+    for group, hindered in judged:
+        for says, cure in hindered:
+            yield info(f"node group {group.name}", says, cure)
+        slow = settings[group.name].slow if group.name in settings else None
+        if slow is not None and not hindered:
+            says = f"{slow}: its desired capacity is raised, which takes longer than a launch"
+            yield info(f"node group {group.name}", says)
+
+
+def maxima(facts: Facts) -> Iterator[Finding]:
+    """Say whether on-demand groups may grow by as much as the cluster's spot nodes are."""
+    loss = spot_loss(read_or_raise(facts.nodes))
+    fine = "on-demand groups may grow by as much as the spot nodes are"
+    yield from _told("group maxima", short_of_maxima(loss, read_or_raise(facts.groups)), fine, info)
+
+
+def quota(facts: Facts) -> Iterator[Finding]:
+    """Say whether the account may run on-demand what runs on spot now."""
+    found = facts.quota
+    if isinstance(found, PlimsollError):
+        # Many may not read quotas, and everything else can be fine without.
+        yield info("quota", f"not read: {found}", f"look at Service Quotas, EC2, {QUOTA_CODE}")
+        return
+    if isinstance(facts.nodes, PlimsollError):
+        yield info("quota", vcpus(found))
+        return
+    loss = spot_loss(facts.nodes)
+    fine = f"{vcpus(found)}, and the cluster's spot nodes have {loss.vcpus}"
+    yield from _told("quota", short_of_quota(loss, found), fine, fail)
+
+
+def addresses(facts: Facts) -> Iterator[Finding]:
+    """Say whether subnets have addresses for the nodes that on-demand groups would add."""
+    free, found = read_or_raise(facts.addresses), read_or_raise(facts.groups)
+    loss = spot_loss(read_or_raise(facts.nodes), read_or_raise(facts.pods))
+    fine = f"{sum(free.values())} are free in the {len(free)} subnets of on-demand groups"
+    yield from _told("addresses", short_of_addresses(loss, found, free), fine, fail)
+
+
+def templates(facts: Facts) -> Iterator[Finding]:
+    """Say which on-demand groups could launch nothing by what they launch from."""
+    short = short_of_templates(read_or_raise(facts.groups), read_or_raise(facts.images))
+    yield from _told("launch templates", short, "all images that groups name exist", fail)
+
+
+def _told(
+    check: str, short: Iterable[Shortfall], fine: str, tell: Callable[[str, str, str], Finding]
+) -> Iterator[Finding]:
+    found = [tell(check, each.says, each.cure) for each in short]
+    yield from found or [ok(check, fine)]
+
+
+def _hindrances(group: NodeGroup, settings: Mapping[str, GroupSettings]) -> Iterator[Hindrance]:
+    own = settings.get(group.name) if group.kind == "asg" else None
+    if not group.may_grow:
+        yield (
+            f"it lacks the tag {GROW}: true, without which our role may not grow it",
+            "if Plimsoll shall grow it: aws autoscaling create-or-update-tags, or aws eks tag-resource",
+        )
+    elif group.desired >= group.max_size:
+        said = f"it is at its maximum of {group.max_size} nodes"
+        yield said, "raise its maximum, to let it take the place of others"
+    if group.template is None:
+        yield (
+            "nothing tells what a new node of it would be",
+            f"tag it {TEMPLATE_TAG}resources/cpu and …/memory, or let it have a node",
+        )
+    if own is not None and LAUNCH in own.suspended:
+        resume = f"aws autoscaling resume-processes --auto-scaling-group-name {group.name}"
+        yield "its process Launch is suspended", f"{resume} --scaling-processes Launch"

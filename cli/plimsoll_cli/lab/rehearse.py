@@ -1,0 +1,247 @@
+"""`plimsoll rehearse`: an interruption of a live cluster, simulated; the cluster is only read."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+
+from plimsoll.adapters.kubernetes.requests import Requests
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.interruptions import Response
+from plimsoll.domain.notices import SpotInterruption
+from plimsoll.domain.registry import Cluster
+from plimsoll.services.ports import Clock
+from plimsoll_cli.environment import Deployed, Environment, Said
+from plimsoll_cli.lab.rehearsal_page import rehearsal_page
+from plimsoll_cli.lab.rehearsal_rows import (
+    ASKED,
+    HEAD,
+    OBSTACLES,
+    asked_rows,
+    obstacle_rows,
+    outcome_rows,
+    verdict,
+)
+from plimsoll_cli.options import (
+    Choice,
+    Output,
+    cluster_options,
+    console,
+    environment_of,
+    output_option,
+    print_answer,
+    registered,
+    table,
+)
+from plimsoll_cli.targets import check_target, write_target
+from plimsoll_testbed.output.live import LiveView
+from plimsoll_testbed.rehearsal.live import LiveCluster, read_cluster
+from plimsoll_testbed.rehearsal.prediction import Prediction, prediction_of
+from plimsoll_testbed.rehearsal.scenario import Modelled, modelled
+from plimsoll_testbed.rehearsal.scope import Scope, pool
+from plimsoll_testbed.rigs.registry import RESPONDERS, SIMULATED, rig_of
+from plimsoll_testbed.scenario.drill import read_drill
+
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll rehearse --cluster harbor
+  plimsoll rehearse --context harbor --zone us-east-1a
+  plimsoll rehearse --cluster harbor --family m5 --output json
+  plimsoll rehearse --cluster harbor --pool m5.large/us-east-1a --html rehearsal.html
+  plimsoll rehearse --cluster harbor --zone us-east-1a --record
+  plimsoll rehearse --context harbor --keep rehearsal && plimsoll drill rehearsal/rehearsal.yaml --compare
+
+\b
+Exit status:
+  0  every workload would keep a Ready pod
+  1  a workload would be at zero
+  2  an argument is wrong, or the stack or the cluster cannot be reached
+"""
+_RESPONSES: Final = (
+    "the policy of the cluster responds to spot interruptions with {}; the rehearsal plays move"
+)
+
+
+@click.command(epilog=EXAMPLES)
+@click.option("--all-spot", is_flag=True, help="Interrupt all spot instances at once. [default]")
+@click.option("--zone", metavar="ZONE", help="Interrupt the spot instances of a zone.")
+@click.option(
+    "--family", metavar="FAMILY", help="Interrupt the spot instances of a family, such as m5."
+)
+@click.option(
+    "--pool", "pool_", metavar="TYPE/ZONE", help="Interrupt the spot instances of a capacity pool."
+)
+@click.option(
+    "--responder",
+    type=click.Choice(RESPONDERS),
+    default=RESPONDERS[0],
+    show_default=True,
+    help="Respond with Plimsoll, with a handler that evicts everything at once, or not at all.",
+)
+@click.option("--html", metavar="FILE", help="Write a web page that needs no network.")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="Keep the drill. It holds names, labels and requests, and no secrets.",
+)
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Store the prediction in the stack, and compare the reports of real interruptions with it.",
+)
+@cluster_options
+@output_option
+@click.pass_context
+def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    all_spot: bool,
+    zone: str | None,
+    family: str | None,
+    pool_: str | None,
+    responder: str,
+    html: str | None,
+    keep: Path | None,
+    record: bool,
+    choice: Choice,
+    output: Output,
+) -> None:
+    """Read a cluster once, and simulate an interruption of its spot instances.
+
+    The model starts with the present state of the cluster, and Plimsoll's own code acts on it as in
+    the mode act. The instances get two minutes' notice, and their capacity pools give no others.
+
+    The command needs the list rights of infra/cluster, and writes nothing to the cluster. Only --record
+    writes to AWS: it needs dynamodb:GetItem and dynamodb:PutItem on the table of reports.
+    """
+    scope = _scope(all_spot=all_spot, zone=zone, family=family, pool_=pool_)
+    if html is not None:
+        check_target("--html", html)
+    if record and choice.cluster is None:
+        raise click.UsageError("--record needs a stack: name a registered cluster with --cluster")
+    if record and responder != RESPONDERS[0]:
+        raise click.UsageError(
+            "--record stores only predictions for Plimsoll: give no other --responder"
+        )
+    progress, environment = console(stderr=True), environment_of(ctx)
+    live, notes = _read(environment, choice, progress)
+    drill = modelled(live, scope)
+    drill = replace(drill, notes=(*notes, *drill.notes))
+    found = _played(live, scope, drill, responder, keep, progress)
+    if output != "table":
+        print_answer(_as_data(found), output)
+    else:
+        _show(found)
+    if html is not None:
+        write_target("--html", html, rehearsal_page(found))
+    if record:
+        _record(environment.deployed(choice.stack), found, progress)
+    if found.at_zero:
+        ctx.exit(1)
+
+
+def _scope(*, all_spot: bool, zone: str | None, family: str | None, pool_: str | None) -> Scope:
+    if sum((all_spot, zone is not None, family is not None, pool_ is not None)) > 1:
+        raise click.UsageError("give one of --all-spot, --zone, --family and --pool")
+    return Scope(zone=zone, family=family) if pool_ is None else pool(pool_)
+
+
+def _read(
+    environment: Environment, choice: Choice, progress: Console
+) -> tuple[LiveCluster, Sequence[str]]:
+    """Read the cluster that the options name, and with a stack its node groups."""
+    if choice.by_kubeconfig:
+        name, api = environment.by_kubeconfig(choice.kubeconfig, choice.context)
+        return _listed(environment, api.requests, name, progress), ()
+    if choice.cluster is None:
+        raise BadInput("name the cluster with --cluster, or with --context of a kubeconfig")
+    deployed = environment.deployed(choice.stack)
+    cluster = registered(deployed, choice.cluster)
+    live = _listed(environment, deployed.requests(cluster), cluster.name, progress)
+    live = _with_times(deployed, environment.clock, cluster, _with_aws(deployed, cluster, live))
+    return live, _about_policy(cluster)
+
+
+def _listed(
+    environment: Environment, requests: Requests, name: str, progress: Console
+) -> LiveCluster:
+    progress.print(f"reading {name}")
+    live = read_cluster(requests, environment.clock)
+    progress.print(f"{len(live.seen.nodes)} nodes, {len(live.seen.pods)} pods")
+    return live
+
+
+def _with_aws(deployed: Deployed, cluster: Cluster, live: LiveCluster) -> LiveCluster:
+    """Return the reading with its node groups and the launches of its nodes."""
+    groups = deployed.groups(cluster).list(live.seen.nodes)
+    ids = [node.instance for node in live.seen.nodes if node.instance is not None]
+    known = deployed.instances_of(cluster).describe(ids)
+    launched = {id_: said.launched for id_, said in known.items() if said.launched is not None}
+    return replace(live, groups=groups, launched=launched)
+
+
+def _with_times(
+    deployed: Deployed, clock: Clock, cluster: Cluster, live: LiveCluster
+) -> LiveCluster:
+    """Return the reading with what the stack remembers of how long pods take."""
+    workloads = {live.seen.workload_of(pod) for pod in live.seen.pods}
+    times = deployed.observed_times(clock, Said()).of(cluster.name, workloads)
+    return replace(live, seen=replace(live.seen, times=times or {}), remembered=times is not None)
+
+
+def _about_policy(cluster: Cluster) -> Sequence[str]:
+    answer = cluster.policy.of_kind(SpotInterruption.kind)
+    return () if answer is Response.MOVE else (_RESPONSES.format(answer),)
+
+
+def _played(  # noqa: PLR0913, PLR0917 - what is played, and how
+    live: LiveCluster,
+    scope: Scope,
+    drill: Modelled,
+    responder: str,
+    keep: Path | None,
+    progress: Console,
+) -> Prediction:
+    with tempfile.TemporaryDirectory(prefix="plimsoll-rehearsal-") as folder:
+        script = read_drill(drill.write(keep or Path(folder)))
+    with LiveView(progress, f"rehearsal of {live.name}", kept=False, lines="none") as listener:
+        report = rig_of(SIMULATED)(script, responder=responder, seed=0, listener=listener)
+    return prediction_of(live, scope, drill, report)
+
+
+def _show(found: Prediction) -> None:
+    out = console()
+    out.print(verdict(found))
+    for head, rows in (
+        (HEAD, outcome_rows(found, harmed_only=True)),
+        (ASKED, asked_rows(found)),
+        (OBSTACLES, obstacle_rows(found)),
+    ):
+        if rows:
+            shown = table(*(name.upper() for name in head))
+            for row in rows:
+                shown.add_row(*row)
+            out.print()
+            out.print(shown)
+    out.print()
+    for note in found.notes:
+        out.print(f"note: {note}")
+
+
+def _record(deployed: Deployed, found: Prediction, progress: Console) -> None:
+    reports = list(found.reports())
+    for report in reports:
+        deployed.reports.merge(report)
+    progress.print(
+        f"recorded for {len(reports)} instances: `plimsoll reports` compares them with real interruptions"
+    )
+
+
+def _as_data(found: Prediction) -> dict[str, Any]:
+    return asdict(found) | {"at_zero": [each.workload for each in found.at_zero]}

@@ -1,0 +1,85 @@
+"""A placement plan as rows, for the terminal and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from plimsoll.domain.kubernetes import Resources
+from plimsoll.domain.placement import ON_DEMAND, SPOT, OnDemandFloor, PlacementPlan, Way
+from plimsoll_cli.plan.spot_savings import Savings
+
+DOLLARS: Final = "${:,.2f}"
+RESERVE_HEAD: Final = ("loss of", "which", "needs", "free on on-demand", "covered")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One workload with a floor."""
+
+    HEAD: ClassVar[Sequence[str]] = (
+        "workload",
+        "floor",
+        "on-demand",
+        "spot",
+        "pending",
+        "kept by",
+        "saves",
+        "spot then",
+        "saves then",
+        "lacks",
+    )
+    cells: Sequence[str]
+    met: bool
+    missed: str
+    """In words, what is missing."""
+
+
+def rows_of(plan: PlacementPlan, savings: Savings) -> Sequence[Row]:
+    """Return a row for each workload with a floor."""
+    found = []
+    for standing in plan.workloads:
+        floor = standing.floor
+        saving = savings.of(floor.workload)
+        on_demand = standing.ready.get(ON_DEMAND, 0)
+        cells = (
+            str(floor.workload),
+            f"{floor.keep} of {floor.replicas}{'' if standing.met else ' (missed)'}",
+            str(on_demand),
+            str(standing.ready.get(SPOT, 0)),
+            str(standing.pending),
+            _kept_by(floor),
+            DOLLARS.format(saving.now),
+            str(saving.spot),
+            DOLLARS.format(saving.then),
+            standing.lacks or "",
+        )
+        missed = f"{floor.workload}: {on_demand} replicas on on-demand; the floor is {floor.keep}"
+        found.append(Row(cells=cells, met=standing.met, missed=missed))
+    return found
+
+
+def reserve_rows(plan: PlacementPlan) -> Sequence[Sequence[str]]:
+    """Return a row for each kind of loss."""
+    return [
+        (
+            loss.kind,
+            "" if loss.name == loss.kind else loss.name,
+            _amounts(loss.needs),
+            _amounts(loss.free),
+            f"{min(loss.covered, 9.99):.0%} ({'enough' if loss.covered >= 1 else 'too little'})",
+        )
+        for loss in plan.reserve
+    ]
+
+
+def _kept_by(floor: OnDemandFloor) -> str:
+    if floor.way is Way.SPREAD:
+        return f"spread over {floor.spot_groups}" if floor.spot_groups else "reserve"
+    return floor.way
+
+
+def _amounts(resources: Resources) -> str:
+    gibibytes = resources.memory / 2**30
+    return f"{resources.cpu / 1000:g} CPU, {gibibytes:.1f} GiB, {resources.pods} pods"

@@ -1,0 +1,206 @@
+"""`plimsoll login`, `plimsoll savings` and `plimsoll recommendations`: the advice of the service."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+from rich.console import Console
+
+from plimsoll.domain.errors import BadInput
+from plimsoll_agent.service import Service
+from plimsoll_cli.options import Output, console, environment_of, output_option, print_answer, table
+from plimsoll_cli.plan.rows import DOLLARS
+from plimsoll_cli.service.login import log_in, logged_in
+from plimsoll_service.wire.advice import (
+    Advice,
+    Configuration,
+    Recommendation,
+    Recommendations,
+)
+from plimsoll_service.wire.views import Clusters
+
+GIB: Final = 2**30
+YEAR: Final = 12
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll login https://api.example.com/prod
+  plimsoll savings --cluster harbor
+  plimsoll recommendations --cluster harbor
+  plimsoll recommendations --cluster harbor accept r-0123456789abcdef
+
+\b
+Exit status:
+  0  the command succeeded
+  2  an argument is wrong, or the service refuses or cannot be reached
+"""
+
+_folder: Final = click.option(
+    "--config",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="PLIMSOLL_CONFIG",
+    default=lambda: Path(click.get_app_dir("plimsoll")),
+    metavar="FOLDER",
+    help="Keep the login in this folder. [default: the system's folder for settings]",
+)
+_cluster: Final = click.option(
+    "--cluster", metavar="NAME", help="Use the cluster of this name or id. [default: the only one]"
+)
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("url")
+@click.option(
+    "--join-token",
+    prompt=True,
+    hide_input=True,
+    envvar="PLIMSOLL_JOIN_TOKEN",
+    help="Use this token from your operator, valid once. [default: ask for it]",
+)
+@_folder
+@click.pass_context
+def login(ctx: click.Context, url: str, join_token: str, folder: Path) -> None:
+    """Log in to the optimisation service with a new key, whose private half stays on this machine."""
+    enrolled = log_in(folder, url, join_token.strip(), environment_of(ctx).clock)
+    click.echo(f"logged in as {enrolled.cluster_id}")
+
+
+@click.command(epilog=EXAMPLES)
+@_cluster
+@_folder
+@output_option
+@click.pass_context
+def savings(ctx: click.Context, cluster: str | None, folder: Path, output: Output) -> None:
+    """Compare the nodes of a cluster with the cheapest mix found for the same pods.
+
+    The mix keeps every scheduling rule, leaves a tenth of each node free, and puts no more replicas of a
+    workload on a node or in a zone than today.
+    """
+    service = logged_in(folder, environment_of(ctx).clock)
+    found = service.call("GET", f"{_path(service, cluster)}/savings", Advice)
+    if output != "table":
+        print_answer(msgspec.to_builtins(found), output)
+    else:
+        _show_advice(console(), found)
+
+
+@click.group(epilog=EXAMPLES, invoke_without_command=True)
+@_cluster
+@_folder
+@output_option
+@click.pass_context
+def recommendations(ctx: click.Context, cluster: str | None, folder: Path, output: Output) -> None:
+    """Show the recommendations of the service, with savings and reasons, or accept one."""
+    if ctx.invoked_subcommand is not None:
+        ctx.meta[__name__] = lambda: _asked(ctx, cluster, folder)
+        return
+    service, path = _asked(ctx, cluster, folder)
+    found = service.call("GET", path, Recommendations)
+    if output != "table":
+        print_answer(msgspec.to_builtins(found), output)
+    else:
+        _show_recommendations(console(), found.recommendations)
+
+
+def _asked(ctx: click.Context, cluster: str | None, folder: Path) -> tuple[Service, str]:
+    """Return the service, and the path of a cluster's recommendations."""
+    service = logged_in(folder, environment_of(ctx).clock)
+    return service, f"{_path(service, cluster)}/recommendations"
+
+
+@recommendations.command(epilog=EXAMPLES)
+@click.argument("id_", metavar="ID")
+@click.pass_context
+def accept(ctx: click.Context, id_: str) -> None:
+    """Accept a recommendation.
+
+    Within minutes the service signs an instruction, and the agent of the cluster carries it out as far as
+    its owner's policy and the state of the cluster allow. For a recommendation that no agent can carry
+    out, the command prints a patch for you to commit.
+    """
+    if not id_.startswith("r-") or not id_[2:].isalnum():
+        raise BadInput(f"{id_!r}: give the id of a recommendation, such as r-0123456789abcdef")
+    asked: Callable[[], tuple[Service, str]] = ctx.meta[__name__]
+    service, path = asked()
+    found = service.call("POST", f"{path}/{id_}/accept", Recommendation)
+    click.echo(f"{found.id} is {found.state}: {found.kind} {found.about.name}")
+    if found.patch:
+        click.echo(found.patch)
+
+
+def _path(service: Service, name: str | None) -> str:
+    """Return the path of a cluster by its name or id.
+
+    Raises:
+        BadInput: there is no such cluster, or none is named and there are several.
+    """
+    known = service.call("GET", "/v1/clusters", Clusters).clusters
+    found = [c for c in known if name in {None, c.name, c.id}]
+    if len(found) == 1:
+        return f"/v1/clusters/{found[0].id}"
+    names = ", ".join(c.name for c in known) or "none yet"
+    if name is None and found:
+        raise BadInput(f"name one of the clusters with --cluster: {names}")
+    raise BadInput(f"there is no cluster {name} (enrolled: {names})")
+
+
+def _show_advice(out: Console, advice: Advice) -> None:
+    """Print the present nodes of a cluster beside the cheapest mix."""
+    columns = [("today", advice.today), ("same pods", advice.optimised)]
+    if advice.resized is not None:
+        columns.append(("requests as advised", advice.resized))
+    shown = table("", *(name.upper() for name, _ in columns))
+    for name, row in _rows([each for _, each in columns], advice.today.monthly):
+        shown.add_row(name, *row)
+    out.print(shown)
+    shown = table("TYPE", "CAPACITY", *(name.upper() for name, _ in columns))
+    for (type_, capacity), counts in _types([each for _, each in columns]):
+        shown.add_row(type_, capacity, *counts)
+    out.print(shown)
+    out.print(f"of {advice.taken_at:%Y-%m-%d %H:%M:%S} UTC; prices: {advice.prices}")
+    if advice.optimised.monthly < advice.today.monthly:
+        out.print(f"the mix is at most {advice.gap:.0%} above the optimum under the same rules")
+    for name in advice.unpriced:
+        out.print(f"no price for {name}: its nodes count as costing nothing")
+    for why, count in sorted(Counter(advice.kept.values()).items()):
+        out.print(f"{count} nodes stay unchanged: {why}")
+
+
+def _show_recommendations(out: Console, found: Sequence[Recommendation]) -> None:
+    """Print recommendations, the largest saving first."""
+    shown = table("ID", "SAVES A MONTH", "STATE", "WHAT", "BECAUSE")
+    for each in found:
+        about = f"{each.about.kind} {each.about.namespace}/{each.about.name}".replace(" /", " ")
+        measured = "" if each.measured is None else f", measured {DOLLARS.format(each.measured)}"
+        note = f" ({each.note})" if each.note else ""
+        shown.add_row(
+            each.id,
+            DOLLARS.format(each.monthly),
+            each.state + measured,
+            f"{each.kind} {about}",
+            each.reason + note,
+        )
+    out.print(shown)
+
+
+def _rows(columns: Sequence[Configuration], now: float) -> Iterable[tuple[str, Iterable[str]]]:
+    yield "nodes", [str(each.nodes) for each in columns]
+    yield "spot nodes", [str(each.spot) for each in columns]
+    yield "vCPU", [str(each.vcpus) for each in columns]
+    yield "memory for pods", [f"{each.memory / GIB:,.0f} GiB" for each in columns]
+    yield "a month", [DOLLARS.format(each.monthly) for each in columns]
+    yield "a year", [DOLLARS.format(each.monthly * YEAR) for each in columns]
+    yield "saves a month", [DOLLARS.format(now - each.monthly) for each in columns]
+
+
+def _types(
+    columns: Sequence[Configuration],
+) -> Iterable[tuple[tuple[str, str], Iterable[str]]]:
+    counts = [{(r.type, r.capacity): r.count for r in each.instances} for each in columns]
+    for key in sorted(set().union(*counts)):
+        yield key, [str(column.get(key, 0)) for column in counts]
