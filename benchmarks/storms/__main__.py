@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.output import machine
-from benchmarks.storms.cluster import THREADS, EvictAll, Storm, storm
+from benchmarks.storms.cluster import THREADS, EvictAll, Storm
 from benchmarks.storms.outcome import Outcome
 from benchmarks.storms.scenario import drain_drill
 from benchmarks.storms.tables import PLIMSOLL, Runs, headings, line, tables
@@ -96,7 +96,8 @@ def _played(chosen: argparse.Namespace, nodes: int, rates: str, runs: int) -> Ru
 
     def play(kind: type[Storm], number: int) -> Outcome:
         log = logs / f"{nodes}-{rates}-{number}.log" if logs and kind is Storm else None
-        return storm(drill, kind, size=chosen.size, default_rates=rates == "default", log=log)
+        with kind(drill, size=chosen.size, default_rates=rates == "default") as run:
+            return run.measure(log)
 
     reacts = {
         PLIMSOLL: partial(play, Storm),

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final, override
 
@@ -18,7 +18,7 @@ from benchmarks.storms.functionlog import actions, started
 from benchmarks.storms.outcome import Outcome, emptied
 from benchmarks.storms.scenario import HEADROOM, SPOT
 from benchmarks.storms.times import Times
-from benchmarks.storms.watch import Watch, watching
+from benchmarks.storms.watch import watching
 from benchmarks.storms.workers import Processes, sized
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.measure.listening import Progress
@@ -111,7 +111,13 @@ class Storm(Emulation):
         self.prepare()
         stack = self._stack
         open_headroom(self._rig_cluster, default_rates=self._default_rates)
-        watch = self._exits.enter_context(watch_of(self._rig_cluster))
+        watch = self._exits.enter_context(
+            watching(
+                self._rig_cluster.plane,
+                nodes=sum(1 for _ in self._rig_cluster.fleet.alive()),
+                pods=sum(1 for _ in self._rig_cluster.all("pods")),
+            )
+        )
         processes = self._exits.enter_context(Processes(stack.log.parent))
         self._telling.storming = True
         self.begin()
@@ -214,21 +220,6 @@ def client(way: Access, nodes: Sequence[str]) -> Iterator[IO[str]]:
                 yield process.stdin
             finally:
                 process.kill()
-
-
-def storm(
-    drill: Drill, kind: type[Storm], *, size: str, default_rates: bool, log: Path | None
-) -> Outcome:
-    """Return how Plimsoll does, or the client."""
-    with kind(drill, size=size, default_rates=default_rates) as run:
-        return run.measure(log)
-
-
-def watch_of(rig_cluster: ControlPlaneRigCluster) -> AbstractContextManager[Watch]:
-    """Watch a cluster that is set up."""
-    nodes = sum(1 for _ in rig_cluster.fleet.alive())
-    pods = sum(1 for _ in rig_cluster.all("pods"))
-    return watching(rig_cluster.plane, nodes=nodes, pods=pods)
 
 
 def open_headroom(rig_cluster: ControlPlaneRigCluster, *, default_rates: bool) -> None:
