@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check docs references audit sbom test coverage test-cluster test-localstack test-long mutants localstack localstack-down demo demo-service demo-batch build deploy clean
+.PHONY: help setup browser check docs references audit sbom test coverage test-cluster test-localstack test-long mutants localstack localstack-down demo build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -91,14 +91,12 @@ localstack: ## Start LocalStack in the background, with the built template deplo
 localstack-down: $(VENV) ## Stop it
 	@.venv/bin/python -m plimsoll_testbed.rigs.localstack down
 
-demo: $(VENV) $(MINISTACK) $(BUILT) ## Watch every spot instance go at once, on a deployed stack
-	.venv/bin/plimsoll demo
-
-demo-service: $(VENV) $(MINISTACK) $(SERVICE) ## Watch the optimisation service save a node of a small shop, deployed with its agent
-	.venv/bin/plimsoll demo-service
-
-demo-batch: $(VENV) controlplane ## Watch gangs block each other on a real control plane, and queues prevent it
-	.venv/bin/plimsoll demo-batch
+OF ?= interruption
+NEEDS_interruption := $(MINISTACK) $(BUILT)
+NEEDS_service := $(MINISTACK) $(SERVICE)
+NEEDS_batch := controlplane
+demo: $(VENV) $(NEEDS_$(OF)) ## Watch every spot instance go at once, on a deployed stack (OF=service or OF=batch: the other demos)
+	.venv/bin/plimsoll demo $(OF)
 
 audit: $(SUPPLY) ## Ask PyPI for known vulnerabilities in everything that a lock of ours names
 	@for lock in $(LOCKS); do echo "==> $$lock"; .tools/supply/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes -r $$lock || exit 1; done

@@ -1,12 +1,12 @@
-"""The least that any client can do: cordons nodes with urllib3, and nothing else.
+"""The least that a client can do: cordons nodes with urllib3, then evicts all their pods, and nothing else.
 
-A bound for the other benchmarks, which start it as a process of its own:
+A bound for other benchmarks, which start it as a process of its own:
 
-    python bare.py URL TOKEN THREADS [--wait] [--ca=FILE] [--evict] NODE...
+    python bare.py URL TOKEN THREADS CA NODE...
 
-With --wait it says `ready` and sends nothing until it is told to go on standard input. With --evict
-it then lists the pods once and evicts all that are on these nodes; an eviction that is put off is
-tried again. Nothing beyond urllib3 is imported: one of the benchmarks measures how it starts.
+With several threads it says `ready`, waits until standard input ends, and evicts after it has cordoned: it lists the
+pods once, and tries again what is put off. With one thread it cordons at once, and that is all. Nothing beyond
+urllib3 is imported: one of the benchmarks measures how it starts. CA is a file; empty for HTTP.
 """
 
 from __future__ import annotations
@@ -70,25 +70,22 @@ class Bare:
         return self._pool.request(method, self._url + path, body=body, headers=headers)
 
     def _each[T](self, act: Callable[[T], int], things: Iterable[T], *, done: set[int]) -> None:
-        if self._threads == 1:
-            statuses = {act(thing) for thing in things}
-        else:
-            with ThreadPoolExecutor(self._threads) as workers:
-                statuses = set(workers.map(act, things))
+        with ThreadPoolExecutor(self._threads) as workers:
+            statuses = set(workers.map(act, things))
         if not statuses <= done:
             raise SystemExit(f"the cluster answered {sorted(statuses)}")
 
 
 def main(arguments: list[str]) -> None:
-    flags = dict(a[2:].partition("=")[::2] for a in arguments if a.startswith("--"))
-    url, token, threads, *nodes = (a for a in arguments if not a.startswith("--"))
-    bare = Bare(url, token, int(threads), flags.get("ca"))
-    if "wait" in flags:
+    url, token, threads, ca, *nodes = arguments
+    client = Bare(url, token, int(threads), ca or None)
+    evicts = threads != "1"
+    if evicts:
         print("ready", flush=True)
-        sys.stdin.readline()
-    bare.cordon(nodes)
-    if "evict" in flags:
-        bare.evict(nodes)
+        sys.stdin.read()
+    client.cordon(nodes)
+    if evicts:
+        client.evict(nodes)
 
 
 if __name__ == "__main__":

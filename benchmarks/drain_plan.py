@@ -1,17 +1,14 @@
 """How long the plan of a drain takes, from memory: storms of 500 nodes, and 200 nodes of a cluster of 5,000.
 
 Each workload has a Service, a budget and one ReplicaSet; in `zones` it must spread over the zones besides.
-In `balloons` the nodes that are else empty are full of pods of a negative priority.
 Each plan is made of a fresh observation. Run it from the repository:
 
-    .venv/bin/python -m benchmarks.drain_plan [--runs 3] [--profile]
+    .venv/bin/python -m benchmarks.drain_plan [--runs 3]
 """
 
 from __future__ import annotations
 
 import argparse
-import cProfile
-import pstats
 import statistics
 import time
 from collections import Counter
@@ -31,7 +28,6 @@ from plimsoll.domain.kubernetes import (
     Budget,
     LabelSelection,
     ReplicaSet,
-    Resources,
     Scheduling,
     SpreadConstraint,
     Workload,
@@ -92,13 +88,6 @@ def cluster(size: Size, state: str) -> Observation:
         for number, (workload, replica_set) in enumerate(owned)
         for replica in range(size.replicas)
     ]
-    if state == "balloons":
-        half = Scheduling(requests=Resources(cpu=8_000, memory=1 << 30, pods=1))
-        balloon = replace(pods[0], namespace="balloons", priority=-10, scheduling=half)
-        pods += [
-            replace(balloon, name=f"balloon-{n}", uid=f"balloon-{n}", node=each.name)
-            for n, each in enumerate(2 * nodes[len(full) :])
-        ]
     return Observation(
         cluster="harbor",
         nodes=nodes,
@@ -129,22 +118,17 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--profile", action="store_true")
     chosen = parser.parse_args()
     console = Console(width=130)
     console.print(f"{machine('plimsoll')}; {chosen.runs} runs each")
     headings = "cluster pods spread fastest slowest processor target actions"
     shown = table("plan of a drain", *headings.split())
-    profile = cProfile.Profile()
-    for size, state in product(SIZES, ("none", "zones", "balloons")):
+    for size, state in product(SIZES, ("none", "zones")):
         took, used, done = [], [], Counter[str]()
         for _ in range(chosen.runs):
             seen = cluster(size, state)
             began, before = time.perf_counter(), time.process_time()
-            if chosen.profile:
-                profile.enable()
             plan = planned(seen, size.after)
-            profile.disable()
             took.append(time.perf_counter() - began)
             used.append(time.process_time() - before)
             done = Counter(type(action).__name__ for action in plan.actions)
@@ -158,8 +142,6 @@ def main() -> None:
             f"{size.target:.0f} s",
             ", ".join(f"{count:,} {name}" for name, count in sorted(done.items())),
         )
-    if chosen.profile:
-        pstats.Stats(profile).sort_stats("tottime").print_stats(30)
     console.print(shown)
 
 

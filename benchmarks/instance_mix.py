@@ -1,17 +1,15 @@
 """How far the mix that the service advises is above the optimum, and below what is usually done.
 
-    python benchmarks/instance_mix.py [--fleets N] [--pods N]
+    python -m benchmarks.instance_mix [--fleets N]
 
-Small fleets are compared with the proven optimum. A synthetic cluster is compared with the bound that
-the service itself states, with the bound of the linear program over patterns, and with first-fit
-decreasing on one instance type: the one that the cluster has, and the best of all.
+Small fleets are compared with the proven optimum, as are the nodes that they have, and first-fit decreasing on
+the best single instance type.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-import time
 from collections.abc import Sequence
 from datetime import timedelta
 from statistics import mean
@@ -19,11 +17,11 @@ from typing import Final
 
 from plimsoll.domain.capacity import Daemons
 from plimsoll_service.adapters.price_table import price_table
-from plimsoll_service.domain.instance_mix import InstanceMix, cheaper_mix, offers_of
+from plimsoll_service.domain.instance_mix import cheaper_mix, offers_of
 from plimsoll_service.domain.packing import Offer
 from plimsoll_service.domain.view import View
 from plimsoll_service.wire.snapshot import Node, Pod, Snapshot, Workload
-from tests.support.exact_mix import Size, bound, cheapest, first_fit_decreasing
+from tests.support.exact_mix import Size, cheapest, first_fit_decreasing
 from tests.support.snapshots import NOW, amounts, wire_node, wire_pods, wire_snapshot, wire_workload
 
 TABLE: Final = price_table()
@@ -128,65 +126,7 @@ def small_fleets(number: int) -> None:
         print(f"  {name:<46}{mean(gaps):>9.1%}{max(gaps):>10.1%}{optimal:>8} of {number}")
 
 
-def one_cluster(pods: int) -> None:
-    free = a_cluster(pods, 1, apart=False)
-    view = View(seen=free)
-    offers, wanted = offers_for(view), sizes_of(free)
-    began = time.perf_counter()
-    mix = cheaper_mix(view, TABLE)
-    took = time.perf_counter() - began
-    floor = bound(offers, wanted)
-    same = next(o for o in _of_type("m5.2xlarge"))
-    singles = {o.type: first_fit_decreasing(o, wanted) for o in offers}
-    fitting = {name: cost for name, cost in singles.items() if cost is not None}
-    cheapest_type = min(fitting, key=lambda name: fitting[name])
-    print(
-        f"\n{pods} pods on {len(free.nodes)} m5.2xlarge, dollars an hour (mix made in {took:.1f} s)"
-    )
-    print(f"  {'':<46}{'costs':>9}{'above the bound':>18}{'instances':>11}")
-    rows: list[tuple[str, float, object]] = [
-        ("the nodes that are there", len(free.nodes) * same.hourly, len(free.nodes)),
-        ("first-fit decreasing on m5.2xlarge", first_fit_decreasing(same, wanted) or 0, ""),
-        (f"first-fit decreasing on {cheapest_type}", fitting[cheapest_type], ""),
-        ("the service's mix", mix.hourly, len(mix.instances)),
-        ("bound: patterns in parts, by HiGHS", floor, ""),
-        ("bound: as the service states it", mix.bound, ""),
-    ]
-    for name, cost, number in rows:
-        print(f"  {name:<46}{cost:>9.2f}{cost / floor - 1:>17.1%}{number:>11}")
-    _apart(pods)
-
-
-def _apart(pods: int) -> None:
-    """Print what the rules cost: three zones, and no node with more replicas than one has today."""
-    seen = a_cluster(pods, 1, apart=True)
-    mix: InstanceMix = cheaper_mix(View(seen=seen), TABLE)
-    print(
-        f"  with three zones and replicas kept apart:     {mix.hourly:>9.2f}, "
-        f"{mix.gap:.1%} above the bound as stated, {len(mix.instances)} instances"
-    )
-
-
-def _of_type(kind: str) -> list[Offer]:
-    size, price = TABLE.sizes[kind], TABLE.prices[kind]
-    whole = size.allocatable
-    return [
-        Offer(
-            type=kind,
-            capacity="on-demand",
-            whole=whole,
-            cpu=whole.cpu - whole.cpu // 10,
-            memory=whole.memory - whole.memory // 10,
-            pods=whole.pods,
-            hourly=price.on_demand,
-        )
-    ]
-
-
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("--fleets", type=int, default=200)
-    options.add_argument("--pods", type=int, default=500)
-    chosen = options.parse_args()
-    small_fleets(chosen.fleets)
-    one_cluster(chosen.pods)
+    small_fleets(options.parse_args().fleets)

@@ -1,7 +1,6 @@
 """How long a placement plan takes, from memory: up to 10,000 nodes and 1,000,000 pods.
 
-The bound beside it is one pass over the same pods that groups them by owner and by node, which every
-plan needs. Each size runs in a process of its own, for its peak of memory. Run it from the repository:
+Each size runs in a process of its own, for its peak of memory. Run it from the repository:
 
     .venv/bin/python -m benchmarks.placement [--runs 3] [--shares 0.01 0.1 1]
 """
@@ -13,7 +12,6 @@ import multiprocessing
 import resource
 import statistics
 import time
-from collections import Counter
 from itertools import product
 
 from rich.console import Console
@@ -141,21 +139,17 @@ def workload_of(number: int) -> tuple[Workload, ReplicaSet]:
 
 
 def measure(share: float, state: str, runs: int) -> tuple[list[float], ...]:
-    """Return seconds of plans, of processor in them and in the bound, and the peak of memory in GB."""
-    plans, processor, bounds = [], [], []
+    """Return seconds of plans, of processor in them, and the peak of memory in GB."""
+    plans, processor = [], []
     for _ in range(runs):
         seen = cluster(share, state)
-        used = time.process_time()
-        Counter(pod.owner for pod in seen.pods)
-        Counter(pod.node for pod in seen.pods)
-        bounds.append(time.process_time() - used)
         began, used = time.perf_counter(), time.process_time()
         found = plan_placement(seen, NOON)
         plans.append(time.perf_counter() - began)
         processor.append(time.process_time() - used)
         if STEPS[state] not in {None, len(found.steps)}:
             raise SystemExit(f"{state}: {len(found.steps)} steps, {found.held}")
-    return plans, processor, bounds, [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6]
+    return plans, processor, [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6]
 
 
 def main() -> None:
@@ -167,19 +161,18 @@ def main() -> None:
     console.print(
         f"{machine('plimsoll')}; {chosen.runs} runs each; target 10 s and 2 GB for the largest"
     )
-    headings = "state nodes pods median fastest slowest processor bound memory"
+    headings = "state nodes pods median fastest slowest processor memory"
     shown = table(f"placement plan, a floor of {FLOOR} for every workload", *headings.split())
     for state, share in product(STATES, chosen.shares):
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             plans, *others = pool.apply(measure, (share, state, chosen.runs))
-        processor, bound, gigabytes = map(statistics.median, others)
+        processor, gigabytes = map(statistics.median, others)
         shown.add_row(
             state,
             f"{NODES * share:,.0f}",
             f"{WORKLOADS * REPLICAS * share:,.0f}",
             *spread(plans),
             f"{processor:.2f} s",
-            f"{bound:.2f} s",
             f"{gigabytes:.2f} GB",
         )
     console.print(shown)

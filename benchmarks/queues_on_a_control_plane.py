@@ -16,10 +16,10 @@ import argparse
 import json
 import math
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Thread
@@ -34,11 +34,10 @@ from plimsoll.adapters.kubernetes.transport import RequestParts, Response, Trans
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
+from plimsoll_batch.domain.admission import plan_queues
 from plimsoll_batch.domain.decisions import QueuePlan
 from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY, PRIORITY, QUEUE
-from plimsoll_batch.domain.queue_state import QueueState
 from plimsoll_batch.services import queues as service
-from plimsoll_batch.services.carrying_out import CarryingOut
 from plimsoll_batch.services.queues import PODS_PER_SECOND, QueueService
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.rigs.controlplane.plane import ControlPlane
@@ -55,7 +54,6 @@ CREATORS: Final = 16
 RUN_SECONDS: Final = 50.0
 """For how long the service plans at a time; it is called again as long as Jobs wait."""
 POLL_SECONDS: Final = 1.0
-SAY_SECONDS: Final = 10.0
 TIMES: Final = Settings(pod_startup=timedelta(seconds=1), pod_stop=timedelta(seconds=1))
 _CREATED: Final = 201
 _REFUSED: Final = 400
@@ -68,92 +66,53 @@ class Run:
     rate: int
     workloads: int
     began_at: datetime
-    created_in: float = 0.0
     began: float = 0.0
     started: list[float] = field(default_factory=list)
     """When each start was answered."""
-    writes: Counter[str] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
-    """Writes that were answered with 400 and above, by kind and status. Those of 409 are tried again."""
-    spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """Part of a cycle -> seconds of the clock."""
+    refused: Counter[int] = field(default_factory=Counter)
+    """Writes that were answered with 400 and above, by status. Those of 409 are tried again."""
     planned_in: float = 0.0
     """CPU seconds of all plans."""
-    plans: int = 0
-    looked_at: int = 0
-    """Workloads that waited, summed over the plans."""
     admitted: int = 0
     bound: list[float] = field(default_factory=list)
     """When each pod was bound, to the second."""
 
 
 class Counted:
-    """Implements `Transport`: counts what is written."""
+    """Implements `Transport`: notes when each Job was started."""
 
     def __init__(self, inner: Transport, run: Run) -> None:
         self._inner = inner
         self._run = run
 
     def call(self, method: str, path: str, **more: Unpack[RequestParts]) -> Response:
-        """Send it, and count it where it writes."""
+        """Send it, and note it where it starts a Job or is refused."""
         answer = self._inner.call(method, path, **more)
-        if method == "GET":
-            return answer
         body: Any = more.get("body") or {}
-        if not path.startswith(JOBS):
-            kind = path.rsplit("/", 2)[-1 if method == "POST" else -2]
-        elif body.get("spec", {}).get("suspend") is False:
-            kind = "starts"
-        else:
-            kind = "plans"
-        if answer.status >= _REFUSED:
-            self._run.refused[f"{kind} {answer.status}"] += 1
-            return answer
-        self._run.writes[kind] += 1
-        if kind == "starts":
+        if method != "GET" and answer.status >= _REFUSED:
+            self._run.refused[answer.status] += 1
+        elif path.startswith(JOBS) and body.get("spec", {}).get("suspend") is False:
             self._run.started.append(time.monotonic() - self._run.began)
         return answer
 
 
 @contextmanager
-def wrapped(owner: object, name: str, wrapper: Callable[..., Any]) -> Iterator[None]:
-    """Let a function of the service be called through another, which is given it first."""
-    inner: Callable[..., Any] = getattr(owner, name)
-    setattr(owner, name, lambda *given, **more: wrapper(inner, *given, **more))
-    try:
-        yield
-    finally:
-        setattr(owner, name, inner)
-
-
-def timed(run: Run, part: str) -> Callable[..., Any]:
-    """Add up the seconds of the clock that a part of a cycle takes."""
-
-    def call(inner: Callable[..., Any], *given: Any, **more: Any) -> Any:
-        at = time.perf_counter()
-        try:
-            return inner(*given, **more)
-        finally:
-            run.spent[part] += time.perf_counter() - at
-
-    return call
-
-
-def planned(run: Run) -> Callable[..., QueuePlan]:
+def planner_timed(run: Run) -> Iterator[None]:
     """Count the decisions of the planner, and the CPU seconds of its thread that they take."""
 
-    def call(
-        inner: Callable[..., QueuePlan], state: QueueState, *given: Any, **more: Any
-    ) -> QueuePlan:
+    def call(*given: Any, **more: Any) -> QueuePlan:
         at = time.thread_time()
-        plan = inner(state, *given, **more)
+        plan = plan_queues(*given, **more)
         run.planned_in += time.thread_time() - at
-        run.plans += 1
-        run.looked_at += len(state.gangs)
         run.admitted += len(plan.admitted)
         return plan
 
-    return call
+    of_service = vars(service)
+    of_service["plan_queues"] = call
+    try:
+        yield
+    finally:
+        of_service["plan_queues"] = plan_queues
 
 
 def configuration() -> dict[str, Any]:
@@ -232,12 +191,8 @@ def prepare(plane: ControlPlane, run: Run) -> None:
             for n in range(math.ceil(1.1 * len(made) / PODS_OF_A_NODE) + 1)
         )
     )
-    at = time.monotonic()
     with ThreadPoolExecutor(CREATORS) as threads:
-        for done, _ in enumerate(threads.map(lambda job: create(api, JOBS, job), made), 1):
-            if done % 1000 == 0:
-                print(f"  {done:,} of {len(made):,} Jobs created", flush=True)
-    run.created_in = time.monotonic() - at
+        list(threads.map(lambda job: create(api, JOBS, job), made))
 
 
 def plan_and_start(plane: ControlPlane, run: Run, heard: Silent, seconds: float) -> None:
@@ -286,46 +241,24 @@ def bound(api: Transport, run: Run) -> list[float]:
 
 def play(run: Run, seconds: float, heard: Silent) -> None:
     """Play one run on a control plane of its own."""
-    with ControlPlane(settings=TIMES) as plane, ExitStack() as stack:
+    with ControlPlane(settings=TIMES) as plane, planner_timed(run):
         print(f"{run.rate} pods a second allowed: creating Jobs", flush=True)
         prepare(plane, run)
-        for owner, name, wrapper in (
-            (KubernetesQueues, "read", timed(run, "read")),
-            (service, "seen_in", timed(run, "assemble")),
-            (service, "plan_queues", planned(run)),
-            (service, "plan_queues", timed(run, "plan")),
-            (CarryingOut, "run", timed(run, "write")),
-            (service, "create_events", timed(run, "events")),
-        ):
-            stack.enter_context(wrapped(owner, name, wrapper))
         run.began, run.began_at = time.monotonic(), SystemClock().now()
         planner = Thread(target=plan_and_start, args=(plane, run, heard, seconds), daemon=True)
         planner.start()
-        api, said = plane.transport(), 0.0
-        while (now := time.monotonic() - run.began) < seconds:
+        api = plane.transport()
+        while time.monotonic() - run.began < seconds:
             time.sleep(POLL_SECONDS)
             try:
                 pods = count(api)
                 unbound = pods < run.workloads or count(api, fieldSelector="spec.nodeName=") > 0
             except Temporary:  # it is busy, and is asked again
                 continue
-            if now - said >= SAY_SECONDS:
-                said = now
-                print(f"  {now:.0f} s: {len(run.started):,} started, {pods:,} pods", flush=True)
             if not unbound or not (planner.is_alive() or len(run.started) >= run.workloads):
                 break
         planner.join(seconds + RUN_SECONDS)
         run.bound = bound(api, run)
-
-
-def limits(run: Run) -> str:
-    """Say what bounds the writes, and what the pods."""
-    writes = _rate(run.started)
-    part = max(run.spent, key=lambda each: run.spent[each])
-    starts = "the allowed rate" if writes >= 0.85 * run.rate else f"the planner's cycle: {part}"
-    if _rate(run.bound) >= 0.85 * writes:
-        return f"starts: {starts}; pods: the starts"
-    return f"starts: {starts}; pods: Kubernetes' controllers and scheduler on this machine"
 
 
 def _rate(times: list[float]) -> float:
@@ -335,43 +268,30 @@ def _rate(times: list[float]) -> float:
 
 def shown(runs: list[Run], console: Console) -> None:
     figures = table(
-        "decisions, writes and pods: three figures of three things",
+        "decisions, starts and pods: three figures of three things",
         "pods/s allowed",
         "Jobs",
         "decided per CPU s of planning",
         "Jobs started/s",
-        "all writes/s while writing",
         "pods bound/s",
         "started",
         "bound",
         "last bound s",
+        "writes refused",
     )
     for run in runs:
-        writing = run.spent["write"] + run.spent["events"]
         figures.add_row(
             f"{run.rate}",
             f"{run.workloads:,}",
             f"{run.admitted / max(run.planned_in, 1e-9):,.0f}",
             f"{_rate(run.started):.0f}",
-            f"{sum(run.writes.values()) / max(writing, 1e-9):.0f}",
             f"{_rate(run.bound):.0f}",
             f"{len(run.started):,}",
             f"{len(run.bound):,}",
             f"{max(run.bound, default=0):.0f}",
+            f"{run.refused.total():,}",
         )
     console.print(figures)
-    for run in runs:
-        spent = ", ".join(f"{part} {each:.1f} s" for part, each in run.spent.items())
-        written = ", ".join(f"{number:,} {kind}" for kind, number in run.writes.most_common())
-        console.print(f"{run.rate} pods/s allowed: {limits(run)}")
-        console.print(f"  {run.workloads / run.created_in:.0f} Jobs/s created; written: {written}")
-        console.print(f"  {run.plans} plans looked at {run.looked_at:,} Jobs; cycles: {spent}")
-        if run.refused:
-            console.print(f"  refused: {dict(run.refused)}")
-        if len(run.bound) < run.workloads:
-            console.print(
-                f"  [bold]ended by its time with {run.workloads - len(run.bound)} unbound"
-            )
 
 
 def main() -> None:
@@ -387,9 +307,7 @@ def main() -> None:
         run = Run(rate=rate, workloads=given.workloads, began_at=SystemClock().now())
         play(run, given.seconds, heard)
         runs.append(run)
-        shown([run], console)
-    if len(runs) > 1:
-        shown(runs, console)
+    shown(runs, console)
     for warning, times in Counter(each.split(":")[0] for each in heard.warnings).items():
         console.print(f"warned {times} times: {warning}")
 

@@ -1,4 +1,4 @@
-"""How often a rehearsal is right: `python -m benchmarks.rehearsal --rig cluster --jobs 4 --results FILE`.
+"""How often a rehearsal is right: `python -m benchmarks.rehearsal --rig cluster --jobs 4`.
 
 Each drill is a cluster drawn as for storms, of which all spot instances go, or those of a zone or a family. At time 0
 it is rehearsed over its API as a user would rehearse it; then it is played, and what was predicted of each workload is held against
@@ -6,18 +6,17 @@ what it felt. The rehearsal knows what a cluster shows, and not what the drill k
 need, which node the scheduler will choose, what groups launch by themselves, that usage changes.
 
 On the rig `cluster` a drill has few nodes, a control plane and an emulator of its own, and takes some minutes of the
-wall; on `simulated` seconds. What came of each is appended to `--results` as it ends: a run that was stopped goes on where it was.
+wall; on `simulated` seconds.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from itertools import count as count_from
@@ -65,13 +64,18 @@ RIGS: Final[dict[str, Callable[..., Run]]] = {
 }
 AT: Final = {"simulated": timedelta(seconds=60), CONTROL_PLANE: timedelta(seconds=15)}
 """When the notices come."""
+QUESTIONS: Final[dict[str, Callable[[Pair], tuple[bool, bool]]]] = {
+    "at zero": lambda pair: (pair.zero_predicted > 0, pair.zero > 0),
+    "below its floor": lambda pair: (pair.below_predicted > 0, pair.below > 0),
+}
+"""What was predicted, and what came."""
 HORIZON: Final = timedelta(minutes=5)
 """Of a drill in the wall's time: two minutes until the instances go, and as much again for what replaces them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One workload of one drill: the seconds that were predicted, and what it felt."""
+    """One workload of one drill: the seconds that were predicted, and what it felt until the drill ended."""
 
     workload: str
     zero_predicted: float
@@ -84,47 +88,11 @@ class Pair:
 class Played:
     """One drill."""
 
-    rig: str
     seed: int
     scope: str
-    seconds: float
-    """From the notices to its end."""
     pairs: Sequence[Pair] = ()
     failed: str | None = None
     """Why it could not be played to its end."""
-
-    def line(self) -> str:
-        """Return it as a line of the results."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def read(cls, line: str) -> Played:
-        """Return what a line of the results says."""
-        found = json.loads(line)
-        return cls(**{**found, "pairs": [Pair(**pair) for pair in found["pairs"]]})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """How well a yes was predicted."""
-
-    right: int
-    false: int
-    missed: int
-
-    @property
-    def precision(self) -> str:
-        """Of what was predicted, the share that came."""
-        return _share(self.right, self.false)
-
-    @property
-    def recall(self) -> str:
-        """Of what came, the share that was predicted."""
-        return _share(self.right, self.missed)
-
-
-def _share(right: int, wrong: int) -> str:
-    return f"{right / (right + wrong):.0%}" if right + wrong else "of none"
 
 
 @click.command()
@@ -132,40 +100,16 @@ def _share(right: int, wrong: int) -> str:
 @click.option("--first", default=0, show_default=True, help="The seed of the first drill.")
 @click.option("--rig", type=click.Choice(list(RIGS)), default=CONTROL_PLANE, show_default=True)
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1))
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Append what came of each drill; those that were played to their end are not played again.",
-)
-@click.option("--verbose", is_flag=True, help="Name every workload that was predicted wrongly.")
-def main(  # noqa: PLR0913 - the options of the command
-    *, count: int, first: int, rig: str, jobs: int, results: Path | None, verbose: bool
-) -> None:
-    """Print precision and recall over so many drills; exit 1 if one could not be played."""
-    told = machine()
-    known = {each.seed: each for each in _kept(results) if each.rig == rig and not each.failed}
-    wanted = list(islice(_playable(first, rig), count))
-    done = [known[seed] for seed in wanted if seed in known]
-    for each in _all_played([seed for seed in wanted if seed not in known], rig, jobs):
+def main(*, count: int, first: int, rig: str, jobs: int) -> None:
+    """Print precision and recall over so many drills, and what was predicted wrongly; exit 1 if one failed."""
+    told, done = machine(), list[Played]()
+    for each in _all_played(list(islice(_playable(first, rig), count)), rig, jobs):
         done.append(each)
-        if results is not None:
-            with results.open("a", encoding="utf-8") as file:
-                file.write(f"{each.line()}\n")
-        print(f"{len(done)} of {count} drills: {_words(each)}", file=sys.stderr)
-    _show(done, rig, told, verbose=verbose)
+        words = f"was not played: {each.failed}" if each.failed else f"{len(each.pairs)} workloads"
+        print(f"{len(done)} of {count} drills: seed {each.seed}, {words}", file=sys.stderr)
+    _show(done, rig, told)
     if any(each.failed for each in done):
         raise click.exceptions.Exit(1)
-
-
-def _kept(results: Path | None) -> Iterator[Played]:
-    if results is not None and results.exists():
-        yield from map(Played.read, results.read_text(encoding="utf-8").splitlines())
-
-
-def _words(played: Played) -> str:
-    if played.failed:
-        return f"seed {played.seed} was not played: {played.failed}"
-    return f"seed {played.seed}, {len(played.pairs)} workloads, {played.seconds:.0f} s"
 
 
 def _playable(first: int, rig: str) -> Iterator[int]:
@@ -189,7 +133,7 @@ def _all_played(seeds: Sequence[int], rig: str, jobs: int) -> Iterator[Played]:
             yield each.result()
 
 
-def _show(done: Sequence[Played], rig: str, told: str, *, verbose: bool) -> None:
+def _show(done: Sequence[Played], rig: str, told: str) -> None:
     out = Console(width=120)
     played = [each for each in done if not each.failed]
     pairs = [(each, pair) for each in played for pair in each.pairs]
@@ -202,26 +146,20 @@ def _show(done: Sequence[Played], rig: str, told: str, *, verbose: bool) -> None
         "precision",
         "recall",
     )
-    for name, predicted, came in _questions():
-        score = _score([pair for _, pair in pairs], predicted, came)
-        shown.add_row(
-            name,
-            str(score.right),
-            str(score.false),
-            str(score.missed),
-            score.precision,
-            score.recall,
-        )
-        for each, pair in pairs if verbose else ():
-            if predicted(pair) != came(pair):
+    for name, question in QUESTIONS.items():
+        answers = [question(pair) for _, pair in pairs]
+        right = answers.count((True, True))
+        false, missed = answers.count((True, False)), answers.count((False, True))
+        shares = [
+            f"{right / (right + wrong):.0%}" if right + wrong else "of none"
+            for wrong in (false, missed)
+        ]
+        shown.add_row(name, str(right), str(false), str(missed), *shares)
+        for (each, pair), (predicted, came) in zip(pairs, answers, strict=True):
+            if predicted != came:
                 out.print(f"seed {each.seed}, {each.scope}: {name}: {pair}")
     out.print(shown)
-    # A drill ends while some of what it lost has not come back: more cannot be felt than it lasts.
-    errors = [
-        abs(pair.zero - min(pair.zero_predicted, each.seconds))
-        for each, pair in pairs
-        if pair.zero and pair.zero_predicted
-    ]
+    errors = [abs(p.zero - p.zero_predicted) for _, p in pairs if p.zero and p.zero_predicted]
     if errors:
         out.print(
             f"seconds at zero, where both say so: half are within {median(errors):.1f} s, all within {max(errors):.1f} s"
@@ -229,25 +167,10 @@ def _show(done: Sequence[Played], rig: str, told: str, *, verbose: bool) -> None
     out.print(told)
 
 
-def _questions() -> Iterator[tuple[str, Callable[[Pair], bool], Callable[[Pair], bool]]]:
-    yield "at zero", lambda p: p.zero_predicted > 0, lambda p: p.zero > 0
-    yield "below its floor", lambda p: p.below_predicted > 0, lambda p: p.below > 0
-
-
-def _score(
-    pairs: Sequence[Pair], predicted: Callable[[Pair], bool], came: Callable[[Pair], bool]
-) -> Score:
-    return Score(
-        right=sum(predicted(p) and came(p) for p in pairs),
-        false=sum(predicted(p) and not came(p) for p in pairs),
-        missed=sum(came(p) and not predicted(p) for p in pairs),
-    )
-
-
 def _played(seed: int, rig: str) -> Played:
     """Rehearse a drill at its time 0, play it, and return its workloads; of a failure why."""
     storm, scope = _drawn(seed, rig)
-    none = Played(rig=rig, seed=seed, scope=str(scope), seconds=0)
+    none = Played(seed=seed, scope=str(scope))
     try:
         with RIGS[rig](_shortened(read_storm(storm), rig), responder="plimsoll", seed=seed) as run:
             run.prepare()
@@ -256,11 +179,13 @@ def _played(seed: int, rig: str) -> Played:
             report = run.report(settled=run.watch())
     except Exception as error:  # noqa: BLE001 - others go on, and it is told
         return replace(none, failed=f"{type(error).__name__}: {error}"[:2000])
+    # A drill ends while some of what it lost has not come back: more cannot be felt than it lasts.
+    lasted = report["seconds"] - AT[rig].total_seconds()
     felt = {f"{row['kind']} {row['namespace']}/{row['name']}": row for row in report["workloads"]}
     pairs = [
         Pair(
             workload=each.workload,
-            zero_predicted=each.seconds_at_zero,
+            zero_predicted=min(each.seconds_at_zero, lasted),
             zero=felt[each.workload]["seconds_at_zero"],
             below_predicted=each.seconds_below_floor,
             below=felt[each.workload]["seconds_below_floor"],
@@ -268,7 +193,7 @@ def _played(seed: int, rig: str) -> Played:
         for each in found.outcomes
         if each.workload in felt and each.workload.split()[0] in COUNTED
     ]
-    return replace(none, pairs=pairs, seconds=report["seconds"] - AT[rig].total_seconds())
+    return replace(none, pairs=pairs)
 
 
 def _shortened(drill: Drill, rig: str) -> Drill:

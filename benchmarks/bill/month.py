@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
@@ -19,16 +18,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from math import ceil
-from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
-from benchmarks.simulated_drill import group, workload
+from benchmarks.drills import drill, group, scaled, workload
 from plimsoll.adapters.kubernetes import Response
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_testbed.rigs.simulated.time import Invocation
-from plimsoll_testbed.scenario.drill import Drill, read_drill
+from plimsoll_testbed.scenario.drill import Drill
 
 ON_DEMAND: Final = 10
 SPOT: Final = 40
@@ -58,38 +54,26 @@ type Counts = Mapping[str, Mapping[str, float]]
 """Function -> what it asked for -> how much."""
 
 
-def drill(*, interrupted: bool) -> Drill:
+def month(*, interrupted: bool) -> Drill:
     """Return the play: three hours that end with something, so that they do not end early."""
-    timeline: list[dict[str, Any]] = []
+    timeline = [scaled("180m30s", 11)]
     if interrupted:
         node = {"names": ["spot-m5-1"]}
-        timeline = [
+        timeline += [
             {"at": "70m", "notice": "rebalance-recommendation", "nodes": node},
             {"at": "72m", "notice": "spot-interruption", "nodes": node},
         ]
-    web = {"kind": "Deployment", "namespace": "default", "name": "app-0", "replicas": 11}
-    spec = {
-        "horizon": "181m",
+    return drill(
+        horizon="181m",
         # What a function takes before its first call is in the bill by itself.
-        "latency": {"function": "0s"},
-        "clusters": [
-            {
-                "name": "harbor",
-                "nodeGroups": [
-                    group("base", "on-demand", "m6i", ON_DEMAND, 60),
-                    group("spot-m5", "spot", "m5", SPOT, 60),
-                ],
-                "manifests": ["workloads.yaml"],
-            }
+        latency={"function": "0s"},
+        groups=[
+            group("base", "on-demand", "m6i", ON_DEMAND, 60),
+            group("spot-m5", "spot", "m5", SPOT, 60),
         ],
-        "timeline": [*timeline, {"at": "180m30s", "scale": web}],
-    }
-    document = {"apiVersion": "plimsoll.dev/v1", "kind": "Drill", "metadata": {"name": "month"}}
-    with tempfile.TemporaryDirectory() as folder:
-        workloads = [workload(number, PODS_OF_A_WORKLOAD) for number in range(WORKLOADS)]
-        (Path(folder) / "workloads.yaml").write_text(yaml.safe_dump_all(workloads))
-        (Path(folder) / "drill.yaml").write_text(yaml.safe_dump(document | {"spec": spec}))
-        return read_drill(Path(folder) / "drill.yaml")
+        objects=[workload(number, PODS_OF_A_WORKLOAD) for number in range(WORKLOADS)],
+        timeline=timeline,
+    )
 
 
 class Counting:
@@ -205,10 +189,10 @@ def calm_and_interrupted() -> Mapping[str, Counts]:
     Raises:
         ValueError: two calm hours differ.
     """
-    second, third = Counting(drill(interrupted=False)).run()
+    second, third = Counting(month(interrupted=False)).run()
     if second != third:
         raise ValueError(f"two calm hours differ: {second} and {third}")
-    with_one, _ = Counting(drill(interrupted=True)).run()
+    with_one, _ = Counting(month(interrupted=True)).run()
     more = {
         name: {
             key: round(value - second.get(name, {}).get(key, 0), 3) for key, value in found.items()

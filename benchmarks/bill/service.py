@@ -15,13 +15,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from math import ceil
+from random import Random
 from typing import Any, Final, override
+from uuid import UUID
 
 import boto3
 from moto import mock_aws
+from msgspec.structs import replace
 
 from benchmarks.bill.tables import HOURS, POLL_SECONDS, POLLERS, SQS_CALLS, WHOLE_PROCESSOR, prices
-from benchmarks.ingest import MINUTE, a_cluster_as_told, told
+from benchmarks.instance_mix import a_cluster
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
@@ -34,6 +37,15 @@ from plimsoll_service.services.advising import AdviceSchedule, AdviceService
 from plimsoll_service.services.ingest import IngestService, Intake
 from plimsoll_service.services.instructions import pending
 from plimsoll_service.services.reads import Reads
+from plimsoll_service.wire.snapshot import (
+    Container,
+    ContainerUsage,
+    LimitRanges,
+    Snapshot,
+    Usage,
+    delta,
+    encode,
+)
 from plimsoll_testbed.model.service_stores import (
     MemoryAdviceQueue,
     MemoryMembers,
@@ -46,6 +58,9 @@ from tests.support.enrolled import Key, invitation
 from tests.support.snapshots import NOW
 
 REGION: Final = "us-east-1"
+MINUTE: Final = timedelta(minutes=1)
+FULL_EVERY: Final = 60
+"""Snapshots: an agent repeats a full one each hour."""
 PODS: Final = 500
 CLUSTERS: Final = (1, 10, 100)
 WAITS: Final = {"dynamodb": 0.005, "s3": 0.025, "sqs": 0.010}
@@ -125,6 +140,66 @@ class CountedAws(ServiceAws):
 def size(item: Mapping[str, Mapping[str, Any]]) -> int:
     """Return the size of an item about as DynamoDB counts it: names and values."""
     return sum(len(name) + len(value) for name, held in item.items() for value in held.values())
+
+
+def a_cluster_as_told(pods: int, seed: int) -> Snapshot:
+    """Return a cluster whose uids are as long, and compress as badly, as those of Kubernetes."""
+    draw = Random(seed)
+    seen = a_cluster(pods, seed, apart=True)
+    old = [
+        *(node.uid for node in seen.nodes),
+        *(workload.uid for workload in seen.workloads),
+        *(pod.uid for pod in seen.pods),
+    ]
+    uids = {uid: str(UUID(int=draw.getrandbits(128), version=4)) for uid in old}
+    return replace(
+        seen,
+        nodes=tuple(replace(node, uid=uids[node.uid]) for node in seen.nodes),
+        workloads=tuple(
+            replace(
+                w,
+                uid=uids[w.uid],
+                template=(Container(name="main", requests=w.requests, limits=w.limits),),
+                limit_ranges=LimitRanges(),
+            )
+            for w in seen.workloads
+        ),
+        pods=tuple(
+            replace(pod, uid=uids[pod.uid], owner=replace(pod.owner, uid=uids[pod.owner.uid]))
+            if pod.owner
+            else pod
+            for pod in seen.pods
+        ),
+    )
+
+
+def told(seen: Snapshot, cluster: str, start: datetime, seed: int) -> Iterator[bytes]:
+    """Yield what an agent sends of a cluster in which usage changes, a minute for each."""
+    draw = Random(seed)
+    base, sequence = seen, 0
+    used = [*(pod.uid for pod in seen.pods), *(node.uid for node in seen.nodes)]
+    while True:
+        sequence += 1
+        usage = [_used(uid, draw) for uid in used]
+        full = replace(
+            seen,
+            cluster_id=cluster,
+            sequence=sequence,
+            taken_at=start + sequence * MINUTE,
+            usage=tuple(usage),
+        )
+        if sequence % FULL_EVERY == 1:
+            base = full
+            yield encode(full)
+        else:
+            yield encode(delta(base, full))
+
+
+def _used(uid: str, draw: Random) -> Usage:
+    """Return what a pod with one container used; that a node has one too costs little."""
+    cpu, memory = draw.randrange(2000), draw.randrange(2**32)
+    main = ContainerUsage(name="main", cpu_m=cpu, memory=memory)
+    return Usage(uid=uid, cpu_m=cpu, memory=memory, containers=(main,))
 
 
 class Hour:

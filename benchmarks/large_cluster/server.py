@@ -7,7 +7,7 @@ controller runs.
 
     python -m benchmarks.large_cluster.server PODS
 
-One line on standard output says where it listens. GET `/` returns what was asked since the last time.
+One line on standard output says where it listens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import tempfile
 import threading
 import time
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -55,8 +54,6 @@ class Store:
         """By collection: objects as they are now, None where one was deleted."""
         self.news: list[tuple[str, str, Json]] = []
         self.changed = threading.Condition()
-        self.counted: Counter[str] = Counter()
-        self.first: dict[str, float] = {}
         for kind in cluster.kinds.values():
             _ = kind.numbers  # else each thread of the first patches makes it, for seconds
 
@@ -122,28 +119,22 @@ class Handler(BaseHTTPRequestHandler):
     store: Store
 
     def do_GET(self) -> None:
-        """Serve a list, a watch, an object, or what was counted."""
+        """Serve a list, a watch or an object."""
         url = urlsplit(self.path)
         query = dict(parse_qsl(url.query))
-        if url.path == "/":
-            self._count()
-            return
-        path, key, plural, _ = _target(url.path)
-        watch = query.get("watch") in {"1", "true", "True"}
-        self._note("watch" if watch else "get" if key[1] else "list", plural)
+        path, key, _ = _target(url.path)
         if key[1]:
             self._answer(self.store.get(path, key))
         elif path not in self.store.cluster.kinds:
             self._answer(None)
-        elif watch:
+        elif query.get("watch") in {"1", "true", "True"}:
             self._watch(path, query)
         else:
             self._list(self.store.cluster.kinds[path], query)
 
     def do_PATCH(self) -> None:
         """Merge a patch into an object."""
-        path, key, plural, _ = _target(urlsplit(self.path).path)
-        self._note("patch", plural)
+        path, key, _ = _target(urlsplit(self.path).path)
         patch, obj = self._body(), self.store.get(path, key)
         if obj is not None:
             obj = self.store.put(path, key, merged(obj, patch), "MODIFIED")
@@ -151,8 +142,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Create an object, or evict a pod."""
-        path, key, plural, subresource = _target(urlsplit(self.path).path)
-        self._note("create", f"{plural}/{subresource}" if subresource else plural)
+        path, key, subresource = _target(urlsplit(self.path).path)
         body = self._body()
         if not subresource:
             self._answer(
@@ -164,8 +154,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         """Replace an object."""
-        path, key, plural, _ = _target(urlsplit(self.path).path)
-        self._note("update", plural)
+        path, key, _ = _target(urlsplit(self.path).path)
         self._answer(self.store.put(path, key, self._body(), "MODIFIED"))
 
     @override
@@ -203,7 +192,6 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         packer = zlib.compressobj(1, wbits=zlib.MAX_WBITS | 16)
         for piece in chain(start, pieces):
-            self.store.counted["plain bytes"] += len(piece)
             self._chunk(packer.compress(piece) if packs else piece)
         if packs:
             self._chunk(packer.flush())
@@ -227,9 +215,7 @@ class Handler(BaseHTTPRequestHandler):
                 mark = {"kind": kind.kind, "metadata": {"resourceVersion": str(self.store.version)}}
                 events = [{"type": "BOOKMARK", "object": mark}]
             for event in events:
-                line = json.dumps(event).encode() + b"\n"
-                self.store.counted["plain bytes"] += len(line)
-                self._chunk(line)
+                self._chunk(json.dumps(event).encode() + b"\n")
         self.wfile.write(b"0\r\n\r\n")
 
     def _answer(self, obj: Json | None, status: int = 200) -> None:
@@ -240,42 +226,23 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-        self.store.counted["bytes"] += len(body)
-        self.store.counted["plain bytes"] += len(body)
 
     def _chunk(self, data: bytes) -> None:
         if data:
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-            self.store.counted["bytes"] += len(data)
 
     def _body(self) -> Any:
         return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
 
-    def _note(self, verb: str, resource: str) -> None:
-        self.store.counted[f"{verb} {resource}"] += 1
-        self.store.first.setdefault(f"{verb} {resource}", time.monotonic())
 
-    def _count(self) -> None:
-        counted = {**self.store.counted, "processor": time.process_time()}
-        told = {"metadata": {}, "counted": counted, "first": dict(self.store.first)}
-        self.store.counted.clear()
-        self.store.first.clear()
-        self._answer(told)
-
-
-def _target(path: str) -> tuple[str, tuple[str | None, str], str, str | None]:
-    """Return the collection, the object's namespace and name, and what else the path says."""
+def _target(path: str) -> tuple[str, tuple[str | None, str], str | None]:
+    """Return the collection, the object's namespace and name, and the subresource."""
     found = _PATH.fullmatch(path)
     if found is None:
         raise ValueError(path)
     parts = found.groupdict()
-    collection = f"{parts['root']}/{parts['plural']}"
-    return (
-        collection,
-        (parts["namespace"], parts["name"] or ""),
-        parts["plural"],
-        parts["subresource"],
-    )
+    key = (parts["namespace"], parts["name"] or "")
+    return f"{parts['root']}/{parts['plural']}", key, parts["subresource"]
 
 
 def _pieces(parts: Iterator[str]) -> Iterator[bytes]:

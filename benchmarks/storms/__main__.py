@@ -1,17 +1,13 @@
-r"""What a storm does to a cluster: all spot nodes get their notice in the same second.
+r"""What a storm does to a cluster: all spot nodes of a real control plane get their notice in the same second.
 
-Two rigs. On `emulated` the cluster is a hollow one and only cordoning is measured. On `cluster` it is a real
-control plane, measured by a watch in a process of its own until every node is empty and every pod is Ready again, or
+A watch in a process of its own measures until every node is empty and every pod is Ready again, or
 one minute after the instances went. The time to the cordon is split at the start of the function
-that handled the event, which its log tells. Beside it stands who else could react: a process with sixteen threads
-that cordons everything and then evicts everything, and aws-node-termination-handler, whose binary is built
-from its source by hand and needs root. Run it from the repository, after `make build`:
+that handled the event, which its log tells. Beside Plimsoll stands a process with sixteen threads
+that cordons everything and then evicts everything. Run it from the repository, after `make build`:
 
-    .venv/bin/python -m benchmarks.storms [--nodes 50] [--runs 3]
-    .venv/bin/python -m benchmarks.storms --rig cluster --nodes 50 500 --rates rig default --runs 1 \
-        --handler BINARY --rows rows.md
+    .venv/bin/python -m benchmarks.storms --nodes 50 500 --rates rig default --runs 1 --rows rows.md
 
-The second appends a row of docs/develop/performance.md to a file as soon as somebody has been played, so that a run that
+It appends a row of docs/develop/performance.md to a file as soon as somebody has been played, so that a run that
 fails costs its own row only.
 """
 
@@ -23,18 +19,16 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from importlib.metadata import version
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
 from benchmarks.output import machine
-from benchmarks.storms import emulated
-from benchmarks.storms.bare import THREADS
-from benchmarks.storms.cluster import storm
+from benchmarks.storms.cluster import THREADS, EvictAll, Storm
 from benchmarks.storms.outcome import Outcome
-from benchmarks.storms.rivals import Start, evicts_all, handles, play
 from benchmarks.storms.scenario import drain_drill
 from benchmarks.storms.tables import PLIMSOLL, Runs, headings, line, tables
 from benchmarks.storms.workers import SIZES
@@ -49,19 +43,14 @@ def main() -> int:
     """Print the tables, and return 1 if a run is missing from them."""
     chosen = _read()
     on = machine("boto3", "kubernetes", "plimsoll")
-    missing = 0
-    if chosen.rig == "emulated":
-        server = f"uvicorn {version('uvicorn')}"
-        found = [emulated.measure(nodes, _runs(chosen, nodes)) for nodes in chosen.nodes]
-    else:
-        server = f"{Module.of(NEWEST).label}, size {chosen.size}"
-        found = []
-        for nodes, rates in product(chosen.nodes, chosen.rates):
-            played = _cluster(chosen, nodes, rates)
-            found += tables(played)
-            missing += len(played.of) * _runs(chosen, nodes) - played.count
+    found, missing = list[Table](), 0
+    for nodes, rates in product(chosen.nodes, chosen.rates):
+        runs = chosen.runs or (1 if nodes >= MANY else 3)
+        played = _played(chosen, nodes, rates, runs)
+        found += tables(played)
+        missing += len(played.of) * runs - played.count
     console = Console(width=180)
-    console.print(f"{on}, {server}")
+    console.print(f"{on}, {Module.of(NEWEST).label}, size {chosen.size}")
     for table in found:
         console.print(table)
     if missing:
@@ -74,7 +63,7 @@ def _read() -> argparse.Namespace:
         prog="python -m benchmarks.storms",
         description="How soon nodes are cordoned and emptied in a storm.",
     )
-    parser.add_argument("--rig", choices=["emulated", "cluster"], default="emulated")
+    parser.add_argument("--rig", choices=["cluster"], default="cluster")
     parser.add_argument("--nodes", type=int, nargs="+", default=[50])
     parser.add_argument("--runs", type=int, help=f"default 3; from {MANY} nodes on 1")
     parser.add_argument(
@@ -95,42 +84,25 @@ def _read() -> argparse.Namespace:
         help="of controller manager and scheduler; by default they are 20 and 50 requests a second",
     )
     parser.add_argument("--rows", type=Path, help="a file to which the results are appended")
-    parser.add_argument("--handler", type=Path, help="the binary of aws-node-termination-handler")
-    parser.add_argument(
-        "--beside",
-        type=float,
-        default=0.0,
-        metavar="CORES",
-        help="keep so many cores busy while others than Plimsoll are played, as its functions and their "
-        "emulator do (see 'processors' in its table)",
-    )
     parser.add_argument("--only", action="append", help="of those who react, by a part of the name")
     return parser.parse_args()
 
 
-def _runs(chosen: argparse.Namespace, nodes: int) -> int:
-    return int(chosen.runs or (1 if nodes >= MANY else 3))
-
-
-def _cluster(chosen: argparse.Namespace, nodes: int, rates: str) -> Runs:
-    drill, runs, default_rates = drain_drill(nodes), _runs(chosen, nodes), rates == "default"
+def _played(chosen: argparse.Namespace, nodes: int, rates: str, runs: int) -> Runs:
+    drill = drain_drill(nodes)
     logs: Path | None = chosen.logs
     if logs is not None:
         logs.mkdir(parents=True, exist_ok=True)
 
-    def plimsoll(number: int) -> Outcome:
-        log = None if logs is None else logs / f"{nodes}-{rates}-{number}.log"
-        return storm(drill, size=chosen.size, default_rates=default_rates, log=log)
+    def play(kind: type[Storm], number: int) -> Outcome:
+        log = logs / f"{nodes}-{rates}-{number}.log" if logs and kind is Storm else None
+        with kind(drill, size=chosen.size, default_rates=rates == "default") as run:
+            return run.measure(log)
 
-    def rival(start: Start) -> Callable[[int], Outcome]:
-        return lambda _: play(drill, start, default_rates=default_rates, beside=chosen.beside)
-
-    rivals: dict[str, Start] = {f"{THREADS} threads that evict all": evicts_all}
-    if chosen.handler is not None:
-        rivals["handler, defaults"] = handles(chosen.handler, tuned=False)
-        rivals["handler, 50 workers"] = handles(chosen.handler, tuned=True)
-    taken = f", {chosen.beside:g} cores taken" if chosen.beside else ""
-    reacts = {PLIMSOLL: plimsoll} | {name + taken: rival(one) for name, one in rivals.items()}
+    reacts = {
+        PLIMSOLL: partial(play, Storm),
+        f"{THREADS} threads that evict all": partial(play, EvictAll),
+    }
     chosen_ones = [
         name for name in reacts if not chosen.only or any(part in name for part in chosen.only)
     ]

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, override
+from typing import IO, Final, override
 
+from benchmarks import bare
+from benchmarks.drills import CLUSTER
 from benchmarks.storms.functionlog import actions, started
 from benchmarks.storms.outcome import Outcome, emptied
-from benchmarks.storms.scenario import AFTER_SECONDS, CLUSTER, HEADROOM, NOTICE_SECONDS
+from benchmarks.storms.scenario import HEADROOM, SPOT
 from benchmarks.storms.times import Times
-from benchmarks.storms.watch import Watch, watching
+from benchmarks.storms.watch import watching
 from benchmarks.storms.workers import Processes, sized
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.measure.listening import Progress
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.snapshot import Snapshot
+from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
-from plimsoll_testbed.rigs.cluster.rig_cluster import ControlPlaneRigCluster
+from plimsoll_testbed.rigs.cluster.rig_cluster import COMMON_DRAIN, ControlPlaneRigCluster
+from plimsoll_testbed.rigs.emulated.bus import Bus
+from plimsoll_testbed.rigs.emulated.emulator import Emulator
 from plimsoll_testbed.rigs.emulated.rig import Emulation
+from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.drill import Drill
 
 TELL_SECONDS: Final = 5.0
@@ -31,7 +39,8 @@ LAST_CHANGES: Final = 1.0
 LAST_LINES: Final = 22.0
 """A function's lines reach the log when it has ended, and a reconcile of the drain may just have begun."""
 OPENERS: Final = 16
-SECONDS: Final = NOTICE_SECONDS + AFTER_SECONDS
+THREADS: Final = 16
+"""Of the client that evicts all."""
 SYNCED: Final = 20.0
 """Until a controller manager that was started again has read everything."""
 TOLD: Final = ("error", "not settled")
@@ -81,38 +90,43 @@ class Counting:
 class Storm(Emulation):
     """A drill that ends as soon as every node is empty and every pod Ready, and judges nothing."""
 
+    responder = "plimsoll"
+
     def __init__(self, drill: Drill, *, size: str, default_rates: bool) -> None:
-        telling = Telling()
+        self._telling = Telling()
         self._default_rates = default_rates
         super().__init__(
             drill,
             clusters=ControlPlanes,
             emulators=sized(size),
             rig="cluster",
-            responder="plimsoll",
+            responder=self.responder,
             seed=0,
-            listener=telling,
+            listener=self._telling,
         )
-        self._telling = telling
         self._counting = Counting()
 
     def measure(self, log: Path | None) -> Outcome:
         """Play it to its end; `log` is where the functions' log is kept, if anywhere."""
         self.prepare()
-        stack, rig_cluster = self._stack, self.rig_clusters[CLUSTER]
-        assert isinstance(rig_cluster, ControlPlaneRigCluster)
-        open_headroom(rig_cluster, default_rates=self._default_rates)
-        watch = self._exits.enter_context(watch_of(rig_cluster))
+        stack = self._stack
+        open_headroom(self._rig_cluster, default_rates=self._default_rates)
+        watch = self._exits.enter_context(
+            watching(
+                self._rig_cluster.plane,
+                nodes=sum(1 for _ in self._rig_cluster.fleet.alive()),
+                pods=sum(1 for _ in self._rig_cluster.all("pods")),
+            )
+        )
         processes = self._exits.enter_context(Processes(stack.log.parent))
         self._telling.storming = True
         self.begin()
         self.watch()
         time.sleep(LAST_CHANGES)
         seen, cores = watch.end(), processes.cores()
-        stack.hand_in([CLUSTER], self.measurement)
         assert self._zero is not None
         self._clusters.count_calls(self._zero)
-        time.sleep(LAST_LINES)
+        self._hand_in()
         text = stack.log.read_text(errors="replace")
         if log is not None:
             log.write_text(text)
@@ -135,22 +149,77 @@ class Storm(Emulation):
             complaints=stack.complaints(),
         )
 
+    @property
+    def _rig_cluster(self) -> ControlPlaneRigCluster:
+        rig_cluster = self.rig_clusters[CLUSTER]
+        assert isinstance(rig_cluster, ControlPlaneRigCluster)
+        return rig_cluster
+
+    def _hand_in(self) -> None:
+        self._stack.hand_in([CLUSTER], self.measurement)
+        time.sleep(LAST_LINES)
+
     @override
     def _settled(self) -> bool:
         return self._counting.done(self.measurement)
 
 
-def storm(drill: Drill, *, size: str, default_rates: bool, log: Path | None) -> Outcome:
-    """Return how Plimsoll does."""
-    with Storm(drill, size=size, default_rates=default_rates) as run:
-        return run.measure(log)
+class EvictAll(Storm):
+    """The same storm with a client that cordons everything and then evicts everything; no function is deployed.
+
+    The client is a user who may do everything and is served before all others, which Plimsoll is not.
+    """
+
+    responder = "none"
+
+    @override
+    def _deploy(self, emulator: Emulator) -> None:
+        """Deploy nothing."""
+
+    @override
+    def _event_bus(self, emulator: Emulator) -> Bus:
+        machines = self._rig_cluster.fleet.alive()
+        nodes = [machine.node for machine in machines if machine.group.name == SPOT]
+        way = self._clusters.open(CLUSTER, COMMON_DRAIN)
+        return _Beginning(self._exits.enter_context(client(way, nodes)), self.clock)
+
+    @override
+    def _hand_in(self) -> None:
+        """No function wrote anything."""
 
 
-def watch_of(rig_cluster: ControlPlaneRigCluster) -> AbstractContextManager[Watch]:
-    """Watch a cluster that is set up."""
-    nodes = sum(1 for _ in rig_cluster.fleet.alive())
-    pods = sum(1 for _ in rig_cluster.all("pods"))
-    return watching(rig_cluster.plane, nodes=nodes, pods=pods)
+class _Beginning(Bus):
+    """Lets a client begin at the first notice."""
+
+    def __init__(self, started_by: IO[str], clock: VirtualClock) -> None:
+        super().__init__(None, clock)
+        self._started_by = started_by
+
+    @override
+    def _put(self, bodies: list[str]) -> None:
+        self._started_by.close()
+
+
+@contextmanager
+def client(way: Access, nodes: Sequence[str]) -> Iterator[IO[str]]:
+    """Start `benchmarks/bare.py`, which waits, loaded, until what this gives is closed."""
+    with tempfile.NamedTemporaryFile("w", suffix=".pem", encoding="ascii") as ca:
+        ca.write(way.ca or "")
+        ca.flush()
+        process = subprocess.Popen(
+            [sys.executable, bare.__file__, way.url, way.token, str(THREADS), ca.name, *nodes],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                process.stdout.readline()
+                yield process.stdin
+            finally:
+                process.kill()
 
 
 def open_headroom(rig_cluster: ControlPlaneRigCluster, *, default_rates: bool) -> None:

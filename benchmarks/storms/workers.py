@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self, override
 
 from plimsoll_testbed.rigs.emulated.emulator import Emulator
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
+from plimsoll_testbed.rigs.threads import Threads
 
 SIZES: Final = {"small": 3, "usual": 10}
 """The template's Size -> how many batches of notices, and how many wake-ups, are handled at once, each by
@@ -53,32 +52,25 @@ class Peak:
     """Of all of them, each at its worst."""
 
 
-@dataclass(slots=True)
-class Processes(AbstractContextManager["Processes"]):
+class Processes(Threads):
     """Looks at the functions' processes of one emulator, and at its own, once a second. It needs Linux' /proc.
 
     Args:
         folder: the emulator's, in which each of them runs a script.
     """
 
-    folder: Path
-    _peaks: dict[str, dict[int, int]] = field(init=False, default_factory=dict)
-    _seconds: dict[int, list[float]] = field(init=False, default_factory=dict)
-    """Process -> the seconds of a processor that it had taken when it was first seen, and last."""
-    _began: float = field(init=False, default_factory=time.monotonic)
-    _ended: threading.Event = field(init=False, default_factory=threading.Event)
-    _thread: threading.Thread = field(init=False)
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._peaks: dict[str, dict[int, int]] = {}
+        self._seconds: dict[int, list[float]] = {}
+        """Process -> the seconds of a processor that it had taken when it was first seen, and last."""
+        self._began = time.monotonic()
 
     @override
     def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self._run, name="processes", daemon=True)
-        self._thread.start()
+        self.spawn(self._run, "processes")
         return self
-
-    @override
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
 
     def peaks(self) -> Mapping[str, Peak]:
         """Return what was seen, by function, also of processes that are gone."""
@@ -95,12 +87,12 @@ class Processes(AbstractContextManager["Processes"]):
         return taken / (time.monotonic() - self._began)
 
     def _run(self) -> None:
-        while not self._ended.is_set():
+        while not self.ended.is_set():
             self._look()
-            self._ended.wait(POLL_SECONDS)
+            self.ended.wait(POLL_SECONDS)
 
     def _look(self) -> None:
-        place = f"{self.folder}/{_MARK}"
+        place = f"{self._folder}/{_MARK}"
         found = [*_processes()]
         sessions = {process.session for process in found if place in process.command}
         for process in found:

@@ -83,11 +83,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "agent": Entry("service.agent:agent", "Install or run the agent of a cluster."),
     },
     "Lab": {
-        "demo": Entry("demo:demo", "Watch a shop keep serving while it loses all spot nodes."),
-        "demo-batch": Entry("demo_batch:demo_batch", "Watch queues prevent a deadlock of gangs."),
-        "demo-service": Entry(
-            "demo_service:demo_service", "Watch the optimisation service remove a node."
-        ),
+        "demo": Entry("demo:demo", "Watch an interruption, the service, or batch queues."),
         "drill": Entry("lab.drill:drill", "Play a scenario and measure its workloads."),
         "storms": Entry("lab.storms:storms", "Play random scenarios and check fixed rules."),
         "controlplane": Entry(

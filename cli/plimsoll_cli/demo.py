@@ -1,7 +1,6 @@
-"""`plimsoll demo`: watch a drill on a deployed stack, beside other responders to the same drill.
+"""`plimsoll demo`: watch a drill on a deployed stack, the optimisation service, or batch queues.
 
-Progress and the live view go to standard error; standard output carries the comparison and the
-verdict.
+Progress and live views go to standard error; standard output carries the results.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_cli import INTERRUPTED
+from plimsoll_cli import INTERRUPTED, demo_batch
 from plimsoll_cli.lab.drill import WIDTH
 from plimsoll_cli.options import console
 from plimsoll_cli.targets import write_target
@@ -33,60 +32,111 @@ EXAMPLE: Final = Path("examples", "all-spot-and-back.yaml")
 PACE: Final = 0.1
 """Real seconds for each second of a simulated drill: fast, and slow enough to follow."""
 
+DEFAULT_RIG: Final = "emulated"
+
 EXAMPLES: Final = """\b
 Examples:
   plimsoll demo
   plimsoll demo --rig simulated
-  plimsoll demo my-drill.yaml --keep reports/
+  plimsoll demo --file my-drill.yaml --keep reports/
+  plimsoll demo batch
 
 \b
 Exit status:
-  0  every finding of the verdict holds
-  1  a finding does not hold, or the two rigs disagree
-  2  the scenario or the rig is invalid
+  0  every finding of the verdict holds; the recommendation was carried out; every job in a queue completed
+  1  a finding does not hold, the two rigs disagree, or a job in a queue did not complete
+  2  the scenario or the rig is invalid, or a step failed; the message names the fault
 """
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.argument(
+    "what",
+    type=click.Choice(("interruption", "service", "batch")),
+    default="interruption",
+    metavar="[interruption|service|batch]",
+)
+@click.option(
+    "--file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Play this drill as the interruption, instead of the loss of all spot nodes.",
+)
 @click.option(
     "--rig",
     type=click.Choice(tuple(RIGS)),
-    default="emulated",
+    default=DEFAULT_RIG,
     show_default=True,
-    help="Play on this rig, such as a stack on an emulated AWS, or the simulation alone.",
+    help="Play the interruption on this rig, such as a stack on an emulated AWS, or the simulation alone.",
 )
 @click.option(
     "--keep",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the reports in this folder, as JSON.",
+    help="Keep the reports of the interruption in this folder, as JSON.",
 )
-def demo(file: Path | None, rig: str, keep: Path | None) -> None:
-    """Watch a drill with Plimsoll, and compare it with other responders.
+def demo(what: str, file: Path | None, rig: str, keep: Path | None) -> None:
+    """Watch an interruption (the default), the optimisation service, or batch queues.
 
-    Without FILE, every spot instance of a small shop gets its notice in the same second. EC2 refuses the
+    interruption: every spot instance of a small shop gets its notice in the same second. EC2 refuses the
     first node group and serves the second. When spot capacity is back, the pods return to it, and a
-    workload keeps its on-demand floor.
+    workload keeps its on-demand floor. The demo simulates the same drill with a handler that evicts
+    everything at once, and with no response.
 
-    The demo simulates the same drill with a handler that evicts everything at once, and with no response.
+    service: an agent enrols with the service on an emulated AWS, and sends a snapshot of a shop. A user reads the
+    savings and accepts a recommendation, and the agent removes a node. The demo calls schedules itself
+    instead of waiting for them.
+
+    batch: jobs of two parameter servers and four workers arrive interleaved on ten slots of a real control
+    plane, once with kube-scheduler alone and once in a queue. A job completes when all its six pods have run
+    for five seconds at once. Only the kubelets are simulated.
     """
+    if what != "interruption" and (file, rig, keep) != (None, DEFAULT_RIG, None):
+        raise click.UsageError(f"--file, --rig and --keep are of the interruption, not of {what}")
+    try:
+        if what == "service":
+            _service()
+        elif what == "batch":
+            demo_batch.play()
+        else:
+            _interruption(file, rig, keep)
+    except KeyboardInterrupt:
+        click.echo("interrupted: the demo stopped everything that it started", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except ModuleNotFoundError as error:
+        raise BadInput(
+            f"the demo needs the library {error.name}; install plimsoll[rigs]"
+        ) from error
+
+
+def _service() -> None:
+    """Let the service save a shop one node, and print what the commands played print."""
+    Checkout.find()
+    from plimsoll_cli.service_play import play  # noqa: PLC0415 - needs the rigs' libraries
+    from plimsoll_testbed.rigs.emulated.service import ServiceRig  # noqa: PLC0415 - as above
+
+    def say(line: str) -> None:
+        click.echo(line, err=True)
+
+    say("deploying the service on an emulated AWS")
+    with ServiceRig() as rig:
+        done = play(rig, say)
+    click.echo(f"{done.id} is done, and saves ${done.measured:,.2f} a month")
+
+
+def _interruption(file: Path | None, rig: str, keep: Path | None) -> None:
     play = rig_of(rig)
     drill = read_drill(_file(file))
     if keep is not None:
         _make(keep)
     err = Console(stderr=True, highlight=False)
     title = f"{drill.scenario.name} · {rig} · plimsoll"
-    try:
-        simulated = _simulate(drill, rig, err)
-        others = [simulated["drain"], simulated["none"]]
-        pace = PACE if rig == SIMULATED else 0
-        with LiveView(err, title, others=others, pace=pace) as shown:
-            shown.step(f"setting up the rig {rig}")
-            report = play(drill, responder="plimsoll", seed=drill.scenario.seed, listener=shown)
-    except KeyboardInterrupt:
-        click.echo("interrupted: the demo stopped everything that it started", err=True)
-        raise click.exceptions.Exit(INTERRUPTED) from None
+    simulated = _simulate(drill, rig, err)
+    others = [simulated["drain"], simulated["none"]]
+    pace = PACE if rig == SIMULATED else 0
+    with LiveView(err, title, others=others, pace=pace) as shown:
+        shown.step(f"setting up the rig {rig}")
+        report = play(drill, responder="plimsoll", seed=drill.scenario.seed, listener=shown)
     if keep is not None:
         _keep(keep, [report, *simulated.values()])
     _conclude(report, simulated)
@@ -133,7 +183,7 @@ def _file(file: Path | None) -> Path:
     try:
         return Checkout.find().root / EXAMPLE
     except BadInput as error:
-        raise BadInput(f"there is no {EXAMPLE} here: give a FILE; without FILE, {error}") from error
+        raise BadInput(f"there is no {EXAMPLE} here: give --file; without it, {error}") from error
 
 
 def _make(folder: Path) -> None:

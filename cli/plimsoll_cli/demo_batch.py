@@ -1,4 +1,4 @@
-"""`plimsoll demo-batch`: gangs on too few slots, with kube-scheduler alone and with queues.
+"""`plimsoll demo batch`: gangs on too few slots, with kube-scheduler alone and with queues.
 
 The live view goes to standard error; standard output carries the comparison.
 """
@@ -16,8 +16,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.domain.errors import BadInput
-from plimsoll_cli import INTERRUPTED
 from plimsoll_cli.options import console
 from plimsoll_testbed.model.hollow.settings import Settings
 
@@ -27,33 +25,14 @@ TIMES: Final = Settings(pod_startup=timedelta(seconds=1), pod_stop=timedelta(sec
 STATUS_SECONDS: Final = 10.0
 """Between two lines where there is no terminal."""
 SLOTS: Final = 10
-EXAMPLES: Final = """\b
-Example:
-  plimsoll demo-batch
-
-\b
-Exit status:
-  0  every job in a queue completed
-  1  a job in a queue did not complete
-  2  the rig does not start; the message names the fault
-"""
 
 
-@click.command(epilog=EXAMPLES)
-def demo_batch() -> None:
-    """Play jobs of two parameter servers and four workers on ten slots of a real control plane.
-
-    One, two and five jobs arrive interleaved, once with kube-scheduler alone and once in a queue. A job
-    completes when all its six pods have run for five seconds at once. Only the kubelets are simulated.
-    """
-    try:
-        from plimsoll_testbed.rigs.controlplane.plane import ControlPlane  # noqa: PLC0415 - needs the rigs' libraries
-        from plimsoll_testbed.rigs.gangs.cases import Arrival, Case  # noqa: PLC0415 - as above
-        from plimsoll_testbed.rigs.gangs.play import Progress, Silent, play  # noqa: PLC0415 - as above
-    except ModuleNotFoundError as error:
-        raise BadInput(
-            f"the demo needs the library {error.name}; install plimsoll[rigs]"
-        ) from error
+def play() -> None:
+    """Play the cases and print how they compare; end with 1 if a job in a queue did not complete."""
+    from plimsoll_testbed.rigs.controlplane.plane import ControlPlane  # noqa: PLC0415 - needs the rigs' libraries
+    from plimsoll_testbed.rigs.gangs.cases import Arrival, Case  # noqa: PLC0415 - as above
+    from plimsoll_testbed.rigs.gangs.play import Progress, Silent  # noqa: PLC0415 - as above
+    from plimsoll_testbed.rigs.gangs.play import play as play_cases  # noqa: PLC0415 - as above
 
     cases = [
         Case(
@@ -71,29 +50,25 @@ def demo_batch() -> None:
     live: AbstractContextManager[Any] = (
         Live(console=screen, transient=True) if screen.is_terminal else nullcontext()
     )
-    try:
-        screen.print("starting a control plane")
-        with ControlPlane(settings=TIMES) as plane, live as shown:
+    screen.print("starting a control plane")
+    with ControlPlane(settings=TIMES) as plane, live as shown:
 
-            def seen(seconds: float, progress: Sequence[Progress]) -> None:
-                nonlocal said
-                if shown is not None:
-                    shown.update(Group(Text(f"second {seconds:.0f}"), slots(progress)))
-                elif seconds - said >= STATUS_SECONDS:
-                    said = seconds
-                    screen.print(f"second {seconds:.0f}: {'; '.join(map(line, progress))}")
+        def seen(seconds: float, progress: Sequence[Progress]) -> None:
+            nonlocal said
+            if shown is not None:
+                shown.update(Group(Text(f"second {seconds:.0f}"), slots(progress)))
+            elif seconds - said >= STATUS_SECONDS:
+                said = seconds
+                screen.print(f"second {seconds:.0f}: {'; '.join(map(line, progress))}")
 
-            done = play(
-                plane,
-                cases,
-                window=WINDOW_SECONDS,
-                runs=RUNS_SECONDS,
-                telemetry=Silent(),
-                seen=seen,
-            )
-    except KeyboardInterrupt:
-        click.echo("interrupted: the demo stopped everything that it started", err=True)
-        raise click.exceptions.Exit(INTERRUPTED) from None
+        done = play_cases(
+            plane,
+            cases,
+            window=WINDOW_SECONDS,
+            runs=RUNS_SECONDS,
+            telemetry=Silent(),
+            seen=seen,
+        )
     console().print(comparison(done))
     if not all(each.makespan is not None for each in done if each.case.queued):
         raise click.exceptions.Exit(1)

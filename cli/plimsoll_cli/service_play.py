@@ -1,4 +1,4 @@
-"""What `plimsoll demo-service` plays on a deployed service: an agent, a person, and the advice between them.
+"""What `plimsoll demo service` plays on a deployed service: an agent, a person, and the advice between them.
 
 The advice is made by itself, after each change. Here it is only waited for.
 """

@@ -143,7 +143,7 @@ def bare(rig: ServiceRig, method: str, path: str, body: bytes = b"", **headers: 
 def test_a_recommendation_is_accepted_carried_out_by_the_agent_and_measured(
     rig: ServiceRig, capsys: pytest.CaptureFixture[str]
 ):
-    """What `plimsoll demo-service` shows."""
+    """What `plimsoll demo service` shows."""
     said: list[str] = []
     done = play_demo(rig, said.append)
     assert (done.kind, done.state) == ("consolidate-node", "done")
@@ -303,7 +303,7 @@ def test_whatever_is_asked_is_answered_as_described(
 
 
 def test_every_snapshot_that_was_acknowledged_is_accounted_for(rig: ServiceRig, wire: FaultyWire):
-    """The short form of `benchmarks/total_queue.py`, which says what happens meanwhile."""
+    """Processes are killed, and writes are throttled or lost, meanwhile."""
     verdict = play(rig, wire, Trial(clusters=2, minutes=32, seed=16))
     sys.stdout.write(f"{verdict}\n")
     assert verdict.waiting == 0, verdict

@@ -109,7 +109,6 @@ def test_random_storms_are_played(installation, tmp_path):
         "reports",
         "doctor",
         "demo",
-        "demo-service",
         "controlplane",
         "",
     ],
@@ -123,7 +122,7 @@ def test_every_command_explains_itself(installation, tmp_path, command):
     "words",
     [
         ["demo"],
-        ["demo-service"],
+        ["demo", "service"],
         ["drill", str(ROOT / "examples/one-node.yaml"), "--rig", "emulated"],
         ["drill", str(ROOT / "examples/one-node.yaml"), "--rig", "cluster"],
         ["drill", str(ROOT / "examples/one-node.yaml"), "--rig", "localstack"],

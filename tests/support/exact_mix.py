@@ -2,9 +2,7 @@
 
 Every way to fill an instance that leaves no pod out for nothing is a pattern. A fleet is a number of
 each pattern, and the cheapest one an integer program. That is exact, and feasible for a few sizes of
-pods; for a whole cluster patterns are made as they are needed, and the optimum of the linear program
-is a bound.
-https://doi.org/10.1287/opre.9.6.849 (Gilmore and Gomory, 1961)
+pods. https://doi.org/10.1287/opre.9.6.849 (Gilmore and Gomory, 1961)
 """
 
 from __future__ import annotations
@@ -58,51 +56,6 @@ def patterns(offer: Offer, demand: Counter[Size]) -> Iterator[Pattern]:
             yield from fill(index + 1, *rest, (*taken, count))
 
     yield from fill(0, offer.cpu, offer.memory, offer.pods, ())
-
-
-def bound(offers: Sequence[Offer], pods: Sequence[Size]) -> float:
-    """Return what no fleet costs less than: the optimum where patterns may be bought in parts."""
-    demand = Counter(pods)
-    sizes = list(demand)
-    columns: list[tuple[float, Pattern]] = []
-    for index, (cpu, memory) in enumerate(sizes):
-        fits = [o for o in offers if cpu <= o.cpu and memory <= o.memory]
-        alone = tuple(int(other == index) for other in range(len(sizes)))
-        columns.append((min(o.hourly for o in fits), alone))
-    while True:
-        solver = _solver()
-        bought = [solver.addVariable(lb=0, obj=cost) for cost, _ in columns]
-        for index, size in enumerate(sizes):
-            parts = [p[index] * b for (_, p), b in zip(columns, bought, strict=True) if p[index]]
-            solver.addConstr(sum(parts) >= demand[size])
-        solver.run()
-        worth = list(solver.getSolution().row_dual)
-        found = [(o, *_best(o, sizes, demand, worth)) for o in offers]
-        better = [(o.hourly, pattern) for o, value, pattern in found if value > o.hourly * 1.000001]
-        if not better:
-            return float(solver.getObjectiveValue())
-        columns += better
-
-
-def _best(
-    offer: Offer, sizes: Sequence[Size], demand: Counter[Size], worth: Sequence[float]
-) -> tuple[float, Pattern]:
-    """Return the pattern of an instance that is worth most: a knapsack."""
-    solver = _solver()
-    taken = [
-        solver.addIntegral(lb=0, ub=demand[size], obj=-value)
-        for size, value in zip(sizes, worth, strict=True)
-    ]
-    for limit, amounts in (
-        (offer.cpu, [cpu for cpu, _ in sizes]),
-        (offer.memory, [memory for _, memory in sizes]),
-        (offer.pods, [1] * len(sizes)),
-    ):
-        share = [amount / limit for amount in amounts]
-        solver.addConstr(sum(s * t for s, t in zip(share, taken, strict=True)) <= 1)
-    solver.run()
-    values = solver.getSolution().col_value
-    return -float(solver.getObjectiveValue()), tuple(round(value) for value in values)
 
 
 def first_fit_decreasing(offer: Offer, pods: Sequence[Size]) -> float | None:

@@ -116,6 +116,12 @@ def test_ctrl_c_ends_with_130_and_says_that_nothing_is_left(
     assert result.stdout == ""
 
 
+def test_the_options_of_the_interruption_are_refused_with_another_demo():
+    result = demo("batch", "--rig", "simulated")
+    assert result.exit_code == 2
+    assert "of the interruption, not of batch" in result.stderr
+
+
 # The verdict by itself.
 
 

@@ -1,4 +1,4 @@
-"""What `plimsoll demo-batch` shows of gangs that hold slots, and of what became of them."""
+"""What `plimsoll demo batch` shows of gangs that hold slots, and of what became of them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from plimsoll.domain.spot.capacity_pools import CapacityPool
 
 HALF_LIFE: Final = timedelta(hours=48)
 """On recordings of two sets of GPU pools any half-life from one to ninety-six hours chose about equally well, and
-each better than none: `python -m benchmarks.pool_memory`."""
+each better than none."""
 POOL_EVENTS_KEPT: Final = timedelta(days=14)
 """How long an event is kept: by then less than a hundredth of its weight is left."""
 MERGED: Final = timedelta(minutes=10)
