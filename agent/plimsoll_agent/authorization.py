@@ -106,8 +106,8 @@ def _against_drain(
         yield why
     if (waiting := next((pod for pod in seen.pods if pod.pending), None)) is not None:
         yield f"Pod {waiting} waits for a node"
-    for pod in opted_out_on(seen, node):
-        yield f"the owner of Pod {pod} opted out with plimsoll.dev/ignore"
+    for out in opted_out_on(seen, node):
+        yield f"Pod {out.pod} must be left alone: {out.why}"
     moved = leaving(seen, node)
     if len(moved) > instruction.preconditions.most_pods:
         yield f"{len(moved)} pods would have to leave, and {instruction.preconditions.most_pods} were meant"

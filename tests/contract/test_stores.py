@@ -62,6 +62,7 @@ SHOP = Cluster(
         moves_per_hour=50,
         min_on_demand="30%",
         obeys_budgets=True,
+        act_in=("lab", "web"),
         window=MaintenanceWindow.parse("sat,sun 22:00-04:00"),
     ),
 )

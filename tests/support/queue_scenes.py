@@ -11,6 +11,7 @@ import yaml
 
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.interruptions import Policy
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain.names import ADMISSION, CONFIGURATION, STOP
 from plimsoll_batch.services.queues import QueueService
@@ -120,6 +121,7 @@ class Scene:
         self.clock = _Clock(self.play)
         self.wire = Wire(self.play.cluster, self.clock, user="planner")
         self.heard = Heard()
+        self.policy = Policy()
         self.play.apply(
             *({"kind": "Namespace", "metadata": {"name": n}} for n in ("lab", "plimsoll"))
         )
@@ -143,6 +145,7 @@ class Scene:
             clock=self.clock,
             workers=SerialWorkers(),
             telemetry=self.heard,
+            policy=self.policy,
         )
 
     def run(self, seconds: float = 5) -> int:

@@ -223,6 +223,7 @@ ADVICE = "rebalance-recommendation"
         (("--min-on-demand", "2", "--min-on-demand", "0"), Policy()),
         (("--overrule-budgets", "never"), Policy(obeys_budgets=True)),
         (("--overrule-budgets", "at-deadline"), Policy()),
+        (("--act-in", "web", "--act-in", "lab", "--act-in", "web"), Policy(act_in=("lab", "web"))),
         (
             ("--maintenance-window", "sat,sun 22:00-04:00"),
             Policy(window=MaintenanceWindow.parse("sat,sun 22:00-04:00")),
@@ -234,6 +235,7 @@ ADVICE = "rebalance-recommendation"
 )
 def test_the_policy_is_set_shown_and_kept_in_whatever_mode(args, policy):
     environment, _ = an_environment()
+    environment.stack_version = "0.2.0"
     result = run(environment, "clusters", "set", "harbor", *args)
     assert result.exit_code == 0, result.stderr
     assert str(policy) in result.stdout
@@ -251,11 +253,37 @@ def test_the_policy_is_set_shown_and_kept_in_whatever_mode(args, policy):
         ("--nodes-per-hour", "-1"),
         ("--nodes-per-hour", "many"),
         ("--maintenance-window", "weekends"),
+        ("--act-in", "Shop"),
+        ("--act-in", "a" * 64),
+        ("--act-in", ""),
+        ("--act-in", "*", "--act-in", "shop"),
+        tuple(arg for number in range(101) for arg in ("--act-in", f"n{number}")),
     ],
 )
 def test_a_policy_that_means_nothing_is_refused(args):
     environment, _ = an_environment()
     assert run(environment, "clusters", "set", "harbor", *args).exit_code == 2
+    assert environment.registry.get("harbor") == a_cluster()
+
+
+def test_the_list_of_namespaces_is_replaced_and_given_up():
+    environment, _ = an_environment()
+    environment.stack_version = "0.2.0"
+    for given, kept in [(["lab", "web"], ("lab", "web")), (["web"], ("web",)), (["*"], ())]:
+        args = [arg for one in given for arg in ("--act-in", one)]
+        assert run(environment, "clusters", "set", "harbor", *args).exit_code == 0
+        cluster = environment.registry.get("harbor")
+        assert cluster is not None
+        assert cluster.policy == Policy(act_in=kept)
+
+
+@pytest.mark.parametrize("version", [None, "0.1.0"])
+def test_no_namespaces_are_named_to_functions_that_would_act_in_all(version):
+    environment, _ = an_environment()
+    environment.stack_version = version
+    result = run(environment, "clusters", "set", "harbor", "--act-in", "web")
+    assert result.exit_code == 2
+    assert "deploy version 0.2.0" in result.stderr
     assert environment.registry.get("harbor") == a_cluster()
 
 

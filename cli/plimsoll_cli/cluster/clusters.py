@@ -19,6 +19,7 @@ Examples:
   plimsoll clusters list --output json
   plimsoll clusters list --wide
   plimsoll clusters set harbor --mode act
+  plimsoll clusters set harbor --mode act --act-in staging --act-in web
   plimsoll clusters set harbor --min-on-demand 30%
   plimsoll clusters set harbor --on rebalance-recommendation=cordon --nodes-per-hour 2
   plimsoll clusters set harbor --maintenance-window "sat,sun 22:00-04:00"

@@ -69,10 +69,29 @@ class _Floor(click.ParamType[str]):
         return value
 
 
+class _Namespace(click.ParamType[str]):
+    """The name of a namespace, or * for all."""
+
+    name = "namespace"
+
+    @override
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value != ALL and not _LABEL.fullmatch(value):
+            self.fail(f"{value!r} is neither the name of a namespace nor '*'", param, ctx)
+        return value
+
+
+ALL: Final = "*"
+"""All namespaces: none can have this name."""
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names"""
+MOST_NAMESPACES: Final = 100
+"""So many names are a few thousand bytes of an item of 400 KB."""
 _FLOOR: Final = re.compile(r"[0-9]{1,6}|([0-9]{1,2}|100)%")
 KINDS: Final = (*URGENCY, FOREIGN_CORDON, ZonalShift.kind)
 FLOOR: Final = _Floor()
 HOURLY: Final = _Hourly()
+NAMESPACE: Final = _Namespace()
 WINDOW: Final = _Window()
 
 
@@ -90,11 +109,12 @@ def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
     window: MaintenanceWindow | Literal["none"] | None,
     min_on_demand: str | None,
     overrule_budgets: str | None = None,
+    act_in: Sequence[str] = (),
 ) -> Policy:
     """Return a policy with the changes that the options give.
 
     Raises:
-        UsageError: a kind or a response is unknown.
+        UsageError: a kind or a response is unknown, or there are too many namespaces.
     """
     on = dict(policy.on)
     for given in responses:
@@ -118,4 +138,14 @@ def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
         obeys_budgets=policy.obeys_budgets
         if overrule_budgets is None
         else overrule_budgets == NEVER_OVERRULED,
+        act_in=_act_in(act_in) if act_in else policy.act_in,
     )
+
+
+def _act_in(given: Sequence[str]) -> tuple[str, ...]:
+    named = {*given}
+    if ALL in named and len(named) > 1:
+        raise click.UsageError(f"--act-in: give names of namespaces, or '{ALL}' alone")
+    if len(named) > MOST_NAMESPACES:
+        raise click.UsageError(f"--act-in: give at most {MOST_NAMESPACES} namespaces")
+    return tuple(sorted(named - {ALL}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, Literal
@@ -15,7 +16,15 @@ from plimsoll.domain.kubernetes import NEVER_OVERRULED
 from plimsoll.domain.notices import AGENT_ID
 from plimsoll.domain.registry import Cluster, Mode
 from plimsoll_cli.cluster.add_cluster import check_role
-from plimsoll_cli.cluster.policy_options import FLOOR, HOURLY, KINDS, WINDOW, changed, listed
+from plimsoll_cli.cluster.policy_options import (
+    FLOOR,
+    HOURLY,
+    KINDS,
+    NAMESPACE,
+    WINDOW,
+    changed,
+    listed,
+)
 from plimsoll_cli.doctor.kubernetes_probe import KubernetesProbe
 from plimsoll_cli.doctor.other_drainers import managed_spot
 from plimsoll_cli.environment import Deployed, warn
@@ -28,7 +37,8 @@ In the mode act Plimsoll writes to {name}:
     ReplicaSet creates a replacement; no workload changes;
   - it evicts pods, and deletes a pod at its eviction deadline even if a PodDisruptionBudget refuses;
   - it adds nodes to node groups tagged for it.
-Plimsoll leaves alone every workload with the label or annotation plimsoll.dev/ignore: "true". To stop it, run
+Plimsoll leaves alone every workload with the label or annotation plimsoll.dev/ignore: "true", and with --act-in
+everything outside the namespaces that you name. To stop it, run
 `plimsoll clusters set {name} --mode observe`, or set the kill switch of the stack for all clusters."""
 
 
@@ -82,6 +92,14 @@ Plimsoll leaves alone every workload with the label or annotation plimsoll.dev/i
     "instance does (the default), or never.",
 )
 @click.option(
+    "--act-in",
+    type=NAMESPACE,
+    multiple=True,
+    metavar="NAMESPACE|'*'",
+    help="In the mode act, write to the pods and workloads of these namespaces only; '*': of all. Repeat it for "
+    "several. The list replaces the one before. Nodes are cordoned in any case.",
+)
+@click.option(
     "--agent",
     metavar="ID|none",
     help="Accept interruption taints from this agent of the optimisation service, named by "
@@ -111,6 +129,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     window: MaintenanceWindow | Literal["none"] | None,
     min_on_demand: str | None,
     overrule_budgets: str | None,
+    act_in: tuple[str, ...],
     agent: str | None,
     role: str | None,
     external_id: str | None,
@@ -121,7 +140,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     """Set the mode, policy, agent or role of a cluster."""
     policies = {nodes_per_hour, moves_per_hour, window, min_on_demand, overrule_budgets}
     given = policies | {mode, agent, role, external_id}
-    if not responses and given == {None}:
+    if not (responses or act_in) and given == {None}:
         raise click.UsageError(
             "nothing to set: give a mode, an agent, a role, or an option of the policy"
         )
@@ -136,7 +155,9 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
         window,
         min_on_demand,
         overrule_budgets,
+        act_in,
     )
+    _check_stack(deployed, named=bool(policy.act_in) and policy.act_in != cluster.policy.act_in)
     heard = _agent(agent, cluster.agent)
     after = replace(_by_role(cluster, role, external_id), mode=wanted, policy=policy, agent=heard)
     if after == cluster:
@@ -170,6 +191,16 @@ def _agree_to_act(
     click.echo(ACTING.format(name=cluster.name))
     if not yes:
         click.confirm(f"Let Plimsoll write to {cluster.name}?", abort=True)
+
+
+def _check_stack(deployed: Deployed, *, named: bool) -> None:
+    """Refuse to name namespaces to functions that would read over them and act in all."""
+    there = deployed.stack.version or "0"
+    if named and [*map(int, re.findall("[0-9]+", there)[:2])] < [0, 2]:
+        raise BadInput(
+            f"--act-in: the functions of the stack {deployed.stack.name} are of version {there} and act in "
+            "every namespace: deploy version 0.2.0 or newer first"
+        )
 
 
 def _refuse_beside_drainers(deployed: Deployed, cluster: Cluster) -> None:

@@ -66,6 +66,7 @@ Exit status:
 _RESPONSES: Final = (
     "the policy of the cluster responds to spot interruptions with {}; the rehearsal plays move"
 )
+_ACTS_IN: Final = "the policy of the cluster acts only in {}; the rehearsal acts in all namespaces"
 
 
 @click.command(epilog=EXAMPLES)
@@ -196,8 +197,12 @@ def _with_times(
 
 
 def _about_policy(cluster: Cluster) -> Sequence[str]:
-    answer = cluster.policy.of_kind(SpotInterruption.kind)
-    return () if answer is Response.MOVE else (_RESPONSES.format(answer),)
+    policy = cluster.policy
+    answer = policy.of_kind(SpotInterruption.kind)
+    return (
+        *(() if answer is Response.MOVE else (_RESPONSES.format(answer),)),
+        *((_ACTS_IN.format(", ".join(policy.act_in)),) if policy.act_in else ()),
+    )
 
 
 def _played(  # noqa: PLR0913, PLR0917 - what is played, and how

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from plimsoll.domain.disruptions import ignored
+from plimsoll.domain.disruptions import why_opted_out
 from plimsoll.domain.kubernetes import Node, Ref
 from plimsoll.domain.observation import leaves
 from plimsoll_testbed.model.hollow.controllers.jobs import policy_on
@@ -53,7 +53,10 @@ def _ended(live: LiveCluster, lost: Collection[Node]) -> Mapping[Ref, int]:
         live.seen.workload_of(pod)
         for node in lost
         for pod in live.seen.on_node.get(node.name, ())
-        if pod.of_job and pod.deleting is None and leaves(pod) and not ignored(live.seen, pod)
+        if pod.of_job
+        and pod.deleting is None
+        and leaves(pod)
+        and why_opted_out(live.seen, pod) is None
     )
 
 

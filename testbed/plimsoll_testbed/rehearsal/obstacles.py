@@ -15,8 +15,8 @@ from plimsoll.domain.disruptions import (
     ASSUMED_SECONDS,
     WorkloadDisruption,
     disruptions_of,
-    ignored,
     one_node_claims,
+    opted_out_on,
 )
 from plimsoll.domain.drain import way_of
 from plimsoll.domain.interruptions import actionable, marked, merge
@@ -32,7 +32,7 @@ from plimsoll.domain.kubernetes import (
     resolve_count,
 )
 from plimsoll.domain.notices import SpotInterruption
-from plimsoll.domain.observation import InterruptedNodes, Observation, leaves
+from plimsoll.domain.observation import InterruptedNodes, Observation
 
 _OF_OTHERS: Final = {
     "Pod": "let a Deployment own it",
@@ -195,10 +195,9 @@ def _zones(claim: Claim) -> frozenset[str] | None:
 def _opted_out(seen: Observation, lost: Collection[str]) -> Iterator[Obstacle]:
     counts: dict[str, int] = {}
     for name in lost:
-        for pod in seen.on_node.get(name, ()):
-            if leaves(pod) and ignored(seen, pod):
-                ref = str(seen.workload_of(pod))
-                counts[ref] = counts.get(ref, 0) + 1
+        for out in opted_out_on(seen, seen.node[name]):
+            ref = str(seen.workload_of(out.pod))
+            counts[ref] = counts.get(ref, 0) + 1
     for ref, count in sorted(counts.items()):
         yield Obstacle(
             workload=ref,

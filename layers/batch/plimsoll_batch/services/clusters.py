@@ -58,6 +58,7 @@ class ClusterQueues:
             clock=self.clock,
             workers=self.workers,
             telemetry=self.telemetry,
+            policy=cluster.policy,
             pods_per_second=self.pods_per_second,
             shapes=self.shapes.setdefault(cluster.name, Shapes()),
             growing=None if self.growing is None else self.growing(cluster),

@@ -7,11 +7,12 @@ suspended somebody ends there: what that frees is not free before the pods are g
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.interruptions import Policy
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.lease import Lease
 from plimsoll.services.ports import RepeatingClock, Telemetry, Workers
@@ -61,6 +62,8 @@ class QueueService:
     clock: RepeatingClock
     workers: Workers
     telemetry: Telemetry
+    policy: Policy = field(default_factory=Policy)
+    """Jobs of the namespaces that it only observes count as if they named no queue."""
     pods_per_second: int = PODS_PER_SECOND
     shapes: Shapes = field(default_factory=Shapes)
     growing: Growing | None = None
@@ -115,7 +118,7 @@ class QueueService:
             self._events(cluster, carrying)
             return Cycle(plan=None, moving=returned)
         now = self.clock.now()
-        objects = cluster.read()
+        objects = self._read(cluster)
         seen = seen_in(objects, forest, now, self.shapes)
         for jobs in seen.gangs.values():
             for event in of_problems(jobs):
@@ -143,6 +146,11 @@ class QueueService:
             waiting=sum(not seen.gangs[gang.uid].started for gang in seen.state.gangs),
         )
 
+    def _read(self, cluster: QueueCluster) -> ClusterObjects:
+        objects = cluster.read()
+        jobs = [job for job in objects.jobs if not self.policy.observes(job.ref.namespace)]
+        return replace(objects, jobs=jobs)
+
     def _return_leases(self, cluster: QueueCluster, carrying: CarryingOut) -> bool:
         """Return nodes of gangs that do not run, where no queue is known; say whether any was.
 
@@ -150,7 +158,7 @@ class QueueService:
         """
         if not cluster.leases():
             return False
-        objects = cluster.read()
+        objects = self._read(cluster)
         gangs = seen_in(objects, Forest(), self.clock.now(), self.shapes).gangs
         return carrying.lease(plan_leases((), gangs.values(), objects.nodes).writes, gangs)
 

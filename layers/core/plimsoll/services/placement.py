@@ -94,10 +94,11 @@ class PlacementService:
         pods that it releases are evicted by the drain, which a wake-up starts.
         """
         now = self.clock.now()
+        seen = replace(seen, policy=cluster.policy)
         guard = plan_guard(seen, api.guarded_namespaces())
         injection, found = injection_of(api)
         plan = plan_placement(
-            replace(seen, policy=cluster.policy),
+            seen,
             now,
             namespaces=api.namespace_floors(),
             injection=injection,

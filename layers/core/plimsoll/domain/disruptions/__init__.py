@@ -10,7 +10,12 @@ from plimsoll.domain.disruptions.interruption_end import (
     why_over,
 )
 from plimsoll.domain.disruptions.manual_drain import DRAIN, released_by_drain
-from plimsoll.domain.disruptions.opt_outs import ignored, left_on, left_to_pod_gc, opted_out_on
+from plimsoll.domain.disruptions.opt_outs import (
+    left_on,
+    left_to_pod_gc,
+    opted_out_on,
+    why_opted_out,
+)
 from plimsoll.domain.disruptions.releasability import held_on, one_node_claims, why_not_released
 from plimsoll.domain.disruptions.stop_times import (
     ASSUMED_SECONDS,
@@ -42,7 +47,6 @@ __all__ = [
     "ended_by_owner",
     "guard_name",
     "held_on",
-    "ignored",
     "known_stops",
     "least_seconds",
     "left_on",
@@ -55,5 +59,6 @@ __all__ = [
     "stop_of",
     "stop_time",
     "why_not_released",
+    "why_opted_out",
     "why_over",
 ]

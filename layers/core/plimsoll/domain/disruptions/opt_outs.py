@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from typing import override
 
 from plimsoll.domain.disruptions.workload_disruption import PATIENCE
 from plimsoll.domain.kubernetes import (
@@ -18,9 +20,25 @@ from plimsoll.domain.kubernetes import (
 from plimsoll.domain.observation import Observation, leaves
 
 
-def ignored(seen: Observation, pod: Pod) -> bool:
-    """Whether its owner opted out, on the pod or on the workload."""
-    return any(marks.get(IGNORE) == "true" for marks in _marks(seen, pod))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptOut:
+    """A pod that is left alone, whatever becomes of its node."""
+
+    pod: Pod
+    why: str
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.pod} ({self.why})"
+
+
+def why_opted_out(seen: Observation, pod: Pod) -> str | None:
+    """Return why a pod is left alone: for its namespace, the workload or the pod; None where it is not."""
+    if seen.policy.observes(pod.namespace):
+        return f"the namespace {pod.namespace} is observed only"
+    if any(marks.get(IGNORE) == "true" for marks in _marks(seen, pod)):
+        return f"its owner opted out with {IGNORE}"
+    return None
 
 
 def _marks(seen: Observation, pod: Pod) -> Iterator[Mapping[str, str]]:
@@ -40,7 +58,7 @@ def never_overruled(seen: Observation, pod: Pod) -> bool:
 
 def must_leave(seen: Observation, pod: Pod, node: Node) -> bool:
     """Whether a pod has to leave this node, which is interrupted, and is ours to move."""
-    return leaves(pod) and not ignored(seen, pod) and not _chose(pod, node)
+    return leaves(pod) and why_opted_out(seen, pod) is None and not _chose(pod, node)
 
 
 def _chose(pod: Pod, node: Node) -> bool:
@@ -71,6 +89,10 @@ def left_to_pod_gc(node: Node, pod: Pod, now: datetime) -> bool:
     return pod.of_job and bool(pod.deleting or (gone and gone + 2 * PATIENCE <= now))
 
 
-def opted_out_on(seen: Observation, node: Node) -> list[Pod]:
-    """Pods whose owners opted out: never touched, and a node that holds one is never empty."""
-    return [pod for pod in seen.on_node.get(node.name, ()) if leaves(pod) and ignored(seen, pod)]
+def opted_out_on(seen: Observation, node: Node) -> list[OptOut]:
+    """Pods that are left alone, each with the reason: a node that holds one is never empty."""
+    return [
+        OptOut(pod=pod, why=why)
+        for pod in seen.on_node.get(node.name, ())
+        if leaves(pod) and (why := why_opted_out(seen, pod)) is not None
+    ]

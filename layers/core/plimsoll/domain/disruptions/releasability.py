@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
-from plimsoll.domain.disruptions.opt_outs import must_leave
+from plimsoll.domain.disruptions.opt_outs import must_leave, why_opted_out
 from plimsoll.domain.disruptions.workload_disruption import EvictablePod
 from plimsoll.domain.interruptions import Response
 from plimsoll.domain.kubernetes import (
@@ -80,6 +80,8 @@ def _forbidden(
     workload: Workload | None, pod: Pod, replica_set: ReplicaSet | None, seen: Observation
 ) -> Iterator[str]:
     """Yield why a pod may not stand as released beside a replacement, now or later."""
+    if (why := why_opted_out(seen, pod)) is not None:
+        yield why
     if workload is None or workload.ref.kind not in {OwnerKind.DEPLOYMENT, OwnerKind.ROLLOUT}:
         yield f"{'its controller' if workload is None else workload.ref.kind} is no Deployment"
         return

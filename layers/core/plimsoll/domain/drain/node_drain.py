@@ -144,8 +144,8 @@ def _blocked(
     seen: Observation, nodes: Sequence[Node], left: Sequence[Pod], *, force: bool
 ) -> Iterator[tuple[str, str]]:
     for node in nodes:
-        for pod in opted_out_on(seen, node):
-            yield str(pod), "its owner opted out with plimsoll.dev/ignore"
+        for out in opted_out_on(seen, node):
+            yield str(out.pod), out.why
     for pod in left:
         if seen.owner(pod) is None and pod.deleting is None and not force:
             yield str(pod), "no controller replaces a bare pod: evict it too with --force"

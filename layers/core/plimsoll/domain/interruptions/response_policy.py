@@ -53,6 +53,12 @@ class Policy:
     """The on-demand floor of workloads for which neither they nor their namespaces state one."""
     obeys_budgets: bool = False
     """Whether no pod is deleted past its PodDisruptionBudget, even where its instance takes it in any case."""
+    act_in: tuple[str, ...] = ()
+    """The namespaces whose objects may be written to, sorted; all others are observed only. None named: all."""
+
+    def observes(self, namespace: str) -> bool:
+        """Whether nothing is written in a namespace, in whatever mode the cluster is."""
+        return bool(self.act_in) and namespace not in self.act_in
 
     def of_kind(self, kind: str) -> Response:
         """Return the response to one kind of notice."""
@@ -102,6 +108,7 @@ class Policy:
                 ),
                 *([f"scheduled changes on {self.window}"] if self.window else ()),
                 *(["no PodDisruptionBudget is overruled"] if self.obeys_budgets else ()),
+                *([f"acts only in {', '.join(self.act_in)}"] if self.act_in else ()),
                 *(
                     [f"{floor} of replicas on on-demand"]
                     if (floor := self.min_on_demand) != "0"

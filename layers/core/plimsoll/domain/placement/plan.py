@@ -68,6 +68,7 @@ def plan_placement(
         injection: what the admission policy is told.
     """
     floors: list[tuple[Workload, OnDemandFloor]] = []
+    acting: list[tuple[Workload, OnDemandFloor]] = []
     events: list[ClusterEvent] = []
     unread: set[Ref] = set()
     there = constrained(seen)
@@ -81,13 +82,15 @@ def plan_placement(
             continue
         if floor.way is not Way.FREE or workload.ref in spread_now:
             floors.append((workload, floor))
+            if not seen.policy.observes(workload.ref.namespace):
+                acting.append((workload, floor))
     events += problems_of(seen.nodes, floors)
-    spread = _spread(there, floors)
+    spread = _spread(there, acting)
     groups = spread_groups(seen, spread, now)
     reserved = any(g.spot_groups == 0 and g.opened and g.name != ON_DEMAND for g in groups)
     steps = _label_steps(seen, groups, capacity=bool(floors))
     needs = {workload.ref: lacks(workload, floor) for workload, floor in floors}
-    lacking = [(workload, floor) for workload, floor in floors if needs[workload.ref] is not None]
+    lacking = [(workload, floor) for workload, floor in acting if needs[workload.ref] is not None]
     events += not_injected(injection, lacking)
     gives = injection.gives
     steps += [
@@ -96,14 +99,14 @@ def plan_placement(
     ]
     steps += [
         Step(action=SetDeletionCost(pod=pod, cost=cost, reason=reason), nodes=frozenset())
-        for _, floor in floors
+        for _, floor in acting
         for pod, cost, reason in deletion_costs(seen, floor)
     ]
     held = why_not_now(seen, now) or ("labels change first" if steps else None)
     if held is None:
-        by_policy = [(w, floor) for w, floor in floors if is_injected(gives, floor)]
+        by_policy = [(w, floor) for w, floor in acting if is_injected(gives, floor)]
         pinned = [w for w, floor in by_policy if floor.way is Way.AFFINITY]
-        steps += _move_steps(seen, _next_pods(floors, by_policy), groups, now, pinned)
+        steps += _move_steps(seen, _next_pods(acting, by_policy), groups, now, pinned)
     return PlacementPlan(
         steps=tuple(sorted(steps, key=lambda step: step.action.wave)),
         workloads=tuple(
@@ -121,7 +124,11 @@ def plan_placement(
         held=held,
         problems=tuple(event.message for event in events),
         reserve=tuple(losses(seen)) if floors else (),
-        events=tuple(events),
+        events=tuple(
+            event
+            for event in events
+            if not event.about.namespace or not seen.policy.observes(event.about.namespace)
+        ),
     )
 
 
@@ -158,7 +165,9 @@ def between_runs(
         number: [
             w
             for w in workloads
-            if number in spread_keys(w.scheduling) and str(w.ref) not in refused
+            if number in spread_keys(w.scheduling)
+            and str(w.ref) not in refused
+            and not seen.policy.observes(w.ref.namespace)
         ]
         for number, workloads in spread.items()
     }
