@@ -26,8 +26,8 @@ from msgspec.structs import replace
 from benchmarks.instance_mix import a_cluster
 from plimsoll.domain.errors import Temporary
 from plimsoll_agent.service import Service
-from plimsoll_service.domain.principals import Role
-from plimsoll_service.domain.rollups import Span
+from plimsoll_service.domain.access import Role
+from plimsoll_service.domain.snapshots import Span
 from plimsoll_service.services.history import rollups
 from plimsoll_service.wire.snapshot import (
     Container,

@@ -34,11 +34,10 @@ from plimsoll.adapters.kubernetes.transport import RequestParts, Response, Trans
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
-from plimsoll_batch.domain.decisions import QueuePlan
+from plimsoll_batch.domain.admission import QueuePlan, QueueState
 from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY, PRIORITY, QUEUE
-from plimsoll_batch.domain.queue_state import QueueState
 from plimsoll_batch.services import queues as service
-from plimsoll_batch.services.carrying_out import CarryingOut
+from plimsoll_batch.services.executor import Executor
 from plimsoll_batch.services.queues import PODS_PER_SECOND, QueueService
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.rigs.controlplane.plane import ControlPlane
@@ -294,7 +293,7 @@ def play(run: Run, seconds: float, heard: Silent) -> None:
             (service, "seen_in", timed(run, "assemble")),
             (service, "plan_queues", planned(run)),
             (service, "plan_queues", timed(run, "plan")),
-            (CarryingOut, "run", timed(run, "write")),
+            (Executor, "run", timed(run, "write")),
             (service, "create_events", timed(run, "events")),
         ):
             stack.enter_context(wrapped(owner, name, wrapper))
