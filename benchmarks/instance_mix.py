@@ -17,9 +17,7 @@ from typing import Final
 
 from plimsoll.domain.capacity import Daemons
 from plimsoll_service.adapters.price_table import price_table
-from plimsoll_service.domain.instance_mix import cheaper_mix, offers_of
-from plimsoll_service.domain.packing import Offer
-from plimsoll_service.domain.view import View
+from plimsoll_service.domain.analysis import Offer, View, cheaper_mix, offers_of
 from plimsoll_service.wire.snapshot import Node, Pod, Snapshot, Workload
 from tests.support.exact_mix import Size, cheapest, first_fit_decreasing
 from tests.support.snapshots import NOW, amounts, wire_node, wire_pods, wire_snapshot, wire_workload

@@ -25,11 +25,10 @@ from rich.console import Console
 
 from benchmarks.output import machine, table
 from plimsoll.domain.kubernetes import Node, Resources, Scheduling
-from plimsoll_batch.domain.admission import plan_queues
-from plimsoll_batch.domain.decisions import QueuePlan
-from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape
-from plimsoll_batch.domain.queue_state import QueueState
-from plimsoll_batch.domain.queues.forest import (
+from plimsoll_batch.domain.admission import QueuePlan, QueueState, plan_queues
+from plimsoll_batch.domain.explanation import why
+from plimsoll_batch.domain.jobs import Gang, Role, RunningGang, Shape
+from plimsoll_batch.domain.quota import (
     Cohort,
     Flavor,
     Forest,
@@ -41,7 +40,6 @@ from plimsoll_batch.domain.queues.forest import (
     ResourceGroup,
     WithinQueue,
 )
-from plimsoll_batch.domain.why import why
 from tests.support.builders import NOON
 
 CPU: Final = ("default", "cpu")

@@ -34,8 +34,7 @@ from plimsoll.adapters.kubernetes.transport import RequestParts, Response, Trans
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
-from plimsoll_batch.domain.admission import plan_queues
-from plimsoll_batch.domain.decisions import QueuePlan
+from plimsoll_batch.domain.admission import QueuePlan, plan_queues
 from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY, PRIORITY, QUEUE
 from plimsoll_batch.services import queues as service
 from plimsoll_batch.services.queues import PODS_PER_SECOND, QueueService

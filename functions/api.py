@@ -30,10 +30,9 @@ from plimsoll.domain.errors import (
 from plimsoll.observability import logger
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.ed25519 import is_signed
-from plimsoll_service.domain.advice_requests import AdviceRequest
+from plimsoll_service.domain.access import Principal, Role
+from plimsoll_service.domain.advice import AdviceRequest, awaits_instruction
 from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven
-from plimsoll_service.domain.principals import Principal, Role
-from plimsoll_service.domain.recommendations import awaits_instruction
 from plimsoll_service.openapi import document
 from plimsoll_service.services.access import SignedRequest, refuse_others, refuse_unsigned
 from plimsoll_service.services.instructions import pending, report

@@ -15,7 +15,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll.observability import logger
 from plimsoll_service import bootstrap
-from plimsoll_service.domain.principals import Principal, Role
+from plimsoll_service.domain.access import Principal, Role
 
 _BEARER: Final = "Bearer "
 _AGENT: Final = (

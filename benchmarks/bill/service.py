@@ -31,7 +31,7 @@ from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.adapters.tenants import AwsTenants
-from plimsoll_service.domain.principals import Role
+from plimsoll_service.domain.access import Role
 from plimsoll_service.services.access import AccessService, digest_of
 from plimsoll_service.services.advising import AdviceSchedule, AdviceService
 from plimsoll_service.services.ingest import IngestService, Intake

@@ -23,7 +23,7 @@ from plimsoll_agent.wiring import put_together
 from plimsoll_cli import main
 from plimsoll_cli.service.agent import manifests
 from plimsoll_cli.service.login import logged_in
-from plimsoll_service.domain.principals import Role
+from plimsoll_service.domain.access import Role
 from plimsoll_service.wire.advice import Recommendation, Recommendations
 from plimsoll_service.wire.views import Pools
 from plimsoll_testbed.model.hollow.serve import HollowServer

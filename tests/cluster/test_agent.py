@@ -32,7 +32,7 @@ from plimsoll_agent.owner_policy import read_policy
 from plimsoll_agent.service import Service
 from plimsoll_agent.snapshots import full_snapshot
 from plimsoll_agent.wiring import put_together
-from plimsoll_service.domain.principals import Role
+from plimsoll_service.domain.access.principals import Role
 from plimsoll_service.services.instructions import post, result_of
 from plimsoll_service.wire import instructions as wire
 from plimsoll_service.wire.snapshot import Snapshot, decode, encode

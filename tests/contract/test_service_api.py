@@ -29,8 +29,8 @@ from plimsoll_cli.doctor.iam_requests import Request as IamRequest
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.ed25519 import is_signed
-from plimsoll_service.domain.advice_requests import AdviceRequest
-from plimsoll_service.domain.principals import Principal, Role
+from plimsoll_service.domain.access.principals import Principal, Role
+from plimsoll_service.domain.advice.advice_requests import AdviceRequest
 from plimsoll_service.openapi import OPERATIONS, Operation
 from plimsoll_service.services.access import AccessService
 from plimsoll_service.services.ingest import MOST_COMPRESSED, Intake

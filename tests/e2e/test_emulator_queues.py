@@ -15,7 +15,7 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.drain import added_by_group
 from plimsoll.domain.registry import Mode
 from plimsoll_batch.domain.names import CONFIGURATION, ON_INTERRUPTION
-from plimsoll_batch.services.growing import KIND
+from plimsoll_batch.services.scale_up import KIND
 from plimsoll_testbed.model.fleet import Fleet, Group
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.conditions import is_true

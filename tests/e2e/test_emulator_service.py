@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.errors import MissingRights, PlimsollError, Refused, Throttled
 from plimsoll_cli.service_play import play as play_demo
-from plimsoll_service.domain.principals import Role
-from plimsoll_service.domain.tenancy import snapshot_key
+from plimsoll_service.domain.access.principals import Role
+from plimsoll_service.domain.access.tenancy import snapshot_key
 from plimsoll_service.openapi import OPERATIONS, Operation
 from plimsoll_service.wire.documents import encode as encode_document
 from plimsoll_service.wire.snapshot import Snapshot, delta, encode

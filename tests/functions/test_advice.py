@@ -12,7 +12,7 @@ import pytest
 from functions import advice, advice_schedule
 from plimsoll.domain.errors import Temporary
 from plimsoll_service import bootstrap
-from plimsoll_service.domain.advice_requests import AdviceRequest
+from plimsoll_service.domain.advice.advice_requests import AdviceRequest
 from plimsoll_service.services.recommendations import Advised
 
 DONE = Advised(found=2, changed=1, configuration="c", instructions=(7,))

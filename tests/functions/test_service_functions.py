@@ -13,8 +13,8 @@ import pytest
 from functions import api, authorizer, metrics
 from plimsoll.domain.errors import BadInput, MissingRights, NotFound, Temporary, Throttled
 from plimsoll_service import bootstrap
-from plimsoll_service.domain.arrivals import Arrival
 from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven
+from plimsoll_service.domain.snapshots.arrivals import Arrival
 from plimsoll_service.wire.documents import Malformed
 from tests.support.enrolled import Key, agent_of
 

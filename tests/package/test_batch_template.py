@@ -15,7 +15,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import SERVICE_SOURCE, TABLE
 from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE
 from plimsoll_batch.config import Config
-from plimsoll_batch.services.growing import KIND
+from plimsoll_batch.services.scale_up import KIND
 from tests.package.template import ROOT, listed, statements, template
 
 BATCH = template("batch.yaml")

@@ -1,4 +1,4 @@
-"""The packages of the domain: each has its place in their order, a face that others need, and a line in the page."""
+"""The packages of each domain: their place in its order, a face that others need, and a line in the page."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ import pytest
 
 from tests.package.template import ROOT
 
-DOMAIN = ROOT / "layers" / "core" / "plimsoll" / "domain"
+LAYERS = ROOT / "layers"
+DOMAINS = {
+    "plimsoll.domain": LAYERS / "core" / "plimsoll" / "domain",
+    "plimsoll_service.domain": LAYERS / "service" / "plimsoll_service" / "domain",
+    "plimsoll_batch.domain": LAYERS / "batch" / "plimsoll_batch" / "domain",
+}
 MOST_PACKAGES = 16
+"""In one domain."""
 PACKAGES = sorted(
-    ".".join(face.parent.relative_to(DOMAIN).parts)
-    for face in DOMAIN.rglob("__init__.py")
-    if face.parent != DOMAIN
+    (domain, ".".join(face.parent.relative_to(folder).parts))
+    for domain, folder in DOMAINS.items()
+    for face in folder.rglob("__init__.py")
+    if face.parent != folder
 )
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
     "contracts"
@@ -24,45 +31,48 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["import
 TREES = ("functions", "layers", "agent", "cli", "testbed", "benchmarks")
 
 
-def order() -> list[str]:
-    """The packages and modules of the domain, those that import nothing of the others first."""
-    (layers,) = (c["layers"] for c in CONTRACTS if c.get("containers") == ["plimsoll.domain"])
-    return [*reversed(layers)]
+def order(domain: str) -> list[str]:
+    """The packages and modules of a domain, those that import nothing of the others first."""
+    (contract,) = (c for c in CONTRACTS if c.get("containers") == [domain])
+    assert contract["exhaustive"]
+    return [*reversed(contract["layers"])]
 
 
 def imports() -> Iterator[tuple[str, str, str]]:
-    """Yield who imports what of which package of the domain: (folder, package, name)."""
+    """Yield who imports what from where: (folder, module, name)."""
     for tree in TREES:
         for path in (ROOT / tree).rglob("*.py"):
             folder = str(path.parent.relative_to(ROOT))
             for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.ImportFrom) and (module := node.module or ""):
-                    package = module.removeprefix("plimsoll.domain.")
-                    yield from ((folder, package, a.name) for a in node.names if package != module)
+                if isinstance(node, ast.ImportFrom):
+                    yield from ((folder, node.module or "", each.name) for each in node.names)
 
 
 IMPORTED = list(imports())
 
 
-def test_there_are_few_packages_and_their_order_is_held():
-    assert len(PACKAGES) <= MOST_PACKAGES
-    tops = {package.partition(".")[0] for package in PACKAGES}
-    assert {*order()} == tops | {p.stem for p in DOMAIN.glob("*.py") if p.stem != "__init__"}
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_there_are_few_packages_and_their_order_is_held(domain):
+    folder = DOMAINS[domain]
+    packages = [package for of, package in PACKAGES if of == domain]
+    assert 0 < len(packages) <= MOST_PACKAGES
+    tops = {package.partition(".")[0] for package in packages}
+    assert {*order(domain)} == tops | {p.stem for p in folder.glob("*.py") if p.stem != "__init__"}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_is_imported_by_its_face(package):
+@pytest.mark.parametrize(("domain", "package"), PACKAGES)
+def test_a_package_is_imported_by_its_face(domain, package):
     assert any(
         contract["type"] == "protected"
-        and contract["protected_modules"] == [f"plimsoll.domain.{package}.*"]
-        and contract["allowed_importers"] == [f"plimsoll.domain.{package}"]
+        and contract["protected_modules"] == [f"{domain}.{package}.*"]
+        and contract["allowed_importers"] == [f"{domain}.{package}"]
         for contract in CONTRACTS
     )
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_face_exports_what_others_use_and_nothing_else(package):
-    folder = DOMAIN / package.replace(".", "/")
+@pytest.mark.parametrize(("domain", "package"), PACKAGES)
+def test_a_face_exports_what_others_use_and_nothing_else(domain, package):
+    folder = DOMAINS[domain] / package.replace(".", "/")
     tree = ast.parse((folder / "__init__.py").read_text())
     (exported,) = (
         {*ast.literal_eval(node.value)}
@@ -73,14 +83,17 @@ def test_a_face_exports_what_others_use_and_nothing_else(package):
     used = {
         name
         for by, of, name in IMPORTED
-        if of == package and not f"{by}/".startswith(f"{inside}/")
+        if of == f"{domain}.{package}" and not f"{by}/".startswith(f"{inside}/")
         if not (folder / f"{name}.py").exists()
     }
     assert exported == used
 
 
-def test_the_page_lists_the_packages_in_their_order():
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_the_page_lists_the_packages_in_their_order(domain):
     page = (ROOT / "docs" / "develop" / "architecture.md").read_text()
-    table = page.partition("## Packages of the domain")[2].partition("\n## ")[0]
+    section = page.partition("## Packages of the domains")[2].partition("\n## ")[0]
+    tables = re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)
+    (table,) = (each for each in tables if f"| packages of `{domain}` |" in each)
     rows = re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE)
-    assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == order()
+    assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == order(domain)

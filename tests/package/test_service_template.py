@@ -17,10 +17,15 @@ from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE
 from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE
 from plimsoll_cli.doctor.iam_requests import Request
 from plimsoll_service.config import Config
-from plimsoll_service.domain.advice_requests import CLOCKS_APART
-from plimsoll_service.domain.principals import Principal, Role
-from plimsoll_service.domain.rollups import Span
-from plimsoll_service.domain.tenancy import document_key, leading_key, session_policy, snapshot_key
+from plimsoll_service.domain.access.principals import Principal, Role
+from plimsoll_service.domain.access.tenancy import (
+    document_key,
+    leading_key,
+    session_policy,
+    snapshot_key,
+)
+from plimsoll_service.domain.advice.advice_requests import CLOCKS_APART
+from plimsoll_service.domain.snapshots.rollups import Span
 from plimsoll_service.openapi import OPERATIONS, document
 from tests.package.template import ROOT, listed, template
 from tests.support.iam_evaluator import Decision, decide

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
 from plimsoll_service.adapters.price_table import price_table
-from plimsoll_service.domain.arrivals import Newest
-from plimsoll_service.domain.prices import PriceTable
+from plimsoll_service.domain.analysis.prices import PriceTable
+from plimsoll_service.domain.snapshots.arrivals import Newest
 from plimsoll_service.services import instructions, recommendations
 from plimsoll_service.services.history import NEWEST
 from plimsoll_service.services.recommendations import Advised, advise

@@ -8,7 +8,7 @@ from itertools import count
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from plimsoll_service.domain.principals import Invitation, Principal, Role
+from plimsoll_service.domain.access.principals import Invitation, Principal, Role
 from plimsoll_service.services.access import SignedRequest, digest_of
 from plimsoll_service.wire.access import (
     Assertion,

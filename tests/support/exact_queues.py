@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import highspy
 
-from plimsoll_batch.domain.gangs import Gang
-from plimsoll_batch.domain.queues.forest import Forest, Quota
+from plimsoll_batch.domain.jobs.gangs import Gang
+from plimsoll_batch.domain.quota.cohorts import Forest, Quota
 from tests.support.queued import DEFAULT, GPU
 
 

@@ -14,8 +14,8 @@ from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import InsufficientCapacity, NodeGroup, NotGrown
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_batch.domain.names import NODES
-from plimsoll_batch.services.growing import Growing
 from plimsoll_batch.services.queues import QueueService
+from plimsoll_batch.services.scale_up import ScaleUp
 from plimsoll_testbed.model.stores import MemoryPools, MemoryReports
 from tests.support import hollows
 from tests.support.builders import ZONE_A, a_group
@@ -135,7 +135,7 @@ class GrowingScene(Scene):
         self.clock.pass_to = passed  # type: ignore[method-assign] # nodes join meanwhile
 
     def service(self) -> QueueService:
-        growing = Growing(
+        growing = ScaleUp(
             cluster=HARBOR,
             groups=self.groups,
             pools=MemoryPools(),

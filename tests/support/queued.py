@@ -10,12 +10,12 @@ from typing import Any
 
 from plimsoll.domain.kubernetes import Node, Resources, Scheduling
 from plimsoll.domain.node_groups import NodeGroup, NodeTemplate
-from plimsoll_batch.domain.admission import plan_queues
-from plimsoll_batch.domain.decisions import QueuePlan
-from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, Topology, amounts_of
-from plimsoll_batch.domain.placement import Place
-from plimsoll_batch.domain.queue_state import QueueState
-from plimsoll_batch.domain.queues.forest import (
+from plimsoll_batch.domain.admission.decisions import QueuePlan
+from plimsoll_batch.domain.admission.planner import plan_queues
+from plimsoll_batch.domain.admission.queue_state import QueueState
+from plimsoll_batch.domain.capacity.placement import Place
+from plimsoll_batch.domain.jobs.gangs import Gang, Role, RunningGang, Shape, Topology, amounts_of
+from plimsoll_batch.domain.quota.cohorts import (
     Cohort,
     Flavor,
     Forest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plimsoll_batch.domain.lifecycle import Lifecycle, Policy
+from plimsoll_batch.domain.jobs.lifecycle import Lifecycle, Policy
 from plimsoll_batch.domain.names import LIFECYCLE
 from plimsoll_testbed.model.hollow.conditions import is_true, with_condition
 from plimsoll_testbed.model.hollow.stamps import stamp

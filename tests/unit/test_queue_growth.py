@@ -9,10 +9,9 @@ import pytest
 
 from plimsoll.domain.errors import Throttled
 from plimsoll.domain.kubernetes import ZONE
-from plimsoll_batch.domain.assembly import Shapes
+from plimsoll_batch.domain.explanation import in_words, why
 from plimsoll_batch.domain.names import NODES
-from plimsoll_batch.domain.why import in_words, why
-from plimsoll_batch.services.state import seen_in
+from plimsoll_batch.services.queue_observation import seen_in
 from tests.support.builders import ZONE_A, ZONE_B, a_group
 from tests.support.growing_scenes import GrowingScene, a_worker_group
 from tests.support.queue_scenes import KilledError, a_job, a_training
@@ -374,7 +373,7 @@ def explained(scene: GrowingScene, job: str) -> str:
     cluster = scene.service().cluster
     forest = cluster.configuration()
     assert forest is not None
-    seen = seen_in(cluster.read(), forest, scene.clock.now(), Shapes())
+    seen = seen_in(cluster.read(), forest, scene.clock.now())
     found = why(seen.state, scene.job(job)["metadata"]["uid"], scene.clock.now())
     assert found is not None
     return in_words(found)

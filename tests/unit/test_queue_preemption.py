@@ -8,13 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plimsoll_batch.domain.queues.forest import (
-    Order,
-    Preemption,
-    Reclaim,
-    Strategy,
-    WithinQueue,
-)
+from plimsoll_batch.domain.quota.cohorts import Order, Preemption, Reclaim, Strategy, WithinQueue
 from tests.support.builders import NOON
 from tests.support.queued import (
     ANY,

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from plimsoll.adapters.nodegroups import ASKED, KINDS
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import NodeGroup
-from plimsoll_batch.domain.admission import plan_queues
-from plimsoll_batch.domain.coming_nodes import Capacity
-from plimsoll_batch.domain.decisions import QueuePlan
-from plimsoll_batch.domain.gangs import Gang, Topology, amounts_of
-from plimsoll_batch.domain.queue_state import QueueState
-from plimsoll_batch.domain.queues.forest import Forest
+from plimsoll_batch.domain.admission.decisions import QueuePlan
+from plimsoll_batch.domain.admission.planner import plan_queues
+from plimsoll_batch.domain.admission.queue_state import QueueState
+from plimsoll_batch.domain.capacity.upcoming_nodes import Capacity
+from plimsoll_batch.domain.jobs.gangs import Gang, Topology, amounts_of
+from plimsoll_batch.domain.quota.cohorts import Forest
 from tests.support.builders import NOON
 from tests.support.queued import (
     DEFAULT,

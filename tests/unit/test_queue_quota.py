@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll_batch.domain.queues.forest import Cohort, Forest, Queue
-from plimsoll_batch.domain.queues.quota import QuotaForest, QuotaNode
-from plimsoll_batch.domain.queues.shares import DominantResourceShare, water_fill
+from plimsoll_batch.domain.quota.cohorts import Cohort, Forest, Queue
+from plimsoll_batch.domain.quota.quota_tree import QuotaForest, QuotaNode
+from plimsoll_batch.domain.quota.shares import DominantResourceShare, water_fill
 from tests.support.queued import DEFAULT, GPU, a_cohort, a_forest, a_queue
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll_batch.domain.gangs import Gang, RunningGang
-from plimsoll_batch.domain.queue_state import QueueState
-from plimsoll_batch.domain.queues.forest import Flavor, Forest, problems
-from plimsoll_batch.domain.why import in_words, why
+from plimsoll_batch.domain.admission.queue_state import QueueState
+from plimsoll_batch.domain.explanation import in_words, why
+from plimsoll_batch.domain.jobs.gangs import Gang, RunningGang
+from plimsoll_batch.domain.quota.cohorts import Flavor, Forest, problems_of
 from tests.support.builders import NOON
 from tests.support.queued import (
     ANY,
@@ -76,7 +76,7 @@ def test_who_finds_no_quota_beside_spot_waits_and_is_told_the_share():
 
 def test_a_share_without_a_flavor_that_is_spot_by_its_labels_is_a_mistake():
     queue = a_queue("q", 1, cohort=None, spot_share=Fraction(1, 2))
-    [told] = problems(a_forest(queue))
+    [told] = problems_of(a_forest(queue))
     assert told.startswith("queue q: spotShare: none of its flavors is spot by a node label")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE, Cluster, ClusterKind, IndexEntry
-from plimsoll_batch.services.waking import AFTER_CHANGE, AFTER_NOTICE, SHARED, Waking
+from plimsoll_batch.services.wake_ups import AFTER_CHANGE, AFTER_NOTICE, SHARED, Waking
 from tests.support.builders import NOON
 from tests.support.queue_scenes import Heard
 from tests.support.repeating import VirtualTime

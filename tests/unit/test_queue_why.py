@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll_batch.domain.queue_state import QueueState
-from plimsoll_batch.domain.queues.forest import QueueOrder
-from plimsoll_batch.domain.why import in_words, why
+from plimsoll_batch.domain.admission.queue_state import QueueState
+from plimsoll_batch.domain.explanation import in_words, why
+from plimsoll_batch.domain.quota.cohorts import QueueOrder
 from tests.support.builders import NOON
 from tests.support.queued import (
     GPU,

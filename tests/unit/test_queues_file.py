@@ -13,7 +13,7 @@ import yaml
 from plimsoll.domain.errors import BadInput
 from plimsoll_batch.adapters.queues_file import forest_of
 from plimsoll_batch.adapters.snapshot_file import state_of
-from plimsoll_batch.domain.queues.forest import Order, Quota, Reclaim
+from plimsoll_batch.domain.quota.cohorts import Order, Quota, Reclaim
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.queue_scenes import Scene, a_job
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll_batch.domain.lifecycle import Action, Event, Lifecycle, Policy
+from plimsoll_batch.domain.jobs.lifecycle import Action, Event, Lifecycle, Policy
 from tests.support.queue_scenes import Scene, a_job, killed_at_each_write, record, stop_of
 from tests.support.role_scenes import (
     PS,

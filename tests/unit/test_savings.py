@@ -11,7 +11,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll_cli.plan.spot_savings import Savings, savings_of
 from plimsoll_service.adapters.price_table import price_table
-from plimsoll_service.domain.prices import HOURS, Price, PriceTable
+from plimsoll_service.domain.analysis.prices import HOURS, Price, PriceTable
 from tests.support.builders import NOON, a_deployment, a_node, a_pod, pod_spec_json
 from tests.support.observations import WEB, looked
 

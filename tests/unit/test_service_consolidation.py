@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from plimsoll_service.adapters.price_table import price_table
-from plimsoll_service.domain.consolidation import Consolidations, consolidations
-from plimsoll_service.domain.view import View
+from plimsoll_service.domain.analysis.cluster_view import View
+from plimsoll_service.domain.analysis.consolidation import Consolidations, consolidations
 from plimsoll_service.wire.snapshot import (
     Amounts,
     Budget,

@@ -15,11 +15,15 @@ import msgspec
 import pytest
 
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary, Throttled
-from plimsoll_service.domain.advice_requests import AdviceRequest, LastAdvice, configuration_of
-from plimsoll_service.domain.arrivals import PAST_EPOCHS, Arrival, Newest, advanced
+from plimsoll_service.domain.access.principals import Principal
+from plimsoll_service.domain.advice.advice_requests import (
+    AdviceRequest,
+    LastAdvice,
+    configuration_of,
+)
 from plimsoll_service.domain.errors import Forbidden, TooLarge
-from plimsoll_service.domain.principals import Principal
-from plimsoll_service.domain.rollups import Span
+from plimsoll_service.domain.snapshots.arrivals import PAST_EPOCHS, Arrival, Newest, newest_after
+from plimsoll_service.domain.snapshots.rollups import Span
 from plimsoll_service.services.history import ADVISED, last_advice, newest, rollups, usage
 from plimsoll_service.services.ingest import MOST_COMPRESSED, IngestService, Intake
 from plimsoll_service.wire.documents import Malformed
@@ -112,7 +116,7 @@ def arrival(sequence: int, *, epoch: str = EPOCHS[0], received_at: datetime = NO
 def after(*arrivals: Arrival) -> Newest | None:
     known = None
     for each in arrivals:
-        known = advanced(known, each, each.received_at) or known
+        known = newest_after(known, each, each.received_at) or known
     return known
 
 

@@ -20,10 +20,10 @@ from plimsoll.domain.errors import Temporary
 from plimsoll_agent.cluster_reader import Seen
 from plimsoll_agent.snapshot_sender import SnapshotSender
 from plimsoll_agent.spool import Spool
-from plimsoll_service.domain.advice_requests import AdviceRequest
-from plimsoll_service.domain.arrivals import Arrival
-from plimsoll_service.domain.principals import Principal, Role
-from plimsoll_service.domain.rollups import Span
+from plimsoll_service.domain.access.principals import Principal, Role
+from plimsoll_service.domain.advice.advice_requests import AdviceRequest
+from plimsoll_service.domain.snapshots.arrivals import Arrival
+from plimsoll_service.domain.snapshots.rollups import Span
 from plimsoll_service.services.advising import AdviceSchedule, AdviceService
 from plimsoll_service.services.directory import remember_cluster
 from plimsoll_service.services.history import newest, rollups

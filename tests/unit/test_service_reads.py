@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from plimsoll.domain.errors import NotFound, Throttled
-from plimsoll_service.domain.principals import Principal, Role
+from plimsoll_service.domain.access.principals import Principal, Role
 from plimsoll_service.services.reads import POLLS_PER_MINUTE, Reads
 from plimsoll_testbed.model.service_stores import MemoryTenants
 from tests.support.enrolled import KUBE_SYSTEM, Key, agent_of, invitation

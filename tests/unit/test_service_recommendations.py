@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict, NotFound, Refused
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
-from plimsoll_service.domain.advice_requests import configuration_of
+from plimsoll_service.domain.advice.advice_requests import configuration_of
 from plimsoll_service.services import recommendations
 from plimsoll_service.services.recommendations import SAVINGS, Advised, advise
 from plimsoll_service.wire.advice import Advice

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from plimsoll_service.adapters.price_table import price_table
-from plimsoll_service.domain.analysis import analyse, resized_view
-from plimsoll_service.domain.recommendations import merged
-from plimsoll_service.domain.right_sizing import Resize, resizes
-from plimsoll_service.domain.usage import MIB, ContainerUsage, Histogram, WorkloadUsage
-from plimsoll_service.domain.view import View
+from plimsoll_service.domain.advice.recommendations import merged
+from plimsoll_service.domain.analysis.analysis import analyse, resized_view
+from plimsoll_service.domain.analysis.cluster_view import View
+from plimsoll_service.domain.analysis.right_sizing import Resize, resizes
+from plimsoll_service.domain.snapshots.usage import MIB, ContainerUsage, Histogram, WorkloadUsage
 from plimsoll_service.wire.advice import About, Recommendation
 from plimsoll_service.wire.documents import decode, encode
 from plimsoll_service.wire.snapshot import (

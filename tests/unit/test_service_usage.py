@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from plimsoll_service.domain.usage import (
+from plimsoll_service.domain.snapshots.usage import (
     MOST_NAMES,
     ContainerUsage,
     Histogram,

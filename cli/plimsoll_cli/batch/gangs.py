@@ -21,11 +21,9 @@ from plimsoll.domain.kubernetes import LONGEST_MESSAGE
 from plimsoll_batch.adapters.kubernetes.calls import PATCH_JOB
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain import names
-from plimsoll_batch.domain.assembly import GangJobs, Shapes
-from plimsoll_batch.domain.events import NOT_LEASED
-from plimsoll_batch.domain.jobs import Job
-from plimsoll_batch.domain.why import Explanation, in_words, why
-from plimsoll_batch.services.state import Seen, seen_in
+from plimsoll_batch.domain.explanation import Explanation, in_words, why
+from plimsoll_batch.domain.jobs import NOT_LEASED, GangJobs, Job
+from plimsoll_batch.services.queue_observation import Seen, seen_in
 from plimsoll_cli.environment import Environment, warn
 from plimsoll_cli.options import (
     Output,
@@ -76,7 +74,7 @@ class _Queues:
             raise BadInput(
                 "the cluster has no queues: configure them with `plimsoll queues apply -f FILE`"
             )
-        seen = seen_in(cluster.read(), forest, clock.now(), Shapes())
+        seen = seen_in(cluster.read(), forest, clock.now())
         return cls(cluster=cluster, seen=seen)
 
     def gang(self, name: str) -> GangJobs:

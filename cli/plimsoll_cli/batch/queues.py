@@ -19,11 +19,10 @@ from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.adapters.queues_file import forest_of
 from plimsoll_batch.adapters.snapshot_file import state_of
-from plimsoll_batch.domain.admission import plan_queues
-from plimsoll_batch.domain.decisions import QueuePlan
+from plimsoll_batch.domain.admission import QueuePlan, plan_queues
+from plimsoll_batch.domain.explanation import in_words, why
 from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY
-from plimsoll_batch.domain.queues.forest import Forest
-from plimsoll_batch.domain.why import in_words, why
+from plimsoll_batch.domain.quota import Forest
 from plimsoll_batch.services.queues import QueueService
 from plimsoll_cli.batch.gangs import explained
 from plimsoll_cli.environment import Said, warn

@@ -17,7 +17,7 @@ from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll_batch.adapters.queues_file import validated
 from plimsoll_batch.domain import names
-from plimsoll_batch.domain.records import MOST_ROLES
+from plimsoll_batch.domain.jobs import MOST_ROLES
 from plimsoll_cli.batch.gangs import delete
 from plimsoll_cli.batch.submission import jobset
 from plimsoll_cli.batch.submission.job_file import JobFile

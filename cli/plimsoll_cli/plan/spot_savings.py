@@ -14,7 +14,7 @@ from typing import Final
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, REGION, Node, Pod, Ref, Resources
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import SPOT, PlacementPlan, Standing, Way
-from plimsoll_service.domain.prices import PriceTable
+from plimsoll_service.domain.analysis import PriceTable
 
 MOST_REGIONS: Final = 3
 """So many are named, where nodes say that they are elsewhere."""

@@ -13,7 +13,7 @@ from plimsoll_cli.options import Decorator
 from plimsoll_cli.stack import describe
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
-from plimsoll_service.domain.principals import JOIN_LIFE, Invitation, Role, checked_name
+from plimsoll_service.domain.access import JOIN_LIFE, Invitation, Role, checked_name
 from plimsoll_service.services.access import digest_of
 
 EXAMPLES: Final = """\b

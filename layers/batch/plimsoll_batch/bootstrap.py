@@ -22,8 +22,8 @@ from plimsoll.observability import CloudWatch
 from plimsoll_batch.adapters.clusters import OpenQueues
 from plimsoll_batch.config import Config
 from plimsoll_batch.services.clusters import ClusterQueues
-from plimsoll_batch.services.growing import Growing
-from plimsoll_batch.services.waking import Waking
+from plimsoll_batch.services.scale_up import ScaleUp
+from plimsoll_batch.services.wake_ups import Waking
 
 
 @cache
@@ -52,9 +52,9 @@ def _clusters() -> OpenQueues:
 
 
 @cache
-def _growing(cluster: Cluster) -> Growing:
+def _growing(cluster: Cluster) -> ScaleUp:
     aws = _aws().of_cluster(cluster)
-    return Growing(
+    return ScaleUp(
         cluster=cluster,
         groups=AwsNodeGroups(
             aws,

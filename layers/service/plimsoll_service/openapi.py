@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from plimsoll_service.domain.principals import Role
+from plimsoll_service.domain.access import Role
 from plimsoll_service.wire.access import (
     Accepted,
     Enrolled,

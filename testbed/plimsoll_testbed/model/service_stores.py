@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from plimsoll.domain.errors import Conflict
-from plimsoll_service.domain.advice_requests import AdviceRequest
-from plimsoll_service.domain.arrivals import Arrival
-from plimsoll_service.domain.principals import Invitation, Principal
+from plimsoll_service.domain.access import Invitation, Principal
+from plimsoll_service.domain.advice import AdviceRequest
+from plimsoll_service.domain.snapshots import Arrival
 from plimsoll_service.services.ports import Clock, Document
 
 

@@ -8,19 +8,19 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from plimsoll_batch.adapters.kubernetes.asked import MOST_PODS, MOST_PRIORITY, MOST_SECONDS
+from plimsoll_batch.adapters.kubernetes.job_reader import MOST_PODS, MOST_PRIORITY, MOST_SECONDS
 from plimsoll_batch.adapters.queues_file import Strict
-from plimsoll_batch.domain.lifecycle import (
+from plimsoll_batch.domain.jobs import (
     LONGEST_TIMEOUT,
     MOST_CODES,
     MOST_POLICIES,
     MOST_RETRIES,
+    MOST_ROLES,
     MOST_TIMES,
     Action,
     Event,
     Policy,
 )
-from plimsoll_batch.domain.records import MOST_ROLES
 
 NATIVE: Final = frozenset({Action.RESTART_POD, Action.TERMINATE_JOB})
 """What the Job controller does by itself."""

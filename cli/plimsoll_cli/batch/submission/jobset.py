@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field
 from plimsoll.domain.errors import BadInput
 from plimsoll_batch.adapters.queues_file import Strict, validated
 from plimsoll_batch.domain import names
-from plimsoll_batch.domain.records import MOST_ROLES
+from plimsoll_batch.domain.jobs import MOST_ROLES
 
 KIND: Final = "JobSet"
 _STATES: Final = {"Ready": "Ready", "Complete": "Completed"}

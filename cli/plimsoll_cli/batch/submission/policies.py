@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from plimsoll_batch.domain.lifecycle import Action, Event, Lifecycle, Policy
+from plimsoll_batch.domain.jobs import Action, Event, Lifecycle, Policy
 from plimsoll_cli.batch.submission.job_file import NATIVE, JobFile, RoleEntry
 
 FAILURES_A_RUN: Final = 10

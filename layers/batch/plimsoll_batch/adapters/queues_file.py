@@ -14,8 +14,22 @@ from pydantic.alias_generators import to_camel
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import Resources, Taint, Toleration
-from plimsoll_batch.domain.gangs import FlavorResource, amounts_of
-from plimsoll_batch.domain.queues import forest
+from plimsoll_batch.domain.jobs import FlavorResource, amounts_of
+from plimsoll_batch.domain.quota import (
+    Cohort,
+    Flavor,
+    Forest,
+    Order,
+    Preemption,
+    Queue,
+    QueueOrder,
+    Quota,
+    Reclaim,
+    ResourceGroup,
+    Strategy,
+    WithinQueue,
+    problems_of,
+)
 
 MOST: Final = 10_000
 """Queues, cohorts or flavors in a file."""
@@ -101,8 +115,8 @@ class BorrowEntry(Strict):
 class PreemptionEntry(Strict):
     """What a queue's gangs may preempt."""
 
-    within_queue: forest.WithinQueue = forest.WithinQueue.NEVER
-    reclaim_within_cohort: forest.Reclaim = forest.Reclaim.NEVER
+    within_queue: WithinQueue = WithinQueue.NEVER
+    reclaim_within_cohort: Reclaim = Reclaim.NEVER
     borrow_within_cohort: BorrowEntry = BorrowEntry()
 
 
@@ -112,8 +126,8 @@ class CohortEntry(Strict):
     name: Name
     parent: str | None = None
     weight: Decimal = Decimal(1)
-    order: forest.Order | None = None
-    preemption_strategies: list[forest.Strategy] = list(forest.Strategy)
+    order: Order | None = None
+    preemption_strategies: list[Strategy] = list(Strategy)
     resource_groups: list[GroupEntry] = []
 
 
@@ -123,7 +137,7 @@ class QueueEntry(Strict):
     name: Name
     cohort: str | None = None
     weight: Decimal = Decimal(1)
-    order: forest.QueueOrder = forest.QueueOrder.BEST_EFFORT_FIFO
+    order: QueueOrder = QueueOrder.BEST_EFFORT_FIFO
     preemption: PreemptionEntry = PreemptionEntry()
     when_can_borrow: Annotated[str, Field(pattern="^(Borrow|TryNextFlavor)$")] = "Borrow"
     when_can_preempt: Annotated[str, Field(pattern="^(Preempt|TryNextFlavor)$")] = "TryNextFlavor"
@@ -141,7 +155,7 @@ class QueuesFile(Strict):
     queues: Annotated[list[QueueEntry], Field(max_length=MOST)] = []
 
 
-def forest_of(document: Any) -> forest.Forest:
+def forest_of(document: Any) -> Forest:
     """Return the configuration that a file holds.
 
     Raises:
@@ -149,10 +163,10 @@ def forest_of(document: Any) -> forest.Forest:
     """
     read = validated(QueuesFile, document)
     problems: list[str] = []
-    found = forest.Forest(
+    found = Forest(
         flavors=tuple(_flavor(entry, problems) for entry in read.flavors),
         cohorts=tuple(
-            forest.Cohort(
+            Cohort(
                 name=entry.name,
                 parent=entry.parent,
                 weight=Fraction(entry.weight),
@@ -164,7 +178,7 @@ def forest_of(document: Any) -> forest.Forest:
         ),
         queues=tuple(_queue(entry, problems) for entry in read.queues),
     )
-    problems += forest.problems(found)
+    problems += problems_of(found)
     if problems:
         raise BadInput(told(problems))
     return found
@@ -192,9 +206,9 @@ def told(problems: list[str]) -> str:
     return "\n".join([*problems[:MOST_PROBLEMS], *([f"and {more} more"] if more > 0 else [])])
 
 
-def _flavor(entry: FlavorEntry, problems: list[str]) -> forest.Flavor:
+def _flavor(entry: FlavorEntry, problems: list[str]) -> Flavor:
     priced, interrupted = entry.price is not None, entry.interruptions_per_hour is not None
-    found = forest.Flavor(
+    found = Flavor(
         name=entry.name,
         node_labels=entry.node_labels,
         taints=tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in entry.taints),
@@ -214,7 +228,7 @@ def _flavor(entry: FlavorEntry, problems: list[str]) -> forest.Flavor:
     return found
 
 
-def _queue(entry: QueueEntry, problems: list[str]) -> forest.Queue:
+def _queue(entry: QueueEntry, problems: list[str]) -> Queue:
     place, may = f"queue {entry.name}", entry.preemption
     groups = []
     for number, group in enumerate(entry.resource_groups):
@@ -224,15 +238,15 @@ def _queue(entry: QueueEntry, problems: list[str]) -> forest.Queue:
                 f"{place}: resourceGroups.{number}: its flavors name different resources"
             )
         names = tuple(flavor.name for flavor in group.flavors)
-        groups.append(forest.ResourceGroup(resources=min(named), flavors=names))
-    return forest.Queue(
+        groups.append(ResourceGroup(resources=min(named), flavors=names))
+    return Queue(
         name=entry.name,
         cohort=entry.cohort,
         weight=Fraction(entry.weight),
         quotas=_quotas(place, entry.resource_groups, problems),
         groups=tuple(groups),
         order=entry.order,
-        preemption=forest.Preemption(
+        preemption=Preemption(
             within_queue=may.within_queue,
             reclaim=may.reclaim_within_cohort,
             borrow=may.borrow_within_cohort.policy != "Never",
@@ -248,20 +262,20 @@ def _queue(entry: QueueEntry, problems: list[str]) -> forest.Queue:
 
 def _quotas(
     place: str, groups: list[GroupEntry], problems: list[str]
-) -> dict[FlavorResource, forest.Quota]:
-    found: dict[FlavorResource, forest.Quota] = {}
+) -> dict[FlavorResource, Quota]:
+    found: dict[FlavorResource, Quota] = {}
     for group in groups:
         for flavor in group.flavors:
             for resource, entry in flavor.resources.items():
                 try:
-                    quota = forest.Quota(
+                    quota = Quota(
                         nominal=amount(resource, entry.nominal),
                         borrowing_limit=_limit(resource, entry.borrowing_limit),
                         lending_limit=_limit(resource, entry.lending_limit),
                     )
                 except BadInput as error:
                     problems.append(f"{place}: quota of {resource} in {flavor.name}: {error}")
-                    quota = forest.Quota(nominal=0)
+                    quota = Quota(nominal=0)
                 found[flavor.name, resource] = quota
     return found
 

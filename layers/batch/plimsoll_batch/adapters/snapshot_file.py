@@ -22,10 +22,16 @@ from plimsoll_batch.adapters.queues_file import (
     told,
     validated,
 )
-from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, Topology
-from plimsoll_batch.domain.interruption_cost import lost_at_an_interruption, priced_queues
-from plimsoll_batch.domain.queue_state import QueueState
-from plimsoll_batch.domain.queues.forest import Forest
+from plimsoll_batch.domain.admission import QueueState
+from plimsoll_batch.domain.jobs import (
+    Gang,
+    Role,
+    RunningGang,
+    Shape,
+    Topology,
+    lost_at_an_interruption,
+)
+from plimsoll_batch.domain.quota import Forest, priced_queues
 
 MOST_PODS: Final = 100_000
 """Pods of one role."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.services.ports import Registry, RepeatingClock, Telemetry, WakeUps, Workers
-from plimsoll_batch.domain.assembly import Shapes
-from plimsoll_batch.services.growing import Growing
 from plimsoll_batch.services.ports import QueueClusters
 from plimsoll_batch.services.queues import QueueService
+from plimsoll_batch.services.scale_up import ScaleUp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +23,8 @@ class ClusterQueues:
     workers: Workers
     telemetry: Telemetry
     pods_per_second: int
-    growing: Callable[[Cluster], Growing] | None = None
+    growing: Callable[[Cluster], ScaleUp] | None = None
     """Returns what asks the node groups of a cluster, the same object every time; None: none is asked."""
-    shapes: dict[str, Shapes] = field(default_factory=dict)
-    """By cluster, kept as long as the process lives."""
 
     def wake(self) -> None:
         """Send each cluster that may be written to one wake-up.
@@ -60,6 +57,5 @@ class ClusterQueues:
             telemetry=self.telemetry,
             policy=cluster.policy,
             pods_per_second=self.pods_per_second,
-            shapes=self.shapes.setdefault(cluster.name, Shapes()),
             growing=None if self.growing is None else self.growing(cluster),
         )

@@ -10,12 +10,8 @@ from typing import Protocol
 from plimsoll.domain.kubernetes import Node, Pod
 from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import EventWriter, LeaseKeeper
-from plimsoll_batch.domain.gangs import Gang
-from plimsoll_batch.domain.jobs import Job
-from plimsoll_batch.domain.node_requests import NodeRequest
-from plimsoll_batch.domain.policies import FailedPod
-from plimsoll_batch.domain.queues.forest import Forest
-from plimsoll_batch.domain.records import Admission, Stop
+from plimsoll_batch.domain.jobs import Admission, FailedPod, Gang, Job, NodeRequest, Stop
+from plimsoll_batch.domain.quota import Forest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

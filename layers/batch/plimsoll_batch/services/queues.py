@@ -6,7 +6,7 @@ suspended somebody ends there: what that frees is not free before the pods are g
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,18 +16,20 @@ from plimsoll.domain.interruptions import Policy
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.lease import Lease
 from plimsoll.services.ports import RepeatingClock, Telemetry, Workers
-from plimsoll_batch.domain.admission import plan_queues
-from plimsoll_batch.domain.assembly import Shapes
-from plimsoll_batch.domain.deadlines import plan_deadlines
-from plimsoll_batch.domain.decisions import QueuePlan
-from plimsoll_batch.domain.events import of_configuration, of_problems, of_request
-from plimsoll_batch.domain.lease_plan import plan_leases
-from plimsoll_batch.domain.queues.forest import Forest
-from plimsoll_batch.domain.steps import Step, begin, make_way, upkeep
-from plimsoll_batch.services.carrying_out import CarryingOut, Outcome
-from plimsoll_batch.services.growing import Growing
+from plimsoll_batch.domain.admission import QueuePlan, actions_of, plan_queues
+from plimsoll_batch.domain.capacity import plan_leases
+from plimsoll_batch.domain.jobs import (
+    configuration_event,
+    plan_deadlines,
+    problem_events,
+    request_events,
+    upkeep,
+)
+from plimsoll_batch.domain.quota import Forest
+from plimsoll_batch.services.executor import Executor, Outcome
 from plimsoll_batch.services.ports import ClusterObjects, QueueCluster
-from plimsoll_batch.services.state import Seen, seen_in
+from plimsoll_batch.services.queue_observation import Seen, seen_in
+from plimsoll_batch.services.scale_up import ScaleUp
 
 CYCLE_SECONDS: Final = 1.0
 """From one cycle to the next while gangs start or stop."""
@@ -65,8 +67,7 @@ class QueueService:
     policy: Policy = field(default_factory=Policy)
     """Jobs of the namespaces that it only observes count as if they named no queue."""
     pods_per_second: int = PODS_PER_SECOND
-    shapes: Shapes = field(default_factory=Shapes)
-    growing: Growing | None = None
+    growing: ScaleUp | None = None
     """None: no nodes are asked for."""
 
     def run(self, *, holder: str, seconds: float, cycle_seconds: float = CYCLE_SECONDS) -> int:
@@ -104,14 +105,14 @@ class QueueService:
 
     def cycle(self, cluster: QueueCluster, lease: Lease) -> Cycle:
         """Read, carry on, plan, carry out; once."""
-        carrying = CarryingOut(
+        carrying = Executor(
             cluster=cluster, workers=self.workers, telemetry=self.telemetry, held=lambda: lease.held
         )
         try:
             forest = cluster.configuration()
         except BadInput as error:
             self.telemetry.warn("queues not planned", cluster=self.name, because=str(error))
-            carrying.note(of_configuration(str(error)))
+            carrying.note(configuration_event(str(error)))
             forest = None
         if forest is None:
             returned = self._return_leases(cluster, carrying)
@@ -119,9 +120,9 @@ class QueueService:
             return Cycle(plan=None, moving=returned)
         now = self.clock.now()
         objects = self._read(cluster)
-        seen = seen_in(objects, forest, now, self.shapes)
+        seen = seen_in(objects, forest, now)
         for jobs in seen.gangs.values():
-            for event in of_problems(jobs):
+            for event in problem_events(jobs):
                 carrying.note(event)
         carrying.tell_deadlines(plan_deadlines(seen.gangs.values(), objects.nodes, now))
         outcomes = list(carrying.run(upkeep([*seen.gangs.values()], now, objects.nodes), now))
@@ -133,11 +134,11 @@ class QueueService:
                     plan, seen.gangs, cluster, lambda: lease.held, self.clock.now()
                 )
                 for gang, request in asked:
-                    for event in of_request(seen.gangs[gang.uid], request):
+                    for event in request_events(seen.gangs[gang.uid], request):
                         carrying.note(event)
-            leases = plan_leases(plan.admitted, seen.gangs.values(), objects.nodes)
+            leases = plan_leases(plan.dedicated, seen.gangs.values(), objects.nodes)
             leased = carrying.lease(leases.writes, seen.gangs)
-            outcomes += carrying.run(_steps(plan, seen, forest, now, leases.not_yet), now)
+            outcomes += carrying.run(actions_of(plan, seen.gangs, forest, now, leases.not_yet), now)
         self._events(cluster, carrying)
         return Cycle(
             plan=plan,
@@ -151,7 +152,7 @@ class QueueService:
         jobs = [job for job in objects.jobs if not self.policy.observes(job.ref.namespace)]
         return replace(objects, jobs=jobs)
 
-    def _return_leases(self, cluster: QueueCluster, carrying: CarryingOut) -> bool:
+    def _return_leases(self, cluster: QueueCluster, carrying: Executor) -> bool:
         """Return nodes of gangs that do not run, where no queue is known; say whether any was.
 
         Gangs that run keep theirs. Most clusters without queues have no such node, and are not read.
@@ -159,8 +160,8 @@ class QueueService:
         if not cluster.leases():
             return False
         objects = self._read(cluster)
-        gangs = seen_in(objects, Forest(), self.clock.now(), self.shapes).gangs
-        return carrying.lease(plan_leases((), gangs.values(), objects.nodes).writes, gangs)
+        gangs = seen_in(objects, Forest(), self.clock.now()).gangs
+        return carrying.lease(plan_leases({}, gangs.values(), objects.nodes).writes, gangs)
 
     def _plan(self, seen: Seen, objects: ClusterObjects, now: datetime) -> QueuePlan:
         most_pods = self._most_pods(seen, now)
@@ -182,25 +183,5 @@ class QueueService:
         sizes = (sum(role.pods for role in gang.shape.roles) for gang in seen.state.gangs)
         return max(left, max(sizes, default=0))
 
-    def _events(self, cluster: QueueCluster, carrying: CarryingOut) -> None:
+    def _events(self, cluster: QueueCluster, carrying: Executor) -> None:
         create_events(cluster, [*carrying.events.values()], self.workers, self.telemetry)
-
-
-def _steps(
-    plan: QueuePlan, seen: Seen, forest: Forest, now: datetime, not_yet: Collection[str]
-) -> list[Step]:
-    """Return what a plan asks to be done; who stops already is not asked again, and some do not start yet."""
-    steps: list[Step] = []
-    for each in plan.preempting:
-        for victim in each.victims:
-            jobs = seen.gangs[victim.holder.running.gang.uid]
-            if jobs.plan is not None:
-                steps.append(make_way(jobs, jobs.plan, each.gang, victim.reason, now))
-    queues = {queue.name: queue for queue in forest.queues}
-    flavors = {flavor.name: flavor for flavor in forest.flavors}
-    for start in plan.admitted:
-        if start.gang.uid in not_yet:
-            continue
-        jobs = seen.gangs[start.gang.uid]
-        steps.append(begin(jobs, start, queues[start.gang.queue], flavors, now))
-    return steps

@@ -14,7 +14,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
-from plimsoll_service.domain.principals import Principal
+from plimsoll_service.domain.access import Principal
 from plimsoll_service.services.ports import TokenKeys
 
 _ALGORITHM: Final = "HS256"

@@ -10,7 +10,7 @@ import msgspec
 from plimsoll.adapters.sqs import Message, send_all
 from plimsoll.domain.errors import BadInput
 from plimsoll_service.adapters.aws import ServiceAws
-from plimsoll_service.domain.advice_requests import AdviceRequest
+from plimsoll_service.domain.advice import AdviceRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

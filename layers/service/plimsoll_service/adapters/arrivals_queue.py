@@ -9,7 +9,7 @@ import msgspec
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import BadInput
 from plimsoll_service.adapters.aws import ServiceAws
-from plimsoll_service.domain.arrivals import Arrival
+from plimsoll_service.domain.snapshots import Arrival
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, override
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.aws_errors import translated
-from plimsoll_service.domain.tenancy import session_policy
+from plimsoll_service.domain.access import session_policy
 
 if TYPE_CHECKING:
     import boto3

@@ -10,7 +10,7 @@ from typing import Any
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import Conflict
 from plimsoll_service.adapters.aws import ServiceAws
-from plimsoll_service.domain.principals import Invitation, Principal, Role
+from plimsoll_service.domain.access import Invitation, Principal, Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll_service.domain.prices import Price, PriceTable
+from plimsoll_service.domain.analysis import Price, PriceTable
 from plimsoll_service.services.ports import Clock
 
 KEPT: Final = timedelta(hours=12)

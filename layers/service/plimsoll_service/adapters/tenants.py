@@ -12,7 +12,7 @@ from typing import Any, Final
 from plimsoll.adapters.aws_errors import code_of, translated
 from plimsoll.domain.errors import NotFound
 from plimsoll_service.adapters.aws import ServiceAws
-from plimsoll_service.domain.tenancy import document_key, leading_key, snapshot_key
+from plimsoll_service.domain.access import document_key, leading_key, snapshot_key
 from plimsoll_service.services.ports import Clock, Document
 
 MOST_IN_AN_ITEM: Final = 380 * 1024

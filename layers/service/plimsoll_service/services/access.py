@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Protocol
 
+from plimsoll_service.domain.access import TOKEN_LIFE, Principal, Role, kid_of
 from plimsoll_service.domain.errors import Forbidden, Unproven
-from plimsoll_service.domain.principals import TOKEN_LIFE, Principal, Role, kid_of
 from plimsoll_service.services.directory import remember_cluster
 from plimsoll_service.services.ports import Members, Tenants
 from plimsoll_service.wire.access import (

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from plimsoll.domain.errors import Conflict, Temporary
-from plimsoll_service.domain.advice_requests import AdviceRequest, LastAdvice
+from plimsoll_service.domain.advice import AdviceRequest, LastAdvice
 from plimsoll_service.services.history import ADVISED, last_advice
 from plimsoll_service.services.ports import AdviceQueue, Clock, Members, TenantData, Tenants
 from plimsoll_service.services.recommendations import Advised, Prices, advise

@@ -9,10 +9,8 @@ from typing import Final
 
 import msgspec
 
-from plimsoll_service.domain.advice_requests import LastAdvice
-from plimsoll_service.domain.arrivals import Newest
-from plimsoll_service.domain.rollups import Rollup, Span, combined
-from plimsoll_service.domain.usage import WorkloadUsage
+from plimsoll_service.domain.advice import LastAdvice
+from plimsoll_service.domain.snapshots import Newest, Rollup, Span, WorkloadUsage, combined_rollup
 from plimsoll_service.services.ports import TenantData
 from plimsoll_service.wire.snapshot import Snapshot, apply, decode
 
@@ -71,7 +69,7 @@ def usage(
     current = Span.HOUR.start(taken)
     hours = [h for h in rollups(data, cluster, Span.HOUR, since, until) if h.start != current]
     minutes = rollups(data, cluster, Span.MINUTE, max(since, current), min(until, taken))
-    made = combined((*hours, *minutes), Span.DAY)
+    made = combined_rollup((*hours, *minutes), Span.DAY)
     return made.usage if made else {}
 
 

@@ -14,11 +14,19 @@ from typing import Final
 import msgspec
 
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary
-from plimsoll_service.domain.advice_requests import AdviceRequest, configuration_of
-from plimsoll_service.domain.arrivals import Arrival, Newest, advanced
+from plimsoll_service.domain.access import Principal
+from plimsoll_service.domain.advice import AdviceRequest, configuration_of
 from plimsoll_service.domain.errors import Forbidden, TooLarge
-from plimsoll_service.domain.principals import Principal
-from plimsoll_service.domain.rollups import Rollup, Span, combined, due, of_snapshot
+from plimsoll_service.domain.snapshots import (
+    Arrival,
+    Newest,
+    Rollup,
+    Span,
+    combined_rollup,
+    due_rollups,
+    newest_after,
+    rollup_of,
+)
 from plimsoll_service.services.history import NEWEST, last_advice
 from plimsoll_service.services.instructions import pending
 from plimsoll_service.services.limits import count
@@ -137,11 +145,11 @@ class IngestService:
         cluster = arrival.cluster
         found = data.get(cluster, NEWEST)
         known = msgspec.json.decode(found.body, type=Newest) if found else None
-        minute = of_snapshot(snapshot)
+        minute = rollup_of(snapshot)
         _put_minute(data, cluster, minute)
-        for span, start in due(snapshot.taken_at, known.taken_at if known else None):
+        for span, start in due_rollups(snapshot.taken_at, known.taken_at if known else None):
             _make_anew(data, cluster, span, start)
-        newest = advanced(known, arrival, snapshot.taken_at)
+        newest = newest_after(known, arrival, snapshot.taken_at)
         if newest is None and known is not None and known.is_of(arrival):
             return True
         # A late one is written over what was read, too. Else another, which closes the hour at the same
@@ -194,7 +202,7 @@ def _make_anew(data: TenantData, cluster: str, span: Span, start: datetime) -> N
     found = data.get(cluster, key)
     last = start + span.length - parts.length
     documents = data.list(cluster, parts.key(start), parts.key(last))
-    made = combined((msgspec.json.decode(d.body, type=Rollup) for d in documents), span)
+    made = combined_rollup((msgspec.json.decode(d.body, type=Rollup) for d in documents), span)
     if made is None:
         return
     if found and msgspec.json.decode(found.body, type=Rollup).samples > made.samples:

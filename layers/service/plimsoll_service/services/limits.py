@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from plimsoll.domain.errors import Conflict, Throttled
-from plimsoll_service.domain.rollups import Span
+from plimsoll_service.domain.snapshots import Span
 from plimsoll_service.services.ports import TenantData
 
 

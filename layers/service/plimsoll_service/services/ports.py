@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from plimsoll_service.domain.advice_requests import AdviceRequest
-from plimsoll_service.domain.arrivals import Arrival
-from plimsoll_service.domain.principals import Invitation, Principal
+from plimsoll_service.domain.access import Invitation, Principal
+from plimsoll_service.domain.advice import AdviceRequest
+from plimsoll_service.domain.snapshots import Arrival
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Final, TypedDict
 
 from plimsoll.domain.errors import NotFound
-from plimsoll_service.domain import views
-from plimsoll_service.domain.principals import Principal, Role
+from plimsoll_service.domain.access import Principal, Role
+from plimsoll_service.domain.snapshots import interrupted_nodes, pool_rows, workload_rows
 from plimsoll_service.services.access import refuse_others
 from plimsoll_service.services.directory import has_cluster, known_clusters
 from plimsoll_service.services.history import Known, newest, usage
@@ -57,7 +57,7 @@ class Reads:
         data, known = self._known(person, cluster)
         taken = known.snapshot.taken_at
         used = usage(data, cluster, taken - _DAY, taken)
-        return Workloads(workloads=views.workloads(known.snapshot, used), **self._seen(known))
+        return Workloads(workloads=workload_rows(known.snapshot, used), **self._seen(known))
 
     def interruptions(self, person: Principal, cluster: str) -> Interruptions:
         """Return the nodes of a cluster that are marked as going.
@@ -66,7 +66,7 @@ class Reads:
             NotFound, Throttled: as above.
         """
         _, known = self._known(person, cluster)
-        return Interruptions(interruptions=views.interruptions(known.snapshot), **self._seen(known))
+        return Interruptions(interruptions=interrupted_nodes(known.snapshot), **self._seen(known))
 
     def pools(self, person: Principal, cluster: str) -> Pools:
         """Return the capacity pools of a cluster.
@@ -75,7 +75,7 @@ class Reads:
             NotFound, Throttled: as above.
         """
         _, known = self._known(person, cluster)
-        return Pools(pools=views.pools(known.snapshot), **self._seen(known))
+        return Pools(pools=pool_rows(known.snapshot), **self._seen(known))
 
     def data(self, person: Principal, cluster: str) -> TenantData:
         """Return the data of a person's tenant, which has that cluster.

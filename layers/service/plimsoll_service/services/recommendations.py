@@ -15,20 +15,17 @@ from typing import Final
 from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict, NotFound
-from plimsoll_service.domain.advice_requests import configuration_of
-from plimsoll_service.domain.analysis import Analysis, analyse
-from plimsoll_service.domain.prices import PriceTable
-from plimsoll_service.domain.recommendations import (
+from plimsoll_service.domain.advice import (
     accepted,
     awaits_instruction,
+    configuration_of,
     instruction_for,
     lapsed,
     merged,
     refused,
     resolved,
 )
-from plimsoll_service.domain.right_sizing import HISTORY, YOUNGEST
-from plimsoll_service.domain.view import View
+from plimsoll_service.domain.analysis import HISTORY, YOUNGEST, Analysis, PriceTable, View, analyse
 from plimsoll_service.services.history import newest, usage
 from plimsoll_service.services.instructions import post, result_of
 from plimsoll_service.services.ports import Document, TenantData

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll_service.domain.principals import Principal
+from plimsoll_service.domain.access import Principal
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Bus, Clock, Tenants
 from plimsoll_service.wire.taints import Forwarded, TaintedInstances

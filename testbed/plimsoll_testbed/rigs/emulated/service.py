@@ -21,8 +21,7 @@ from plimsoll_service.adapters.ed25519 import LocalSigner
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.tenants import AwsTenantData
 from plimsoll_service.adapters.token_keys import SecretTokenKeys
-from plimsoll_service.domain.principals import JOIN_LIFE, Invitation, Role
-from plimsoll_service.domain.tenancy import session_policy
+from plimsoll_service.domain.access import JOIN_LIFE, Invitation, Role, session_policy
 from plimsoll_service.services.access import digest_of
 from plimsoll_testbed.rigs.emulated.emulator import REGION
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack

@@ -27,9 +27,8 @@ from typing import Any, Final, override
 
 import msgspec
 
-from plimsoll_service.domain.arrivals import Arrival
-from plimsoll_service.domain.principals import Role
-from plimsoll_service.domain.rollups import Span
+from plimsoll_service.domain.access import Role
+from plimsoll_service.domain.snapshots import Arrival, Span
 from plimsoll_service.services.history import rollups
 from plimsoll_testbed.measure.total_queue import TotalQueue
 from plimsoll_testbed.rigs.emulated.faulty_wire import Fault, FaultyWire

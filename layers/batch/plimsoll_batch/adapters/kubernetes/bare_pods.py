@@ -16,7 +16,7 @@ from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.adapters.kubernetes.scheduling import read_scheduling
 from plimsoll.domain.fields import clip
 from plimsoll.domain.kubernetes import Ref
-from plimsoll_batch.adapters.kubernetes.asked import MOST_SECONDS, TELL, Asked
+from plimsoll_batch.adapters.kubernetes.job_reader import MOST_SECONDS, TELL, Asked
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.jobs import BARE_POD, Job
 

@@ -32,12 +32,9 @@ from plimsoll_batch.adapters.kubernetes.failed_pods import FAILED, parse_failed_
 from plimsoll_batch.adapters.kubernetes.jobs import parse_job
 from plimsoll_batch.adapters.queues_file import forest_of
 from plimsoll_batch.domain import names
-from plimsoll_batch.domain.gangs import Gang
-from plimsoll_batch.domain.jobs import Job
-from plimsoll_batch.domain.leases import taint_of
-from plimsoll_batch.domain.node_requests import NodeRequest
-from plimsoll_batch.domain.queues.forest import Forest
-from plimsoll_batch.domain.records import Admission, Steering, Stop
+from plimsoll_batch.domain.capacity import taint_of
+from plimsoll_batch.domain.jobs import Admission, Gang, Job, NodeRequest, Steering, Stop
+from plimsoll_batch.domain.quota import Forest
 from plimsoll_batch.services.ports import ClusterObjects
 
 

@@ -13,7 +13,7 @@ from plimsoll.adapters.kubernetes import schema
 from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.domain.fields import LIST_LIMIT, Field
 from plimsoll.domain.kubernetes import Ref
-from plimsoll_batch.domain.policies import FailedPod
+from plimsoll_batch.domain.jobs import FailedPod
 
 FAILED = "status.phase=Failed"
 _DISRUPTED = "DisruptionTarget"

@@ -17,10 +17,9 @@ from plimsoll.adapters.kubernetes.scheduling import read_scheduling
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import clip
 from plimsoll.domain.kubernetes import OwnerKind, Ref
-from plimsoll_batch.adapters.kubernetes.asked import MOST_PODS, MOST_SECONDS, TELL, Asked
+from plimsoll_batch.adapters.kubernetes.job_reader import MOST_PODS, MOST_SECONDS, TELL, Asked
 from plimsoll_batch.domain import names
-from plimsoll_batch.domain.jobs import Job
-from plimsoll_batch.domain.lifecycle import Lifecycle
+from plimsoll_batch.domain.jobs import Job, Lifecycle
 
 _FAILURES: Final = {"Failed", "FailureTarget"}
 _ENDS: Final = {"Complete", "SuccessCriteriaMet", *_FAILURES}

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Final
 
 from plimsoll.adapters.nodegroups.templates import allocatable_of
-from plimsoll_service.domain.prices import Price, PriceTable, Size
+from plimsoll_service.domain.analysis import Price, PriceTable, Size
 
 VOLUMES: Final = {
     "gp3": 0.08,

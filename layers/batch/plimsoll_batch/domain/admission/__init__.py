@@ -1,0 +1,18 @@
+"""Which gangs start now: the plan of the queues, and what it asks to be done to Jobs."""
+
+from __future__ import annotations
+
+from plimsoll_batch.domain.admission.decisions import QueuePlan
+from plimsoll_batch.domain.admission.plan_actions import actions_of
+from plimsoll_batch.domain.admission.planner import plan_queues
+from plimsoll_batch.domain.admission.queue_state import QueueState, Standing, placement_of, why_held
+
+__all__ = [
+    "QueuePlan",
+    "QueueState",
+    "Standing",
+    "actions_of",
+    "placement_of",
+    "plan_queues",
+    "why_held",
+]

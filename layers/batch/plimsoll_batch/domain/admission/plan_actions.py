@@ -1,0 +1,98 @@
+"""What a plan of the queues asks to be done to Jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from plimsoll_batch.domain.admission.decisions import Admitted, QueuePlan
+from plimsoll_batch.domain.capacity import Domain, toleration_of
+from plimsoll_batch.domain.jobs import (
+    Admission,
+    Begin,
+    Gang,
+    GangJobs,
+    JobAction,
+    Role,
+    Steering,
+    make_way,
+    with_baseline,
+)
+from plimsoll_batch.domain.names import LEASED_TO
+from plimsoll_batch.domain.quota import Flavor, Forest, Queue, RoleFlavors, grouped
+
+
+def actions_of(
+    plan: QueuePlan,
+    gangs: Mapping[str, GangJobs],
+    forest: Forest,
+    now: datetime,
+    not_yet: Collection[str] = (),
+) -> Sequence[JobAction]:
+    """Return what a plan asks to be done; gangs that stop already are not asked again.
+
+    Args:
+        plan: the plan.
+        gangs: all of them, by uid.
+        forest: the configuration that the plan was made by.
+        now: the present.
+        not_yet: uids of admitted gangs that do not start yet.
+    """
+    steps: list[JobAction] = []
+    for each in plan.preempting:
+        for victim in each.victims:
+            jobs = gangs[victim.holder.running.gang.uid]
+            if jobs.plan is not None:
+                steps.append(make_way(jobs, jobs.plan, each.gang, victim.reason, now))
+    queues = {queue.name: queue for queue in forest.queues}
+    flavors = {flavor.name: flavor for flavor in forest.flavors}
+    for start in plan.admitted:
+        if start.gang.uid in not_yet:
+            continue
+        jobs = gangs[start.gang.uid]
+        steps.append(_begin(jobs, start, queues[start.gang.queue], flavors, now))
+    return steps
+
+
+def _begin(
+    jobs: GangJobs, admitted: Admitted, queue: Queue, flavors: Mapping[str, Flavor], now: datetime
+) -> Begin:
+    """Return the start of a gang as a plan admitted it."""
+    place = admitted.place
+    plan = f"{now:%Y%m%dt%H%M%S.%f}"
+    admissions = []
+    for job, role in zip(jobs.roles, jobs.gang.shape.roles, strict=True):
+        names = admitted.flavors[role.name]
+        domain = None if place is None else place.domain
+        admission = Admission(
+            plan=plan,
+            at=now,
+            flavors=_by_resource(role, queue, names),
+            steering=_steering(role, [flavors[name] for name in names], domain, jobs.gang),
+            standing=Steering() if job.admission is None else job.admission.in_template,
+            roles={each.ref.name: each.uid for each in jobs.roles},
+            nodes={} if place is None else place.nodes[role.name],
+        )
+        admissions.append(with_baseline(admission, jobs, job))
+    return Begin(jobs=jobs, admissions=admissions, reason=admitted.reason)
+
+
+def _steering(role: Role, flavors: Sequence[Flavor], domain: Domain, gang: Gang) -> Steering:
+    """Return what a role's template lacks."""
+    labels = {key: value for flavor in flavors for key, value in flavor.node_labels.items()}
+    if domain is not None:
+        labels[domain[0]] = domain[1]
+    there = role.scheduling
+    more = dict.fromkeys(t for flavor in flavors for t in flavor.tolerations)
+    if gang.shape.leases:
+        labels[LEASED_TO] = gang.lease
+        more[toleration_of(gang)] = None
+    return Steering(
+        labels={k: v for k, v in labels.items() if there.node_selector.get(k) != v},
+        tolerations=tuple(each for each in more if each not in there.tolerations),
+    )
+
+
+def _by_resource(role: Role, queue: Queue, names: RoleFlavors) -> dict[str, str]:
+    groups = grouped(role, queue)
+    return {resource: name for named, name in zip(groups, names, strict=True) for resource in named}

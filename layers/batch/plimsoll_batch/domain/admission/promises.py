@@ -1,0 +1,96 @@
+"""Coming nodes, promised to gangs that have quota and no place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from plimsoll_batch.domain.admission.decisions import Awaiting, GivenUp
+from plimsoll_batch.domain.capacity import Capacity, Coming, ComingNodes, Place, Placement
+from plimsoll_batch.domain.jobs import Gang, NodeRequest, Turn, turn_of
+from plimsoll_batch.domain.quota import Assignment
+
+MOST_AWAITING: Final = 32
+"""Gangs that await nodes at a time; each costs a bin packing in every plan."""
+
+
+class Promise(NamedTuple):
+    """A place for a whole gang."""
+
+    assignment: Assignment
+    place: Place
+    comes: bool
+    """Whether some of it has still to come."""
+
+
+class Promises:
+    """What one plan promises of nodes that come."""
+
+    def __init__(self, placement: Placement, capacity: Capacity | None, now: datetime) -> None:
+        """Begin without promises; without capacity nobody gets one."""
+        self._placement, self._now = placement, now
+        self._coming = None if capacity is None else ComingNodes(capacity, now)
+        self.awaiting: list[Awaiting] = []
+        self.given_up: list[GivenUp] = []
+        self.lacks_nodes = False
+        """Whether anybody wanted one."""
+
+    def promise(self, gang: Gang, assignments: Iterable[Assignment]) -> Promise | str:
+        """Promise a gang a place in one of its flavors, in their order; or say why it gets none."""
+        reasons: dict[str, None] = {}
+        for assignment in assignments:
+            self.lacks_nodes = True
+            if self._coming is None:
+                return ""
+            if len(self.awaiting) >= MOST_AWAITING:
+                return f"{MOST_AWAITING} gangs await nodes already"
+            coming = self._coming.find(self._placement, gang, assignment.flavors)
+            if isinstance(coming, str):
+                reasons[coming] = None
+                continue
+            kept = self._keep(self._coming, gang, coming)
+            if not isinstance(kept, str):
+                return Promise(assignment, kept, bool(coming.nodes))
+            reasons[kept] = None
+        words = "; ".join(reasons)
+        if self._coming is not None and gang.request is not None:
+            request = gang.request
+            unasked = not request.answered and request.awaited(self._now)
+            if unasked or self._turn(self._coming, request, lacks=True) is Turn.GIVE_UP:
+                why = self._coming.doubts_of(request) or words or "its quota is used by others"
+                self.given_up.append(GivenUp(gang=gang, request=request.gave_up(why, self._now)))
+        return words
+
+    def withdraw(self, promise: Promise) -> None:
+        """Free a place that exists already."""
+        self._placement.remove(promise.place)
+
+    def _keep(self, nodes: ComingNodes, gang: Gang, coming: Coming) -> Place | str:
+        """Give a gang what was found for it, and ask for what is missing; or say why not now."""
+        request = gang.request
+        if not coming.nodes:
+            return nodes.take(self._placement, gang, coming)
+        turn = self._turn(nodes, request, lacks=bool(coming.growths))
+        if request is not None and turn is Turn.NOT_YET:
+            return request.in_words()
+        unasked = request is not None and not (request.answered or request.given_up)
+        if request is not None and unasked and not request.sizes <= Counter(coming.groups):
+            turn = Turn.GIVE_UP  # it is not what this gang lacks, whoever wrote it
+        if turn is Turn.GIVE_UP:
+            return "its nodes did not come in time"
+        ask = None
+        if turn is Turn.ASK:
+            ask = nodes.request(coming)
+            ask = replace(ask, attempts=0 if request is None else request.attempts)
+        place = nodes.take(self._placement, gang, coming)
+        told = ask or request
+        reason = "waits for nodes that are on their way" if told is None else told.in_words()
+        self.awaiting.append(Awaiting(gang=gang, place=place, request=ask, reason=reason))
+        return place
+
+    def _turn(self, nodes: ComingNodes, request: NodeRequest | None, *, lacks: bool) -> Turn:
+        joining = request is not None and nodes.joining(request)
+        return turn_of(request, self._now, lacks=lacks, joining=joining)

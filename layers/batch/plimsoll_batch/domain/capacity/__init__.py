@@ -1,0 +1,34 @@
+"""Where gangs fit: on the nodes of the cluster, on nodes that are to come, and on nodes for a gang alone."""
+
+from __future__ import annotations
+
+from plimsoll_batch.domain.capacity.dedicated_nodes import (
+    Leasing,
+    by_lease,
+    plan_leases,
+    taint_of,
+    toleration_of,
+    unmarked,
+    with_whole_nodes,
+)
+from plimsoll_batch.domain.capacity.placement import Domain, NoPlace, Place, Placement
+from plimsoll_batch.domain.capacity.reservation import earliest_place
+from plimsoll_batch.domain.capacity.upcoming_nodes import Capacity, Coming, ComingNodes
+
+__all__ = [
+    "Capacity",
+    "Coming",
+    "ComingNodes",
+    "Domain",
+    "Leasing",
+    "NoPlace",
+    "Place",
+    "Placement",
+    "by_lease",
+    "earliest_place",
+    "plan_leases",
+    "taint_of",
+    "toleration_of",
+    "unmarked",
+    "with_whole_nodes",
+]

@@ -1,0 +1,346 @@
+"""Whether the pods of a gang fit on the nodes, all at once, by the scheduler's predicates.
+
+kube-scheduler places them later, pod by pod; this is only a forecast, on a snapshot that holds what runs
+and whatever the plan admitted before. What runs stands there as one sum for each node, so that a million
+pods cost no more than their nodes. Pods that keep others away, by anti-affinity or host ports, or that
+others want to be near, are given one by one besides.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final, Self
+
+from plimsoll.domain.capacity import Daemons
+from plimsoll.domain.kubernetes import Node, Pod, Ref, Resources, Scheduling, total_resources
+from plimsoll.domain.scheduling import ClusterSnapshot
+from plimsoll_batch.domain.capacity.dedicated_nodes import lease_of
+from plimsoll_batch.domain.jobs import Gang, Role, RunningGang, Shape, Topology, amounts_of
+from plimsoll_batch.domain.quota import Flavor, RoleFlavors
+
+type Domain = tuple[str, str] | None
+"""A label and its value, where all pods have to stand in one domain."""
+
+_NONE: Final[frozenset[str]] = frozenset()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the pods of a gang stand in the forecast."""
+
+    nodes: Mapping[str, Mapping[str, int]]
+    """Role -> node -> pods."""
+    domain: Domain
+    pods: tuple[tuple[Pod, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoPlace:
+    """Why a gang has none, in words."""
+
+    reason: str
+
+
+class Placement:
+    """The nodes of a cluster while a plan fills them."""
+
+    def __init__(  # noqa: PLR0913 - all that stands on nodes
+        self,
+        nodes: Sequence[Node],
+        sums: Mapping[str, Resources],
+        running: Iterable[RunningGang],
+        flavors: Iterable[Flavor],
+        pods: Sequence[Pod] = (),
+        *,
+        shared: Iterable[str] = (),
+    ) -> None:
+        """Begin with what stands on the nodes.
+
+        Args:
+            nodes: all nodes.
+            sums: node -> what its pods request, without those of gangs and those in `pods`.
+            running: gangs that were admitted.
+            flavors: of the configuration.
+            pods: those that have to be known one by one.
+            shared: nodes with pods that are of no gang and do not belong to the node.
+        """
+        self._snapshot = ClusterSnapshot(nodes, pods)
+        self._occupied = Counter(shared)
+        """Node -> gangs and others on it: who takes whole nodes takes those without."""
+        self._flavors = {flavor.name: flavor for flavor in flavors}
+        self._standing: dict[str, Resources] = {}
+        """Node -> what stands there as one sum."""
+        self._scheduling: dict[tuple[int, RoleFlavors, Domain], tuple[Role, Scheduling]] = {}
+        found: defaultdict[str, list[Resources]] = defaultdict(list)
+        for name, amount in sums.items():
+            found[name].append(amount)
+        for each in running:
+            for name, amount in each.on_nodes.items():
+                found[name].append(amount)
+                self._occupied[name] += 1
+        for name, amounts in found.items():
+            if name in self._snapshot.nodes:
+                self._stand(name, total_resources(amounts))
+
+    def place(self, gang: Gang, flavors: Sequence[RoleFlavors]) -> Place | NoPlace:
+        """Place all pods of a gang, or none; first where nodes are leased to it already."""
+        nodes = self._snapshot.nodes
+        if not gang.shape.leases:
+            return self._place_by_topology(gang, flavors, _NONE)
+        closed = self._in_use()
+        held = {name for name, node in nodes.items() if lease_of(node) == gang.lease} - closed
+        if held:
+            found = self._place_by_topology(gang, flavors, frozenset(nodes.keys() - held))
+            if isinstance(found, Place):
+                return found
+        return self._place_by_topology(gang, flavors, closed)
+
+    def _in_use(self) -> frozenset[str]:
+        """Return the nodes that nobody can have for itself."""
+        return frozenset(name for name in self._snapshot.nodes if self._occupied[name] > 0)
+
+    def _place_by_topology(
+        self, gang: Gang, flavors: Sequence[RoleFlavors], closed: frozenset[str]
+    ) -> Place | NoPlace:
+        topology = gang.shape.topology
+        if topology is None:
+            return self._place_in(gang, flavors, None, closed)
+        tried = 0
+        for domain in self._domains(topology, gang.shape):
+            tried += 1
+            found = self._place_in(gang, flavors, domain, closed)
+            if isinstance(found, Place):
+                return found
+        if not topology.required:
+            return self._place_in(gang, flavors, None, closed)
+        return NoPlace(
+            reason=f"no single {topology.label} holds all of it ({tried} have enough free in sum)"
+        )
+
+    def remove(self, place: Place) -> None:
+        """Take a gang off again."""
+        self._take_off(place.pods)
+
+    def put(self, place: Place) -> None:
+        """Put it where it was, whether it fits or not."""
+        for pod, name in place.pods:
+            self._put(pod, name)
+
+    def release(self, running: Iterable[RunningGang]) -> None:
+        """See gangs as ended."""
+        for name, amounts in _by_node(running).items():
+            self._occupied[name] -= len(amounts)
+            if name in self._standing:
+                self._stand(name, self._standing[name] - total_resources(amounts))
+
+    def occupy(self, running: Iterable[RunningGang]) -> None:
+        """See them as running again."""
+        for name, amounts in _by_node(running).items():
+            self._occupied[name] += len(amounts)
+            if name in self._standing:
+                self._stand(name, self._standing[name] + total_resources(amounts))
+
+    def hold(self, running: Iterable[RunningGang], place: Place) -> None:
+        """Keep what released gangs leave beyond a place: they are still there until they have stopped."""
+        used: defaultdict[str, list[Resources]] = defaultdict(list)
+        for pod, name in place.pods:
+            used[name].append(pod.scheduling.requests)
+        for name, amounts in _by_node(running).items():
+            if name in self._standing:
+                self._occupied[name] += len(amounts)
+                rest = total_resources(amounts) - total_resources(used.get(name, []))
+                self._stand(name, self._standing[name] + _at_least_zero(rest))
+
+    def copy(self) -> Self:
+        """Return a forecast to try something on."""
+        twin = copy(self)
+        twin._part()  # noqa: SLF001 - it is of this class
+        return twin
+
+    def _part(self) -> None:
+        self._snapshot, self._standing = self._snapshot.copy(), self._standing.copy()
+        self._occupied = self._occupied.copy()
+
+    def _stand(self, name: str, amount: Resources) -> None:
+        self._standing[name] = amount
+        self._snapshot.place(_standing_pod(name, amount), name)
+
+    def _place_in(
+        self,
+        gang: Gang,
+        flavors: Sequence[RoleFlavors],
+        domain: Domain,
+        closed: frozenset[str],
+        *,
+        explained: bool = False,
+    ) -> Place | NoPlace:
+        placed: list[tuple[Pod, str]] = []
+        nodes: dict[str, Counter[str]] = {}
+        for role, members in self.members(gang, flavors, domain):
+            on = nodes[role.name] = Counter()
+            for number, pod in enumerate(members):
+                node = self._snapshot.choose(pod, closed)
+                if node is None:
+                    reason = f"role {role.name}: {number} of {role.pods} pods have a place"
+                    if explained:
+                        reason += f"; for the next {self._snapshot.explain(pod, without=closed)}"
+                        if closed:
+                            reason += f"; {len(closed)} nodes are not free as a whole"
+                    self._take_off(placed)
+                    return NoPlace(reason=reason)
+                self._put(pod, node.name)
+                placed.append((pod, node.name))
+                on[node.name] += 1
+        if gang.shape.leases:
+            placed += self._fill(gang, {name for counts in nodes.values() for name in counts})
+        return Place(nodes=nodes, domain=domain, pods=tuple(placed))
+
+    def explain(self, gang: Gang, flavors: Sequence[RoleFlavors]) -> str | None:
+        """Say in the scheduler's words why the first pod without a place has none; None where all have.
+
+        As if its topology were not asked for: `place` says what that costs.
+        """
+        closed = self._in_use() if gang.shape.leases else _NONE
+        found = self._place_in(gang, flavors, None, closed, explained=True)
+        if isinstance(found, NoPlace):
+            return found.reason
+        self.remove(found)
+        return None
+
+    def members(
+        self, gang: Gang, flavors: Sequence[RoleFlavors], domain: Domain
+    ) -> Iterator[tuple[Role, Iterator[Pod]]]:
+        """Yield the roles of a gang with their pods, as flavors and a domain steer them."""
+        for role, names in zip(gang.shape.roles, flavors, strict=True):
+            scheduling = self._steered(role, names, domain)
+            owner = Ref("Job", gang.namespace, f"{gang.uid}/{role.name}")
+            yield role, (_member(owner, n, scheduling, role.labels) for n in range(role.pods))
+
+    def open_to(self, gang: Gang) -> ClusterSnapshot:
+        """Return a copy of the nodes on which its pods may be counted at all."""
+        snapshot = self._snapshot.copy()
+        for name in self._in_use() if gang.shape.leases else ():
+            snapshot.remove_node(name)
+        return snapshot
+
+    def join(self, nodes: Iterable[Node], gang: Gang, place: Place) -> Place:
+        """Add nodes that are to come, with the pods of their DaemonSets, and put a gang there."""
+        daemons = Daemons(self._snapshot)
+        for node in nodes:
+            self._snapshot.add_node(node)
+            self._stand(
+                node.name, total_resources([p.scheduling.requests for p in daemons.on(node)])
+            )
+        self.put(place)
+        if not gang.shape.leases:
+            return place
+        names = {name for counts in place.nodes.values() for name in counts}
+        return replace(place, pods=(*place.pods, *self._fill(gang, names)))
+
+    def _put(self, pod: Pod, name: str) -> None:
+        self._snapshot.place(pod, name)
+        self._occupied[name] += 1
+
+    def _take_off(self, placed: Iterable[tuple[Pod, str]]) -> None:
+        for pod, name in placed:
+            self._snapshot.remove(pod)
+            self._occupied[name] -= 1
+
+    def _fill(self, gang: Gang, names: Iterable[str]) -> Iterator[tuple[Pod, str]]:
+        """Take what a gang leaves of its nodes: it has them for itself."""
+        for name in names:
+            rest = Scheduling(requests=_at_least_zero(self._snapshot.free(name)))
+            pod = _member(Ref("Job", gang.namespace, f"{gang.uid} on {name}"), 0, rest, {})
+            self._put(pod, name)
+            yield pod, name
+
+    def _steered(self, role: Role, names: RoleFlavors, domain: Domain) -> Scheduling:
+        """Return what the pods of a role ask for with its flavors; the same object for the same question."""
+        key = (id(role), names, domain)
+        known = self._scheduling.get(key)
+        if known is None:
+            flavors = [self._flavors[name] for name in names]
+            labels = {k: v for flavor in flavors for k, v in flavor.node_labels.items()}
+            if domain is not None:
+                labels[domain[0]] = domain[1]
+            scheduling = replace(
+                role.scheduling,
+                node_selector={**role.scheduling.node_selector, **labels},
+                tolerations=(
+                    *role.scheduling.tolerations,
+                    *(toleration for flavor in flavors for toleration in flavor.tolerations),
+                ),
+            )
+            known = self._scheduling[key] = (role, scheduling)
+        return known[1]
+
+    def _domains(self, topology: Topology, shape: Shape) -> Iterator[tuple[str, str]]:
+        """Yield the domains with enough free in sum: by weight, then the fullest first, so that large ones stay whole."""
+        label = topology.label
+        free: defaultdict[str, list[Resources]] = defaultdict(list)
+        for name, node in self._snapshot.nodes.items():
+            value = node.labels.get(label)
+            if value is not None:
+                free[value].append(_at_least_zero(self._snapshot.free(name)))
+        need = total_resources(
+            [role.scheduling.requests for role in shape.roles for _ in range(role.pods)]
+        )
+        sums = {value: total_resources(amounts) for value, amounts in free.items()}
+        enough = [value for value, whole in sums.items() if need.within(whole)]
+        for value in sorted(
+            enough, key=lambda v: (-topology.weight_of(v), -_part(need, sums[v]), v)
+        ):
+            yield label, value
+
+
+def _part(need: Resources, whole: Resources) -> float:
+    """Return the largest part that is needed of anything."""
+    have = amounts_of(whole, 1)
+    return max((n / have[name] for name, n in amounts_of(need, 1).items()), default=0.0)
+
+
+def _by_node(running: Iterable[RunningGang]) -> Mapping[str, Sequence[Resources]]:
+    found: defaultdict[str, list[Resources]] = defaultdict(list)
+    for each in running:
+        for name, amount in each.on_nodes.items():
+            found[name].append(amount)
+    return found
+
+
+def _standing_pod(name: str, amount: Resources) -> Pod:
+    return Pod(
+        namespace="",
+        name=name,
+        uid=f"on {name}",
+        resource_version="",
+        labels={},
+        created=_EPOCH,
+        scheduling=Scheduling(requests=amount),
+    )
+
+
+def _member(owner: Ref, number: int, scheduling: Scheduling, labels: Mapping[str, str]) -> Pod:
+    return Pod(
+        namespace=owner.namespace,
+        name=owner.name,
+        uid=f"{owner.name}/{number}",
+        resource_version="",
+        labels=labels,
+        owner=owner,
+        created=_EPOCH,
+        scheduling=scheduling,
+    )
+
+
+def _at_least_zero(amount: Resources) -> Resources:
+    return Resources(
+        cpu=max(0, amount.cpu),
+        memory=max(0, amount.memory),
+        pods=max(0, amount.pods),
+        extended=tuple((name, max(0, each)) for name, each in amount.extended),
+    )

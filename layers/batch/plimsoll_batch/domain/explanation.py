@@ -1,0 +1,204 @@
+"""Why a gang waits, in words: what holds it, what would have to end first, and when that is expected.
+
+A plan tells it for all gangs at once. This asks for one of them, of the present state, without planning
+for the others: so it says what is short now, and how many stand before it in its queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from plimsoll_batch.domain.admission import QueueState, Standing, placement_of, why_held
+from plimsoll_batch.domain.capacity import NoPlace, Placement, earliest_place
+from plimsoll_batch.domain.jobs import Gang, RunningGang
+from plimsoll_batch.domain.quota import (
+    Amounts,
+    Assignment,
+    QueueOrder,
+    QuotaNode,
+    RoleFlavors,
+    Unassigned,
+    age_of,
+    assign,
+    costs_in_words,
+    queues_below,
+)
+
+MOST_NAMED: Final = 5
+"""Gangs and queues that are named in one list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What is known about a gang that waits."""
+
+    gang: Gang
+    held: tuple[str, ...]
+    """What holds it: quota, borrowers, nodes, gates. Empty: it fits now, and starts when its turn comes."""
+    ahead: int
+    """Gangs before it in its queue."""
+    after: tuple[Gang, ...] = ()
+    """What would have to end first."""
+    at: datetime | None = None
+    """When the last of these ends at the latest; None where they do not say it."""
+    costs: tuple[str, ...] = ()
+    """What orders its flavors, where that is what an interruption costs."""
+
+
+def why(seen: QueueState, uid: str, now: datetime) -> Explanation | None:
+    """Explain why a gang waits; None where no gang of this uid does.
+
+    Raises:
+        BadInput: the configuration has problems.
+    """
+    gang = next((each for each in seen.gangs if each.uid == uid), None)
+    if gang is None:
+        return None
+    standing = Standing(seen)
+    mates = [each for each in seen.gangs if each.queue == gang.queue and not each.gates]
+    ahead = sum(age_of(each) < age_of(gang) for each in mates)
+    held, after = _held(seen, standing, gang, now)
+    queue = standing.queues.get(gang.queue)
+    if queue is not None and queue.order is QueueOrder.STRICT_FIFO and ahead:
+        strict = f"queue {queue.name} is strictly first in, first out: {ahead} are before it"
+        held = (strict, *held)
+    ends = [each.ends for each in after if each.ends is not None]
+    return Explanation(
+        gang=gang,
+        held=held,
+        ahead=ahead,
+        after=tuple(each.gang for each in after),
+        at=max(ends) if ends and len(ends) == len(after) else None,
+        costs=() if queue is None else costs_in_words(gang.shape, queue, standing.flavors),
+    )
+
+
+def _held(
+    seen: QueueState, standing: Standing, gang: Gang, now: datetime
+) -> tuple[tuple[str, ...], Sequence[RunningGang]]:
+    """Return what holds a gang, and what would have to end first."""
+    excluded = why_held(gang, standing.queues)
+    if excluded is not None:
+        return (excluded,), ()
+    options = standing.options(gang)
+    if isinstance(options, Unassigned):
+        return options.reasons, ()
+    node, queue = standing.quotas.queues[gang.queue], standing.queues[gang.queue]
+    placement = placement_of(seen)
+    reasons: list[str] = []
+    after: Sequence[RunningGang] = ()
+    refused: set[tuple[RoleFlavors, ...]] = set()
+    while isinstance(found := assign(node, queue, options, refused), Assignment):
+        reasons += [each for each in found.passed_over if each not in reasons]
+        if found.preempts:
+            reasons += _short(standing, node, found.amounts)
+            after = after or _ends_for_quota(standing, node, found, now)
+            break
+        short = None if placement is None else _short_of_nodes(seen, placement, gang, found, now)
+        if short is None:
+            return (), ()
+        reasons.append(short[0])
+        after = after or short[1]
+        refused.add(found.flavors)
+    if isinstance(found, Unassigned) and not refused:
+        reasons += found.reasons
+    return tuple(reasons), after
+
+
+def _short_of_nodes(
+    seen: QueueState, placement: Placement, gang: Gang, found: Assignment, now: datetime
+) -> tuple[str, Sequence[RunningGang]] | None:
+    """Say why a gang has no place in its flavors, and what would have to end first; None where it has one."""
+    place = placement.place(gang, found.flavors)
+    if not isinstance(place, NoPlace):
+        return None
+    names = ", ".join(dict.fromkeys(name for flavors in found.flavors for name in flavors))
+    reason = f"flavor {names}: {placement.explain(gang, found.flavors) or place.reason}"
+    if gang.request is not None:
+        reason = f"{gang.request.in_words()}; {reason}"
+        if gang.request.awaited(now):
+            return reason, ()
+    earliest = earliest_place(placement, seen.running, gang, found.flavors)
+    if earliest is None:
+        return f"{reason}; it would not fit though all gangs ended: it needs other nodes", ()
+    return reason, earliest[1]
+
+
+def in_words(found: Explanation) -> str:
+    """Say an explanation in a few lines."""
+    lines = [f"{found.gang} waits in queue {found.gang.queue}; {found.ahead} are before it."]
+    lines += [f"  {each}" for each in found.costs]
+    if not found.held:
+        lines.append("It fits now: it starts when its turn comes.")
+    lines += [f"  {reason}" for reason in found.held]
+    if found.after:
+        named = _listed([str(gang) for gang in found.after])
+        when = "nobody says when" if found.at is None else f"{found.at:%Y-%m-%d %H:%M:%S} UTC"
+        lines.append(f"It starts once these ended: {named}. Expected by: {when}.")
+    return "\n".join(lines)
+
+
+def _short(standing: Standing, node: QuotaNode, amounts: Amounts) -> Iterator[str]:
+    """Say of each amount that does not fit where quota went."""
+    *_, root = node.path()
+    for i, amount in amounts:
+        left = node.available(i)
+        if amount <= left:
+            continue
+        flavor, resource = standing.quotas.frs[i]
+        said = (
+            f"{resource} in flavor {flavor}: it wants {amount}, {max(0, left)} are left;"
+            f" queue {node.name} uses {node.usage[i]} of its {node.subtree[i]}"
+        )
+        borrowed = {
+            f"queue {each.name}": each.usage[i] - each.subtree[i]
+            for each in queues_below(root)
+            if each.borrows(i)
+        }
+        if borrowed:
+            largest = sorted(borrowed, key=lambda name: (-borrowed[name], name))
+            said += "; borrowed by " + _listed([f"{name} ({borrowed[name]})" for name in largest])
+        yield said
+
+
+def _ends_for_quota(
+    standing: Standing, node: QuotaNode, found: Assignment, now: datetime
+) -> Sequence[RunningGang]:
+    """Return gangs after whose end quota is enough: in the order in which they end, as far as known."""
+    *_, root = node.path()
+    wanted = {i for i, _ in found.amounts}
+    holders = [
+        holder
+        for queue in queues_below(root)
+        for holder in standing.holders.get(queue, {}).values()
+        if any(i in wanted for i, _ in holder.amounts)
+    ]
+    holders.sort(
+        key=lambda h: (
+            h.running.ends is None,
+            max(h.running.ends or h.running.admitted, now),
+            h.running.gang.uid,
+        )
+    )
+    ended, kept = [], []
+    for holder in holders:
+        if node.holds(found.amounts):
+            break
+        holder.queue.remove_all(holder.amounts)
+        ended.append(holder)
+    if not node.holds(found.amounts):
+        ended = []
+    for holder in reversed(ended):
+        holder.queue.add_all(holder.amounts)
+        if not node.holds(found.amounts):
+            holder.queue.remove_all(holder.amounts)
+            kept.append(holder.running)
+    return kept[::-1]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

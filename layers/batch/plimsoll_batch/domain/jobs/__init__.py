@@ -1,0 +1,103 @@
+"""Jobs, the gangs that they make up, and what is done to them."""
+
+from __future__ import annotations
+
+from plimsoll_batch.domain.jobs.deadlines import PodDeadline, plan_deadlines
+from plimsoll_batch.domain.jobs.events import (
+    NOT_LEASED,
+    configuration_event,
+    gang_events,
+    problem_events,
+    request_events,
+)
+from plimsoll_batch.domain.jobs.gang_assembly import assemble, running_of
+from plimsoll_batch.domain.jobs.gangs import (
+    FlavorResource,
+    Gang,
+    Role,
+    RunningGang,
+    Shape,
+    Topology,
+    amounts_of,
+    lost_at_an_interruption,
+)
+from plimsoll_batch.domain.jobs.job_actions import (
+    Begin,
+    End,
+    Finish,
+    JobAction,
+    Remember,
+    RestartRole,
+    Suspend,
+    make_way,
+    taken_back,
+    upkeep,
+)
+from plimsoll_batch.domain.jobs.job_annotations import MOST_ROLES, Admission, Steering, Stop
+from plimsoll_batch.domain.jobs.jobs import BARE_POD, FailedPod, GangJobs, Job
+from plimsoll_batch.domain.jobs.lifecycle import (
+    LONGEST_TIMEOUT,
+    MOST_CODES,
+    MOST_POLICIES,
+    MOST_RETRIES,
+    MOST_TIMES,
+    Action,
+    Event,
+    Lifecycle,
+    Policy,
+)
+from plimsoll_batch.domain.jobs.node_requests import Ask, NodeRequest, Turn, turn_of
+from plimsoll_batch.domain.jobs.policies import waits_for, with_baseline
+
+__all__ = [
+    "BARE_POD",
+    "LONGEST_TIMEOUT",
+    "MOST_CODES",
+    "MOST_POLICIES",
+    "MOST_RETRIES",
+    "MOST_ROLES",
+    "MOST_TIMES",
+    "NOT_LEASED",
+    "Action",
+    "Admission",
+    "Ask",
+    "Begin",
+    "End",
+    "Event",
+    "FailedPod",
+    "Finish",
+    "FlavorResource",
+    "Gang",
+    "GangJobs",
+    "Job",
+    "JobAction",
+    "Lifecycle",
+    "NodeRequest",
+    "PodDeadline",
+    "Policy",
+    "Remember",
+    "RestartRole",
+    "Role",
+    "RunningGang",
+    "Shape",
+    "Steering",
+    "Stop",
+    "Suspend",
+    "Topology",
+    "Turn",
+    "amounts_of",
+    "assemble",
+    "configuration_event",
+    "gang_events",
+    "lost_at_an_interruption",
+    "make_way",
+    "plan_deadlines",
+    "problem_events",
+    "request_events",
+    "running_of",
+    "taken_back",
+    "turn_of",
+    "upkeep",
+    "waits_for",
+    "with_baseline",
+]

@@ -1,0 +1,175 @@
+"""Jobs and bare pods as the queues see them: each is a role of a gang. And a gang with all of its Jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, override
+
+from plimsoll.domain.kubernetes import Pod, Ref, Scheduling
+from plimsoll_batch.domain.jobs.gangs import Gang, Topology
+from plimsoll_batch.domain.jobs.job_annotations import Admission, Stop
+from plimsoll_batch.domain.jobs.lifecycle import Lifecycle
+from plimsoll_batch.domain.jobs.node_requests import NodeRequest
+
+BARE_POD: Final = "Pod"
+"""The kind of a pod that no controller made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One Job that names a queue, or a bare pod that does: as a Job of one pod, suspended by a gate."""
+
+    ref: Ref
+    uid: str
+    resource_version: str
+    created: datetime
+    queue: str
+    gang: str | None = None
+    """None: it is a gang of its own."""
+    role: str
+    declared: int | None = None
+    """Pods of its whole gang, as it declares them."""
+    priority: int = 0
+    topology: Topology | None = None
+    data: tuple[tuple[str, int], ...] = ()
+    """Zone -> how much of its gang's data is there."""
+    limit: timedelta | None = None
+    """Its own `activeDeadlineSeconds`."""
+    start_seconds: int | None = None
+    checkpoint_seconds: int | None = None
+    """From one checkpoint of its work to the next."""
+    held: bool = False
+    resumed: str | None = None
+    """The plan after which somebody suspended it by hand, and lets it start again."""
+    leaves_whole: bool = False
+    """Its gang is suspended when a node of it is reclaimed, and waits before all others."""
+    told: bool = False
+    """The pods of its gang are told when the first node of it goes that is reclaimed."""
+    leases: bool = False
+    """Its gang takes whole nodes, which are leased to it."""
+    lifecycle: Lifecycle | None = None
+    suspended: bool
+    indexed: bool = False
+    parallelism: int = 1
+    completions: int | None = None
+    active: int = 0
+    """Pods that its controller counts as pending or running."""
+    succeeded: int = 0
+    failed: int = 0
+    finished: bool = False
+    """Complete or Failed, or about to be: no pods of it come any more."""
+    failure: bool = False
+    """It has finished, and has failed."""
+    scheduling: Scheduling
+    """Of its template, without what an admission added."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Of its template."""
+    selector: Mapping[str, str] = field(default_factory=dict)
+    """The node selector of its template as it stands there."""
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    """The tolerations of its template as they stand there, every field of them."""
+    admission: Admission | None = None
+    stop: Stop | None = None
+    request: NodeRequest | None = None
+    """What node groups were asked for its gang."""
+    wrong: tuple[str, ...] = ()
+    """What it says of itself that cannot be read, in words; its gang waits until that is mended."""
+
+    @property
+    def bare(self) -> bool:
+        """Whether it is a bare pod. Once it is started it cannot be suspended, and nobody makes it anew."""
+        return self.ref.kind == BARE_POD
+
+    @property
+    def pods(self) -> int:
+        """How many pods it runs at once, as far as it has not finished them."""
+        if self.completions is None:
+            return self.active if self.succeeded else self.parallelism
+        return min(self.parallelism, max(0, self.completions - self.succeeded))
+
+    @property
+    def plan(self) -> str | None:
+        """The plan by which it runs; None where it does not, or nobody admitted it."""
+        return None if self.suspended or self.admission is None else self.admission.plan
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether somebody suspended it after a plan had started it, and has not resumed it."""
+        was = self.admission
+        if not self.suspended or was is None or not was.started or self.resumed == was.plan:
+            return False
+        return self.stop is None or self.stop.plan != was.plan
+
+    @override
+    def __str__(self) -> str:
+        return str(self.ref)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedPod:
+    """A pod that has failed, as long as it is there."""
+
+    owner: Ref
+    name: str
+    ended: datetime
+    code: int | None
+    """The first that is not 0 of its containers; None where it has none."""
+    disrupted: bool = False
+    """It was evicted, preempted or its node went."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangJobs:
+    """A gang with its Jobs and their pods."""
+
+    gang: Gang
+    roles: Sequence[Job]
+    """Those that are not finished, by name."""
+    pods: Sequence[Pod] = ()
+    """Those of its roles that are there; finished ones are not."""
+    finished: Sequence[Job] = ()
+    """Its Jobs that are."""
+    failed: Sequence[FailedPod] = ()
+    """As far as its policies ask for them."""
+    problems: Sequence[str] = ()
+    """What is wrong with it, in words."""
+
+    @property
+    def started(self) -> Sequence[Job]:
+        """Roles that are not suspended."""
+        return [role for role in self.roles if not role.suspended]
+
+    @property
+    def plan(self) -> str | None:
+        """The plan by which it runs; None where no role was started by one."""
+        return min((role.plan for role in self.roles if role.plan is not None), default=None)
+
+    @property
+    def starting(self) -> bool:
+        """Whether a plan has started it, and not all of it runs yet, or any more."""
+        runs = sum(pod.phase == "Running" for pod in self.pods)
+        return self.plan is not None and runs < sum(role.pods for role in self.roles)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether all of it is suspended, and something of it is still there."""
+        there = bool(self.pods) or any(role.active for role in self.roles)
+        return not self.started and there
+
+    @property
+    def admitted(self) -> bool:
+        """Whether it counts in its queue."""
+        if self.stopping:
+            return any(role.admission is not None for role in self.roles)
+        return self.plan is not None
+
+    @property
+    def by_hand(self) -> str | None:
+        """The role that somebody suspended after a plan had started it; None where nobody did."""
+        return next((role.ref.name for role in self.roles if role.by_hand), None)
+
+    @override
+    def __str__(self) -> str:
+        return str(self.gang)

@@ -1,0 +1,150 @@
+"""A gang that does not fit, and the running gangs that could make way for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from plimsoll_batch.domain.jobs import Gang, RunningGang
+from plimsoll_batch.domain.quota.cohorts import Order, Preemption, Queue, Reclaim, WithinQueue
+from plimsoll_batch.domain.quota.quota_tree import Amounts, QuotaNode
+from plimsoll_batch.domain.quota.shares import Shares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Holder:
+    """A running gang in its queue."""
+
+    queue: QuotaNode
+    running: RunningGang
+    amounts: Amounts
+
+    @property
+    def order(self) -> tuple[bool, int, float, str]:
+        """What candidates of one kind are ordered by: who stops already, low priority, newly admitted."""
+        gang = self.running.gang
+        return (
+            not self.running.stopping,
+            gang.priority,
+            -self.running.admitted.timestamp(),
+            gang.uid,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Victim:
+    """A running gang that makes way, and why."""
+
+    holder: Holder
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A gang that does not fit, and what may be done about it."""
+
+    queue: QuotaNode
+    gang: Gang
+    amounts: Amounts
+    holders: Mapping[QuotaNode, Collection[Holder]]
+    """Queue -> what runs in it."""
+    shares: Mapping[Order, Shares]
+    has_nodes: Callable[[], bool]
+    """Whether it would be placed now."""
+    took: Callable[[Holder], None]
+    """Told of each that is taken off its nodes."""
+    put_back: Callable[[Holder], None]
+    contested: Sequence[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Note what it is about: what it lacks of quota, or all it asks for where it only lacks nodes."""
+        short = [i for i, amount in self.amounts if amount > self.queue.available(i)]
+        object.__setattr__(self, "contested", short or [i for i, _ in self.amounts])
+
+    def fits(self, *, borrow: bool = True) -> bool:
+        """Whether quota and nodes hold it now."""
+        return self.queue.holds(self.amounts, borrow=borrow) and self.has_nodes()
+
+    def take(self, holder: Holder) -> None:
+        """Take a gang out of its queue and off its nodes."""
+        holder.queue.remove_all(holder.amounts)
+        self.took(holder)
+
+    def restore(self, holder: Holder) -> None:
+        """Undo that."""
+        holder.queue.add_all(holder.amounts)
+        self.put_back(holder)
+
+    def filled_back(self, taken: list[Victim], *, borrow: bool = True) -> Sequence[Victim]:
+        """Put back whoever need not have been taken, but the last, and then all the others."""
+        kept = taken[-1:]
+        for victim in reversed(taken[:-1]):
+            self.restore(victim.holder)
+            if not self.fits(borrow=borrow):
+                self.take(victim.holder)
+                kept.append(victim)
+        self.restore_all(kept)
+        return kept[::-1]
+
+    def restore_all(self, taken: Iterable[Victim]) -> None:
+        """Leave usage as it was."""
+        for victim in taken:
+            self.restore(victim.holder)
+
+    def own(self) -> Iterator[Holder]:
+        """Yield what it may preempt in its own queue."""
+        policy = self._policy.within_queue
+        if policy is WithinQueue.NEVER:
+            return
+        newer = policy is WithinQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
+        for holder in self.holders.get(self.queue, ()):
+            other = holder.running.gang
+            lower = other.priority < self.gang.priority
+            equal = newer and other.priority == self.gang.priority
+            if self._uses(holder) and (lower or (equal and _after(other, self.gang))):
+                yield holder
+
+    def others(self, queues: Iterable[QuotaNode]) -> Iterator[Holder]:
+        """Yield what it may preempt in other queues, as far as its priority decides."""
+        policy = self._policy.reclaim
+        if policy is Reclaim.NEVER:
+            return
+        for queue in queues:
+            if not is_over(queue):
+                continue  # it has no more than it is entitled to
+            for holder in self.holders.get(queue, ()):
+                lower = holder.running.gang.priority < self.gang.priority
+                if self._uses(holder) and (lower or policy is Reclaim.ANY):
+                    yield holder
+
+    @property
+    def _policy(self) -> Preemption:
+        return policy_of(self.queue)
+
+    def _uses(self, holder: Holder) -> bool:
+        return not holder.running.stays and any(i in self.contested for i, _ in holder.amounts)
+
+
+def policy_of(queue: QuotaNode) -> Preemption:
+    """Return what a queue's gangs may preempt."""
+    definition = queue.definition
+    return definition.preemption if isinstance(definition, Queue) else Preemption()
+
+
+def _after(other: Gang, gang: Gang) -> bool:
+    return (other.since, other.uid) > (gang.since, gang.uid)
+
+
+def queues_below(node: QuotaNode) -> Iterator[QuotaNode]:
+    """Yield the queues of a subtree."""
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        if not each.children:
+            yield each
+        waiting += each.children
+
+
+def is_over(node: QuotaNode) -> bool:
+    """Whether a subtree uses more than its quota of anything."""
+    return any(used > whole for used, whole in zip(node.usage, node.subtree, strict=True))

@@ -1,0 +1,284 @@
+"""Which flavor each role of a gang gets, by quota.
+
+As Kueue: flavors are tried in the order of the configuration, for each role and group of resources; the
+first that fits is taken, unless the queue would rather try the next before it borrows or preempts. Where
+prices are known they are tried in the order of their costs.
+https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#flavorfungibility
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from plimsoll.domain.kubernetes import Node, NodeTerm, Scheduling, node_selected, untolerated
+from plimsoll_batch.domain.jobs import Role, Shape, amounts_of
+from plimsoll_batch.domain.quota.cohorts import (
+    Flavor,
+    Order,
+    Queue,
+    Reclaim,
+    ResourceGroup,
+    WithinQueue,
+)
+from plimsoll_batch.domain.quota.interruption_cost import by_cost
+from plimsoll_batch.domain.quota.quota_tree import Amounts, QuotaNode
+
+type RoleFlavors = tuple[str, ...]
+"""One flavor for each group of resources that a role requests of."""
+
+PODS = "pods"
+"""Counted only where a queue has quota for it: every pod is one."""
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+class FlavorOption(NamedTuple):
+    """A flavor that a role may get for one group, and what it would count for."""
+
+    flavor: str
+    amounts: Amounts
+
+
+type Options = Sequence[Sequence[Sequence[FlavorOption]]]
+"""By role, by group, in the order in which they are tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """A flavor for every role."""
+
+    flavors: tuple[RoleFlavors, ...]
+    """In the order of the shape's roles."""
+    amounts: Amounts
+    """What the gang counts for in its queue."""
+    preempts: bool
+    """It fits only when others stop."""
+    height: int
+    """How far up the tree it borrows."""
+    passed_over: tuple[str, ...] = field(default=(), compare=False)
+    """Why it does not ride on spot where its flavors' order and quota would let it, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unassigned:
+    """Why a gang gets no flavors, in words."""
+
+    reasons: tuple[str, ...]
+
+
+def options_of(
+    shape: Shape,
+    queue: Queue,
+    flavors: Mapping[str, Flavor],
+    number: Mapping[tuple[str, str], int],
+) -> Options | Unassigned:
+    """Return the flavors that a shape may ever get in a queue, whatever is used."""
+    found: list[list[list[FlavorOption]]] = []
+    for role in shape.roles:
+        wanted = amounts_of(role.scheduling.requests, role.pods)
+        covered = {resource for group in queue.groups for resource in group.resources}
+        unknown = sorted(wanted.keys() - covered - {PODS})
+        if unknown:
+            return Unassigned(
+                reasons=(f"queue {queue.name} has no quota for {', '.join(unknown)}",)
+            )
+        groups: list[list[FlavorOption]] = []
+        for group, named in _wanted(role, queue):
+            keys = {key for name in group.flavors for key in flavors[name].node_labels}
+            options: list[FlavorOption] = []
+            reasons: list[str] = []
+            for name in by_cost(group.flavors, flavors, shape):
+                why = why_not(role, flavors[name], keys)
+                if why is None:
+                    amounts = [(number[name, resource], wanted[resource]) for resource in named]
+                    options.append(FlavorOption(name, amounts))
+                else:
+                    reasons.append(f"role {role.name} in flavor {name}: {why}")
+            if not options:
+                return Unassigned(reasons=tuple(reasons))
+            groups.append(options)
+        found.append(groups)
+    return found
+
+
+def grouped(role: Role, queue: Queue) -> Sequence[Sequence[str]]:
+    """Return what a role requests of each group of resources; of groups that it needs nothing of, none.
+
+    A role's flavors are in the same order.
+    """
+    return [named for _, named in _wanted(role, queue)]
+
+
+def _wanted(role: Role, queue: Queue) -> Iterator[tuple[ResourceGroup, Sequence[str]]]:
+    wanted = amounts_of(role.scheduling.requests, role.pods)
+    for group in queue.groups:
+        named = [resource for resource in group.resources if wanted.get(resource)]
+        if named:
+            yield group, named
+
+
+def why_not(role: Role, flavor: Flavor, keys: Collection[str]) -> str | None:
+    """Say why a role's pods cannot be in a flavor, by its labels and taints; None where they can.
+
+    Only the labels by which flavors of the group differ are compared: nodes have others.
+    """
+    scheduling = role.scheduling
+    taint = untolerated(flavor.taints, (*scheduling.tolerations, *flavor.tolerations))
+    if taint is not None:
+        return f"untolerated taint {{{taint.key}: {taint.value}}}"
+    asked = replace(
+        scheduling,
+        node_selector={k: v for k, v in scheduling.node_selector.items() if k in keys},
+        node_terms=_restricted(scheduling, keys),
+    )
+    return (
+        None if node_selected(asked, _example(flavor, scheduling)) else "its node affinity differs"
+    )
+
+
+def _restricted(scheduling: Scheduling, keys: Collection[str]) -> tuple[NodeTerm, ...] | None:
+    """Return node affinity as far as it is about these labels; None where a term asks for nothing else."""
+    terms = [
+        NodeTerm(expressions=tuple(e for e in term.expressions if e.key in keys))
+        for term in scheduling.node_terms or ()
+    ]
+    return tuple(terms) if terms and all(term.expressions for term in terms) else None
+
+
+def _example(flavor: Flavor, scheduling: Scheduling) -> Node:
+    return Node(
+        name=flavor.name,
+        uid="",
+        resource_version="",
+        labels=flavor.node_labels,
+        allocatable=scheduling.requests,
+        created=_NEVER,
+    )
+
+
+def assign(
+    node: QuotaNode,
+    queue: Queue,
+    options: Options,
+    refused: Collection[tuple[RoleFlavors, ...]] = (),
+) -> Assignment | Unassigned:
+    """Choose flavors by what is left of quotas now.
+
+    Args:
+        node: the queue's place in its tree.
+        queue: its configuration.
+        options: of the gang's shape.
+        refused: assignments for which no nodes were found.
+    """
+    closed: set[tuple[int, int, str]] = set()
+    passed_over: dict[str, None] = {}
+    while True:
+        found = _assign(node, queue, options, closed)
+        if isinstance(found, Unassigned):
+            return Unassigned(reasons=(*passed_over, *found.reasons)) if passed_over else found
+        above = node.above_spot_share(found.amounts)
+        if above is None and found.flavors not in refused:
+            return replace(found, passed_over=tuple(passed_over)) if passed_over else found
+        if above is not None:
+            passed_over[above] = None
+        last = _last_choice(options, found, closed)
+        if last is None:
+            return Unassigned(reasons=tuple(passed_over) or ("no nodes for it in any flavor",))
+        closed.add(last)
+
+
+def without_victims(node: QuotaNode, queue: Queue, options: Options) -> Iterator[Assignment]:
+    """Yield the flavors that quota is left for, in the order in which they are tried."""
+    tried: set[tuple[RoleFlavors, ...]] = set()
+    while isinstance(found := assign(node, queue, options, tried), Assignment):
+        if found.preempts:
+            return
+        yield found
+        tried.add(found.flavors)
+
+
+def _last_choice(
+    options: Options, found: Assignment, closed: Collection[tuple[int, int, str]]
+) -> tuple[int, int, str] | None:
+    """Return the last choice that can be made otherwise."""
+    for r in reversed(range(len(options))):
+        for g in reversed(range(len(options[r]))):
+            taken = found.flavors[r][g]
+            if any(o.flavor != taken and (r, g, o.flavor) not in closed for o in options[r][g]):
+                return r, g, taken
+    return None
+
+
+def _assign(
+    node: QuotaNode, queue: Queue, options: Options, closed: Collection[tuple[int, int, str]]
+) -> Assignment | Unassigned:
+    total: dict[int, int] = {}
+    chosen: list[RoleFlavors] = []
+    preempts, height = False, 0
+    for r, groups in enumerate(options):
+        names: list[str] = []
+        for g, each in enumerate(groups):
+            open_ = [option for option in each if (r, g, option.flavor) not in closed]
+            found = _choose(node, queue, open_, total)
+            if isinstance(found, Unassigned):
+                return found
+            must_preempt, borrowed, option = found
+            preempts, height = preempts or must_preempt, max(height, borrowed)
+            names.append(option.flavor)
+            for i, amount in option.amounts:
+                total[i] = total.get(i, 0) + amount
+        chosen.append(tuple(names))
+    return Assignment(
+        flavors=tuple(chosen), amounts=tuple(total.items()), preempts=preempts, height=height
+    )
+
+
+def _choose(
+    node: QuotaNode, queue: Queue, options: Sequence[FlavorOption], total: Mapping[int, int]
+) -> tuple[bool, int, FlavorOption] | Unassigned:
+    """Return whether the chosen flavor needs preemption, how far up it borrows, and which it is."""
+    best: tuple[bool, int, FlavorOption] | None = None
+    reasons: list[str] = []
+    for option in options:
+        judged = _judge(node, queue, option, total)
+        if isinstance(judged, str):
+            reasons.append(judged)
+            continue
+        if best is None or judged < best[:2]:
+            best = (*judged, option)
+        must_preempt, borrowed = judged
+        if queue.preempt_first if must_preempt else queue.borrow_first or not borrowed:
+            break
+    return Unassigned(reasons=tuple(reasons)) if best is None else best
+
+
+def _judge(
+    node: QuotaNode, queue: Queue, option: FlavorOption, total: Mapping[int, int]
+) -> tuple[bool, int] | str:
+    """Return whether a flavor needs preemption and how far up it borrows; or why it will not do."""
+    preempts, height = False, 0
+    for i, more in option.amounts:
+        amount = more + total.get(i, 0)
+        if amount > node.potential[i]:
+            return (
+                f"flavor {option.flavor}: it wants {amount} and the queue can never have more than"
+                f" {node.potential[i]}"
+            )
+        holding = node.lowest_holding(i, amount)
+        if amount > node.available(i):
+            entitled = amount <= node.nominal[i] or holding.parent is not None
+            if not entitled and not _may_preempt(node, queue):
+                return f"flavor {option.flavor}: it wants {amount}, {max(0, node.available(i))} are left"
+            preempts = True
+        height = max(height, holding.height)
+    return preempts, height
+
+
+def _may_preempt(node: QuotaNode, queue: Queue) -> bool:
+    """Whether a gang that nothing below the root entitles to its amount may preempt at all."""
+    may = queue.preemption
+    if may.within_queue is not WithinQueue.NEVER or may.borrow:
+        return True
+    return node.order is not Order.PRIORITY and may.reclaim is not Reclaim.NEVER

@@ -1,0 +1,315 @@
+"""The one place where plans of the queues become writes to a cluster.
+
+A gang starts in two phases. First the plan is written on every role; as long as any of that fails, nothing
+has happened. Then the roles are started one by one. Whoever dies in between leaves roles that say by which
+plan they are to start, and the next cycle finishes it. A role that cannot be started any more takes the
+whole gang back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Final, assert_never
+
+from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Refused
+from plimsoll.domain.kubernetes import ClusterEvent
+from plimsoll.services.cluster_events import MOST
+from plimsoll.services.ports import Telemetry, Workers
+from plimsoll_batch.domain.capacity import Leasing
+from plimsoll_batch.domain.jobs import (
+    NOT_LEASED,
+    Admission,
+    Begin,
+    End,
+    Finish,
+    GangJobs,
+    Job,
+    JobAction,
+    PodDeadline,
+    Remember,
+    RestartRole,
+    Stop,
+    Suspend,
+    gang_events,
+    taken_back,
+    waits_for,
+)
+from plimsoll_batch.services.ports import QueueCluster
+
+ATTEMPTS: Final = 4
+"""How often a Job is read again that changed meanwhile: its controller writes its status beside us."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of one step."""
+
+    step: JobAction
+    done: bool
+    error: PlimsollError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor:
+    """Carries out steps on one cluster, gangs side by side."""
+
+    cluster: QueueCluster
+    workers: Workers
+    telemetry: Telemetry
+    held: Callable[[], bool]
+    """Whether the Lease is still ours."""
+    events: dict[str, ClusterEvent] = field(default_factory=dict)
+    """To create at the end, by name."""
+
+    def run(self, steps: Sequence[JobAction], now: datetime) -> Sequence[Outcome]:
+        """Carry out steps, each about another gang, and say what came of each."""
+        answers = self.workers.run([partial(self._attempt, step, now) for step in steps])
+        outcomes = []
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+            outcomes.append(answer)
+            self._tell(answer)
+        return outcomes
+
+    def lease(self, writes: Sequence[Leasing], gangs: Mapping[str, GangJobs]) -> bool:
+        """Lease nodes and give them back; say whether any was written. Of the others the next cycle thinks anew.
+
+        Args:
+            writes: what is to be written.
+            gangs: all of them by uid: whoever is refused a node is told.
+        """
+        answers = self.workers.run([partial(self._lease, each) for each in writes])
+        for each, answer in zip(writes, answers, strict=True):
+            if isinstance(answer, Refused) and each.gang is not None:
+                self._tell_not_leased(gangs[each.gang.uid], each.node.name, answer)
+            elif isinstance(answer, Exception) and not isinstance(answer, PlimsollError):
+                raise answer
+        return any(answer is True for answer in answers)
+
+    def tell_deadlines(self, tellings: Sequence[PodDeadline]) -> None:
+        """Tell pods until when their gangs run; whoever is not reached is told by the next cycle."""
+        answers = self.workers.run([partial(self._tell_deadline, each) for each in tellings])
+        refused: dict[str, str] = {}
+        for each, answer in zip(tellings, answers, strict=True):
+            if isinstance(answer, PlimsollError):
+                if not isinstance(answer, NotFound):
+                    refused.setdefault(str(each.gang), str(answer))
+            elif isinstance(answer, Exception):
+                raise answer
+        for gang, error in refused.items():
+            self.telemetry.warn("pods not told their deadline", gang=gang, error=error)
+        told = {str(each.gang): each.deadline for each in tellings}
+        for gang in told.keys() - refused.keys():
+            self.telemetry.log("pods told their deadline", gang=gang, deadline=told[gang])
+
+    def _tell_deadline(self, each: PodDeadline) -> None:
+        if self.held():
+            self.cluster.tell_deadline(each.pod, each.deadline)
+
+    def _tell_not_leased(self, jobs: GangJobs, node: str, error: Refused) -> None:
+        words = f"node {node} cannot be leased to it: {error}"
+        cause = jobs.gang.since.isoformat()  # once for all its nodes
+        for event in gang_events(jobs, NOT_LEASED, words, cause=cause, warning=True):
+            self.note(event)
+
+    def _lease(self, each: Leasing) -> bool:
+        if not self.held():
+            return False
+        facts = {"node": each.node.name, "gang": str(each.gang or "")}
+        try:
+            self.cluster.lease(each.node, each.gang)
+        except (Conflict, NotFound):
+            return False
+        except PlimsollError as error:
+            self.telemetry.warn("node not leased", error=str(error), **facts)
+            raise
+        self.telemetry.log("node leased" if each.gang else "node given back", **facts)
+        return True
+
+    def note(self, event: ClusterEvent) -> None:
+        """Keep an Event for the end, unless there are too many."""
+        if len(self.events) < MOST:
+            self.events.setdefault(event.name, event)
+
+    def _tell(self, outcome: Outcome) -> None:
+        step = outcome.step
+        facts: dict[str, object] = {"gang": str(step.jobs), "because": step.reason}
+        if outcome.error is not None:
+            facts["error"] = str(outcome.error)
+        message = f"gang {_VERBS[type(step)]}" if outcome.done else f"gang not {_VERBS[type(step)]}"
+        (self.telemetry.log if outcome.done else self.telemetry.warn)(message, **facts)
+        if outcome.done:
+            for event in gang_events(
+                step.jobs, _REASONS[type(step)], step.reason, cause=_cause(step)
+            ):
+                self.note(event)
+
+    def _attempt(self, step: JobAction, now: datetime) -> Outcome:
+        if not self.held():
+            return Outcome(step=step, done=False)
+        try:
+            match step:
+                case Begin():
+                    return self._begin(step, now)
+                case Finish():
+                    return self._start(step, [*zip(step.roles, step.admissions, strict=True)], now)
+                case Suspend():
+                    self._suspend(step.jobs.started, step.stop)
+                case Remember():
+                    self._write_plan(step.role, step.admission)
+                case RestartRole():
+                    self.cluster.restart(step.role, step.admission)
+                case End():
+                    self._end(step.roles, complete=step.complete)
+                case _:
+                    assert_never(step)
+        except PlimsollError as error:
+            return Outcome(step=step, done=False, error=error)
+        return Outcome(step=step, done=True)
+
+    def _begin(self, step: Begin, now: datetime) -> Outcome:
+        planned = []
+        for role, admission in zip(step.jobs.roles, step.admissions, strict=True):
+            if not self.held():
+                return Outcome(step=step, done=False)
+            planned.append((self._write_plan(role, admission), admission))
+        planned = [each for each in planned if waits_for(step.jobs, each[0]) is None]
+        return self._start(step, planned, now)
+
+    def _write_plan(self, role: Job, admission: Admission) -> Job:
+        """Write a plan on a role, unless it is another than the plan was made for.
+
+        Raises:
+            Conflict: its owner changed it meanwhile.
+        """
+        written = self._written(
+            role,
+            lambda current: self.cluster.write_plan(current, admission),
+            lambda fresh: not _same(role, fresh),
+        )
+        if written is None:
+            raise _changed(role)
+        return written
+
+    def _start(
+        self, step: Begin | Finish, planned: Sequence[tuple[Job, Admission]], now: datetime
+    ) -> Outcome:
+        """Start roles; where one can never start, suspend those of the gang that did."""
+        started: list[Job] = list(step.jobs.started)
+        for role, admission in planned:
+            try:
+                self._start_one(role, admission)
+            except Permanent as error:
+                why = f"{role} could not be started: {error}"
+                back = taken_back(step.jobs, admission.plan, why, now)
+                stops = [self.cluster.job(each) for each in started if not each.bare]
+                self._suspend(stops, back.stop)
+                return Outcome(step=step, done=False, error=error)
+            started.append(role)
+        return Outcome(step=step, done=True)
+
+    def _start_one(self, role: Job, admission: Admission) -> None:
+        def over(fresh: Job) -> bool:
+            if fresh.suspended and (fresh.admission != role.admission or fresh.held):
+                raise _changed(role)
+            return not fresh.suspended
+
+        self._written(role, lambda current: self.cluster.start(current, admission), over)
+
+    def _suspend(self, roles: Sequence[Job], stop: Stop) -> None:
+        for role in roles:
+            with suppress(NotFound):
+                self._written(
+                    role,
+                    lambda current: self.cluster.suspend(current, stop),
+                    lambda fresh: fresh.finished or fresh.suspended,
+                )
+
+    def _end(self, roles: Sequence[Job], *, complete: bool) -> None:
+        for role in roles:
+            with suppress(NotFound):
+                self._written(
+                    role,
+                    lambda current: self.cluster.end(current, complete=complete),
+                    lambda fresh: fresh.finished,
+                )
+
+    def _written[T](
+        self, role: Job, write: Callable[[Job], T], over: Callable[[Job], bool]
+    ) -> T | None:
+        """Write on a Job, however often it changes beside us; None where it is over before that.
+
+        Args:
+            role: the Job as it was read.
+            write: writes on the Job as it was read last.
+            over: whether nothing is to be written on the Job any more; it is asked after each conflict.
+
+        Raises:
+            Conflict: the Job changes all the time.
+            NotFound: it is gone.
+        """
+        current = role
+        for _ in range(ATTEMPTS):
+            try:
+                return write(current)
+            except Conflict:
+                current = self.cluster.job(current)
+                if over(current):
+                    return None
+        raise Conflict(f"{role} changes all the time")
+
+
+def _changed(role: Job) -> Conflict:
+    return Conflict(f"{role} was changed meanwhile")
+
+
+def _same(planned: Job, fresh: Job) -> bool:
+    """Whether a Job is still what a plan was made for, whatever its controller wrote meanwhile."""
+    return (
+        replace(
+            fresh,
+            resource_version=planned.resource_version,
+            active=planned.active,
+            failed=planned.failed,
+        )
+        == planned
+    )
+
+
+def _cause(step: JobAction) -> str:
+    match step:
+        case Begin():
+            return step.admissions[0].plan
+        case Finish():
+            return f"{step.admissions[0].plan} {step.roles[0]} {step.admissions[0].restarts}"
+        case Suspend():
+            return f"{step.stop.plan} {step.stop.at.isoformat()}"
+        case Remember() | RestartRole():
+            return f"{step.admission.to_record()} {step.role}"
+        case End():
+            return f"{step.reason} {step.roles[-1].uid}"
+        case _:
+            assert_never(step)
+
+
+_VERBS: Final[dict[type[JobAction], str]] = {
+    Begin: "started",
+    Finish: "started to the end",
+    Suspend: "suspended",
+    Remember: "watched",
+    RestartRole: "restarted in part",
+    End: "ended",
+}
+_REASONS: Final[dict[type[JobAction], str]] = {
+    Begin: "QueueAdmitted",
+    Finish: "QueueAdmitted",
+    Suspend: "QueueSuspended",
+    Remember: "QueuePolicy",
+    RestartRole: "QueuePolicy",
+    End: "QueuePolicy",
+}

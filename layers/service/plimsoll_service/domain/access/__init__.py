@@ -1,0 +1,33 @@
+"""Who may talk to the service, and which data each tenant reaches."""
+
+from __future__ import annotations
+
+from plimsoll_service.domain.access.principals import (
+    JOIN_LIFE,
+    TOKEN_LIFE,
+    Invitation,
+    Principal,
+    Role,
+    checked_name,
+    kid_of,
+)
+from plimsoll_service.domain.access.tenancy import (
+    document_key,
+    leading_key,
+    session_policy,
+    snapshot_key,
+)
+
+__all__ = [
+    "JOIN_LIFE",
+    "TOKEN_LIFE",
+    "Invitation",
+    "Principal",
+    "Role",
+    "checked_name",
+    "document_key",
+    "kid_of",
+    "leading_key",
+    "session_policy",
+    "snapshot_key",
+]

@@ -1,0 +1,27 @@
+"""What a cluster could save: consolidation, a cheaper mix of instances, other requests, and what nobody uses."""
+
+from __future__ import annotations
+
+from plimsoll_service.domain.analysis.analysis import Analysis, analyse
+from plimsoll_service.domain.analysis.cluster_view import View
+from plimsoll_service.domain.analysis.consolidation import Consolidation
+from plimsoll_service.domain.analysis.instance_mix import InstanceMix, cheaper_mix, offers_of
+from plimsoll_service.domain.analysis.packing import Offer
+from plimsoll_service.domain.analysis.prices import Price, PriceTable, Size
+from plimsoll_service.domain.analysis.right_sizing import HISTORY, YOUNGEST
+
+__all__ = [
+    "HISTORY",
+    "YOUNGEST",
+    "Analysis",
+    "Consolidation",
+    "InstanceMix",
+    "Offer",
+    "Price",
+    "PriceTable",
+    "Size",
+    "View",
+    "analyse",
+    "cheaper_mix",
+    "offers_of",
+]

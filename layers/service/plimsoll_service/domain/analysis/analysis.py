@@ -1,0 +1,408 @@
+"""One cluster, today and as it could be, and what to do about it: a pure function of what is known."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+from typing import Final
+
+from msgspec.structs import replace
+
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, MIN_ON_DEMAND, OwnerKind, unavailable
+from plimsoll_service.domain.analysis.cluster_view import View
+from plimsoll_service.domain.analysis.consolidation import (
+    Consolidation,
+    Consolidations,
+    consolidations,
+)
+from plimsoll_service.domain.analysis.instance_mix import (
+    Instance,
+    InstanceMix,
+    cheaper_mix,
+    standing_instance,
+)
+from plimsoll_service.domain.analysis.prices import HOURS, PriceTable
+from plimsoll_service.domain.analysis.right_sizing import Resize, resizes
+from plimsoll_service.domain.analysis.spot import ON_DEMAND, SPOT, stands_on_spot
+from plimsoll_service.domain.snapshots import MIB, WorkloadUsage
+from plimsoll_service.wire import snapshot as wire
+from plimsoll_service.wire.advice import (
+    About,
+    Advice,
+    Configuration,
+    ContainerRequests,
+    InstanceRow,
+    Kind,
+    Recommendation,
+)
+
+GIB: Final = 2**30
+SPREADABLE: Final = 4
+"""With fewer replicas than this a floor of half leaves at most one on spot: not worth a change."""
+LEAST_GAIN: Final = 0.05
+"""A mix that saves a smaller share of the bill is not advised."""
+SETTLED_UNUSED: Final = timedelta(days=1)
+"""A younger volume or load balancer may be about to be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """What an analysis found."""
+
+    advice: Advice
+    recommendations: tuple[Recommendation, ...]
+    """All of them open, the one that saves most first."""
+    consolidations: Consolidations
+
+
+def analyse(
+    view: View,
+    table: PriceTable,
+    *,
+    week: Mapping[str, WorkloadUsage],
+    earlier: Mapping[str, WorkloadUsage],
+) -> Analysis:
+    """Return what the owner of a cluster could do about its costs.
+
+    Args:
+        view: the cluster.
+        table: prices.
+        week: usage of the last week, by the uid of the workload.
+        earlier: of that, what is older than a day.
+    """
+    resized = list(resizes(view, week, earlier))
+    better = [each for each in resized if isinstance(each, Resize)]
+    mix = cheaper_mix(view, table)
+    spare = consolidations(view, table)
+    today = _configuration((standing_instance(view, table, name) for name in view.nodes), table)
+    after = resized_view(view, better) if better else None
+    advice = Advice(
+        cluster_id=view.seen.cluster_id,
+        taken_at=view.at,
+        prices=_prices(view, table),
+        today=today,
+        optimised=_configuration(mix.instances, table),
+        resized=_configuration(cheaper_mix(after, table).instances, table) if after else None,
+        gap=round(mix.gap, 4),
+        kept=dict(mix.kept),
+        left={_name(each[0]): each[1] for each in resized if not isinstance(each, Resize)},
+        unpriced=tuple(sorted({t for t in _types(view) if t not in table.prices})),
+    )
+    found = [
+        *(_consolidate(view, each) for each in spare.found),
+        *(_right_size(view, table, each) for each in better),
+        *_mix(view, advice, mix),
+        *_allow_spot(view, table),
+        *_volumes(view, table),
+        *_load_balancers(view, table),
+    ]
+    found.sort(key=lambda each: (-each.monthly, each.id))
+    return Analysis(advice=advice, recommendations=tuple(found), consolidations=spare)
+
+
+def resized_view(view: View, better: Iterable[Resize]) -> View:
+    """Return the cluster as if the pods of these workloads had other requests."""
+    found = {each.workload.uid: each for each in better}
+    return View(
+        seen=replace(
+            view.seen,
+            workloads=tuple(
+                replace(w, template=its.template, requests=its.instead_of(w.requests))
+                if (its := found.get(w.uid))
+                else w
+                for w in view.seen.workloads
+            ),
+            pods=tuple(
+                replace(pod, requests=its.instead_of(pod.requests))
+                if pod.owner and (its := found.get(pod.owner.uid))
+                else pod
+                for pod in view.seen.pods
+            ),
+        )
+    )
+
+
+def share_monthly(
+    view: View, table: PriceTable, workload: wire.Workload, less: wire.Amounts
+) -> float:
+    """Return what so much less of each pod's requests is worth on the nodes that its pods stand on.
+
+    A pod pays for the mean of its shares of a node's processors and memory.
+    """
+    found = 0.0
+    for pod in view.of_workload.get(workload.uid, ()):
+        node = view.nodes.get(pod.node)
+        price = table.prices.get(node.labels.get(INSTANCE_TYPE, "")) if node else None
+        if node is not None and price is not None:
+            cpu = less.cpu_m / (node.allocatable.cpu or 1)
+            memory = less.memory / (node.allocatable.memory or 1)
+            found += price.monthly(node.capacity) * (cpu + memory) / 2
+    return found
+
+
+def _types(view: View) -> Iterator[str]:
+    return (node.labels.get(INSTANCE_TYPE, "without a type") for node in view.seen.nodes)
+
+
+def _configuration(instances: Iterable[Instance], table: PriceTable) -> Configuration:
+    rows: dict[tuple[str, str], list[Instance]] = defaultdict(list)
+    for each in instances:
+        rows[each.type, each.capacity or ON_DEMAND].append(each)
+    flat = [each for row in rows.values() for each in row]
+    return Configuration(
+        nodes=len(flat),
+        spot=sum(each.capacity == SPOT for each in flat),
+        vcpus=sum(
+            table.sizes[each.type].vcpus
+            if each.type in table.sizes
+            else -(-each.allocatable.cpu // 1000)
+            for each in flat
+        ),
+        memory=sum(each.allocatable.memory for each in flat),
+        monthly=round(sum(each.hourly for each in flat) * HOURS, 2),
+        instances=tuple(
+            InstanceRow(
+                type=name,
+                capacity=capacity,
+                count=len(row),
+                monthly=round(sum(each.hourly for each in row) * HOURS, 2),
+            )
+            for (name, capacity), row in sorted(rows.items())
+        ),
+    )
+
+
+def _prices(view: View, table: PriceTable) -> str:
+    elsewhere = view.region not in {None, table.region}
+    there = f"; prices differ in {view.region}, where the nodes are" if elsewhere else ""
+    return f"{table.region}, {table.dates}{there}"
+
+
+def _draft(  # noqa: PLR0913 - the fields of a recommendation
+    view: View,
+    kind: Kind,
+    about: About,
+    monthly: float,
+    reason: str,
+    *,
+    patch: str = "",
+    executable: bool = False,
+    containers: tuple[ContainerRequests, ...] = (),
+) -> Recommendation:
+    told = f"{view.seen.cluster_id}/{kind}/{about.uid}"
+    return Recommendation(
+        id=f"r-{sha256(told.encode()).hexdigest()[:16]}",
+        kind=kind,
+        about=about,
+        reason=reason[:1000],
+        monthly=round(monthly, 2),
+        executable=executable,
+        patch=patch,
+        containers=containers,
+        since=view.at,
+        changed_at=view.at,
+    )
+
+
+def _consolidate(view: View, found: Consolidation) -> Recommendation:
+    node = found.node
+    where = ", ".join(sorted(set(found.destinations))[:5])
+    what = (
+        "no pod on it has to leave"
+        if found.idle
+        else f"its pods ({len(found.pods)}) fit on {where}, and a tenth of each stays free"
+    )
+    return _draft(
+        view,
+        "consolidate-node",
+        About(kind="Node", name=node.name, uid=node.uid),
+        found.monthly,
+        f"{what}; once it is empty, a cluster autoscaler removes it, or you do",
+        executable=True,
+    )
+
+
+def _about(workload: wire.Workload) -> About:
+    return About(
+        kind=workload.kind, namespace=workload.namespace, name=workload.name, uid=workload.uid
+    )
+
+
+def _name(workload: wire.Workload) -> str:
+    return f"{workload.kind} {workload.namespace}/{workload.name}"
+
+
+def _right_size(view: View, table: PriceTable, found: Resize) -> Recommendation:
+    cpu, memory = (sum(less) for less in zip(*map(_less, found.changed), strict=True))
+    saved = share_monthly(
+        view, table, found.workload, wire.Amounts(cpu_m=max(0, cpu), memory=max(0, memory))
+    )
+    costs = share_monthly(
+        view, table, found.workload, wire.Amounts(cpu_m=max(0, -cpu), memory=max(0, -memory))
+    )
+    return _draft(
+        view,
+        "right-size",
+        _about(found.workload),
+        saved - costs,
+        f"it saves once nodes are consolidated. {found.reason}",
+        patch=_requests(found),
+        containers=tuple(
+            ContainerRequests(
+                name=then.name,
+                sidecar=then.sidecar,
+                cpu_m=then.requests.cpu_m,
+                memory=then.requests.memory,
+            )
+            for _, then in found.changed
+        ),
+    )
+
+
+def _less(change: tuple[wire.Container, wire.Container]) -> tuple[int, int]:
+    now, then = (each.requests for each in change)
+    return now.cpu_m - then.cpu_m, now.memory - then.memory
+
+
+def _requests(found: Resize) -> str:
+    """Return a strategic merge patch, for `kubectl patch` or as an overlay of Kustomize.
+
+    It names the containers and the requests that change, and leaves all others as they are. Of a
+    custom resource there is no such patch: merged, its list of containers would be replaced.
+    """
+    if found.workload.kind == OwnerKind.ROLLOUT:
+        return ""
+    lists: dict[str, list[dict[str, object]]] = defaultdict(list)
+    for now, then in found.changed:
+        requests = {}
+        if then.requests.cpu_m != now.requests.cpu_m:
+            requests["cpu"] = f"{then.requests.cpu_m}m"
+        if then.requests.memory != now.requests.memory:
+            requests["memory"] = _quantity(then.requests.memory)
+        lists["initContainers" if then.sidecar else "containers"].append(
+            {"name": then.name, "resources": {"requests": requests}}
+        )
+    return json.dumps({"spec": {"template": {"spec": lists}}})
+
+
+def _quantity(size: int) -> str:
+    """Return bytes as a quantity, and never as more: a request above its limit is refused."""
+    return str(size) if size % MIB else f"{size // MIB}Mi"
+
+
+def _mix(view: View, advice: Advice, mix: InstanceMix) -> Iterator[Recommendation]:
+    saved = advice.today.monthly - advice.optimised.monthly
+    if saved <= LEAST_GAIN * advice.today.monthly:
+        return
+    rows = [f"{r.count} {r.type} on {r.capacity}" for r in advice.optimised.instances]
+    types: dict[str, set[str]] = defaultdict(set)
+    for row in advice.optimised.instances:
+        types[row.capacity].add(row.type)
+    requirements = [
+        [
+            {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity]},
+            {"key": INSTANCE_TYPE, "operator": "In", "values": sorted(names)},
+        ]
+        for capacity, names in sorted(types.items())
+    ]
+    yield _draft(
+        view,
+        "instance-mix",
+        About(kind="Cluster", name=view.seen.cluster_id, uid=view.seen.cluster_id),
+        saved,
+        f"the same pods fit on {', '.join(rows[:12])}; at most {mix.gap:.0%} above the optimum",
+        patch=json.dumps({"nodePools": requirements})[:4000],
+    )
+
+
+def _allow_spot(view: View, table: PriceTable) -> Iterator[Recommendation]:
+    """Say what a floor would save for workloads whose owners have stated none."""
+    for workload in view.seen.workloads:
+        if (
+            workload.kind != "Deployment"
+            or MIN_ON_DEMAND in workload.annotations
+            or workload.replicas < SPREADABLE
+            or workload.uid in view.scalers
+            or workload.claim_templates
+            or stands_on_spot(view, workload)
+            or unavailable(workload.replicas, workload.max_unavailable, workload.max_surge) == 0
+        ):
+            continue
+        keep = -(-workload.replicas // 2)
+        pods = view.of_workload.get(workload.uid, ())
+        saved = sum(_spot_saves(view, table, pod) for pod in pods) / max(1, len(pods))
+        share = (workload.replicas - keep) * saved
+        if share <= 0 or any(pod.volumes for pod in pods):
+            continue
+        patch = {"metadata": {"annotations": {MIN_ON_DEMAND: "50%"}}}
+        yield _draft(
+            view,
+            "allow-spot",
+            _about(workload),
+            share,
+            f"all {workload.replicas} replicas stand on on-demand and no floor is stated; with half of them "
+            f"kept there, {workload.replicas - keep} may stand on spot, and be interrupted",
+            patch=json.dumps(patch),
+        )
+
+
+def _spot_saves(view: View, table: PriceTable, pod: wire.Pod) -> float:
+    node = view.nodes.get(pod.node)
+    price = table.prices.get(node.labels.get(INSTANCE_TYPE, "")) if node else None
+    if node is None or price is None:
+        return 0.0
+    cpu = pod.requests.cpu_m / (node.allocatable.cpu or 1)
+    memory = pod.requests.memory / (node.allocatable.memory or 1)
+    return price.saved_monthly * (cpu + memory) / 2
+
+
+def _orphan_volumes(view: View) -> Iterator[wire.Volume]:
+    """Yield volumes that no claim has."""
+    for volume in view.seen.volumes:
+        unclaimed = volume.phase in {"Available", "Released", "Failed"}
+        if unclaimed and view.at - volume.created_at >= SETTLED_UNUSED:
+            yield volume
+
+
+def _idle_load_balancers(view: View) -> Iterator[wire.LoadBalancer]:
+    """Yield load balancers that have nothing to send requests to."""
+    for balancer in view.seen.load_balancers:
+        old = view.at - balancer.created_at >= SETTLED_UNUSED
+        if balancer.provisioned and balancer.ready_endpoints == 0 and old:
+            yield balancer
+
+
+def _volumes(view: View, table: PriceTable) -> Iterator[Recommendation]:
+    for volume in _orphan_volumes(view):
+        price = table.volumes.get(volume.type or "gp3", table.volumes.get("gp3", 0.0))
+        guessed = "" if volume.type in table.volumes else ", priced as gp3"
+        yield _draft(
+            view,
+            "orphan-volume",
+            About(kind="PersistentVolume", name=volume.name, uid=volume.uid),
+            volume.capacity / GIB * price,
+            f"it is {volume.phase} and no claim has it; {volume.capacity / GIB:.0f} GiB"
+            f"{guessed}. Take a snapshot of it before you delete it",
+            patch=f"kubectl delete persistentvolume {volume.name}",
+        )
+
+
+def _load_balancers(view: View, table: PriceTable) -> Iterator[Recommendation]:
+    for balancer in _idle_load_balancers(view):
+        yield _draft(
+            view,
+            "idle-load-balancer",
+            About(
+                kind=balancer.kind,
+                namespace=balancer.namespace,
+                name=balancer.name,
+                uid=balancer.uid,
+            ),
+            table.load_balancer * HOURS,
+            "it has an address, and no Ready endpoint to send requests to",
+            patch=f"kubectl delete {balancer.kind.lower()} --namespace {balancer.namespace} {balancer.name}",
+        )

@@ -1,0 +1,235 @@
+"""A fleet that is made for given pods: instances are opened until every pod has a place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from itertools import combinations, count
+from math import ceil
+from typing import Final
+
+from plimsoll.domain.capacity import Daemons
+from plimsoll.domain.kubernetes import Node, Pod, total_resources
+from plimsoll.domain.scheduling import ClusterSnapshot
+from plimsoll_service.domain.analysis.cluster_view import Together
+from plimsoll_service.domain.analysis.consolidation import spared
+from plimsoll_service.domain.analysis.packing import Offer, Worth, filled
+from plimsoll_service.domain.analysis.spot import ON_DEMAND, SPOT
+
+FAMILIES: Final = 3
+"""Spot instances are spread over so many families, as the spot groups of placement are."""
+_ROUNDING: Final = 1e-9
+_PAIRED: Final = 100
+"""Pairs of more instances than this take longer to look at than they are worth."""
+
+
+class Fleet:
+    """Instances with their pods. A pod that must stand on on-demand is placed before those that need not."""
+
+    def __init__(  # noqa: PLR0913 - what it starts from
+        self,
+        snapshot: ClusterSnapshot,
+        together: Together,
+        *,
+        node_of: Callable[[Offer, str | None, str], Node],
+        zones: Sequence[str | None],
+        daemons: Daemons,
+        worth: Worth,
+        most_pods: int,
+    ) -> None:
+        """Start with the nodes that stay what they are: they take no other pods.
+
+        Args:
+            snapshot: those nodes.
+            together: their pods, counted.
+            node_of: makes a node of an offer, a zone and a name.
+            zones: where instances can be had.
+            daemons: what every new node has to carry.
+            worth: by which instances are compared.
+            most_pods: on one instance, without those of DaemonSets.
+        """
+        self.snapshot = snapshot
+        self._together = together
+        self._node_of = node_of
+        self._zones = Counter(dict.fromkeys(zones, 0))
+        self._daemons = daemons
+        self._worth = worth
+        self._most_pods = most_pods
+        self._serial = count(1)
+        self._fixed: set[str] = set()
+        self.opened: dict[str, Offer] = {}
+        """Name of each new node -> what it is."""
+        self.stuck: list[Pod] = []
+        """Pods that fit on nothing that is offered."""
+
+    @property
+    def hourly(self) -> float:
+        """What the new instances cost."""
+        return sum(offer.hourly for offer in self.opened.values())
+
+    def place(self, pods: Sequence[Pod], offers: Sequence[Offer], *, on_spot: bool) -> None:
+        """Give each pod a place, largest first: on what is open, else on a new instance."""
+        if not on_spot:
+            self._fixed |= {pod.uid for pod in pods}
+        rest = [pod for pod in sorted(pods, key=self._size) if not self._seat(pod)]
+        while rest:
+            if not self._open(rest, offers):
+                self.stuck.append(rest.pop(0))
+            rest = [pod for pod in rest if self.snapshot.where(pod) is None]
+
+    def shrink(self, offers: Sequence[Offer]) -> None:
+        """Close instances whose pods fit on others, and put cheaper ones in the place of one or two."""
+        for name in sorted(self.opened, key=lambda name: (self._used(name), name)):
+            self._close(name)
+        for name in list(self.opened):
+            self._cheapen([name], offers)
+        while len(self.opened) <= _PAIRED and any(
+            self._cheapen(pair, offers)
+            for pair in combinations(sorted(self.opened), 2)
+            if self.opened[pair[0]].capacity == self.opened[pair[1]].capacity
+        ):
+            pass
+
+    def _size(self, pod: Pod) -> tuple[float, str]:
+        need = pod.scheduling.requests
+        return -self._worth.of(need.cpu, need.memory), pod.uid
+
+    def _used(self, name: str) -> float:
+        return sum(-self._size(pod)[0] for pod in self.snapshot.on(name))
+
+    def _pods(self, name: str) -> list[Pod]:
+        """Return the pods of a new node, without those of DaemonSets."""
+        return [pod for pod in self.snapshot.on(name) if not pod.uid.startswith(f"{name}:")]
+
+    def _put(self, pod: Pod, node: Node) -> None:
+        self.snapshot.place(pod, node.name)
+        self._together.take(pod, node)
+
+    def _take_off(self, pod: Pod, node: Node) -> None:
+        self.snapshot.remove(pod)
+        self._together.take(pod, node, -1)
+
+    def _takes(self, node: Node, pod: Pod) -> bool:
+        """Whether a new node may have a pod, but for the predicates."""
+        if pod.uid in self._fixed and self.opened[node.name].capacity == SPOT:
+            return False
+        if len(self._pods(node.name)) >= self._most_pods:
+            return False
+        need = pod.scheduling.requests + spared(node.allocatable)
+        return need.within(self.snapshot.free(node.name)) and self._together.allows(pod, node)
+
+    def _seat(self, pod: Pod, closed: Collection[str] = ()) -> bool:
+        nodes = [
+            node
+            for node in self.snapshot.candidates(pod)
+            if node.name in self.opened and node.name not in closed and self._takes(node, pod)
+        ]
+        if not nodes:
+            return False
+        self._put(pod, min(nodes, key=lambda node: (-self._used(node.name), node.name)))
+        return True
+
+    def _open(self, rest: Sequence[Pod], offers: Sequence[Offer]) -> bool:
+        """Open the instance that carries the most worth for its price. False: none takes any pod."""
+        sizes: Counter[tuple[int, int]] = Counter()
+        for pod in rest:
+            sizes[pod.scheduling.requests.cpu, pod.scheduling.requests.memory] += 1
+        items = [(cpu, memory, number) for (cpu, memory), number in sizes.items()]
+        best = sorted(
+            (o for o in offers if self._may_have(o)),
+            key=lambda o: (-filled(o, items, self._worth) / o.hourly, o.type, o.capacity),
+        )
+        return any(
+            self._fill(offer, zone, rest)
+            for offer in best
+            for zone in sorted(self._zones, key=lambda z: (self._zones[z], z or ""))
+        )
+
+    def _may_have(self, offer: Offer) -> bool:
+        """Whether one more of its family leaves spot spread over families."""
+        if offer.capacity == ON_DEMAND:
+            return True
+        spot = [each.family for each in self.opened.values() if each.capacity == SPOT]
+        return spot.count(offer.family) < ceil((len(spot) + 1) / FAMILIES)
+
+    def _fill(self, offer: Offer, zone: str | None, pods: Sequence[Pod]) -> bool:
+        node = self._node_of(offer, zone, f"new-{next(self._serial)}")
+        self._add(offer, node)
+        for pod in pods:
+            if self._takes(node, pod) and self.snapshot.why_not(pod, node) is None:
+                self._put(pod, node)
+        if self._pods(node.name):
+            return True
+        self._drop(node)
+        return False
+
+    def _add(self, offer: Offer, node: Node) -> None:
+        self.snapshot.add_node(node)
+        for daemon in self._daemons.on(node):
+            self.snapshot.place(daemon, node.name)
+        self.opened[node.name] = offer
+        self._zones[node.zone] += 1
+
+    def _drop(self, node: Node) -> None:
+        self.snapshot.remove_node(node.name)
+        del self.opened[node.name]
+        self._zones[node.zone] -= 1
+
+    def _close(self, name: str) -> None:
+        node, pods = self.snapshot.nodes[name], self._pods(name)
+        for pod in pods:
+            self._take_off(pod, node)
+            if not self._seat(pod, closed={name}):
+                break
+        else:
+            self._drop(node)
+            return
+        self._restore(node, pods)
+
+    def _cheapen(self, names: Sequence[str], offers: Sequence[Offer]) -> bool:
+        """Put one instance in the place of some of one capacity, where a cheaper one takes their pods."""
+        nodes = [(self.opened[name], self.snapshot.nodes[name], self._pods(name)) for name in names]
+        first, zone = nodes[0][0], nodes[0][1].zone
+        pods = sorted((pod for _, _, its in nodes for pod in its), key=self._size)
+        need = total_resources([pod.scheduling.requests for pod in pods])
+        cheaper = [
+            offer
+            for offer in offers
+            if offer.hourly < sum(each.hourly for each, _, _ in nodes) * (1 - _ROUNDING)
+            and offer.capacity == first.capacity
+            and (need.cpu <= offer.cpu and need.memory <= offer.memory and len(pods) <= offer.pods)
+        ]
+        if not cheaper:
+            return False
+        for _, node, its in nodes:
+            for pod in its:
+                self._take_off(pod, node)
+            self._drop(node)
+        for offer in sorted(cheaper, key=lambda o: (o.hourly, o.type)):
+            if self._may_have(offer) and self._holds(offer, zone, pods):
+                return True
+        for offer, node, its in nodes:
+            self._add(offer, node)
+            self._restore(node, its)
+        return False
+
+    def _holds(self, offer: Offer, zone: str | None, pods: Sequence[Pod]) -> bool:
+        """Open an instance for all of these pods; where one does not fit, nothing is changed."""
+        node = self._node_of(offer, zone, f"new-{next(self._serial)}")
+        self._add(offer, node)
+        for pod in pods:
+            if not self._takes(node, pod) or self.snapshot.why_not(pod, node):
+                for each in self._pods(node.name):
+                    self._take_off(each, node)
+                self._drop(node)
+                return False
+            self._put(pod, node)
+        return True
+
+    def _restore(self, node: Node, pods: Sequence[Pod]) -> None:
+        """Put the pods of a node back to it, wherever they stand now."""
+        for pod in pods:
+            there = self.snapshot.where(pod)
+            if there is not None:
+                self._take_off(pod, self.snapshot.nodes[there])
+            self._put(pod, node)

@@ -1,0 +1,31 @@
+"""What agents report: which snapshot counts, usage and rollups of it, and what people see of it."""
+
+from __future__ import annotations
+
+from plimsoll_service.domain.snapshots.arrivals import Arrival, Newest, newest_after
+from plimsoll_service.domain.snapshots.rollups import (
+    Rollup,
+    Span,
+    combined_rollup,
+    due_rollups,
+    rollup_of,
+)
+from plimsoll_service.domain.snapshots.usage import MIB, ContainerUsage, WorkloadUsage
+from plimsoll_service.domain.snapshots.views import interrupted_nodes, pool_rows, workload_rows
+
+__all__ = [
+    "MIB",
+    "Arrival",
+    "ContainerUsage",
+    "Newest",
+    "Rollup",
+    "Span",
+    "WorkloadUsage",
+    "combined_rollup",
+    "due_rollups",
+    "interrupted_nodes",
+    "newest_after",
+    "pool_rows",
+    "rollup_of",
+    "workload_rows",
+]

@@ -1,0 +1,96 @@
+"""What people see of a cluster, made of one snapshot."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, INTERRUPTION, ZONE, capacity_of
+from plimsoll_service.domain.snapshots.usage import WorkloadUsage
+from plimsoll_service.wire.snapshot import Amounts, Snapshot
+from plimsoll_service.wire.taints import FORWARDED
+from plimsoll_service.wire.views import InterruptedNode, Pool, WorkloadRow
+
+PERCENT: Final = 95
+GOING: Final = (
+    INTERRUPTION,
+    *FORWARDED,
+    "aws-node-termination-handler/rebalance-recommendation",
+    "karpenter.sh/disrupted",
+)
+"""Taints that say that a node goes: ours, and those of other handlers."""
+
+
+def workload_rows(
+    snapshot: Snapshot, usage: Mapping[str, WorkloadUsage]
+) -> tuple[WorkloadRow, ...]:
+    """Return the workloads by namespace and name, with what their pods used."""
+    spot = {node.name for node in snapshot.nodes if capacity_of(node.labels) == "spot"}
+    on_spot = Counter(p.owner.uid for p in snapshot.pods if p.owner and p.node in spot)
+    rows = []
+    for each in sorted(snapshot.workloads, key=lambda w: (w.namespace, w.name, w.kind)):
+        its = usage.get(each.uid)
+        used = its.at(PERCENT, PERCENT) if its and its.cpu_m.samples else None
+        rows.append(
+            WorkloadRow(
+                kind=each.kind,
+                namespace=each.namespace,
+                name=each.name,
+                replicas=each.replicas,
+                ready=each.ready,
+                on_spot=on_spot[each.uid],
+                requests=each.requests,
+                used_cpu_m=used.cpu_m if used else None,
+                used_memory=used.memory if used else None,
+            )
+        )
+    return tuple(rows)
+
+
+def interrupted_nodes(snapshot: Snapshot) -> tuple[InterruptedNode, ...]:
+    """Return the nodes that are marked as going, by name."""
+    pods = Counter(pod.node for pod in snapshot.pods)
+    return tuple(
+        InterruptedNode(
+            node=node.name,
+            provider_id=node.provider_id,
+            taint=taint.key,
+            reason=taint.value,
+            pods=pods[node.name],
+        )
+        for node in sorted(snapshot.nodes, key=lambda n: n.name)
+        for taint in node.taints
+        if taint.key in GOING
+    )
+
+
+def pool_rows(snapshot: Snapshot) -> tuple[Pool, ...]:
+    """Return the capacity pools of the nodes, by type, zone and capacity."""
+    asked: dict[str, list[Amounts]] = defaultdict(list)
+    for pod in snapshot.pods:
+        asked[pod.node].append(pod.requests)
+    found = defaultdict(list)
+    for node in snapshot.nodes:
+        capacity = capacity_of(node.labels) or "unknown"
+        key = (node.labels.get(INSTANCE_TYPE, ""), node.labels.get(ZONE, ""), str(capacity))
+        found[key].append(node)
+    return tuple(
+        Pool(
+            instance_type=instance_type,
+            zone=zone,
+            capacity=capacity,
+            nodes=len(nodes),
+            allocatable=_sum([node.allocatable for node in nodes]),
+            requested=_sum([each for node in nodes for each in asked[node.name]]),
+        )
+        for (instance_type, zone, capacity), nodes in sorted(found.items())
+    )
+
+
+def _sum(amounts: list[Amounts]) -> Amounts:
+    return Amounts(
+        cpu_m=sum(each.cpu_m for each in amounts),
+        memory=sum(each.memory for each in amounts),
+        pods=sum(each.pods for each in amounts),
+    )
