@@ -1,4 +1,4 @@
-"""The responder `drain` as the emulated rig plays it: over HTTP, in threads, fed by a queue."""
+"""The responder `drain` as rigs in wall-clock time play it: over HTTP, in threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -18,56 +17,23 @@ from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.serve import HollowServer
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.rigs.access import Access
-from plimsoll_testbed.rigs.emulated.commondrain import CommonDrain
+from plimsoll_testbed.rigs.commondrain import ThreadedDrain
 from tests.support.hollows import a_budget, a_deployment, a_node
 
 FAST = Settings(pod_startup=timedelta(seconds=0.05), pod_stop=timedelta(seconds=0.05))
 
 
-@dataclass
-class Bus:
-    """Stands for the emulator: a queue that its rule fills."""
-
-    bodies: list[str] = field(default_factory=list)
-    rules: list[str] = field(default_factory=list)
-
-    def client(self, service: str) -> Any:
-        return self
-
-    def create_queue(self, **_: Any) -> Any:
-        return {"QueueUrl": "queue"}
-
-    def set_queue_attributes(self, **_: Any) -> None:
-        pass
-
-    def put_rule(self, **asked: Any) -> None:
-        self.rules.append(asked["EventPattern"])
-
-    def put_targets(self, **_: Any) -> None:
-        pass
-
-    def receive_message(self, **_: Any) -> Any:
-        if not self.bodies:
-            time.sleep(0.01)
-            return {}
-        return {"Messages": [{"Body": self.bodies.pop(0), "ReceiptHandle": "1"}]}
-
-    def delete_message(self, **_: Any) -> None:
-        pass
-
-    def notice(self, instance: str) -> None:
-        event = {
-            "version": "0",
-            "id": "00000000-0000-0000-0000-000000000001",
-            "source": "plimsoll.drill",
-            "account": "123456789012",
-            "time": "2026-01-01T00:00:00Z",
-            "region": "us-east-1",
-            "resources": [],
-            "detail-type": "EC2 Spot Instance Interruption Warning",
-            "detail": {"instance-id": instance, "instance-action": "terminate"},
-        }
-        self.bodies.append(json.dumps(event))
+EVENT = {
+    "version": "0",
+    "id": "00000000-0000-0000-0000-000000000001",
+    "source": "plimsoll.drill",
+    "account": "123456789012",
+    "time": "2026-01-01T00:00:00Z",
+    "region": "us-east-1",
+    "resources": [],
+    "detail-type": "EC2 Spot Instance Interruption Warning",
+    "detail": {"instance-id": "i-0123456789abcdef0", "instance-action": "terminate"},
+}
 
 
 @pytest.fixture
@@ -108,24 +74,21 @@ def eventually(holds: Any, seconds: float = 5) -> None:
         time.sleep(0.02)
 
 
-def polling(bus: Bus, server: HollowServer) -> CommonDrain:
+def draining(server: HollowServer) -> ThreadedDrain:
     machine = SimpleNamespace(node="a", gone=None)
     rig_cluster = SimpleNamespace(fleet=SimpleNamespace(machine={"i-0123456789abcdef0": machine}))
-    return CommonDrain(
-        bus,  # type: ignore[arg-type] # what it uses of the emulator
+    return ThreadedDrain(
         {"harbor": rig_cluster},  # type: ignore[dict-item] # what it uses of a cluster
         {"harbor": Access(url=server.url, token=server.token)},
         SystemClock(),
     )
 
 
-def test_it_hears_drills_on_the_bus_and_empties_the_node_at_once(server):
-    bus = Bus()
-    with polling(bus, server) as drain:
-        bus.notice("i-0123456789abcdef0")
+def test_it_empties_the_node_of_a_notice_at_once(server):
+    with draining(server) as drain:
+        drain.notice(json.dumps(EVENT))
         eventually(lambda: cordoned(server, "a") and not running_on(server, "a"))
         eventually(lambda: len(running_on(server, "b")) == 2)
-    assert bus.rules == ['{"source": ["plimsoll.drill"]}']
     assert drain.error is None
 
 
@@ -133,13 +96,12 @@ def test_a_blocked_eviction_is_tried_again_later_and_stopping_waits_for_none(ser
     with server.lock:
         budget = a_budget("web", "web", maxUnavailable=0)
         server.cluster.apply([budget], now=SystemClock().now())
-    bus = Bus()
-    with polling(bus, server) as drain:
-        bus.notice("i-0123456789abcdef0")
+    with draining(server) as drain:
+        drain.notice(json.dumps(EVENT))
         eventually(lambda: cordoned(server, "a"))
         time.sleep(0.2)
         assert len(running_on(server, "a")) == 2
         began = time.monotonic()
     assert time.monotonic() - began < 2
-    assert not [t for t in threading.enumerate() if t.name.startswith(("drain ", "common drain"))]
+    assert not [t for t in threading.enumerate() if t.name.startswith("drain ")]
     assert drain.error is None

@@ -16,6 +16,7 @@ class Events:
 
     def __init__(self):
         self.taken = []
+        self.heard = []
         self.open = threading.Event()
         self.open.set()
         self.refused = 0
@@ -57,7 +58,7 @@ def clock():
 
 @pytest.fixture
 def bus(events, clock):
-    with Bus(events, clock) as bus:
+    with Bus(events, clock, hears=events.heard.append) as bus:
         yield bus
 
 
@@ -68,6 +69,7 @@ def test_events_arrive_in_order_and_as_they_were_written(bus, events, clock):
     eventually(lambda: len(events.taken) == 25)
     assert [json.loads(entry["Detail"])["number"] for entry in events.taken] == list(range(25))
     assert events.taken[0]["Source"] == "plimsoll.drill"
+    eventually(lambda: events.heard == [event(number) for number in range(25)])
 
 
 def test_it_is_busy_until_what_it_took_must_have_come_to_somebody(bus, events, clock):

@@ -132,7 +132,7 @@ def test_each_hears_of_its_own_notices_and_nodes_only(rival, notice, drains):
 
 @pytest.mark.parametrize(
     ("rival", "kind"),
-    [("nth", "asg"), ("karpenter", "karpenter"), ("managed-node-group", "eks-nodegroup")],
+    [("nth", "asg"), ("managed-node-group", "eks-nodegroup")],
 )
 def test_a_budget_holds_their_evictions_back_until_it_opens(rival, kind):
     held = replace(WEB, budget=HELD)

@@ -22,8 +22,6 @@ from plimsoll_testbed.scenario.scenario import DrillFile, Scenario
 from plimsoll_testbed.scenario.timeline import ApplyEntry, FaultEntry, NoticeEntry, ScaleEntry
 from plimsoll_testbed.scenario.validation import resolved, schema
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
 GOOD = """\
 apiVersion: plimsoll.dev/v1
 kind: Drill
@@ -367,12 +365,3 @@ def test_the_schema_describes_every_field():
         if not resolved(field, whole).get("description")
     ]
     assert undescribed == []
-
-
-@pytest.mark.parametrize(
-    "file", [f for f in sorted(EXAMPLES.glob("*.yaml")) if "kind: Drill" in f.read_text()], ids=str
-)
-def test_every_example_reads_and_begins_with_what_it_teaches(file):
-    drill = read_drill(file)
-    assert unsupported(drill.scenario, "simulated") == []
-    assert file.read_text().startswith("# ")

@@ -35,16 +35,6 @@ def test_a_budget_that_was_not_looked_at_yet_answers_429_with_retry_after(play: 
     assert answer.body["details"]["causes"][0]["reason"] == "DisruptionBudget"
 
 
-def test_a_budget_is_charged_before_its_controller_has_seen_the_eviction(play: Play):
-    play.apply(a_deployment("web", 3), a_budget("web", "web", maxUnavailable=1))
-    play.wait(20)
-    first, second, _ = sorted(play.names())
-    assert play.evict(first).status == 201
-    assert play.evict(second).status == 429
-    play.wait(20)
-    assert play.evict(second).status == 201
-
-
 def test_an_eviction_that_was_granted_and_never_seen_is_forgotten_after_two_minutes(play: Play):
     play.apply(a_deployment("web", 2), a_budget("web", "web", maxUnavailable=1))
     play.wait(20)

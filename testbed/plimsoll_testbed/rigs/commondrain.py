@@ -1,6 +1,6 @@
 """What common handlers do at a notice: cordon, and evict everything on the node at once; no more.
 
-Every rig plays it, each with its own clock, threads and way to the cluster. It follows
+Every rig plays it: the simulated one in virtual time, the others in threads (`ThreadedDrain`). It follows
 `kubectl drain`: all pods are evicted in parallel, DaemonSet and mirror pods are left alone, and a
 blocked eviction is tried again after five seconds.
 
@@ -11,20 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Final, override
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, calls
 from plimsoll.adapters.kubernetes.objects import parse_pod
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Transport
+from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError
 from plimsoll.domain.kubernetes import OwnerKind, Pod
 from plimsoll.domain.notices import InstanceNotice, parse
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.rig_cluster import RigCluster
+from plimsoll_testbed.rigs.threads import Threads
 
+PARALLEL: Final = 10_000
+"""As many pods as are evicted side by side at the most."""
+CONNECTIONS: Final = 512
+"""To one cluster, kept open: urllib3 warns of more."""
 RETRY: Final = 5.0
 """Seconds until a call that failed, or an eviction that is blocked, is tried again."""
 
@@ -88,3 +96,47 @@ class CommonDrain:
 def _leaves(pod: Pod) -> bool:
     daemon = pod.owner is not None and pod.owner.kind == OwnerKind.DAEMON_SET
     return not (pod.mirror or daemon or pod.finished or pod.deleting is not None)
+
+
+class ThreadedDrain(Threads):
+    """Drains in wall-clock time, in a thread for each node and each pod; a context manager.
+
+    Args:
+        rig_clusters: to know which node an instance is.
+        ways: into each cluster.
+        clock: the real time.
+    """
+
+    def __init__(
+        self, rig_clusters: Mapping[str, RigCluster], ways: Mapping[str, Access], clock: Clock
+    ) -> None:
+        super().__init__()
+        self._clock = clock
+        self._workers = ThreadWorkers(PARALLEL)
+        self._drain = CommonDrain(
+            rig_clusters=rig_clusters,
+            transports={name: way.transport(CONNECTIONS) for name, way in ways.items()},
+            clock=self,
+            workers=self._workers,
+            spawn=self.spawn,
+            ended=self.ended.is_set,
+        )
+
+    def notice(self, body: str) -> None:
+        """Start to drain the node that an event is about, if this is its first notice."""
+        self._drain.notice(body)
+
+    @override
+    def end(self) -> None:
+        super().end()
+        self._workers.close()
+
+    # The port `Clock` of its drain, whose waiting its end cuts short.
+
+    def now(self) -> datetime:
+        """Return the real time."""
+        return self._clock.now()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait so long, or until it ends."""
+        self.ended.wait(seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import batched
@@ -25,10 +26,18 @@ class Bus(RetryQueue[str]):
         events: a boto3 client of EventBridge.
         clock: the drill's time, for events that come late.
         reach: how long an event may be on its way on this emulator.
+        hears: called with each event that the bus took, for a program beside the stack.
     """
 
-    def __init__(self, events: Any, clock: VirtualClock, reach: timedelta = REACH) -> None:
+    def __init__(
+        self,
+        events: Any,
+        clock: VirtualClock,
+        reach: timedelta = REACH,
+        hears: Callable[[str], None] = lambda _: None,
+    ) -> None:
         super().__init__("drill events", self._put)
+        self._hears = hears
         self._events = events
         self._clock = clock
         self._reach = reach
@@ -57,6 +66,8 @@ class Bus(RetryQueue[str]):
             answer = self._events.put_events(Entries=entries)
             if answer["FailedEntryCount"]:
                 raise Refused(f"the event bus refused a notice: {answer['Entries']}")
+            for body in batch:
+                self._hears(body)
         self._taken = self._clock.now()
 
 

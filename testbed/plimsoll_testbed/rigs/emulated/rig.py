@@ -20,10 +20,10 @@ from plimsoll.domain.registry import RESYNC_EVERY
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.rigs.access import Access
+from plimsoll_testbed.rigs.commondrain import ThreadedDrain
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet, FleetServer
 from plimsoll_testbed.rigs.emulated.bus import Bus
 from plimsoll_testbed.rigs.emulated.clusters import Clusters, HollowClusters
-from plimsoll_testbed.rigs.emulated.commondrain import CommonDrain
 from plimsoll_testbed.rigs.emulated.emulator import Emulator
 from plimsoll_testbed.rigs.emulated.kills import Kills
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
@@ -66,7 +66,7 @@ class Emulation(Run):
         self._still = self._time.lock
         self._emulators = emulators
         self._started = time.monotonic()
-        self._drain: CommonDrain | None = None
+        self._drain: ThreadedDrain | None = None
         self._acting = Threads()
         self._clusters = clusters(
             drill=drill,
@@ -92,7 +92,7 @@ class Emulation(Run):
         self._stack = Stack(emulator, aws)
         if self.responder_name == "drain":
             self._drain = self._exits.enter_context(
-                CommonDrain(emulator, self.rig_clusters, self._ways(), SystemClock())
+                ThreadedDrain(self.rig_clusters, self._ways(), SystemClock())
             )
         if self.responder_name == "plimsoll":
             self._install(emulator)
@@ -121,7 +121,8 @@ class Emulation(Run):
         self._stack.register(name, way)
 
     def _event_bus(self, emulator: Emulator) -> Bus:
-        return Bus(emulator.client("events"), self.clock, emulator.reach)
+        hears = (lambda _: None) if self._drain is None else self._drain.notice
+        return Bus(emulator.client("events"), self.clock, emulator.reach, hears)
 
     def _install(self, emulator: Emulator) -> None:
         with told(self.say, "registered the clusters, resynced and placed each once"):
