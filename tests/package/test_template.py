@@ -17,7 +17,7 @@ from plimsoll.domain.registry import RESYNC_EVERY
 from plimsoll.domain.registry.resyncs import PREFLIGHT_EVERY
 from plimsoll.domain.reports import Metric
 from plimsoll.observability import NAMESPACE
-from plimsoll.services import delivery
+from plimsoll.services import retry_policy
 from plimsoll_cli.doctor.stack_checks import DELIVERY_SECONDS
 from plimsoll_cli.stack import CLUSTER_ROLES
 from tests.package.rendered import ACCOUNT, REGION, STACK, STACK_ID, of_every_function, rendered
@@ -94,12 +94,12 @@ def test_what_is_reserved_covers_what_queues_may_start():
 @pytest.mark.parametrize(
     ("name", "policy"),
     [
-        ("NoticesQueue", delivery.NOTICES),
-        ("WakeUpsQueue", delivery.WAKE_UPS),
-        ("ResyncsQueue", delivery.RESYNCS),
+        ("NoticesQueue", retry_policy.NOTICES),
+        ("WakeUpsQueue", retry_policy.WAKE_UPS),
+        ("ResyncsQueue", retry_policy.RESYNCS),
     ],
 )
-def test_queues_deliver_as_the_delivery_policy_says(name, policy):
+def test_queues_deliver_as_the_retry_policy_says(name, policy):
     queue = resources("AWS::SQS::Queue")[name]["Properties"]
     assert queue["RedrivePolicy"]["maxReceiveCount"] == policy.attempts
     assert queue["VisibilityTimeout"] == policy.visibility_seconds
@@ -223,7 +223,7 @@ BY_PEOPLE = {  # with the rights of who types it
 BY_SCHEDULES = {"events:PutEvents"}  # the canary; `plimsoll doctor` sends one too
 NOT_OURS = {"RedriveRole"}  # people take it, and no function
 CALL = re.compile(
-    r"aws(?:\(\))?\.([a-z0-9_]+)\.(?:get_paginator\(\s*\"(\w+)\"|([a-z]+_\w+|[a-z]+(?=\()))"
+    r"(?:aws(?:\(\))?\.|(?=sts\(\)))([a-z0-9_]+)(?:\(\))?\.(?:get_paginator\(\s*\"(\w+)\"|([a-z]+_\w+|[a-z]+(?=\()))"
 )
 BY_BATCH = {"SendMessageBatch": "SendMessage"}  # a batch needs the right to the single call
 

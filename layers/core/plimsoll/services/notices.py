@@ -126,10 +126,7 @@ class NoticeService:
             self.telemetry.count(Metric.NOTICES_IGNORED, ignored)
             self.telemetry.log("notices ignored", cluster=cluster.name, policy=str(cluster.policy))
         if cluster.mode is not Mode.ACT:
-            try:
-                self.dry_run.report(cluster, api, found, self.reports)
-            except Permanent as error:  # nothing depends on a dry run
-                self.telemetry.warn("dry run failed", cluster=cluster.name, because=str(error))
+            self._report(cluster, api, found)
             self._remember(cluster, found)
             return {}
         batches = find_nodes(api, found, self.workers)
@@ -145,10 +142,10 @@ class NoticeService:
                     self._say(batch, answer)
                     if answer.written and answer.interruption.cordoned is not None:
                         events.append(event_of_cordon(answer.interruption, answer.reason))
-                case str() as why:
-                    self.telemetry.log("notice leads to nothing", because=why)
-                case error:
-                    failed |= dict.fromkeys((each.notice for each in batch), error)
+                case str() as reason:
+                    self.telemetry.log("notice leads to nothing", because=reason)
+                case Exception() as why:
+                    failed |= dict.fromkeys((each.notice for each in batch), why)
         if not urgent and any(isinstance(error, Temporary) for error in failed.values()):
             self.wake_ups.send(cluster.name, (0,))  # it asks for capacity where the cluster is away
         if urgent:
@@ -156,6 +153,13 @@ class NoticeService:
         create_events(api, events, self.workers, self.telemetry)
         self._remember(cluster, found)
         return failed
+
+    def _report(self, cluster: Cluster, api: ClusterApi, found: Sequence[LocatedNotice]) -> None:
+        """Report what would be done. Nothing depends on it."""
+        try:
+            self.dry_run.report(cluster, api, found, self.reports)
+        except Permanent as error:
+            self.telemetry.warn("dry run failed", cluster=cluster.name, because=str(error))
 
     def _remember(self, cluster: Cluster, found: Sequence[LocatedNotice]) -> None:
         """Write down which capacity pools are reclaimed. No notice comes back for that."""

@@ -53,8 +53,8 @@ def plan_unguarded(draft: PlanBuilder, disruptions: Sequence[WorkloadDisruption]
 def _plan_endings(draft: PlanBuilder, headroom: Headroom) -> None:
     """Finish with nodes that are empty or gone, and say which pods keep others from being empty."""
     for node in draft.interrupted.nodes:
-        if held := opted_out_on(draft.seen, node):
-            named = ", ".join(map(str, held))
+        if opted_out := opted_out_on(draft.seen, node):
+            named = ", ".join(map(str, opted_out))
             draft.wait(f"is not empty before its opted-out pods end: {named}", {node.name})
         if held := held_on(draft.seen, node, draft.now, draft.refused):
             named = ", ".join(map(str, held))
