@@ -168,13 +168,6 @@ def test_a_token_for_another_request_is_refused(autoscaling):
         launch(autoscaling, count=2)
 
 
-def test_want_of_capacity_is_part_of_the_answer_to_launch_instances(rig, autoscaling):
-    rig.fleet.refuse("spot-a", rig.now + timedelta(seconds=60))
-    answer = launch(autoscaling)
-    assert answer["Instances"] == []
-    assert answer["Errors"][0]["ErrorCode"] == "InsufficientInstanceCapacity"
-
-
 @pytest.mark.parametrize(
     ("service", "call", "action"),
     [

@@ -28,7 +28,6 @@ from plimsoll_service.services.history import ADVISED, last_advice, newest, roll
 from plimsoll_service.services.ingest import MOST_COMPRESSED, IngestService, Intake
 from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.snapshot import Snapshot, Usage, delta, encode
-from plimsoll_testbed.measure.total_queue import TotalQueue
 from plimsoll_testbed.model.service_stores import (
     MemoryAdviceQueue,
     MemoryQueue,
@@ -37,6 +36,7 @@ from plimsoll_testbed.model.service_stores import (
 )
 from tests.support.enrolled import Key, agent_of
 from tests.support.snapshots import wire_node, wire_pods, wire_workload
+from tests.support.total_queue import TotalQueue
 
 NOW = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -35,12 +35,12 @@ from plimsoll_service.wire.access import Accepted
 from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import decode
 from plimsoll_service.wire.snapshot import decode as decode_snapshot
-from plimsoll_testbed.measure.total_queue import TotalQueue
 from plimsoll_testbed.model.service_stores import MemoryMembers, MemoryTenants
 from tests.support.advised import SIGNER, prices
 from tests.support.cli_environment import StillClock
 from tests.support.enrolled import Key, invitation
 from tests.support.snapshots import wire_node, wire_pods, wire_workload
+from tests.support.total_queue import TotalQueue
 from tests.unit.test_agent_snapshot_sender import EMPTY, Counted
 
 MINUTE = timedelta(minutes=1)

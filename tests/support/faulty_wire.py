@@ -14,7 +14,6 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 from threading import Lock
@@ -31,6 +30,10 @@ SERVICES: Final = ("DYNAMODB", "SQS")
 """In boto3's spelling of `AWS_ENDPOINT_URL_<SERVICE>`."""
 PUSHES: Final = "/snapshots"
 """What the path of a snapshot ends with."""
+RUN: Final = 6
+"""The most requests that are throttled, or messages refused, one after the other: as often as a client tries in two calls."""
+MOST_KILLED: Final = 4
+"""Each kill costs a cold start, and what was held waits for its visibility timeout."""
 _TIMEOUT: Final = Timeout(connect=5, read=60)
 _OF_ONE_CONNECTION: Final = {"connection", "content-length", "keep-alive", "transfer-encoding"}
 
@@ -45,37 +48,18 @@ class Fault(StrEnum):
     KILLED = "workers killed as they wrote"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Odds:
-    """How likely each fault is for a request that it may befall."""
-
-    throttled: float = 0.015
-    """That so many requests from this one on are throttled: `run`."""
-    refused: float = 0.15
-    """As `throttled`, for messages."""
-    run: int = 6
-    """At most: as often as a client tries in two calls."""
-    answer_lost: float = 0.03
-    doubled: float = 0.2
-    killed: float = 0.04
-    most_killed: int = 4
-    """Times; each costs a cold start, and what was held waits for its visibility timeout."""
-
-
 class FaultyWire(LoopbackServer):
     """Hands requests on to the emulator; use it as a context manager around it.
 
     Args:
         seed: draws what happens to which request, in the order in which they come.
-        odds: see there.
     """
 
-    def __init__(self, seed: int = 0, odds: Odds | None = None) -> None:
+    def __init__(self, seed: int) -> None:
         super().__init__()
         self.faults: Counter[Fault] = Counter()
         """How often each happened."""
-        self._odds = odds or Odds()
-        self._draw = Random(seed)  # noqa: S311 - a trial, no secret
+        self._draw = Random(seed)
         self._lock = Lock()
         self._workers: Callable[[], Sequence[int]] | None = None
         self._left: Counter[Fault] = Counter()
@@ -133,7 +117,7 @@ class FaultyWire(LoopbackServer):
                 return None
             chosen = self._chosen(target, request.path)
             if chosen in {Fault.THROTTLED, Fault.REFUSED}:
-                self._left[chosen] = self._left[chosen] or self._draw.randint(1, self._odds.run)
+                self._left[chosen] = self._left[chosen] or self._draw.randint(1, RUN)
                 self._left[chosen] -= 1
             if chosen is Fault.KILLED:
                 self._kills += 1
@@ -142,15 +126,14 @@ class FaultyWire(LoopbackServer):
             return chosen
 
     def _chosen(self, target: str, path: str) -> Fault | None:
-        odds = self._odds
         table, message = target.startswith("DynamoDB"), target == "AmazonSQS.SendMessage"
-        kills = target.endswith(".PutItem") and self._kills < odds.most_killed
+        kills = target.endswith(".PutItem") and self._kills < MOST_KILLED
         possible = (
-            (Fault.THROTTLED, table, odds.throttled),
-            (Fault.REFUSED, message, odds.refused),
-            (Fault.ANSWER_LOST, table or message or path.endswith(PUSHES), odds.answer_lost),
-            (Fault.DOUBLED, message, odds.doubled),
-            (Fault.KILLED, kills, odds.killed),
+            (Fault.THROTTLED, table, 0.015),
+            (Fault.REFUSED, message, 0.15),
+            (Fault.ANSWER_LOST, table or message or path.endswith(PUSHES), 0.03),
+            (Fault.DOUBLED, message, 0.2),
+            (Fault.KILLED, kills, 0.04),
         )
         for fault, may_be, chance in possible:
             if may_be and (self._left[fault] or self._draw.random() < chance):
