@@ -12,7 +12,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll.observability import logger
 from plimsoll_service import bootstrap
-from plimsoll_service.adapters.advice_queue import parse
+from plimsoll_service.adapters.queues import parsed
+from plimsoll_service.domain.advice import AdviceRequest
 
 
 @logger.inject_lambda_context
@@ -33,7 +34,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 
 
 def _answer(body: str) -> None:
-    request = parse(body)
+    request = parsed(body, AdviceRequest)
     advised = bootstrap.advice().answer(request)
     if advised is None:
         logger.info("nothing to advise", extra={"cluster": request.cluster})
