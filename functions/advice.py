@@ -13,7 +13,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions import sqs_batch
 from plimsoll.observability import logger
 from plimsoll_service import bootstrap
-from plimsoll_service.adapters.advice_queue import parse
+from plimsoll_service.adapters.queues import parsed
+from plimsoll_service.domain.advice import AdviceRequest
 
 
 @logger.inject_lambda_context
@@ -23,7 +24,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 
 
 def _answer(record: dict[str, Any]) -> None:
-    request = parse(record["body"])
+    request = parsed(record["body"], AdviceRequest)
     advised = bootstrap.advice().answer(request)
     if advised is None:
         logger.info("nothing to advise", extra={"cluster": request.cluster})

@@ -29,7 +29,7 @@ from plimsoll.domain.errors import (
 )
 from plimsoll.observability import logger
 from plimsoll_service import bootstrap
-from plimsoll_service.adapters.ed25519 import is_signed
+from plimsoll_service.adapters.signers import is_signed
 from plimsoll_service.domain.access import Principal, Role
 from plimsoll_service.domain.advice import AdviceRequest, awaits_instruction
 from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven

@@ -15,7 +15,8 @@ from functions import sqs_batch
 from plimsoll.domain.errors import Permanent, PlimsollError
 from plimsoll.observability import logger
 from plimsoll_service import bootstrap
-from plimsoll_service.adapters.arrivals_queue import parse
+from plimsoll_service.adapters.queues import parsed
+from plimsoll_service.domain.snapshots import Arrival
 
 RESERVE_MILLISECONDS: Final = 10_000
 """What one snapshot may take, with a cold start of its reads."""
@@ -36,7 +37,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def _is_done(record: dict[str, Any]) -> bool:
     """Whether a record was worked in or set aside."""
     try:
-        arrival = parse(record["body"])
+        arrival = parsed(record["body"], Arrival)
         newest = bootstrap.ingest().work(arrival)
     except Permanent as error:
         return _is_set_aside(record, error)

@@ -27,16 +27,16 @@ from benchmarks.bill.tables import HOURS, POLL_SECONDS, POLLERS, SQS_CALLS, WHOL
 from benchmarks.instance_mix import a_cluster
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.aws import ServiceAws
-from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.price_table import price_table
+from plimsoll_service.adapters.signers import LocalSigner, is_signed
 from plimsoll_service.adapters.tenants import AwsTenants
 from plimsoll_service.domain.access import Role
 from plimsoll_service.services.access import AccessService, digest_of
-from plimsoll_service.services.advising import AdviceSchedule, AdviceService
 from plimsoll_service.services.ingest import IngestService, Intake
 from plimsoll_service.services.instructions import pending
 from plimsoll_service.services.reads import Reads
+from plimsoll_service.services.recommendations import AdviceSchedule, AdviceService
 from plimsoll_service.wire.snapshot import (
     Container,
     ContainerUsage,

@@ -31,7 +31,7 @@ from plimsoll_agent.loops import Loops
 from plimsoll_agent.output import Output, serve
 from plimsoll_agent.wiring import put_together
 from plimsoll_service.adapters.access_tokens import AccessTokens
-from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
+from plimsoll_service.adapters.signers import LocalSigner, is_signed
 from plimsoll_service.domain.access.principals import Invitation, Principal, Role
 from plimsoll_service.domain.errors import Unproven
 from plimsoll_service.services.access import (

@@ -28,7 +28,7 @@ from functions import api, authorizer
 from plimsoll_cli.doctor.iam_requests import Request as IamRequest
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.access_tokens import AccessTokens
-from plimsoll_service.adapters.ed25519 import is_signed
+from plimsoll_service.adapters.signers import is_signed
 from plimsoll_service.domain.access.principals import Principal, Role
 from plimsoll_service.domain.advice.advice_requests import AdviceRequest
 from plimsoll_service.openapi import OPERATIONS, Operation

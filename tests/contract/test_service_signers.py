@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from plimsoll.domain.errors import BadInput, MissingRights
-from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
-from plimsoll_service.adapters.kms import KmsSigner
+from plimsoll_service.adapters.signers import KmsSigner, LocalSigner, is_signed
 
 ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 SEED = bytes(range(32))

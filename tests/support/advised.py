@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
 from plimsoll_service.adapters.price_table import price_table
+from plimsoll_service.adapters.signers import LocalSigner, is_signed
 from plimsoll_service.domain.analysis.prices import PriceTable
 from plimsoll_service.domain.snapshots.arrivals import Newest
 from plimsoll_service.services import instructions, recommendations

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import highspy
 
-from plimsoll_service.domain.analysis.packing import Offer
+from plimsoll_service.domain.analysis.fleet import Offer
 
 type Size = tuple[int, int]
 """Millicores and bytes of a pod."""

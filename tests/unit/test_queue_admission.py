@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import Taint, Toleration
 from plimsoll.domain.scheduling import ClusterSnapshot
+from plimsoll_batch.domain.admission.fair_sharing_order import age_of
 from plimsoll_batch.domain.admission.pending_queues import WaitingLine
 from plimsoll_batch.domain.jobs.gangs import Topology
 from plimsoll_batch.domain.quota.cohorts import Flavor, Order, QueueOrder
-from plimsoll_batch.domain.quota.fair_sharing_order import age_of
 from tests.support.builders import NOON
 from tests.support.queued import (
     DEFAULT,

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.domain.interruptions import MARGIN
-from plimsoll_batch.domain.jobs import deadlines
+from plimsoll_batch.domain.jobs import job_actions
 from tests.support.hollows import MERGE
 from tests.support.queue_scenes import Scene, a_bare_pod, a_job, a_training, killed_at_each_write
 from tests.unit.test_queue_service import reclaim
@@ -77,7 +77,7 @@ def test_it_is_taken_off_once_no_node_of_the_gang_is_reclaimed_any_more():
 
 
 def test_a_cycle_tells_a_bounded_number_of_pods_and_the_next_the_others(monkeypatch):
-    monkeypatch.setattr(deadlines, "MOST", 4)
+    monkeypatch.setattr(job_actions, "MOST_TOLD", 4)
     scene = started()
     reclaim(scene, node_of(scene, "train-ps"))
     scene.run(1)

@@ -18,7 +18,7 @@ from plimsoll_batch.domain.admission.queue_state import QueueState
 from plimsoll_batch.domain.explanation import in_words, why
 from plimsoll_batch.domain.jobs.gangs import lost_at_an_interruption
 from plimsoll_batch.domain.quota.cohorts import Flavor
-from plimsoll_batch.domain.quota.interruption_cost import by_cost, cost_of, priced_queues
+from plimsoll_batch.domain.quota.flavors import by_cost, cost_of, priced_queues
 from tests.support.builders import NOON
 from tests.support.queue_scenes import Scene, a_job, record
 from tests.support.queued import a_forest, a_gang, a_queue, a_shape, planned

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict, Temporary
 from plimsoll_service.domain.advice.advice_requests import AdviceRequest, configuration_of
-from plimsoll_service.services.advising import AdviceSchedule, AdviceService
 from plimsoll_service.services.history import last_advice
-from plimsoll_service.services.recommendations import FRESH, SAVINGS
+from plimsoll_service.services.recommendations import FRESH, SAVINGS, AdviceSchedule, AdviceService
 from plimsoll_testbed.model.service_stores import (
     MemoryAdviceQueue,
     MemoryMembers,

@@ -18,8 +18,8 @@ from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.domain.analysis import instance_mix
 from plimsoll_service.domain.analysis.cluster_view import View
+from plimsoll_service.domain.analysis.fleet import Offer, Worth, filled, useful, worth_of
 from plimsoll_service.domain.analysis.instance_mix import InstanceMix, cheaper_mix, offers_of
-from plimsoll_service.domain.analysis.packing import Offer, Worth, filled, useful, worth_of
 from plimsoll_service.wire.snapshot import Placing, Pod, Snapshot, Taint, Workload
 from tests.support.exact_mix import cheapest
 from tests.support.snapshots import (

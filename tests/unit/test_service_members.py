@@ -10,7 +10,7 @@ import pytest
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import BadInput, Conflict
 from plimsoll_service.adapters.access_tokens import AccessTokens
-from plimsoll_service.adapters.ed25519 import is_signed
+from plimsoll_service.adapters.signers import is_signed
 from plimsoll_service.domain.access.principals import TOKEN_LIFE, Principal, Role, checked_name
 from plimsoll_service.domain.errors import Forbidden, Unproven
 from plimsoll_service.services.access import (

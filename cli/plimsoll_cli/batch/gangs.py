@@ -22,7 +22,8 @@ from plimsoll_batch.adapters.kubernetes.calls import PATCH_JOB
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.explanation import Explanation, in_words, why
-from plimsoll_batch.domain.jobs import NOT_LEASED, GangJobs, Job
+from plimsoll_batch.domain.jobs import GangJobs, Job
+from plimsoll_batch.domain.names import NOT_LEASED
 from plimsoll_batch.services.queue_observation import Seen, seen_in
 from plimsoll_cli.environment import Environment, warn
 from plimsoll_cli.options import (

@@ -10,6 +10,7 @@ from functools import cache
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
 from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
@@ -19,9 +20,9 @@ from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.registry import Cluster
 from plimsoll.observability import CloudWatch
-from plimsoll_batch.adapters.clusters import OpenQueues
+from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.config import Config
-from plimsoll_batch.services.clusters import ClusterQueues
+from plimsoll_batch.services.queues import ClusterQueues
 from plimsoll_batch.services.scale_up import ScaleUp
 from plimsoll_batch.services.wake_ups import Waking
 
@@ -47,8 +48,14 @@ def _warn(what: str) -> None:
 
 
 @cache
-def _clusters() -> OpenQueues:
-    return OpenQueues(_aws(), SystemClock(), _workers(), warn=_warn)
+def _clusters() -> OpenClusters:
+    return OpenClusters(_aws(), SystemClock(), _workers(), warn=_warn)
+
+
+@cache
+def _cluster(cluster: Cluster) -> KubernetesQueues:
+    transport = _clusters().transport(cluster)
+    return KubernetesQueues.of(transport, cluster.name, SystemClock(), _workers(), warn=_warn)
 
 
 @cache
@@ -60,7 +67,7 @@ def _growing(cluster: Cluster) -> ScaleUp:
             aws,
             cluster.name,
             SystemClock(),
-            api=lambda: _clusters().open(cluster).requests,
+            api=lambda: _cluster(cluster).requests,
             warn=_warn,
             kinds=ASKED,
         ),
@@ -75,7 +82,7 @@ def queues() -> ClusterQueues:
     """Return the queues of all registered clusters."""
     return ClusterQueues(
         registry=DynamoRegistry(_aws(), config().clusters_table),
-        clusters=_clusters(),
+        open=_cluster,
         wake_ups=SqsWakeUps(_aws(), config().wake_ups_queue),
         clock=SystemClock(),
         workers=_workers(),

@@ -15,23 +15,20 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.notices_queue import NoticesQueue
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.observability import logger
-from plimsoll_service.adapters.access_tokens import AccessTokens
-from plimsoll_service.adapters.advice_queue import SqsAdvice
-from plimsoll_service.adapters.arrivals_queue import SqsArrivals
+from plimsoll_service.adapters.access_tokens import AccessTokens, SecretTokenKeys
 from plimsoll_service.adapters.aws import ServiceAws, TenantSessions
 from plimsoll_service.adapters.bus import EventBridgeBus
-from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
-from plimsoll_service.adapters.kms import KmsSigner
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.price_list import AwsPrices
 from plimsoll_service.adapters.price_table import price_table
+from plimsoll_service.adapters.queues import SqsAdvice, SqsArrivals
+from plimsoll_service.adapters.signers import KmsSigner, LocalSigner, is_signed
 from plimsoll_service.adapters.tenants import AwsTenants
-from plimsoll_service.adapters.token_keys import SecretTokenKeys
 from plimsoll_service.config import Config
 from plimsoll_service.services.access import AccessService
-from plimsoll_service.services.advising import AdviceSchedule, AdviceService
 from plimsoll_service.services.ingest import IngestService, Intake
 from plimsoll_service.services.reads import Reads
+from plimsoll_service.services.recommendations import AdviceSchedule, AdviceService
 from plimsoll_service.services.taints import TaintForwarding
 from plimsoll_service.wire.access import InstructionKey
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final
 
@@ -31,7 +28,7 @@ from plimsoll_batch.domain.jobs import (
     Topology,
     lost_at_an_interruption,
 )
-from plimsoll_batch.domain.quota import Forest, priced_queues
+from plimsoll_batch.domain.quota import Forest, priced_queues, twice
 
 MOST_PODS: Final = 100_000
 """Pods of one role."""
@@ -104,32 +101,6 @@ class SnapshotFile(Strict):
     gangs: tuple[GangEntry, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Shapes:
-    """One shape for all gangs that are alike."""
-
-    known: dict[tuple[str, timedelta | None], Shape]
-    priced: Collection[str]
-    """Queues that compare what flavors cost."""
-
-    def of(self, entry: GangEntry) -> Shape:
-        loses = None
-        if entry.queue in self.priced:
-            checkpoint, limit = _seconds(entry.checkpoint_seconds), _seconds(entry.limit_seconds)
-            loses = lost_at_an_interruption(checkpoint, limit)
-        key = entry.model_dump_json(include={"roles", "topology"}), loses
-        if key not in self.known:
-            topology = entry.topology
-            self.known[key] = Shape(
-                roles=tuple(_role(role) for role in entry.roles),
-                topology=None
-                if topology is None
-                else Topology(label=topology.label, required=topology.required),
-                loses=loses,
-            )
-        return self.known[key]
-
-
 def state_of(document: Any, forest: Forest) -> QueueState:
     """Return the state that a file holds, under a configuration.
 
@@ -137,14 +108,15 @@ def state_of(document: Any, forest: Forest) -> QueueState:
         BadInput: names every problem and its place.
     """
     read = validated(SnapshotFile, document)
-    shapes, problems = _Shapes({}, priced_queues(forest)), list[str]()
+    shapes: dict[tuple[str, timedelta | None], Shape] = {}
+    priced, problems = priced_queues(forest), list[str]()
     waiting: list[Gang] = []
     running: list[RunningGang] = []
     nodes: list[Node] | None = None
     sums: dict[str, Resources] = {}
     try:
         for entry in read.gangs:
-            gang = _gang(entry, shapes.of(entry))
+            gang = _gang(entry, _shape(shapes, entry, priced=entry.queue in priced))
             if entry.runs is None:
                 waiting.append(gang)
             else:
@@ -154,11 +126,28 @@ def state_of(document: Any, forest: Forest) -> QueueState:
             sums = {entry.name: Resources.parse(entry.used) for entry in read.nodes if entry.used}
     except BadInput as error:
         problems.append(str(error))
-    problems += _twice("gang", [f"{entry.namespace}/{entry.name}" for entry in read.gangs])
-    problems += _twice("node", [entry.name for entry in read.nodes or ()])
+    problems += twice("gang", (f"{entry.namespace}/{entry.name}" for entry in read.gangs))
+    problems += twice("node", (entry.name for entry in read.nodes or ()))
     if problems:
         raise BadInput(told(problems))
     return QueueState(forest=forest, gangs=waiting, running=running, nodes=nodes, sums=sums)
+
+
+def _shape(
+    known: dict[tuple[str, timedelta | None], Shape], entry: GangEntry, *, priced: bool
+) -> Shape:
+    """Return the shape of a gang: the same for all gangs that are alike."""
+    checkpoint, limit = _seconds(entry.checkpoint_seconds), _seconds(entry.limit_seconds)
+    loses = lost_at_an_interruption(checkpoint, limit) if priced else None
+    key = entry.model_dump_json(include={"roles", "topology"}), loses
+    if key not in known:
+        said = entry.topology
+        known[key] = Shape(
+            roles=tuple(_role(role) for role in entry.roles),
+            topology=None if said is None else Topology(label=said.label, required=said.required),
+            loses=loses,
+        )
+    return known[key]
 
 
 def _role(entry: RoleEntry) -> Role:
@@ -238,8 +227,3 @@ def _node(entry: NodeEntry) -> Node:
         zone=entry.labels.get(ZONE),
         created=datetime.min.replace(tzinfo=UTC),
     )
-
-
-def _twice(kind: str, names: Sequence[str]) -> list[str]:
-    counted = Counter(names)
-    return [f"{kind} {name}: stands there twice" for name in sorted(counted) if counted[name] > 1]

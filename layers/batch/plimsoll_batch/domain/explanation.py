@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from plimsoll_batch.domain.admission import QueueState, Standing, placement_of, why_held
+from plimsoll_batch.domain.admission import QueueState, Standing, age_of
 from plimsoll_batch.domain.capacity import NoPlace, Placement, earliest_place
 from plimsoll_batch.domain.jobs import Gang, RunningGang
 from plimsoll_batch.domain.quota import (
@@ -21,7 +21,6 @@ from plimsoll_batch.domain.quota import (
     QuotaNode,
     RoleFlavors,
     Unassigned,
-    age_of,
     assign,
     costs_in_words,
     queues_below,
@@ -80,14 +79,14 @@ def _held(
     seen: QueueState, standing: Standing, gang: Gang, now: datetime
 ) -> tuple[tuple[str, ...], Sequence[RunningGang]]:
     """Return what holds a gang, and what would have to end first."""
-    excluded = why_held(gang, standing.queues)
+    excluded = standing.why_held(gang)
     if excluded is not None:
         return (excluded,), ()
     options = standing.options(gang)
     if isinstance(options, Unassigned):
         return options.reasons, ()
     node, queue = standing.quotas.queues[gang.queue], standing.queues[gang.queue]
-    placement = placement_of(seen)
+    placement = seen.placement()
     reasons: list[str] = []
     after: Sequence[RunningGang] = ()
     refused: set[tuple[RoleFlavors, ...]] = set()

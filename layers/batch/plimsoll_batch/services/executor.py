@@ -16,12 +16,11 @@ from functools import partial
 from typing import Final, assert_never
 
 from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Refused
-from plimsoll.domain.kubernetes import ClusterEvent
+from plimsoll.domain.kubernetes import LONGEST_MESSAGE, NAMESPACE, ClusterEvent, Ref
 from plimsoll.services.cluster_events import MOST
 from plimsoll.services.ports import Telemetry, Workers
 from plimsoll_batch.domain.capacity import Leasing
 from plimsoll_batch.domain.jobs import (
-    NOT_LEASED,
     Admission,
     Begin,
     End,
@@ -29,15 +28,16 @@ from plimsoll_batch.domain.jobs import (
     GangJobs,
     Job,
     JobAction,
+    NodeRequest,
     PodDeadline,
     Remember,
     RestartRole,
     Stop,
     Suspend,
-    gang_events,
     taken_back,
     waits_for,
 )
+from plimsoll_batch.domain.names import CONFIGURATION, NOT_LEASED
 from plimsoll_batch.services.ports import QueueCluster
 
 ATTEMPTS: Final = 4
@@ -86,7 +86,9 @@ class Executor:
         answers = self.workers.run([partial(self._lease, each) for each in writes])
         for each, answer in zip(writes, answers, strict=True):
             if isinstance(answer, Refused) and each.gang is not None:
-                self._tell_not_leased(gangs[each.gang.uid], each.node.name, answer)
+                words = f"node {each.node.name} cannot be leased to it: {answer}"
+                cause = each.gang.since.isoformat()  # once for all its nodes
+                self._tell_gang(gangs[each.gang.uid], NOT_LEASED, words, cause=cause, warning=True)
             elif isinstance(answer, Exception) and not isinstance(answer, PlimsollError):
                 raise answer
         return any(answer is True for answer in answers)
@@ -111,12 +113,6 @@ class Executor:
         if self.held():
             self.cluster.tell_deadline(each.pod, each.deadline)
 
-    def _tell_not_leased(self, jobs: GangJobs, node: str, error: Refused) -> None:
-        words = f"node {node} cannot be leased to it: {error}"
-        cause = jobs.gang.since.isoformat()  # once for all its nodes
-        for event in gang_events(jobs, NOT_LEASED, words, cause=cause, warning=True):
-            self.note(event)
-
     def _lease(self, each: Leasing) -> bool:
         if not self.held():
             return False
@@ -131,8 +127,39 @@ class Executor:
         self.telemetry.log("node leased" if each.gang else "node given back", **facts)
         return True
 
-    def note(self, event: ClusterEvent) -> None:
+    def tell_problems(self, jobs: GangJobs) -> None:
+        """Warn by Events of what is wrong with a gang."""
+        for words in jobs.problems:
+            self._tell_gang(jobs, "QueueProblem", words, cause=words, warning=True)
+
+    def tell_request(self, jobs: GangJobs, request: NodeRequest) -> None:
+        """Tell by Events what was asked for a gang."""
+        self._tell_gang(jobs, "QueueNodes", request.in_words(), cause=request.asks[0].token)
+
+    def tell_configuration(self, words: str) -> None:
+        """Warn by an Event of a wrong configuration."""
+        about = Ref("ConfigMap", NAMESPACE, CONFIGURATION)
+        self._note(about, CONFIGURATION, "QueueProblem", words, cause=words, warning=True)
+
+    def _tell_gang(
+        self, jobs: GangJobs, reason: str, message: str, *, cause: str, warning: bool = False
+    ) -> None:
+        """Tell something by an Event of each role of a gang; a new cause is a new Event."""
+        for role in jobs.roles:
+            self._note(role.ref, role.uid, reason, message, cause=cause, warning=warning)
+
+    def _note(  # noqa: PLR0913 - the fields of an Event
+        self, about: Ref, uid: str, reason: str, message: str, *, cause: str, warning: bool
+    ) -> None:
         """Keep an Event for the end, unless there are too many."""
+        event = ClusterEvent(
+            about=about,
+            uid=uid,
+            reason=reason,
+            message=message[:LONGEST_MESSAGE],
+            warning=warning,
+            cause=cause[:LONGEST_MESSAGE],
+        )
         if len(self.events) < MOST:
             self.events.setdefault(event.name, event)
 
@@ -141,13 +168,11 @@ class Executor:
         facts: dict[str, object] = {"gang": str(step.jobs), "because": step.reason}
         if outcome.error is not None:
             facts["error"] = str(outcome.error)
-        message = f"gang {_VERBS[type(step)]}" if outcome.done else f"gang not {_VERBS[type(step)]}"
+        verb, reason = _TOLD[type(step)]
+        message = f"gang {verb}" if outcome.done else f"gang not {verb}"
         (self.telemetry.log if outcome.done else self.telemetry.warn)(message, **facts)
         if outcome.done:
-            for event in gang_events(
-                step.jobs, _REASONS[type(step)], step.reason, cause=_cause(step)
-            ):
-                self.note(event)
+            self._tell_gang(step.jobs, reason, step.reason, cause=_cause(step))
 
     def _attempt(self, step: JobAction, now: datetime) -> Outcome:
         if not self.held():
@@ -297,19 +322,12 @@ def _cause(step: JobAction) -> str:
             assert_never(step)
 
 
-_VERBS: Final[dict[type[JobAction], str]] = {
-    Begin: "started",
-    Finish: "started to the end",
-    Suspend: "suspended",
-    Remember: "watched",
-    RestartRole: "restarted in part",
-    End: "ended",
+_TOLD: Final[dict[type[JobAction], tuple[str, str]]] = {
+    Begin: ("started", "QueueAdmitted"),
+    Finish: ("started to the end", "QueueAdmitted"),
+    Suspend: ("suspended", "QueueSuspended"),
+    Remember: ("watched", "QueuePolicy"),
+    RestartRole: ("restarted in part", "QueuePolicy"),
+    End: ("ended", "QueuePolicy"),
 }
-_REASONS: Final[dict[type[JobAction], str]] = {
-    Begin: "QueueAdmitted",
-    Finish: "QueueAdmitted",
-    Suspend: "QueueSuspended",
-    Remember: "QueuePolicy",
-    RestartRole: "QueuePolicy",
-    End: "QueuePolicy",
-}
+"""Each action in a word, and the reason of the Events that tell it."""

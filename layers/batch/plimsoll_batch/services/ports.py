@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from plimsoll.domain.kubernetes import Node, Pod
-from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import EventWriter, LeaseKeeper
 from plimsoll_batch.domain.jobs import Admission, FailedPod, Gang, Job, NodeRequest, Stop
 from plimsoll_batch.domain.quota import Forest
@@ -25,8 +24,6 @@ class ClusterObjects:
     nodes: Sequence[Node]
     failed: Sequence[FailedPod] = ()
     """Pods of gangs that have failed."""
-    left_out: Sequence[str] = ()
-    """Why objects could not be read."""
 
 
 class QueueCluster(EventWriter, LeaseKeeper, Protocol):
@@ -78,10 +75,3 @@ class QueueCluster(EventWriter, LeaseKeeper, Protocol):
 
     def end(self, job: Job, *, complete: bool) -> None:
         """Let a Job end as Complete, or as Failed, by one patch under its uid and resourceVersion."""
-
-
-class QueueClusters(Protocol):
-    """Opens registered clusters."""
-
-    def open(self, cluster: Cluster) -> QueueCluster:
-        """Return the API of a cluster; connects on first use."""

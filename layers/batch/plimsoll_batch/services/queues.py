@@ -1,4 +1,4 @@
-"""Plans the queues of a cluster and carries the plans out, as long as there is something to do.
+"""Plans the queues of clusters and carries the plans out, as long as there is something to do.
 
 One cycle reads the cluster, carries on what was begun before, and plans on what is left. A cycle that only
 suspended somebody ends there: what that frees is not free before the pods are gone, and another sees it.
@@ -6,23 +6,21 @@ suspended somebody ends there: what that frees is not free before the pods are g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import Policy
+from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.lease import Lease
-from plimsoll.services.ports import RepeatingClock, Telemetry, Workers
+from plimsoll.services.ports import Registry, RepeatingClock, Telemetry, WakeUps, Workers
 from plimsoll_batch.domain.admission import QueuePlan, actions_of, plan_queues
 from plimsoll_batch.domain.capacity import plan_leases
 from plimsoll_batch.domain.jobs import (
-    configuration_event,
     plan_deadlines,
-    problem_events,
-    request_events,
     upkeep,
 )
 from plimsoll_batch.domain.quota import Forest
@@ -112,7 +110,7 @@ class QueueService:
             forest = cluster.configuration()
         except BadInput as error:
             self.telemetry.warn("queues not planned", cluster=self.name, because=str(error))
-            carrying.note(configuration_event(str(error)))
+            carrying.tell_configuration(str(error))
             forest = None
         if forest is None:
             returned = self._return_leases(cluster, carrying)
@@ -122,8 +120,7 @@ class QueueService:
         objects = self._read(cluster)
         seen = seen_in(objects, forest, now)
         for jobs in seen.gangs.values():
-            for event in problem_events(jobs):
-                carrying.note(event)
+            carrying.tell_problems(jobs)
         carrying.tell_deadlines(plan_deadlines(seen.gangs.values(), objects.nodes, now))
         outcomes = list(carrying.run(upkeep([*seen.gangs.values()], now, objects.nodes), now))
         plan, leased = None, False
@@ -134,8 +131,7 @@ class QueueService:
                     plan, seen.gangs, cluster, lambda: lease.held, self.clock.now()
                 )
                 for gang, request in asked:
-                    for event in request_events(seen.gangs[gang.uid], request):
-                        carrying.note(event)
+                    carrying.tell_request(seen.gangs[gang.uid], request)
             leases = plan_leases(plan.dedicated, seen.gangs.values(), objects.nodes)
             leased = carrying.lease(leases.writes, seen.gangs)
             outcomes += carrying.run(actions_of(plan, seen.gangs, forest, now, leases.not_yet), now)
@@ -185,3 +181,51 @@ class QueueService:
 
     def _events(self, cluster: QueueCluster, carrying: Executor) -> None:
         create_events(cluster, [*carrying.events.values()], self.workers, self.telemetry)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterQueues:
+    """Plans the queues of registered clusters that may be written to."""
+
+    registry: Registry
+    open: Callable[[Cluster], QueueCluster]
+    """Returns the API of a cluster, the same object every time."""
+    wake_ups: WakeUps
+    clock: RepeatingClock
+    workers: Workers
+    telemetry: Telemetry
+    pods_per_second: int
+    growing: Callable[[Cluster], ScaleUp] | None = None
+    """Returns what asks the node groups of a cluster, the same object every time; None: none is asked."""
+
+    def wake(self) -> None:
+        """Send each cluster that may be written to one wake-up.
+
+        Raises:
+            Temporary: some were not taken; the next schedule sends them again.
+        """
+        for cluster in self.registry.list():
+            if cluster.mode is Mode.ACT:
+                self.wake_ups.send(cluster.name, [0])
+
+    def run(self, name: str, *, holder: str, seconds: float) -> int:
+        """Plan the queues of a cluster for so long, and say how many cycles that took.
+
+        Raises:
+            PlimsollError: the cluster does not answer, or refuses what is needed.
+        """
+        cluster = self.registry.get(name)
+        if cluster is None or cluster.mode is not Mode.ACT:
+            self.telemetry.log("queues left alone", cluster=name)
+            return 0
+        service = QueueService(
+            name=cluster.name,
+            cluster=self.open(cluster),
+            clock=self.clock,
+            workers=self.workers,
+            telemetry=self.telemetry,
+            policy=cluster.policy,
+            pods_per_second=self.pods_per_second,
+            growing=None if self.growing is None else self.growing(cluster),
+        )
+        return service.run(holder=holder, seconds=seconds)

@@ -6,7 +6,7 @@ place, and again before anything is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -141,7 +141,8 @@ class ScaleUp:
         if promised and not refused:
             told = replace(request, answered=True)
         else:
-            told = request.gave_up(_words(refused.values()), now, refused)
+            why = "; ".join(dict.fromkeys(refused.values())) or "no node was promised"
+            told = request.gave_up(why, now, refused)
         try:
             cluster.write_request(job, told)
         except Conflict:
@@ -194,7 +195,3 @@ class ScaleUp:
 def _holder(jobs: GangJobs, request: NodeRequest | None) -> Job:
     """Return the Job that a gang's request stands on, or the first where none does yet."""
     return next((role for role in jobs.roles if role.request == request), jobs.roles[0])
-
-
-def _words(refused: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(refused)) or "no node was promised"

@@ -1,22 +1,30 @@
 """Access tokens: JSON Web Tokens under a key that only the API and its authorizer can read.
 
 A token says who came, and nothing of what they may: that is looked up each time, so that nobody who
-was revoked goes on until a token expires.
+was revoked goes on until a token expires. The keys are in Secrets Manager: a rotation leaves the former one good
+for reading.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Final
 
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
+from plimsoll.adapters.aws_errors import translated
+from plimsoll.domain.errors import BadInput, NotFound
+from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.domain.access import Principal
-from plimsoll_service.services.ports import TokenKeys
+from plimsoll_service.services.ports import Clock, TokenKeys
 
+KEYS_KEPT: Final = timedelta(minutes=1)
+_SHORTEST: Final = 32
+"""Bytes of a key; as long as what HS256 makes of it."""
 _ALGORITHM: Final = "HS256"
 _ISSUER: Final = "plimsoll"
 _LONGEST: Final = 4096
@@ -58,3 +66,42 @@ class AccessTokens:
             ):
                 return subject, kid
         return None
+
+
+@dataclass(slots=True, kw_only=True)
+class SecretTokenKeys:
+    """The keys in one secret."""
+
+    aws: ServiceAws
+    secret: str
+    clock: Clock
+    _read: tuple[Sequence[bytes], datetime] | None = field(default=None)
+
+    def newest(self) -> bytes:
+        """Return the key that signs."""
+        return self.all()[0]
+
+    def all(self) -> Sequence[bytes]:
+        """Return the keys by which a token may be signed, the newest first."""
+        now = self.clock.now()
+        if self._read is None or now - self._read[1] >= KEYS_KEPT:
+            self._read = self._fetched(), now
+        return self._read[0]
+
+    def _fetched(self) -> Sequence[bytes]:
+        found = [self._version("AWSCURRENT")]
+        try:
+            found.append(self._version("AWSPREVIOUS"))
+        except NotFound:  # it was never rotated
+            return found
+        return found
+
+    def _version(self, stage: str) -> bytes:
+        with translated("read the key of access tokens"):
+            answer = self.aws.secretsmanager.get_secret_value(
+                SecretId=self.secret, VersionStage=stage
+            )
+        key = answer["SecretString"].encode()
+        if len(key) < _SHORTEST:
+            raise BadInput(f"the key of access tokens has less than {_SHORTEST} bytes")
+        return key

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from plimsoll_service.domain.access import TOKEN_LIFE, Principal, Role, kid_of
 from plimsoll_service.domain.errors import Forbidden, Unproven
-from plimsoll_service.services.directory import remember_cluster
+from plimsoll_service.services.history import remember_cluster
 from plimsoll_service.services.ports import Members, Tenants
 from plimsoll_service.wire.access import (
     ASSERTION_LIFE,
@@ -108,7 +108,13 @@ class AccessService:
             )
         ):
             raise Unproven("the assertion is not signed by a key that is let in")
-        _refuse_untimely(said, now)
+        if not 0 < said.exp - said.iat <= ASSERTION_LIFE.total_seconds():
+            raise Unproven("the assertion claims to be good for longer than it may be")
+        skew = CLOCK_SKEW.total_seconds()
+        if not said.iat - skew <= now.astimezone(UTC).timestamp() <= said.exp + skew:
+            raise Unproven(
+                f"the assertion was made at {said.iat}; here it is {int(now.timestamp())}"
+            )
         if not self.members.once(
             f"{principal.subject}/{said.jti}", now + ASSERTION_LIFE + 2 * CLOCK_SKEW
         ):
@@ -172,14 +178,6 @@ def refuse_others(principal: Principal, cluster: str, role: Role) -> None:
 def digest_of(join_token: str) -> str:
     """Return what is stored of a join token. It has 256 random bits, so a plain hash will do."""
     return sha256(join_token.encode()).hexdigest()
-
-
-def _refuse_untimely(said: Assertion, now: datetime) -> None:
-    if not 0 < said.exp - said.iat <= ASSERTION_LIFE.total_seconds():
-        raise Unproven("the assertion claims to be good for longer than it may be")
-    skew = CLOCK_SKEW.total_seconds()
-    if not said.iat - skew <= now.astimezone(UTC).timestamp() <= said.exp + skew:
-        raise Unproven(f"the assertion was made at {said.iat}; here it is {int(now.timestamp())}")
 
 
 def _is_number(text: str) -> bool:

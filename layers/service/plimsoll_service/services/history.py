@@ -1,8 +1,8 @@
-"""What the service knows of a cluster: its newest snapshot, and what it used before."""
+"""What the service knows of a tenant: its clusters, their newest snapshots, and what they used before."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -19,6 +19,8 @@ NEWEST: Final = "newest"
 ADVISED: Final = "advised"
 """The document that says of the last run of the advice."""
 
+_CLUSTER: Final = "cluster#"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
@@ -26,6 +28,24 @@ class Known:
 
     snapshot: Snapshot
     received_at: datetime
+
+
+def known_clusters(data: TenantData) -> Sequence[tuple[str, str]]:
+    """Return the clusters of a tenant, by id: id and name."""
+    found = data.list("", _CLUSTER, f"{_CLUSTER}~")
+    return [(each.key.removeprefix(_CLUSTER), each.body.decode()) for each in found]
+
+
+def remember_cluster(data: TenantData, cluster: str, name: str) -> None:
+    """Write down that a tenant has a cluster. Again is once."""
+    key = f"{_CLUSTER}{cluster}"
+    if data.get("", key) is None:
+        data.put("", key, name.encode())
+
+
+def has_cluster(data: TenantData, cluster: str) -> bool:
+    """Whether a tenant has a cluster."""
+    return data.get("", f"{_CLUSTER}{cluster}") is not None
 
 
 def newest(data: TenantData, cluster: str) -> Known | None:

@@ -10,8 +10,7 @@ from plimsoll.domain.errors import NotFound
 from plimsoll_service.domain.access import Principal, Role
 from plimsoll_service.domain.snapshots import interrupted_nodes, pool_rows, workload_rows
 from plimsoll_service.services.access import refuse_others
-from plimsoll_service.services.directory import has_cluster, known_clusters
-from plimsoll_service.services.history import Known, newest, usage
+from plimsoll_service.services.history import Known, has_cluster, known_clusters, newest, usage
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Clock, TenantData, Tenants
 from plimsoll_service.wire.views import Cluster, Clusters, Interruptions, Pools, Workloads

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
-from plimsoll.domain.errors import Conflict, NotFound
+from plimsoll.domain.errors import Conflict, NotFound, Temporary
 from plimsoll_service.domain.advice import (
+    AdviceRequest,
+    LastAdvice,
     accepted,
     awaits_instruction,
     configuration_of,
@@ -26,9 +29,16 @@ from plimsoll_service.domain.advice import (
     resolved,
 )
 from plimsoll_service.domain.analysis import HISTORY, YOUNGEST, Analysis, PriceTable, View, analyse
-from plimsoll_service.services.history import newest, usage
+from plimsoll_service.services.history import ADVISED, last_advice, newest, usage
 from plimsoll_service.services.instructions import post, result_of
-from plimsoll_service.services.ports import Document, TenantData
+from plimsoll_service.services.ports import (
+    AdviceQueue,
+    Clock,
+    Document,
+    Members,
+    TenantData,
+    Tenants,
+)
 from plimsoll_service.wire.advice import Recommendation
 from plimsoll_service.wire.documents import decode, encode
 from plimsoll_service.wire.instructions import Signer, sign
@@ -43,6 +53,8 @@ FRESH: Final = timedelta(minutes=10)
 """From an older snapshot no instruction is made."""
 KEPT: Final = timedelta(days=90)
 """How long a recommendation that is not advised any more is kept."""
+ATTEMPTS: Final = 3
+"""How often a run begins anew after others wrote about its cluster."""
 _PREFIX: Final = "recommendation#"
 
 
@@ -87,7 +99,9 @@ def advise(
         week=usage(data, cluster, now - HISTORY, now),
         earlier=usage(data, cluster, now - HISTORY, now - YOUNGEST),
     )
-    _keep_savings(data, cluster, analysis)
+    before, body = data.get(cluster, SAVINGS), encode(analysis.advice)
+    if before is None or before.body != body:
+        data.put(cluster, SAVINGS, body, version=before.version if before else 0)
     run = _Run(data, cluster)
     run.keep(lapsed(_resolved(data, cluster, each, now), now) for each in list(run.kept.values()))
     run.keep(list(merged(run.kept, analysis.recommendations, view)))
@@ -133,13 +147,6 @@ def recommendations(data: TenantData, cluster: str) -> tuple[Recommendation, ...
 
 def _documents(data: TenantData, cluster: str) -> list[Document]:
     return list(data.list(cluster, _PREFIX, _PREFIX + "~", limit=10_000))
-
-
-def _keep_savings(data: TenantData, cluster: str, analysis: Analysis) -> None:
-    before = data.get(cluster, SAVINGS)
-    body = encode(analysis.advice)
-    if before is None or before.body != body:
-        data.put(cluster, SAVINGS, body, version=before.version if before else 0)
 
 
 def _resolved(
@@ -223,3 +230,57 @@ class _Run:
         self.kept[after.id] = after
         self.changed.add(after.id)
         return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceService:
+    """Answers requests for advice."""
+
+    tenants: Tenants
+    prices: Prices
+    signer: Callable[[], Signer]
+    clock: Clock
+
+    def answer(self, request: AdviceRequest) -> Advised | None:
+        """Advise a cluster; None: a run after the request did, or no snapshot of the cluster is there.
+
+        Two runs at once are safe: each document is written over the version that was read, so that only
+        one of them issues an instruction.
+
+        Raises:
+            Temporary: others wrote about the cluster meanwhile, again and again.
+        """
+        data = self.tenants.of(request.tenant)
+        for _ in range(ATTEMPTS):
+            try:
+                return self._answer(data, request)
+            except Conflict:
+                continue
+        raise Temporary(f"others wrote about {request.cluster} {ATTEMPTS} times meanwhile")
+
+    def _answer(self, data: TenantData, request: AdviceRequest) -> Advised | None:
+        last, version = last_advice(data, request.cluster)
+        if last is not None and last.answers(request):
+            return None
+        now = self.clock.now()
+        advised = advise(data, request.cluster, prices=self.prices, signer=self.signer(), now=now)
+        if advised is not None:
+            made = LastAdvice(at=now, configuration=advised.configuration)
+            data.put(request.cluster, ADVISED, msgspec.json.encode(made), version=version)
+        return advised
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceSchedule:
+    """Asks for advice about each enrolled cluster."""
+
+    members: Members
+    queue: AdviceQueue
+    clock: Clock
+
+    def run(self) -> int:
+        """Send a request for each cluster; return how many."""
+        now = self.clock.now()
+        agents = self.members.agents()
+        self.queue.send([AdviceRequest(tenant=a.tenant, cluster=a.subject, at=now) for a in agents])
+        return len(agents)

@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from plimsoll.adapters.clock import SystemClock
 from plimsoll_agent.identity import Identity
 from plimsoll_agent.service import Service
+from plimsoll_service.adapters.access_tokens import SecretTokenKeys
 from plimsoll_service.adapters.aws import ServiceAws
-from plimsoll_service.adapters.ed25519 import LocalSigner
 from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.signers import LocalSigner
 from plimsoll_service.adapters.tenants import AwsTenantData
-from plimsoll_service.adapters.token_keys import SecretTokenKeys
 from plimsoll_service.domain.access import JOIN_LIFE, Invitation, Role, session_policy
 from plimsoll_service.services.access import digest_of
 from plimsoll_testbed.rigs.emulated.emulator import REGION

@@ -27,13 +27,24 @@ from plimsoll.domain.errors import BadInput, NotFound
 from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, Node, Pod, Toleration
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_batch.adapters.kubernetes import calls
-from plimsoll_batch.adapters.kubernetes.bare_pods import parse_bare_pod
-from plimsoll_batch.adapters.kubernetes.failed_pods import FAILED, parse_failed_pod
-from plimsoll_batch.adapters.kubernetes.jobs import parse_job
+from plimsoll_batch.adapters.kubernetes.job_reader import (
+    FAILED,
+    parse_bare_pod,
+    parse_failed_pod,
+    parse_job,
+)
 from plimsoll_batch.adapters.queues_file import forest_of
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.capacity import taint_of
-from plimsoll_batch.domain.jobs import Admission, Gang, Job, NodeRequest, Steering, Stop
+from plimsoll_batch.domain.jobs import (
+    Admission,
+    Gang,
+    Job,
+    NodeRequest,
+    Steering,
+    Stop,
+    toleration_record,
+)
 from plimsoll_batch.domain.quota import Forest
 from plimsoll_batch.services.ports import ClusterObjects
 
@@ -119,7 +130,6 @@ class KubernetesQueues:
             pods=self._pods.objects,
             nodes=self._nodes.objects,
             failed=self._failed.objects,
-            left_out=[words for kind in kinds for words in kind.left_out],
         )
 
     def leases(self) -> bool:
@@ -271,7 +281,7 @@ def _steered(job: Job, admission: Admission) -> Json:
     there = [_known(each) for each in job.tolerations]
     not_ours = {*there} - ({*before.tolerations} - {*wanted.tolerations})
     kept = [each for each, known in zip(job.tolerations, there, strict=True) if known in not_ours]
-    more = [_json(each) for each in wanted.tolerations if each not in not_ours]
+    more = [toleration_record(each) for each in wanted.tolerations if each not in not_ours]
     spec: dict[str, Any] = {}
     if selector:
         spec["nodeSelector"] = selector
@@ -287,8 +297,3 @@ def _known(each: Mapping[str, Any]) -> Toleration:
         value=str(each.get("value") or ""),
         effect=str(each.get("effect") or ""),
     )
-
-
-def _json(each: Toleration) -> dict[str, str]:
-    said = {"key": each.key, "operator": each.operator, "value": each.value, "effect": each.effect}
-    return {name: text for name, text in said.items() if text}

@@ -1,22 +1,40 @@
-"""What a Job or a bare pod asks of its queue, in labels and annotations.
+"""Jobs, bare pods and failed pods read into the terms of the queues.
 
-Tenants write them. What cannot be read is said in words, so that its own gang waits for it.
+Tenants write them. What an object says of itself in a label or an annotation and cannot be read is said in words
+in its `wrong`, so that its own gang waits for it; an object that cannot be read at all is left out by name.
+
+A bare pod is one that nobody makes anew, and that our scheduling gate keeps from nodes. To take the gate off starts
+such a pod, and it cannot be put on again. So a bare pod cannot be suspended.
+https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta, Raw, Struct, field
 
 from plimsoll.adapters.kubernetes import schema
+from plimsoll.adapters.kubernetes.decoding import decoded, naming
+from plimsoll.adapters.kubernetes.scheduling import read_scheduling
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.fields import Field, clip
-from plimsoll.domain.kubernetes import PREFIX
+from plimsoll.domain.fields import LIST_LIMIT, Field, clip
+from plimsoll.domain.kubernetes import PREFIX, OwnerKind, Ref
 from plimsoll_batch.domain import names
-from plimsoll_batch.domain.jobs import Admission, NodeRequest, Stop, Topology
+from plimsoll_batch.domain.jobs import (
+    BARE_POD,
+    Admission,
+    FailedPod,
+    Job,
+    Lifecycle,
+    NodeRequest,
+    Stop,
+    Topology,
+)
 
 MOST_PODS: Final = 100_000
 """Of one Job; as in a snapshot's file."""
@@ -25,6 +43,11 @@ MOST_PRIORITY: Final = 10**9
 TELL: Final = "tell"
 """What is asked of an interruption that suspends nothing."""
 MOST_ZONES: Final = 20
+_FAILURES: Final = {"Failed", "FailureTarget"}
+_ENDS: Final = {"Complete", "SuccessCriteriaMet", *_FAILURES}
+FAILED: Final = "status.phase=Failed"
+"""The field selector of pods that have failed."""
+_DISRUPTED: Final = "DisruptionTarget"
 _DIGITS: Final = 6
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -87,16 +110,219 @@ class Asked:
         steering = self.admission.in_template
         return msgspec.structs.replace(
             spec,
-            node_selector=without(spec.node_selector, steering.labels),
+            node_selector={
+                k: v for k, v in spec.node_selector.items() if steering.labels.get(k) != v
+            },
             tolerations=tuple(
                 each for each in spec.tolerations if each not in steering.tolerations
             ),
         )
 
 
-def without(selector: Mapping[str, str], labels: Mapping[str, str]) -> dict[str, str]:
-    """Return a node selector without these labels."""
-    return {key: value for key, value in selector.items() if labels.get(key) != value}
+class _Read(Struct, rename="camel", omit_defaults=True, gc=False):
+    """Part of an object."""
+
+
+class _JobSpec(_Read):
+    parallelism: schema.Whole = 1
+    completions: schema.Whole | None = None
+    completion_mode: str = "NonIndexed"
+    suspend: bool = False
+    active_deadline_seconds: schema.Whole | None = None
+    template: schema.PodTemplate = field(default_factory=schema.PodTemplate)
+
+
+class _Uncounted(_Read):
+    succeeded: Annotated[tuple[str, ...], Meta(max_length=MOST_PODS)] = ()
+    failed: Annotated[tuple[str, ...], Meta(max_length=MOST_PODS)] = ()
+
+
+class _JobStatus(_Read):
+    active: schema.Whole = 0
+    succeeded: schema.Whole = 0
+    failed: schema.Whole = 0
+    uncounted_terminated_pods: _Uncounted = field(default_factory=_Uncounted)
+    conditions: schema.Conditions = ()
+
+
+_Job = schema.Object[_JobSpec, _JobStatus]
+
+
+class _SteeredSpec(_Read):
+    tolerations: Annotated[tuple[dict[str, Any], ...], Meta(max_length=100)] = ()
+
+
+class _SteeredTemplate(_Read):
+    spec: _SteeredSpec = field(default_factory=_SteeredSpec)
+
+
+class _SteeredJob(_Read):
+    template: _SteeredTemplate = field(default_factory=_SteeredTemplate)
+
+
+_Steered = schema.Described[_SteeredJob]
+"""Tolerations with every field of theirs: a merge patch writes their list whole."""
+
+
+@naming("Job")
+def parse_job(obj: Raw) -> Job:
+    """Read a Job that names a queue."""
+    job = decoded(obj, _Job)
+    meta, spec, status = job.metadata, job.spec, job.status
+    asked = Asked(meta)
+    gang = meta.labels.get(names.GANG)
+    template = asked.unsteered(spec.template.spec)
+    uncounted = status.uncounted_terminated_pods
+    ends = {each.type for each in status.conditions if each.status == "True"} & _ENDS
+    lifecycle = asked.said(names.LIFECYCLE, Lifecycle.from_record)
+    if lifecycle is not None and spec.template.metadata.labels.get(names.GANG) != (gang or None):
+        asked.wrong.append(f"annotation {names.LIFECYCLE}: its pods need the label {names.GANG}")
+    on_interruption = asked.said(names.ON_INTERRUPTION, _on_interruption)
+    if (
+        on_interruption == TELL
+        and not {names.GANG, names.QUEUE} & spec.template.metadata.labels.keys()
+    ):
+        asked.wrong.append(
+            f"annotation {names.ON_INTERRUPTION}: its pods need the label {names.GANG} or {names.QUEUE}"
+        )
+    fields = asked.fields()
+    limit = spec.active_deadline_seconds
+    return Job(
+        **fields,
+        ref=Ref(OwnerKind.JOB, meta.namespace, meta.name),
+        limit=timedelta(seconds=limit) if limit and 0 < limit <= MOST_SECONDS else None,
+        leaves_whole=on_interruption == "suspend",
+        told=on_interruption == TELL,
+        lifecycle=lifecycle,
+        suspended=spec.suspend,
+        indexed=spec.completion_mode == "Indexed",
+        parallelism=_within(spec.parallelism, "spec.parallelism"),
+        completions=None
+        if spec.completions is None
+        else _within(spec.completions, "spec.completions"),
+        active=max(0, status.active),
+        succeeded=max(0, status.succeeded) + len(uncounted.succeeded),
+        failed=max(0, status.failed) + len(uncounted.failed),
+        finished=bool(ends),
+        failure=not ends.isdisjoint(_FAILURES),
+        scheduling=read_scheduling(template, spec.template.metadata.labels),
+        labels=spec.template.metadata.labels,
+        selector=spec.template.spec.node_selector,
+        tolerations=decoded(obj, _Steered).spec.template.spec.tolerations,
+        wrong=tuple(asked.wrong),
+    )
+
+
+class _PodSpec(schema.PodSpec):
+    active_deadline_seconds: schema.Whole | None = None
+
+
+_BarePod = schema.Object[_PodSpec, schema.PodStatus]
+_SteeredPod = schema.Described[_SteeredSpec]
+
+
+@naming("Pod")
+def parse_bare_pod(obj: Raw) -> Job | None:
+    """Read a pod that names a queue; None where a controller makes it anew: its Job is what is queued."""
+    pod = decoded(obj, _BarePod)
+    meta, spec, phase = pod.metadata, pod.spec, pod.status.phase
+    if meta.controller is not None:
+        return None
+    asked = Asked(meta)
+    gates = [gate.name for gate in spec.scheduling_gates]
+    asked.wrong += [
+        f"scheduling gate {clip(gate)}: must be taken off first, by whoever put it on"
+        for gate in gates
+        if gate != names.GATE
+    ]
+    on_interruption = meta.annotations.get(names.ON_INTERRUPTION)
+    for name in (names.LIFECYCLE, *([names.ON_INTERRUPTION] if on_interruption != TELL else [])):
+        if name in meta.annotations:
+            asked.wrong.append(f"annotation {name}: a bare pod cannot be suspended: submit a Job")
+    limit, finished = spec.active_deadline_seconds, phase in {"Succeeded", "Failed"}
+    waits = names.GATE in gates
+    fields = asked.fields()
+    return Job(
+        **fields,
+        ref=Ref(BARE_POD, meta.namespace, meta.name),
+        limit=timedelta(seconds=limit) if limit and 0 < limit <= MOST_SECONDS else None,
+        told=on_interruption == TELL,
+        suspended=waits,
+        completions=1,
+        active=int(not waits and not finished),
+        succeeded=int(phase == "Succeeded"),
+        failed=int(phase == "Failed"),
+        finished=finished,
+        failure=phase == "Failed",
+        scheduling=read_scheduling(asked.unsteered(spec), meta.labels, meta.name),
+        labels=meta.labels,
+        selector=spec.node_selector,
+        tolerations=decoded(obj, _SteeredPod).spec.tolerations,
+        wrong=tuple(asked.wrong),
+    )
+
+
+class _Terminated(_Read):
+    exit_code: schema.Whole = 0
+    finished_at: str | None = None
+
+
+class _State(_Read):
+    terminated: _Terminated | None = None
+
+
+class _Container(_Read):
+    state: _State = field(default_factory=_State)
+
+
+type _Containers = Annotated[tuple[_Container, ...], Meta(max_length=LIST_LIMIT)]
+
+
+class _Status(_Read):
+    conditions: schema.Conditions = ()
+    container_statuses: _Containers = ()
+    init_container_statuses: _Containers = ()
+
+
+_FailedPod = schema.Object[schema.Nothing, _Status]
+
+
+@naming("Pod")
+def parse_failed_pod(obj: Raw) -> FailedPod:
+    """Read a pod that has failed."""
+    pod = decoded(obj, _FailedPod)
+    meta, status = pod.metadata, pod.status
+    owner = meta.controller
+    ends = [
+        each.state.terminated
+        for each in (*status.init_container_statuses, *status.container_statuses)
+        if each.state.terminated is not None
+    ]
+    created = Field(meta.creation_timestamp, "metadata.creationTimestamp").time()
+    times = [Field(end.finished_at, "finishedAt").time_or_bound() for end in ends]
+    return FailedPod(
+        owner=Ref(
+            owner.kind if owner is not None else "",
+            meta.namespace,
+            owner.name if owner is not None else "",
+        ),
+        name=meta.name,
+        ended=max((time for time in times if time is not None), default=created),
+        code=next((end.exit_code for end in ends if end.exit_code), None),
+        disrupted=any(c.type == _DISRUPTED and c.status == "True" for c in status.conditions),
+    )
+
+
+def _on_interruption(text: str) -> str:
+    if text not in {"suspend", TELL}:
+        raise BadInput(f"must be suspend or {TELL}, not {clip(text)}")
+    return text
+
+
+def _within(count: int, where: str) -> int:
+    if count > MOST_PODS:
+        raise BadInput(f"{where}: is more than {MOST_PODS}")
+    return max(0, count)
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:

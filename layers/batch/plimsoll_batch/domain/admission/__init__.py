@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from plimsoll_batch.domain.admission.decisions import QueuePlan
+from plimsoll_batch.domain.admission.fair_sharing_order import age_of
 from plimsoll_batch.domain.admission.plan_actions import actions_of
 from plimsoll_batch.domain.admission.planner import plan_queues
-from plimsoll_batch.domain.admission.queue_state import QueueState, Standing, placement_of, why_held
+from plimsoll_batch.domain.admission.queue_state import QueueState, Standing
 
 __all__ = [
     "QueuePlan",
     "QueueState",
     "Standing",
     "actions_of",
-    "placement_of",
+    "age_of",
     "plan_queues",
-    "why_held",
 ]

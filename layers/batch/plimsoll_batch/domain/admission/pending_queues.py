@@ -9,8 +9,9 @@ from heapq import heapify, heappop, heappush
 from operator import attrgetter
 
 from plimsoll_batch.domain.admission.decisions import Waiting
+from plimsoll_batch.domain.admission.fair_sharing_order import Age, age_of
 from plimsoll_batch.domain.jobs import Gang, Shape
-from plimsoll_batch.domain.quota import Age, Queue, QueueOrder, age_of
+from plimsoll_batch.domain.quota import Queue, QueueOrder
 
 type Kind = tuple[Shape, timedelta | None]
 """Gangs of one kind differ in priority and age only; so if the first cannot start, none can."""

@@ -22,26 +22,24 @@ from plimsoll_batch.domain.admission.decisions import (
     Reserved,
     Waiting,
 )
+from plimsoll_batch.domain.admission.fair_sharing_order import Candidate, Tournament
 from plimsoll_batch.domain.admission.pending_queues import WaitingLine
 from plimsoll_batch.domain.admission.preemption_trial import Trials
 from plimsoll_batch.domain.admission.promises import Promises
-from plimsoll_batch.domain.admission.queue_state import QueueState, Standing, placement_of, why_held
+from plimsoll_batch.domain.admission.queue_state import QueueState, Standing
 from plimsoll_batch.domain.capacity import NoPlace, Place, earliest_place
 from plimsoll_batch.domain.jobs import Gang, RunningGang, Shape
 from plimsoll_batch.domain.quota import (
     Assignment,
     Attempt,
-    Candidate,
     QueueOrder,
     QuotaForest,
     QuotaNode,
     Reclaim,
     RoleFlavors,
-    Tournament,
     Unassigned,
     Victim,
     assign,
-    policy_of,
     victims_of,
     without_victims,
 )
@@ -75,7 +73,7 @@ class _Planner:
         """Line up all gangs."""
         self._seen, self._now, self._pods_left = seen, now, most_pods
         self._standing = Standing(seen)
-        self._placement = placement_of(seen)
+        self._placement = seen.placement()
         self._waiting: list[Waiting] = []
         self._lines = {
             self._standing.quotas.queues[name]: WaitingLine(self._standing.queues[name], gangs)
@@ -133,7 +131,7 @@ class _Planner:
             if not gang.gates and gang.queue in open_queues:  # as nearly all are
                 by_queue[gang.queue].append(gang)
                 continue
-            why = why_held(gang, self._standing.queues)
+            why = self._standing.why_held(gang)
             (by_queue[gang.queue] if why is None else others[gang.queue, why]).append(gang)
         for (name, why), gangs in others.items():
             self._waiting.append(Waiting(queue=name, gangs=tuple(gangs), reason=why))
@@ -368,7 +366,7 @@ class _Planner:
         """Let a kind of gang wait; a strict queue keeps what its head needs from those who would borrow it."""
         node, queue = candidate.queue, self._standing.queues[candidate.gang.queue]
         self._lines[node].park(reason)
-        if queue.order is QueueOrder.STRICT_FIFO and policy_of(node).reclaim is not Reclaim.ANY:
+        if queue.order is QueueOrder.STRICT_FIFO and node.may_preempt.reclaim is not Reclaim.ANY:
             for i, amount in candidate.assignment.amounts:
                 node.add(i, max(0, min(amount, node.available(i))))
 

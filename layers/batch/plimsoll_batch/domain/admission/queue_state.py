@@ -19,7 +19,6 @@ from plimsoll_batch.domain.quota import (
     Holder,
     Options,
     Order,
-    Queue,
     QuotaForest,
     QuotaNode,
     Shares,
@@ -48,6 +47,15 @@ class QueueState:
     """Node groups that may be asked; None: none is, or they are not known yet."""
     shared: Collection[str] = ()
     """Nodes with pods that are of no gang and do not belong to the node."""
+
+    def placement(self) -> Placement | None:
+        """Return the nodes with what runs on them; None where they are not known."""
+        if self.nodes is None:
+            return None
+        flavors = self.forest.flavors
+        return Placement(
+            self.nodes, self.sums, self.running, flavors, self.pods, shared=self.shared
+        )
 
 
 class Standing:
@@ -121,21 +129,11 @@ class Standing:
         """Return what an assignment counts for, by name."""
         return {self.quotas.frs[i]: amount for i, amount in assignment.amounts}
 
-
-def why_held(gang: Gang, queues: Mapping[str, Queue]) -> str | None:
-    """Say why a gang is not considered at all; None where it is."""
-    queue = queues.get(gang.queue)
-    if queue is None:
-        return f"there is no queue {gang.queue}"
-    if queue.stopped:
-        return f"queue {gang.queue} is stopped"
-    return "; ".join(gang.gates) or None
-
-
-def placement_of(seen: QueueState) -> Placement | None:
-    """Return the nodes with what runs on them; None where they are not known."""
-    if seen.nodes is None:
-        return None
-    return Placement(
-        seen.nodes, seen.sums, seen.running, seen.forest.flavors, seen.pods, shared=seen.shared
-    )
+    def why_held(self, gang: Gang) -> str | None:
+        """Say why a gang is not considered at all; None where it is."""
+        queue = self.queues.get(gang.queue)
+        if queue is None:
+            return f"there is no queue {gang.queue}"
+        if queue.stopped:
+            return f"queue {gang.queue} is stopped"
+        return "; ".join(gang.gates) or None

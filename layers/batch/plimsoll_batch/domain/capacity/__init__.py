@@ -11,8 +11,13 @@ from plimsoll_batch.domain.capacity.dedicated_nodes import (
     unmarked,
     with_whole_nodes,
 )
-from plimsoll_batch.domain.capacity.placement import Domain, NoPlace, Place, Placement
-from plimsoll_batch.domain.capacity.reservation import earliest_place
+from plimsoll_batch.domain.capacity.placement import (
+    Domain,
+    NoPlace,
+    Place,
+    Placement,
+    earliest_place,
+)
 from plimsoll_batch.domain.capacity.upcoming_nodes import Capacity, Coming, ComingNodes
 
 __all__ = [

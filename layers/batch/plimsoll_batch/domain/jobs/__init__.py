@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-from plimsoll_batch.domain.jobs.deadlines import PodDeadline, plan_deadlines
-from plimsoll_batch.domain.jobs.events import (
-    NOT_LEASED,
-    configuration_event,
-    gang_events,
-    problem_events,
-    request_events,
-)
 from plimsoll_batch.domain.jobs.gang_assembly import assemble, running_of
 from plimsoll_batch.domain.jobs.gangs import (
     FlavorResource,
@@ -26,14 +18,22 @@ from plimsoll_batch.domain.jobs.job_actions import (
     End,
     Finish,
     JobAction,
+    PodDeadline,
     Remember,
     RestartRole,
     Suspend,
     make_way,
+    plan_deadlines,
     taken_back,
     upkeep,
 )
-from plimsoll_batch.domain.jobs.job_annotations import MOST_ROLES, Admission, Steering, Stop
+from plimsoll_batch.domain.jobs.job_annotations import (
+    MOST_ROLES,
+    Admission,
+    Steering,
+    Stop,
+    toleration_record,
+)
 from plimsoll_batch.domain.jobs.jobs import BARE_POD, FailedPod, GangJobs, Job
 from plimsoll_batch.domain.jobs.lifecycle import (
     LONGEST_TIMEOUT,
@@ -57,7 +57,6 @@ __all__ = [
     "MOST_RETRIES",
     "MOST_ROLES",
     "MOST_TIMES",
-    "NOT_LEASED",
     "Action",
     "Admission",
     "Ask",
@@ -87,15 +86,12 @@ __all__ = [
     "Turn",
     "amounts_of",
     "assemble",
-    "configuration_event",
-    "gang_events",
     "lost_at_an_interruption",
     "make_way",
     "plan_deadlines",
-    "problem_events",
-    "request_events",
     "running_of",
     "taken_back",
+    "toleration_record",
     "turn_of",
     "upkeep",
     "waits_for",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, assert_never
 
-from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.kubernetes import Node, Pod
 from plimsoll_batch.domain.jobs.gangs import Gang
 from plimsoll_batch.domain.jobs.job_annotations import Admission, Stop, pause_after
 from plimsoll_batch.domain.jobs.jobs import GangJobs, Job
@@ -20,10 +20,12 @@ from plimsoll_batch.domain.jobs.policies import (
     waits_for,
     with_baseline,
 )
-from plimsoll_batch.domain.names import LEASED_TO
+from plimsoll_batch.domain.names import DEADLINE, LEASED_TO
 
 SOON: Final = timedelta(minutes=10)
 """An instance that goes later than that does not concern a gang yet."""
+MOST_TOLD: Final = 500
+"""Pods that one cycle tells their deadline, the earliest first: the next cycle tells the others."""
 START_SECONDS: Final = 300
 """How long the pods of a gang may take until they run, where its Jobs do not say it."""
 
@@ -89,6 +91,16 @@ class End:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodDeadline:
+    """What is to be written on one pod."""
+
+    pod: Pod
+    gang: Gang
+    deadline: str | None
+    """None: no node of its gang is reclaimed any more."""
+
+
 type Upkeep = Finish | Suspend | Remember | RestartRole | End
 type JobAction = Begin | Upkeep
 
@@ -107,6 +119,40 @@ def upkeep(
     staying = frozenset(node.name for node in nodes if node.staying)
     found = (_upkeep(jobs, now, reclaimed, staying) for jobs in gangs)
     return [step for step in found if step is not None]
+
+
+def plan_deadlines(
+    gangs: Iterable[GangJobs], nodes: Iterable[Node], now: datetime
+) -> Sequence[PodDeadline]:
+    """Return what has to be written on pods now; what stands there already is not written again.
+
+    Told are all pods of a gang that asks for it, since a checkpoint is most often taken by all of them together.
+    A container reads it through the downward API.
+    https://kubernetes.io/docs/concepts/workloads/pods/downward-api/
+
+    Args:
+        gangs: all of them.
+        nodes: all of them.
+        now: the present.
+    """
+    ends = {
+        node.name: node.interruption.deadline
+        for node in nodes
+        if node.interruption is not None and is_reclaimed(node, now)
+    }
+    found = []
+    for jobs in gangs:
+        if not any(role.told for role in jobs.roles):
+            continue
+        first = min((at for pod in jobs.pods if (at := ends.get(pod.node or ""))), default=None)
+        text = None if first is None else f"{first:%Y-%m-%dT%H:%M:%SZ}"
+        found += [
+            PodDeadline(pod=pod, gang=jobs.gang, deadline=text)
+            for pod in jobs.pods
+            if pod.deleting is None and pod.annotations.get(DEADLINE) != text
+        ]
+    found.sort(key=lambda each: each.deadline or "~")
+    return found[:MOST_TOLD]
 
 
 def make_way(jobs: GangJobs, plan: str, other: Gang, why: str, now: datetime) -> Suspend:

@@ -221,7 +221,7 @@ class Stop:
 def _steering(steering: Steering) -> dict[str, Any]:
     return {
         "labels": dict(steering.labels),
-        "tolerations": [_toleration(each) for each in steering.tolerations],
+        "tolerations": [toleration_record(each) for each in steering.tolerations],
     }
 
 
@@ -240,7 +240,8 @@ def _steered(found: Field) -> Steering:
     )
 
 
-def _toleration(each: Toleration) -> dict[str, str]:
+def toleration_record(each: Toleration) -> dict[str, str]:
+    """Return a toleration as it stands in a pod; fields that are empty are left out."""
     said = {"key": each.key, "operator": each.operator, "value": each.value, "effect": each.effect}
     return {name: text for name, text in said.items() if text}
 

@@ -5,13 +5,7 @@ The semantics are those of Kueue's ClusterQueues and Cohorts: https://kueue.sigs
 
 from __future__ import annotations
 
-from plimsoll_batch.domain.quota.admission_attempt import (
-    Attempt,
-    Holder,
-    Victim,
-    policy_of,
-    queues_below,
-)
+from plimsoll_batch.domain.quota.admission_attempt import Attempt, Holder, Victim, queues_below
 from plimsoll_batch.domain.quota.cohorts import (
     Cohort,
     Flavor,
@@ -26,19 +20,20 @@ from plimsoll_batch.domain.quota.cohorts import (
     Strategy,
     WithinQueue,
     problems_of,
+    twice,
 )
-from plimsoll_batch.domain.quota.fair_sharing_order import Age, Candidate, Tournament, age_of
 from plimsoll_batch.domain.quota.flavors import (
     Assignment,
     Options,
     RoleFlavors,
     Unassigned,
     assign,
+    costs_in_words,
     grouped,
     options_of,
+    priced_queues,
     without_victims,
 )
-from plimsoll_batch.domain.quota.interruption_cost import costs_in_words, priced_queues
 from plimsoll_batch.domain.quota.preemption import victims_of
 from plimsoll_batch.domain.quota.quota_tree import Amounts, QuotaForest, QuotaNode
 from plimsoll_batch.domain.quota.shares import (
@@ -50,11 +45,9 @@ from plimsoll_batch.domain.quota.shares import (
 )
 
 __all__ = [
-    "Age",
     "Amounts",
     "Assignment",
     "Attempt",
-    "Candidate",
     "Cohort",
     "DominantResourceShare",
     "Drf",
@@ -75,20 +68,18 @@ __all__ = [
     "RoleFlavors",
     "Shares",
     "Strategy",
-    "Tournament",
     "Unassigned",
     "Victim",
     "WaterFilling",
     "WithinQueue",
-    "age_of",
     "assign",
     "costs_in_words",
     "grouped",
     "options_of",
-    "policy_of",
     "priced_queues",
     "problems_of",
     "queues_below",
+    "twice",
     "victims_of",
     "without_victims",
 ]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 
 from plimsoll_batch.domain.jobs import Gang, RunningGang
-from plimsoll_batch.domain.quota.cohorts import Order, Preemption, Queue, Reclaim, WithinQueue
-from plimsoll_batch.domain.quota.quota_tree import Amounts, QuotaNode
+from plimsoll_batch.domain.quota.cohorts import Order, Reclaim, WithinQueue
+from plimsoll_batch.domain.quota.quota_tree import Amounts, QuotaNode, nodes_below
 from plimsoll_batch.domain.quota.shares import Shares
 
 
@@ -93,7 +93,7 @@ class Attempt:
 
     def own(self) -> Iterator[Holder]:
         """Yield what it may preempt in its own queue."""
-        policy = self._policy.within_queue
+        policy = self.queue.may_preempt.within_queue
         if policy is WithinQueue.NEVER:
             return
         newer = policy is WithinQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
@@ -106,7 +106,7 @@ class Attempt:
 
     def others(self, queues: Iterable[QuotaNode]) -> Iterator[Holder]:
         """Yield what it may preempt in other queues, as far as its priority decides."""
-        policy = self._policy.reclaim
+        policy = self.queue.may_preempt.reclaim
         if policy is Reclaim.NEVER:
             return
         for queue in queues:
@@ -117,18 +117,8 @@ class Attempt:
                 if self._uses(holder) and (lower or policy is Reclaim.ANY):
                     yield holder
 
-    @property
-    def _policy(self) -> Preemption:
-        return policy_of(self.queue)
-
     def _uses(self, holder: Holder) -> bool:
         return not holder.running.stays and any(i in self.contested for i, _ in holder.amounts)
-
-
-def policy_of(queue: QuotaNode) -> Preemption:
-    """Return what a queue's gangs may preempt."""
-    definition = queue.definition
-    return definition.preemption if isinstance(definition, Queue) else Preemption()
 
 
 def _after(other: Gang, gang: Gang) -> bool:
@@ -136,13 +126,8 @@ def _after(other: Gang, gang: Gang) -> bool:
 
 
 def queues_below(node: QuotaNode) -> Iterator[QuotaNode]:
-    """Yield the queues of a subtree."""
-    waiting = [node]
-    while waiting:
-        each = waiting.pop()
-        if not each.children:
-            yield each
-        waiting += each.children
+    """Return the queues of a subtree."""
+    return (each for each in nodes_below([node]) if not each.children)
 
 
 def is_over(node: QuotaNode) -> bool:

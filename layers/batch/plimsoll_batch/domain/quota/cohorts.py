@@ -5,6 +5,7 @@ Amounts are in the planner's units: millicores of CPU, bytes, pieces.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -169,7 +170,10 @@ class Forest:
 def problems_of(forest: Forest) -> list[str]:
     """Say what is wrong with a configuration, each with its place; nothing where all is well."""
     cohorts = {cohort.name: cohort for cohort in forest.cohorts}
-    found = [*_twice(forest), *_parents(forest, cohorts)]
+    found = twice("flavor", (flavor.name for flavor in forest.flavors))
+    found += twice("cohort", (cohort.name for cohort in forest.cohorts))
+    found += twice("queue", (queue.name for queue in forest.queues))
+    found += _parents(forest, cohorts)
     if found:
         return found  # what follows walks up the trees
     flavors = {flavor.name for flavor in forest.flavors}
@@ -207,17 +211,10 @@ def order_of(root: Cohort | None) -> Order:
     return Order.PRIORITY if root is None else root.order or Order.PRIORITY
 
 
-def _twice(forest: Forest) -> Iterator[str]:
-    for kind, names in (
-        ("flavor", [f.name for f in forest.flavors]),
-        ("cohort", [c.name for c in forest.cohorts]),
-        ("queue", [q.name for q in forest.queues]),
-    ):
-        seen: set[str] = set()
-        for name in names:
-            if name in seen:
-                yield f"{kind} {name}: stands there twice"
-            seen.add(name)
+def twice(kind: str, names: Iterable[str]) -> list[str]:
+    """Say which names of a kind stand in a file more than once."""
+    counted = Counter(names)
+    return [f"{kind} {name}: stands there twice" for name in sorted(counted) if counted[name] > 1]
 
 
 def _parents(forest: Forest, cohorts: Mapping[str, Cohort]) -> Iterator[str]:

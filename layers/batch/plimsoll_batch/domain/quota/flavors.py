@@ -4,26 +4,32 @@ As Kueue: flavors are tried in the order of the configuration, for each role and
 first that fits is taken, unless the queue would rather try the next before it borrows or preempts. Where
 prices are known they are tried in the order of their costs.
 https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#flavorfungibility
+
+An instance that goes takes the work of all pods of its gang with it, back to when they last saved it. So a flavor
+costs its price times (1 + interruptions of an instance and hour x pods of the gang x hours that one loses). Each pod
+counts as an instance of its own, since no place is known yet. Where anything of that is not said, the
+configuration's order stays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import Final, NamedTuple
 
 from plimsoll.domain.kubernetes import Node, NodeTerm, Scheduling, node_selected, untolerated
 from plimsoll_batch.domain.jobs import Role, Shape, amounts_of
 from plimsoll_batch.domain.quota.cohorts import (
     Flavor,
+    Forest,
     Order,
     Queue,
     Reclaim,
     ResourceGroup,
     WithinQueue,
 )
-from plimsoll_batch.domain.quota.interruption_cost import by_cost
 from plimsoll_batch.domain.quota.quota_tree import Amounts, QuotaNode
 
 type RoleFlavors = tuple[str, ...]
@@ -31,6 +37,8 @@ type RoleFlavors = tuple[str, ...]
 
 PODS = "pods"
 """Counted only where a queue has quota for it: every pod is one."""
+_HOUR: Final = timedelta(hours=1)
+_MICROSECOND: Final = timedelta(microseconds=1)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -282,3 +290,51 @@ def _may_preempt(node: QuotaNode, queue: Queue) -> bool:
     if may.within_queue is not WithinQueue.NEVER or may.borrow:
         return True
     return node.order is not Order.PRIORITY and may.reclaim is not Reclaim.NEVER
+
+
+def cost_of(flavor: Flavor, shape: Shape) -> Fraction | None:
+    """Return what a pod and hour of a gang costs in a flavor; None where that is not known."""
+    if flavor.price is None or shape.loses is None:
+        return None
+    pods = sum(role.pods for role in shape.roles)
+    hours = Fraction(shape.loses // _MICROSECOND, _HOUR // _MICROSECOND)
+    return flavor.price * (1 + flavor.interruptions_per_hour * pods * hours)
+
+
+def by_cost(names: Sequence[str], flavors: Mapping[str, Flavor], shape: Shape) -> Sequence[str]:
+    """Return flavors in the order in which they are tried: the cheapest first, equal ones as configured."""
+    costs: dict[str, Fraction] = {}
+    for name in names:
+        cost = cost_of(flavors[name], shape)
+        if cost is None:
+            return names
+        costs[name] = cost
+    return sorted(names, key=costs.__getitem__)
+
+
+def priced_queues(forest: Forest) -> frozenset[str]:
+    """Return the queues in which costs may change an order."""
+    priced = {flavor.name for flavor in forest.flavors if flavor.price is not None}
+    return frozenset(
+        queue.name
+        for queue in forest.queues
+        if any(
+            len(group.flavors) > 1 and priced.issuperset(group.flavors) for group in queue.groups
+        )
+    )
+
+
+def costs_in_words(shape: Shape, queue: Queue, flavors: Mapping[str, Flavor]) -> tuple[str, ...]:
+    """Say by which costs the flavors of each group are ordered; nothing of groups that keep their order."""
+    found = []
+    for group in queue.groups:
+        costs = [
+            (name, cost_of(flavors[name], shape)) for name in by_cost(group.flavors, flavors, shape)
+        ]
+        known = [f"{name} {float(cost):.4g}" for name, cost in costs if cost is not None]
+        if shape.loses is not None and 1 < len(costs) == len(known):
+            lost = f"{shape.loses.total_seconds():.0f} s"
+            found.append(
+                f"flavors by cost of a pod and hour, with {lost} lost by an interruption: {', '.join(known)}"
+            )
+    return tuple(found)

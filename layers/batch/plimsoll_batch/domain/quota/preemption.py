@@ -19,7 +19,6 @@ from plimsoll_batch.domain.quota.admission_attempt import (
     Holder,
     Victim,
     is_over,
-    policy_of,
     queues_below,
 )
 from plimsoll_batch.domain.quota.cohorts import Cohort, Order, Strategy
@@ -38,7 +37,7 @@ class _Classical:
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
-        self._policy = policy_of(attempt.queue)
+        self._policy = attempt.queue.may_preempt
         entitled, lesser = self._elsewhere()
         own = sorted(attempt.own(), key=lambda h: h.order)
         self._entitled = sorted(entitled, key=lambda h: h.order)

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import override
 
 from plimsoll_batch.domain.jobs import FlavorResource
-from plimsoll_batch.domain.quota.cohorts import Cohort, Forest, Order, Queue, Quota, order_of
+from plimsoll_batch.domain.quota.cohorts import (
+    Cohort,
+    Forest,
+    Order,
+    Preemption,
+    Queue,
+    Quota,
+    order_of,
+)
 
 type Amounts = Sequence[tuple[int, int]]
 """Number of a flavor and resource, and how much of it."""
@@ -76,6 +84,11 @@ class QuotaNode:
     @override
     def __repr__(self) -> str:
         return f"{type(self.definition).__name__.lower()} {self.name}"
+
+    @property
+    def may_preempt(self) -> Preemption:
+        """What the gangs of the queue may preempt."""
+        return self.definition.preemption if isinstance(self.definition, Queue) else Preemption()
 
     def path(self) -> Iterator[QuotaNode]:
         """Yield itself and all above it."""
@@ -218,7 +231,7 @@ class QuotaForest:
                 node.parent = cohorts[above]
                 node.parent.children.append(node)
         self.roots = [node for node in made if node.parent is None]
-        downwards = list(_below(self.roots))
+        downwards = list(nodes_below(self.roots))
         for node in reversed(downwards):
             node.link(self.frs)
         for node in downwards:
@@ -226,7 +239,7 @@ class QuotaForest:
         for root in self.roots:
             definition = root.definition
             order = order_of(definition if isinstance(definition, Cohort) else None)
-            for node in _below([root]):
+            for node in nodes_below([root]):
                 node.order = order
 
     def amounts(self, usage: Iterable[tuple[FlavorResource, int]]) -> list[tuple[int, int]]:
@@ -252,7 +265,7 @@ def _above(definition: Queue | Cohort) -> str | None:
     return definition.cohort if isinstance(definition, Queue) else definition.parent
 
 
-def _below(roots: Sequence[QuotaNode]) -> Iterator[QuotaNode]:
+def nodes_below(roots: Sequence[QuotaNode]) -> Iterator[QuotaNode]:
     """Yield nodes, each after its parent."""
     waiting = list(roots)
     while waiting:

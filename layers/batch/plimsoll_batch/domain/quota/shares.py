@@ -112,7 +112,7 @@ class HierarchicalDrf(Shares):
         *_, root = node.path()
         whole = [root.lendable[resource] for resource, _ in self._resources]
         used, _ = self._scaled(node, whole)
-        return False, _dominant(used, whole, node.definition.weight)
+        return False, float(_exact(used, whole, node.definition.weight))
 
     def _scaled(self, node: QuotaNode, whole: Sequence[int]) -> tuple[list[Fraction], bool]:
         """Return what counts as used of each resource, and whether the node is blocked."""
@@ -242,7 +242,3 @@ def _by_resource(frs: Sequence[FlavorResource]) -> list[tuple[str, list[int]]]:
 def _exact(used: Sequence[Fraction], whole: Sequence[int], weight: Fraction) -> Fraction:
     parts = [u / w for u, w in zip(used, whole, strict=True) if w > 0]
     return max(parts, default=Fraction(0)) / weight
-
-
-def _dominant(used: Sequence[Fraction], whole: Sequence[int], weight: Fraction) -> float:
-    return float(_exact(used, whole, weight))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from plimsoll.domain.kubernetes import INSTANCE_TYPE, MIN_ON_DEMAND, OwnerKind, unavailable
-from plimsoll_service.domain.analysis.cluster_view import View
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, MIN_ON_DEMAND, Node, OwnerKind, unavailable
+from plimsoll_service.domain.analysis.cluster_view import ON_DEMAND, SPOT, View, stands_on_spot
 from plimsoll_service.domain.analysis.consolidation import (
     Consolidation,
     Consolidations,
@@ -25,9 +25,8 @@ from plimsoll_service.domain.analysis.instance_mix import (
     cheaper_mix,
     standing_instance,
 )
-from plimsoll_service.domain.analysis.prices import HOURS, PriceTable
+from plimsoll_service.domain.analysis.prices import HOURS, Price, PriceTable
 from plimsoll_service.domain.analysis.right_sizing import Resize, resizes
-from plimsoll_service.domain.analysis.spot import ON_DEMAND, SPOT, stands_on_spot
 from plimsoll_service.domain.snapshots import MIB, WorkloadUsage
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.advice import (
@@ -126,22 +125,24 @@ def resized_view(view: View, better: Iterable[Resize]) -> View:
     )
 
 
-def share_monthly(
-    view: View, table: PriceTable, workload: wire.Workload, less: wire.Amounts
+def _share(
+    view: View,
+    table: PriceTable,
+    pod: wire.Pod,
+    part: wire.Amounts,
+    worth: Callable[[Price, Node], float],
 ) -> float:
-    """Return what so much less of each pod's requests is worth on the nodes that its pods stand on.
+    """Return the share of its node's worth that a part of a pod's requests has.
 
-    A pod pays for the mean of its shares of a node's processors and memory.
+    It is the mean of its shares of the node's processors and memory.
     """
-    found = 0.0
-    for pod in view.of_workload.get(workload.uid, ()):
-        node = view.nodes.get(pod.node)
-        price = table.prices.get(node.labels.get(INSTANCE_TYPE, "")) if node else None
-        if node is not None and price is not None:
-            cpu = less.cpu_m / (node.allocatable.cpu or 1)
-            memory = less.memory / (node.allocatable.memory or 1)
-            found += price.monthly(node.capacity) * (cpu + memory) / 2
-    return found
+    node = view.nodes.get(pod.node)
+    price = table.prices.get(node.labels.get(INSTANCE_TYPE, "")) if node else None
+    if node is None or price is None:
+        return 0.0
+    cpu = part.cpu_m / (node.allocatable.cpu or 1)
+    memory = part.memory / (node.allocatable.memory or 1)
+    return worth(price, node) * (cpu + memory) / 2
 
 
 def _types(view: View) -> Iterator[str]:
@@ -237,18 +238,14 @@ def _name(workload: wire.Workload) -> str:
 
 
 def _right_size(view: View, table: PriceTable, found: Resize) -> Recommendation:
-    cpu, memory = (sum(less) for less in zip(*map(_less, found.changed), strict=True))
-    saved = share_monthly(
-        view, table, found.workload, wire.Amounts(cpu_m=max(0, cpu), memory=max(0, memory))
-    )
-    costs = share_monthly(
-        view, table, found.workload, wire.Amounts(cpu_m=max(0, -cpu), memory=max(0, -memory))
-    )
     return _draft(
         view,
         "right-size",
         _about(found.workload),
-        saved - costs,
+        sum(
+            _share(view, table, pod, found.less, lambda price, node: price.monthly(node.capacity))
+            for pod in view.of_workload.get(found.workload.uid, ())
+        ),
         f"it saves once nodes are consolidated. {found.reason}",
         patch=_requests(found),
         containers=tuple(
@@ -261,11 +258,6 @@ def _right_size(view: View, table: PriceTable, found: Resize) -> Recommendation:
             for _, then in found.changed
         ),
     )
-
-
-def _less(change: tuple[wire.Container, wire.Container]) -> tuple[int, int]:
-    now, then = (each.requests for each in change)
-    return now.cpu_m - then.cpu_m, now.memory - then.memory
 
 
 def _requests(found: Resize) -> str:
@@ -334,7 +326,11 @@ def _allow_spot(view: View, table: PriceTable) -> Iterator[Recommendation]:
             continue
         keep = -(-workload.replicas // 2)
         pods = view.of_workload.get(workload.uid, ())
-        saved = sum(_spot_saves(view, table, pod) for pod in pods) / max(1, len(pods))
+        shares = (
+            _share(view, table, pod, pod.requests, lambda price, _: price.saved_monthly)
+            for pod in pods
+        )
+        saved = sum(shares) / max(1, len(pods))
         share = (workload.replicas - keep) * saved
         if share <= 0 or any(pod.volumes for pod in pods):
             continue
@@ -350,34 +346,12 @@ def _allow_spot(view: View, table: PriceTable) -> Iterator[Recommendation]:
         )
 
 
-def _spot_saves(view: View, table: PriceTable, pod: wire.Pod) -> float:
-    node = view.nodes.get(pod.node)
-    price = table.prices.get(node.labels.get(INSTANCE_TYPE, "")) if node else None
-    if node is None or price is None:
-        return 0.0
-    cpu = pod.requests.cpu_m / (node.allocatable.cpu or 1)
-    memory = pod.requests.memory / (node.allocatable.memory or 1)
-    return price.saved_monthly * (cpu + memory) / 2
-
-
-def _orphan_volumes(view: View) -> Iterator[wire.Volume]:
-    """Yield volumes that no claim has."""
+def _volumes(view: View, table: PriceTable) -> Iterator[Recommendation]:
+    """Advise to delete volumes that no claim has."""
     for volume in view.seen.volumes:
         unclaimed = volume.phase in {"Available", "Released", "Failed"}
-        if unclaimed and view.at - volume.created_at >= SETTLED_UNUSED:
-            yield volume
-
-
-def _idle_load_balancers(view: View) -> Iterator[wire.LoadBalancer]:
-    """Yield load balancers that have nothing to send requests to."""
-    for balancer in view.seen.load_balancers:
-        old = view.at - balancer.created_at >= SETTLED_UNUSED
-        if balancer.provisioned and balancer.ready_endpoints == 0 and old:
-            yield balancer
-
-
-def _volumes(view: View, table: PriceTable) -> Iterator[Recommendation]:
-    for volume in _orphan_volumes(view):
+        if not unclaimed or view.at - volume.created_at < SETTLED_UNUSED:
+            continue
         price = table.volumes.get(volume.type or "gp3", table.volumes.get("gp3", 0.0))
         guessed = "" if volume.type in table.volumes else ", priced as gp3"
         yield _draft(
@@ -392,7 +366,11 @@ def _volumes(view: View, table: PriceTable) -> Iterator[Recommendation]:
 
 
 def _load_balancers(view: View, table: PriceTable) -> Iterator[Recommendation]:
-    for balancer in _idle_load_balancers(view):
+    """Advise to delete load balancers that have nothing to send requests to."""
+    for balancer in view.seen.load_balancers:
+        idle = balancer.provisioned and balancer.ready_endpoints == 0
+        if not idle or view.at - balancer.created_at < SETTLED_UNUSED:
+            continue
         yield _draft(
             view,
             "idle-load-balancer",

@@ -13,8 +13,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final
 
+from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import (
     IGNORE,
+    MIN_ON_DEMAND,
     REGION,
     ZONE,
     Claim,
@@ -36,9 +38,12 @@ from plimsoll.domain.kubernetes import (
     runs_twice,
     unavailable,
 )
+from plimsoll.domain.placement import Way, floor_of
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.wire import snapshot as wire
 
+SPOT: Final = "spot"
+ON_DEMAND: Final = "on-demand"
 OWNER: Final = "plimsoll.dev/owner"
 """Stands for the labels that a pod and the selectors of its own workload have in common."""
 _WITH_NODE: Final = frozenset({OwnerKind.DAEMON_SET, OwnerKind.NODE})
@@ -238,14 +243,21 @@ def _domain(node: Node, key: str) -> str:
     return node.name if key == _DOMAINS[0] else node.zone or ""
 
 
-def workload_for_floor(workload: wire.Workload, least: int | None) -> Workload:
-    """Return as much of a workload as the arithmetic of on-demand floors reads.
+def stands_on_spot(view: View, workload: wire.Workload) -> int:
+    """Return how many of its pods stand on spot."""
+    nodes = (view.nodes.get(pod.node) for pod in view.of_workload.get(workload.uid, ()))
+    return sum(node is not None and node.capacity == SPOT for node in nodes)
 
-    Args:
-        workload: the workload.
-        least: the least that its autoscaler scales it to.
+
+def may_stand_on_spot(view: View, workload: wire.Workload) -> int:
+    """Return how many replicas its owner lets stand on spot.
+
+    Without a stated floor: as many as do now. Nobody has said that others may be interrupted.
     """
-    return Workload(
+    if MIN_ON_DEMAND not in workload.annotations:
+        return stands_on_spot(view, workload)
+    scaler = view.scalers.get(workload.uid)
+    read = Workload(  # as much as the arithmetic of floors reads
         ref=Ref(workload.kind, workload.namespace, workload.name),
         uid=workload.uid,
         resource_version="",
@@ -253,9 +265,20 @@ def workload_for_floor(workload: wire.Workload, least: int | None) -> Workload:
         selector=Selector(labels={OWNER: workload.uid}),
         replicas=workload.replicas,
         scheduling=Scheduling(requests=amounts(workload.requests, pods=1)),
-        min_replicas=least,
+        min_replicas=scaler.min_replicas if scaler else None,
         claim_templates=workload.claim_templates,
     )
+    try:
+        floor = floor_of(read)
+    except BadInput:
+        return 0
+    match floor.way:
+        case Way.FREE:
+            return workload.replicas
+        case Way.SPREAD if floor.spot_groups:
+            return workload.replicas - workload.replicas // (floor.spot_groups + 1)
+        case Way.SPREAD | Way.AFFINITY:
+            return 0
 
 
 def scheduling_of(pod: wire.Pod, workload: wire.Workload | None) -> Scheduling:

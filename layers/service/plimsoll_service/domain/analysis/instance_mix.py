@@ -29,12 +29,16 @@ from plimsoll.domain.kubernetes import (
     total_resources,
 )
 from plimsoll.domain.scheduling import ClusterSnapshot
-from plimsoll_service.domain.analysis.cluster_view import Together, View
+from plimsoll_service.domain.analysis.cluster_view import (
+    ON_DEMAND,
+    SPOT,
+    Together,
+    View,
+    may_stand_on_spot,
+)
 from plimsoll_service.domain.analysis.consolidation import spared
-from plimsoll_service.domain.analysis.fleet import FAMILIES, Fleet
-from plimsoll_service.domain.analysis.packing import Offer, Worth, useful, worth_of
+from plimsoll_service.domain.analysis.fleet import FAMILIES, Fleet, Offer, Worth, useful, worth_of
 from plimsoll_service.domain.analysis.prices import HOURS, PriceTable
-from plimsoll_service.domain.analysis.spot import ON_DEMAND, SPOT, may_stand_on_spot
 
 LIMITS: Final = (4000, 8000, 16_000, 32_000, 64_000)
 """The heuristic is tried with instances of up to so many millicores, and the cheapest outcome taken."""

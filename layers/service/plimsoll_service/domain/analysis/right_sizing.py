@@ -8,7 +8,7 @@ guessed: its requests stay.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from plimsoll.domain.kubernetes import IGNORE
 from plimsoll_service.domain.analysis.cluster_view import View
-from plimsoll_service.domain.snapshots import MIB, ContainerUsage, WorkloadUsage
+from plimsoll_service.domain.snapshots import MIB, ContainerUsage, WorkloadUsage, sum_of
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.snapshot import Amounts
 
@@ -54,14 +54,21 @@ class Resize:
         pairs = zip(self.workload.template, self.template, strict=True)
         return ((now, then) for now, then in pairs if now != then)
 
+    @property
+    def less(self) -> Amounts:
+        """How much less a pod requests; below zero where it requests more."""
+        return Amounts(
+            cpu_m=sum(now.requests.cpu_m - then.requests.cpu_m for now, then in self.changed),
+            memory=sum(now.requests.memory - then.requests.memory for now, then in self.changed),
+        )
+
     def instead_of(self, requests: Amounts) -> Amounts:
         """Return the requests of a whole pod once its containers have theirs."""
-        cpu = sum(then.requests.cpu_m - now.requests.cpu_m for now, then in self.changed)
-        memory = sum(then.requests.memory - now.requests.memory for now, then in self.changed)
-        return Amounts(
-            cpu_m=max(0, requests.cpu_m + cpu),
-            memory=max(0, requests.memory + memory),
-            pods=requests.pods,
+        less = self.less
+        return replace(
+            requests,
+            cpu_m=max(0, requests.cpu_m - less.cpu_m),
+            memory=max(0, requests.memory - less.memory),
         )
 
 
@@ -200,16 +207,9 @@ def _are_admitted(template: Sequence[wire.Container], allowed: wire.LimitRanges)
 
     Init containers that end count only where they ask for more than all of these: nothing is told of them.
     """
-    requests, limits = (_sum(c.requests for c in template), _sum(c.limits for c in template))
+    requests, limits = (sum_of(c.requests for c in template), sum_of(c.limits for c in template))
     asked = [each for c in template for each in _asked(c.requests, c.limits, allowed.container)]
     return all(each.is_admitted for each in (*asked, *_asked(requests, limits, allowed.pod)))
-
-
-def _sum(amounts: Iterable[Amounts]) -> Amounts:
-    found = list(amounts)
-    return Amounts(
-        cpu_m=sum(each.cpu_m for each in found), memory=sum(each.memory for each in found)
-    )
 
 
 def _pair(amounts: Amounts) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from plimsoll_service.domain.snapshots.rollups import (
     due_rollups,
     rollup_of,
 )
-from plimsoll_service.domain.snapshots.usage import MIB, ContainerUsage, WorkloadUsage
+from plimsoll_service.domain.snapshots.usage import MIB, ContainerUsage, WorkloadUsage, sum_of
 from plimsoll_service.domain.snapshots.views import interrupted_nodes, pool_rows, workload_rows
 
 __all__ = [
@@ -27,5 +27,6 @@ __all__ = [
     "newest_after",
     "pool_rows",
     "rollup_of",
+    "sum_of",
     "workload_rows",
 ]

@@ -162,6 +162,16 @@ class _Seen:
         self.killed = max(self.killed or at, at)
 
 
+def sum_of(amounts: Iterable[Amounts]) -> Amounts:
+    """Return the sum of amounts."""
+    found = list(amounts)
+    return Amounts(
+        cpu_m=sum(each.cpu_m for each in found),
+        memory=sum(each.memory for each in found),
+        pods=sum(each.pods for each in found),
+    )
+
+
 def _most_telling(containers: dict[str, ContainerUsage]) -> Mapping[str, ContainerUsage]:
     """Return as many containers as are kept: first those that were killed, then by their samples."""
     if len(containers) <= MOST_NAMES:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, INTERRUPTION, ZONE, capacity_of
-from plimsoll_service.domain.snapshots.usage import WorkloadUsage
+from plimsoll_service.domain.snapshots.usage import WorkloadUsage, sum_of
 from plimsoll_service.wire.snapshot import Amounts, Snapshot
 from plimsoll_service.wire.taints import FORWARDED
 from plimsoll_service.wire.views import InterruptedNode, Pool, WorkloadRow
@@ -81,16 +81,8 @@ def pool_rows(snapshot: Snapshot) -> tuple[Pool, ...]:
             zone=zone,
             capacity=capacity,
             nodes=len(nodes),
-            allocatable=_sum([node.allocatable for node in nodes]),
-            requested=_sum([each for node in nodes for each in asked[node.name]]),
+            allocatable=sum_of(node.allocatable for node in nodes),
+            requested=sum_of(each for node in nodes for each in asked[node.name]),
         )
         for (instance_type, zone, capacity), nodes in sorted(found.items())
-    )
-
-
-def _sum(amounts: list[Amounts]) -> Amounts:
-    return Amounts(
-        cpu_m=sum(each.cpu_m for each in amounts),
-        memory=sum(each.memory for each in amounts),
-        pods=sum(each.pods for each in amounts),
     )

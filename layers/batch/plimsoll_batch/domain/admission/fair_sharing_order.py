@@ -15,10 +15,7 @@ from datetime import datetime
 from heapq import heappop, heappush
 
 from plimsoll_batch.domain.jobs import Gang
-from plimsoll_batch.domain.quota.cohorts import Order
-from plimsoll_batch.domain.quota.flavors import Assignment
-from plimsoll_batch.domain.quota.quota_tree import QuotaNode
-from plimsoll_batch.domain.quota.shares import Shares
+from plimsoll_batch.domain.quota import Assignment, Order, QuotaNode, Shares
 
 type Rank = tuple[object, ...]
 type Age = tuple[bool, int, datetime, str]

@@ -1,14 +1,16 @@
-"""The key that signs instructions, in KMS: it cannot be read, and each use stands in CloudTrail.
+"""Signatures by Ed25519 (RFC 8032): checked, and made by a key in KMS, or in memory on rigs.
 
+A key of KMS cannot be read, and each use stands in CloudTrail.
 https://docs.aws.amazon.com/kms/latest/developerguide/symm-asymm-choose-key-spec.html
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from plimsoll.adapters.aws_errors import translated
@@ -16,6 +18,15 @@ from plimsoll.domain.errors import BadInput
 
 ALGORITHM: Final = "ED25519_SHA_512"
 """Plain Ed25519. KMS takes up to 4096 bytes for it, and calls such a message RAW."""
+
+
+def is_signed(public_key: bytes, signature: bytes, message: bytes) -> bool:
+    """Whether a signature of a message is by a public key."""
+    try:
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
+    except (InvalidSignature, ValueError):  # a ValueError: no point of the curve
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +62,24 @@ class KmsSigner:
             )
         signature: bytes = answer["Signature"]
         return signature
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSigner:
+    """Signs instructions with a key in memory: for rigs. In production the key never leaves KMS."""
+
+    key_id: str
+    _key: Ed25519PrivateKey
+
+    @classmethod
+    def of(cls, key_id: str, seed: bytes) -> Self:
+        """Return the signer of the private key that 32 bytes are."""
+        return cls(key_id, Ed25519PrivateKey.from_private_bytes(seed))
+
+    def public_key(self) -> bytes:
+        """Return the 32 bytes of the public key, which agents pin."""
+        return self._key.public_key().public_bytes_raw()
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the 64 bytes of a signature."""
+        return self._key.sign(message)
