@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check docs references audit sbom test coverage test-cluster test-localstack test-long mutants localstack localstack-down demo demo-service demo-batch build deploy clean
+.PHONY: help setup browser check docs references audit sbom release test coverage test-cluster test-localstack test-long mutants localstack localstack-down demo demo-service demo-batch build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -107,13 +107,16 @@ sbom: $(BUILT) $(SUPPLY) ## List what is deployed (CycloneDX), with its licences
 	cat layers/*/requirements.txt | .tools/supply/bin/cyclonedx-py requirements --output-reproducible -o .aws-sam/sbom.json -
 	.venv/bin/python infra/local/notices.py .aws-sam/build/*Layer >.aws-sam/THIRD-PARTY-NOTICES.txt
 
+release: sbom $(SERVICE) $(BATCH) ## Build a release into .release, and print its checksums (TAG=yes also sets its tag)
+	.venv/bin/python infra/local/release.py $(if $(filter yes,$(TAG)),--tag)
+
 build: $(BUILT) $(SERVICE) $(BATCH) ## Build the functions and layers of all stacks into .aws-sam
 
 deploy: $(BUILT) ## Deploy the built stack to your AWS account (asks before it changes anything)
 	.tools/sam/bin/sam deploy $(if $(ENV),--config-env $(ENV))
 
 clean: ## Remove what was built and cached (the environments stay: rm -r .venv .tools)
-	rm -rf .aws-sam .site .coverage htmlcov .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .aws-sam .release .site .coverage htmlcov .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV): requirements.lock pyproject.toml
 	@infra/local/environment.sh .venv requirements.lock project
