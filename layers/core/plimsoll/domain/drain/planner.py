@@ -235,8 +235,8 @@ def _plan_given_back(
 def _plan_endings(draft: PlanBuilder, headroom: Headroom, now: datetime) -> None:
     """Finish with nodes that are empty or gone, and say which pods keep others from being empty."""
     for node in draft.interrupted.nodes:
-        if held := opted_out_on(draft.seen, node):
-            named = ", ".join(map(str, held))
+        if alone := opted_out_on(draft.seen, node):
+            named = ", ".join(map(str, alone))
             draft.wait(f"is not empty before its opted-out pods end: {named}", {node.name})
         if held := held_on(draft.seen, node, now, draft.refused):
             named = ", ".join(map(str, held))
