@@ -36,10 +36,11 @@ _LAMBDAS: Final = ".cpython-313-aarch64-linux-gnu.so"
 _BUILD: Final = """
 import os, sys
 from setuptools.build_meta import build_sdist, build_wheel
+_, time, made = sys.argv  # setuptools writes over it
 os.umask(0o022)
-os.environ["SOURCE_DATE_EPOCH"] = sys.argv[1]
-build_sdist(sys.argv[2])
-build_wheel(sys.argv[2])
+os.environ["SOURCE_DATE_EPOCH"] = time
+build_sdist(made)
+build_wheel(made)
 """
 
 
