@@ -6,7 +6,7 @@ from plimsoll_service.domain.analysis.analysis import Analysis, analyse
 from plimsoll_service.domain.analysis.cluster_view import View
 from plimsoll_service.domain.analysis.consolidation import Consolidation
 from plimsoll_service.domain.analysis.fleet import Offer
-from plimsoll_service.domain.analysis.instance_mix import InstanceMix, cheaper_mix, offers_of
+from plimsoll_service.domain.analysis.instance_mix import cheaper_mix, offers_of
 from plimsoll_service.domain.analysis.prices import Price, PriceTable, Size
 from plimsoll_service.domain.analysis.right_sizing import HISTORY, YOUNGEST
 
@@ -15,7 +15,6 @@ __all__ = [
     "YOUNGEST",
     "Analysis",
     "Consolidation",
-    "InstanceMix",
     "Offer",
     "Price",
     "PriceTable",
