@@ -1,8 +1,8 @@
 """How long the function `notices` takes from nothing to its first patch, as it was built.
 
 Each run is a fresh process: interpreter, imports from the built artefact, boto3 and its clients,
-a GET and a PATCH of one node over HTTP to a hollow cluster, DynamoDB and
-Secrets Manager on the emulator. The clock stops when the hollow cluster has the PATCH. As a bound, a
+a GET and a PATCH of one node over HTTP to a fake cluster, DynamoDB and
+Secrets Manager on the emulator. The clock stops when the fake cluster has the PATCH. As a bound, a
 process that imports urllib3 and sends such a PATCH. Run it from the repository, after `make build`:
 
     .venv/bin/python -m benchmarks.cold_start [--runs 15]
@@ -28,12 +28,12 @@ from rich.console import Console
 
 from benchmarks.output import machine, spread, table
 from plimsoll.adapters.clock import SystemClock
-from plimsoll_testbed.model.durations import Span
-from plimsoll_testbed.model.fleet import Fleet
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.serve import HollowServer
-from plimsoll_testbed.model.machines import Machine, node_object
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.durations import Span
+from plimsoll_testbed.fake_aws.fleet import Fleet
+from plimsoll_testbed.fake_aws.machines import Machine, node_object
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
@@ -54,7 +54,7 @@ class Ground:
     """A deployed stack, its cluster, and a node for every run."""
 
     stack: Emulator
-    server: HollowServer
+    server: FakeApiServer
     machines: list[Machine]
     patches: list[float]
     """When the cluster got a PATCH, on the monotonic clock."""
@@ -77,7 +77,7 @@ def ground(nodes: int) -> Iterator[Ground]:
     )
     fleet = Fleet("harbor", [group], seed=0, now=now)
     fleet.step(now)
-    cluster = HollowCluster(now=now)
+    cluster = FakeCluster(now=now)
     machines = list(fleet.alive())
     for started in machines:
         cluster.join(node_object(started), now=now)
@@ -89,7 +89,7 @@ def ground(nodes: int) -> Iterator[Ground]:
 
     with ExitStack() as exits:
         lock = RLock()
-        server = exits.enter_context(HollowServer(cluster, lock=lock, called=called))
+        server = exits.enter_context(FakeApiServer(cluster, lock=lock, called=called))
         aws = exits.enter_context(AwsFleet([fleet], clock=clock.now, lock=lock))
         ministack = exits.enter_context(MiniStack(endpoints=aws.endpoints))
         ministack.deploy(AcceptDrills="true", Size="small")

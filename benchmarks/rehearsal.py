@@ -33,8 +33,8 @@ from benchmarks.output import machine, table
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.services.ports import Clock
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.rehearsal.live import LiveCluster, read_cluster
 from plimsoll_testbed.rehearsal.prediction import Prediction, prediction_of
 from plimsoll_testbed.rehearsal.scenario import modelled
@@ -45,7 +45,7 @@ from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.run import Run
 from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
-from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
+from plimsoll_testbed.rigs.simulated.rig_cluster import SimulatedRigCluster
 from plimsoll_testbed.rigs.warmup import NeverReadyError
 from plimsoll_testbed.scenario.drill import Drill, read_drill
 from plimsoll_testbed.scenario.kinds import COUNTED
@@ -228,9 +228,9 @@ def _live(run: Run) -> LiveCluster:
     rig_cluster = run.rig_clusters[CLUSTER]
     clock: Clock = run.clock
     match rig_cluster:
-        case HollowRigCluster():
+        case SimulatedRigCluster():
             requests = Requests(
-                transport=HollowTransport(rig_cluster.cluster, run.clock), cluster=CLUSTER
+                transport=FakeTransport(rig_cluster.cluster, run.clock), cluster=CLUSTER
             )
         case ControlPlaneRigCluster():
             clock = SystemClock()

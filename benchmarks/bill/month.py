@@ -3,7 +3,7 @@
 The simulated rig plays the deployed functions on their schedules for three hours: 50 nodes, 500 pods. In
 the second hour, and then in the third, everything is counted by function. Calm hours are alike, so a
 month is one of them many times; another play interrupts a spot node in the second hour, and what it
-asks beyond a calm hour is the price of an interruption. Objects of a hollow cluster say less than
+asks beyond a calm hour is the price of an interruption. Objects of a fake cluster say less than
 those of EKS: lists of nodes and pods are filled up to their size there.
 """
 

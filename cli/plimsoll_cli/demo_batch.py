@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plimsoll_cli.options import console
-from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.fake_cluster.settings import Settings
 
 RUNS_SECONDS: Final = 5.0
 WINDOW_SECONDS: Final = 60.0

@@ -26,7 +26,7 @@ from plimsoll_cli.service.login import logged_in
 from plimsoll_service.domain.access import Role
 from plimsoll_service.wire.advice import Recommendation, Recommendations
 from plimsoll_service.wire.views import Pools
-from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.service import ServiceRig
 from plimsoll_testbed.rigs.emulated.service_shop import surplus_shop
@@ -41,7 +41,7 @@ CLUSTER: Final = "shop"
 PERSON: Final = "ann"
 _OK: Final = 200
 _STORED: Final = {"Namespace", "ServiceAccount", "Secret", "ConfigMap"}
-"""Kinds of the agent's manifests that mean something to a hollow cluster."""
+"""Kinds of the agent's manifests that mean something to a fake cluster."""
 _OWNERS_POLICY: Final = {"mode": "act", "kinds": "consolidate-node"}
 
 
@@ -54,7 +54,7 @@ def play(rig: ServiceRig, say: Callable[[str], None]) -> Recommendation:
     shop = surplus_shop(read_drill(rig.emulator.checkout.root / EXAMPLE), rig.clock.now())
     with (
         TemporaryDirectory(prefix="plimsoll-demo-") as folder,
-        HollowServer(shop) as server,
+        FakeApiServer(shop) as server,
     ):
         return _Demo(rig=rig, server=server, folder=Path(folder), say=say).play()
 
@@ -64,7 +64,7 @@ class _Demo:
     """The agent of one cluster, and a person who reads what the service makes of it."""
 
     rig: ServiceRig
-    server: HollowServer
+    server: FakeApiServer
     folder: Path
     say: Callable[[str], None]
     _agent: Loops = field(init=False)

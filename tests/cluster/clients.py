@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Self, override
 
-from plimsoll_testbed.model.hollow.state import PodStopped
+from plimsoll_testbed.fake_cluster.state import PodStopped
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints, Service
 from plimsoll_testbed.rigs.threads import Threads

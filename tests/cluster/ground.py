@@ -11,11 +11,11 @@ from typing import Any, Self
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Temporary
-from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
-from plimsoll_testbed.model.hollow.resources import BY_KIND, path_of
-from plimsoll_testbed.model.hollow.state import PodStopped
+from plimsoll_testbed.fake_cluster.conditions import is_deleting, is_ready
+from plimsoll_testbed.fake_cluster.resources import BY_KIND, path_of
+from plimsoll_testbed.fake_cluster.state import PodStopped
 from plimsoll_testbed.rigs.controlplane import ControlPlane
-from tests.support.hollows import MERGE, a_node
+from tests.support.fake_clusters import MERGE, a_node
 
 PATIENCE = 60.0
 """Seconds until a test gives up; the machine may be busy."""

@@ -19,7 +19,7 @@ from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints
 from tests.cluster.ground import Ground
 from tests.contract.rights import CLUSTER
-from tests.support.hollows import a_deployment, a_template
+from tests.support.fake_clusters import a_deployment, a_template
 
 type Json = dict[str, Any]
 

@@ -21,7 +21,7 @@ from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_cli import main
 from plimsoll_cli.plan.snippet import pod_spec
-from plimsoll_testbed.model.stores import (
+from plimsoll_testbed.fake_aws.stores import (
     AmpleLimits,
     MemoryAnnouncer,
     MemoryNodeIndex,
@@ -34,7 +34,7 @@ from plimsoll_testbed.model.stores import (
 )
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.support.hollows import MERGE, a_deployment, a_template
+from tests.support.fake_clusters import MERGE, a_deployment, a_template
 from tests.support.workload_sets import Aws, Telemetry
 
 ROUNDS = 15

@@ -44,7 +44,7 @@ from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import Ground
 from tests.cluster.installed import message_of, until
 from tests.contract.rights import CLUSTER
-from tests.support.hollows import a_budget, a_deployment
+from tests.support.fake_clusters import a_budget, a_deployment
 from tests.support.instructions import HandingOut
 
 pytestmark = pytest.mark.cluster

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from plimsoll_testbed.model.hollow.conditions import condition, is_ready
-from plimsoll_testbed.model.hollow.edits import look
+from plimsoll_testbed.fake_cluster.conditions import condition, is_ready
+from plimsoll_testbed.fake_cluster.edits import look
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.support.hollows import a_deployment, a_pod, a_template
+from tests.support.fake_clusters import a_deployment, a_pod, a_template
 
 pytestmark = pytest.mark.cluster
 

@@ -19,7 +19,7 @@ from plimsoll_cli import main
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST
 from tests.cluster.ground import Ground
-from tests.support.hollows import a_deployment
+from tests.support.fake_clusters import a_deployment
 
 pytestmark = pytest.mark.cluster
 

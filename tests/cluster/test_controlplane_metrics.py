@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.ground import Ground
-from tests.support.hollows import MERGE, a_deployment, a_template
+from tests.support.fake_clusters import MERGE, a_deployment, a_template
 
 pytestmark = pytest.mark.cluster
 

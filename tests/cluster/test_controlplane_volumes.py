@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll_testbed.model.hollow.conditions import is_ready
-from plimsoll_testbed.model.hollow.edits import look
+from plimsoll_testbed.fake_cluster.conditions import is_ready
+from plimsoll_testbed.fake_cluster.edits import look
 from tests.cluster.ground import Ground
-from tests.support.hollows import ZONE, a_pod, a_stateful_set, a_template
+from tests.support.fake_clusters import ZONE, a_pod, a_stateful_set, a_template
 
 pytestmark = pytest.mark.cluster
 

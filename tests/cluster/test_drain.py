@@ -18,7 +18,7 @@ from plimsoll_testbed.rigs.controlplane.modules import NEWEST
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints
 from tests.cluster.ground import Ground
 from tests.cluster.harbor import Harbor, drainer, finish
-from tests.support.hollows import a_budget, a_pod
+from tests.support.fake_clusters import a_budget, a_pod
 
 pytestmark = pytest.mark.cluster
 

@@ -17,7 +17,7 @@ from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.observation import Observation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.support.hollows import MERGE, a_deployment
+from tests.support.fake_clusters import MERGE, a_deployment
 
 pytestmark = pytest.mark.cluster
 

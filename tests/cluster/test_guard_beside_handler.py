@@ -1,6 +1,6 @@
 """All spot goes on a real control plane, beside a handler that evicts at the notice by the Eviction API.
 
-The handler is the rival of the simulated rig, whose evictions the real API server answers here. Two
+The handler is the controller of the simulated rig, whose evictions the real API server answers here. Two
 Services are guarded and one is not; what the handler does alone is a drill of its own.
 """
 
@@ -20,7 +20,7 @@ from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
 from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.endpoints import Service
-from plimsoll_testbed.rigs.simulated.rivals.drainer import Drainer
+from plimsoll_testbed.rigs.simulated.other_controllers.drainer import Drainer
 from plimsoll_testbed.scenario.drill import read_drill
 from tests.cluster.clients import Client, send
 
@@ -86,7 +86,7 @@ def play(responder: str, folder: Path) -> Played:
             seed=0,
         ) as run:
             report = run.run()
-    [handler] = run.rivals
+    [handler] = run.other_controllers
     assert isinstance(handler, Drainer)
     assert seen.client is not None
     if seen.client.error is not None:

@@ -17,14 +17,14 @@ from typing import Any, Final
 import pytest
 
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll_testbed.model.hollow.edits import look
+from plimsoll_testbed.fake_cluster.edits import look
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.threads import Threads
 from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import Ground
 from tests.cluster.installed import install
 from tests.cluster.placing import Cast, a_cast
-from tests.support.hollows import MERGE, a_deployment, a_template
+from tests.support.fake_clusters import MERGE, a_deployment, a_template
 
 pytestmark = pytest.mark.cluster
 

@@ -11,7 +11,7 @@ from plimsoll.domain.kubernetes import CAPACITY_LABELS, FLOORS, MIN_ON_DEMAND, S
 from plimsoll.services.injection import Proof, prove
 from plimsoll_cli import main
 from tests.cluster.placing import Cast
-from tests.support.hollows import MERGE, a_deployment, a_stateful_set, a_template
+from tests.support.fake_clusters import MERGE, a_deployment, a_stateful_set, a_template
 
 pytestmark = pytest.mark.cluster
 

@@ -13,9 +13,9 @@ import pytest
 
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.node_groups import Instance
-from plimsoll_testbed.model.hollow.conditions import condition, is_deleting, is_ready, is_true
+from plimsoll_testbed.fake_cluster.conditions import condition, is_deleting, is_ready, is_true
 from tests.cluster.placing import Cast
-from tests.support.hollows import a_budget, a_template
+from tests.support.fake_clusters import a_budget, a_template
 
 pytestmark = pytest.mark.cluster
 

@@ -1,4 +1,4 @@
-"""Karpenter itself on a real control plane: what the rival stands for, and how its objects are read.
+"""Karpenter itself on a real control plane: what the simulated controller stands for, and how its objects are read.
 
 Only the queue of its interruption controller is played. It is built first where that was not done yet.
 """
@@ -20,12 +20,12 @@ from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.karpenter import NodePools
 from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.domain.node_groups import NodeGroup
-from plimsoll_testbed.model.hollow.conditions import is_deleting
+from plimsoll_testbed.fake_cluster.conditions import is_deleting
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.karpenter import Karpenter, instance_type
 from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import KEY, Ground
-from tests.support.hollows import MERGE, a_budget, a_deployment, a_template
+from tests.support.fake_clusters import MERGE, a_budget, a_deployment, a_template
 from tests.support.karpenters import KarpenterContract, Scene
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import pytest
 
 from plimsoll.domain.kubernetes import POD_TEMPLATE_HASH
-from plimsoll_testbed.model.hollow.conditions import controller_of
+from plimsoll_testbed.fake_cluster.conditions import controller_of
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints
 from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import Ground
 from tests.cluster.harbor import USER, Harbor, drainer
-from tests.support.hollows import MERGE, a_budget
+from tests.support.fake_clusters import MERGE, a_budget
 
 pytestmark = pytest.mark.cluster
 

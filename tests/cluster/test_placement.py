@@ -13,8 +13,8 @@ import pytest
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND, OwnerKind, Ref
 from plimsoll.domain.placement import plan_placement
 from tests.cluster.placing import ROUNDS, Cast
+from tests.support.fake_clusters import MERGE, a_deployment, a_stateful_set, a_template
 from tests.support.floors import PENDING_SECONDS, on_demand, waits_in_vain
-from tests.support.hollows import MERGE, a_deployment, a_stateful_set, a_template
 
 pytestmark = pytest.mark.cluster
 

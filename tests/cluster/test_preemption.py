@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll_testbed.model.hollow.conditions import is_ready
+from plimsoll_testbed.fake_cluster.conditions import is_ready
 from tests.cluster.placing import Cast
-from tests.support.hollows import a_deployment, a_stateful_set, a_template
+from tests.support.fake_clusters import a_deployment, a_stateful_set, a_template
 
 pytestmark = pytest.mark.cluster
 

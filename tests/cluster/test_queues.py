@@ -17,14 +17,14 @@ from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.services.queues import QueueService
-from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.cluster import installation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.gangs.cases import Arrival, Case
 from plimsoll_testbed.rigs.gangs.play import Silent, play
 from tests.cluster.installed import message_of, until
 from tests.contract.rights import CLUSTER
-from tests.support.hollows import Json, a_node
+from tests.support.fake_clusters import Json, a_node
 from tests.support.queue_scenes import GATE, Heard, a_bare_pod, a_job, a_training, stop_of
 
 pytestmark = pytest.mark.cluster

@@ -14,7 +14,7 @@ import pytest
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.node_groups import Instance
 from tests.cluster.placing import Cast
-from tests.support.hollows import a_budget, a_stateful_set, a_template
+from tests.support.fake_clusters import a_budget, a_stateful_set, a_template
 
 pytestmark = pytest.mark.cluster
 

@@ -36,7 +36,7 @@ from tests.cluster.ground import Ground
 from tests.cluster.installed import a_lease, install, message_of, until
 from tests.contract.rights import documents
 from tests.support.cli_environment import an_environment, run
-from tests.support.hollows import STRATEGIC, a_deployment, a_stateful_set
+from tests.support.fake_clusters import STRATEGIC, a_deployment, a_stateful_set
 
 pytestmark = pytest.mark.cluster
 

@@ -64,7 +64,7 @@ from plimsoll.services.executor import ActionResult, Executor, Writers
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.support.builders import a_group
-from tests.support.hollows import a_budget, a_deployment
+from tests.support.fake_clusters import a_budget, a_deployment
 from tests.support.workload_sets import Aws, Telemetry
 
 pytestmark = pytest.mark.cluster

@@ -13,7 +13,7 @@ from plimsoll_cli.batch.submission.job_file import JobFile
 from plimsoll_cli.batch.submission.manifests import manifests
 from tests.cluster.installed import message_of, until
 from tests.cluster.test_queues import JOBS, OWNER, PLANNER, Lab, lab
-from tests.support.hollows import Json
+from tests.support.fake_clusters import Json
 from tests.support.queue_scenes import a_job, stop_of
 from tests.support.role_scenes import PS, WORKERS, a_policed_training
 

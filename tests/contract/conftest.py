@@ -17,9 +17,9 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.serve import HollowServer
-from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
@@ -186,7 +186,7 @@ class ContractRig:
     """A cluster as our adapter sees it, and as it is."""
 
     api: KubernetesCluster
-    hollow: HollowCluster
+    fake_cluster: FakeCluster
     wire: Recorder
     clock: FakeClock
     warnings: list[str]
@@ -196,18 +196,18 @@ class ContractRig:
         return self.wire.rights
 
     def apply(self, *manifests: dict[str, Any]) -> None:
-        self.hollow.apply(manifests, now=self.clock.now())
+        self.fake_cluster.apply(manifests, now=self.clock.now())
 
     def join(self, node: dict[str, Any]) -> None:
-        self.hollow.join(node, now=self.clock.now())
+        self.fake_cluster.join(node, now=self.clock.now())
 
     def get(self, path: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.hollow.handle("GET", path, now=self.clock.now()).body
+        found: dict[str, Any] = self.fake_cluster.handle("GET", path, now=self.clock.now()).body
         return found
 
     def wait(self, seconds: float) -> None:
         self.clock.sleep(seconds)
-        self.hollow.step(self.clock.now())
+        self.fake_cluster.step(self.clock.now())
 
 
 def machine(name: str) -> dict[str, Any]:
@@ -235,27 +235,27 @@ def workers() -> Iterator[ThreadWorkers]:
 
 
 @pytest.fixture
-def hollow() -> HollowCluster:
-    return HollowCluster(now=T0)
+def fake_cluster() -> FakeCluster:
+    return FakeCluster(now=T0)
 
 
 @pytest.fixture(params=["in process", "over HTTP"])
 def rig(
-    request: pytest.FixtureRequest, hollow: HollowCluster, workers: ThreadWorkers
+    request: pytest.FixtureRequest, fake_cluster: FakeCluster, workers: ThreadWorkers
 ) -> Iterator[ContractRig]:
     """One small cluster, reached in process or by our client over HTTP."""
     clock, warnings = FakeClock(T0), list[str]()
     with ExitStack() as opened:
         if request.param == "in process":
-            transport: Transport = HollowTransport(hollow, clock)
+            transport: Transport = FakeTransport(fake_cluster, clock)
         else:
 
             def now() -> datetime:
-                hollow.step(clock.now())
+                fake_cluster.step(clock.now())
                 return clock.now()
 
-            server = opened.enter_context(HollowServer(hollow, now=now))
+            server = opened.enter_context(FakeApiServer(fake_cluster, now=now))
             transport = Access(url=server.url, token=server.token).transport()
         wire = Recorder(transport)
         api = KubernetesCluster(wire, "shop", clock, workers=workers, warn=warnings.append)
-        yield ContractRig(api, hollow, wire, clock, warnings)
+        yield ContractRig(api, fake_cluster, wire, clock, warnings)

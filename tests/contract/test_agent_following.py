@@ -21,9 +21,9 @@ from plimsoll_agent.snapshots import full_snapshot
 from plimsoll_agent.taint_forwarder import LIST_SECONDS, LOOK_SECONDS, SAID_AT, TaintForwarder
 from plimsoll_service.wire.snapshot import Snapshot, delta
 from plimsoll_service.wire.taints import FORWARDED, MOST
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.transport import HollowTransport
-from tests.support import hollows
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from tests.support import fake_clusters
 from tests.support.builders import NOON
 from tests.support.cli_environment import StillClock
 
@@ -43,11 +43,11 @@ class Site:
     refuses: Exception | None = None
 
     def __post_init__(self) -> None:
-        self.cluster = HollowCluster(now=NOON)
-        self.cluster.join(hollows.a_node("a"), now=NOON)
-        self.cluster.apply([hollows.a_deployment("web", 3)], now=NOON)
+        self.cluster = FakeCluster(now=NOON)
+        self.cluster.join(fake_clusters.a_node("a"), now=NOON)
+        self.cluster.apply([fake_clusters.a_deployment("web", 3)], now=NOON)
         self.wait(60)
-        transport = HollowTransport(self.cluster, self.clock)
+        transport = FakeTransport(self.cluster, self.clock)
         self.wire = Recorder(transport, Rights(granted=granted_by(RBAC)))
         self.reader = self.another()
         self.taints = TaintForwarder(self.requests, self.clock, self.forward, self.warnings.append)
@@ -90,7 +90,7 @@ class Site:
     def patch(self, node: str, body: dict[str, Any]) -> None:
         path = f"/api/v1/nodes/{node}"
         now = self.clock.now()
-        answer = self.cluster.handle("PATCH", path, {}, body, hollows.MERGE, now=now)
+        answer = self.cluster.handle("PATCH", path, {}, body, fake_clusters.MERGE, now=now)
         assert answer.status == 200, answer.body
 
     def taint(self, node: str, *keys: str) -> None:
@@ -120,7 +120,7 @@ def test_after_the_first_snapshot_nothing_that_is_installed_is_listed_again(site
     first = site.snapshot()
     site.snapshot(2)
     site.asked()
-    site.cluster.apply([hollows.a_deployment("web", 5)], now=site.clock.now())
+    site.cluster.apply([fake_clusters.a_deployment("web", 5)], now=site.clock.now())
     site.wait(60)
     second = site.snapshot(3)
     assert {kind for kind in site.asked() if kind.startswith("lists")} <= not_installed(site)
@@ -138,10 +138,12 @@ def test_what_watches_tell_adds_up_to_what_a_list_says(site):
         now = site.clock.now()
         match random.randrange(5):
             case 0:
-                site.cluster.join(hollows.a_node(f"n-{number}"), now=now)
+                site.cluster.join(fake_clusters.a_node(f"n-{number}"), now=now)
             case 1:
                 name = random.choice("xyz")
-                site.cluster.apply([hollows.a_deployment(name, random.randint(0, 6))], now=now)
+                site.cluster.apply(
+                    [fake_clusters.a_deployment(name, random.randint(0, 6))], now=now
+                )
             case 2:
                 site.patch("a", {"spec": {"unschedulable": random.choice([True, None])}})
             case 3:
@@ -166,7 +168,7 @@ def test_a_watch_is_resumed_where_it_ended(site):
     site.snapshot()
     site.asked()
     site.wait(WATCH_SECONDS + 1)
-    site.cluster.apply([hollows.a_deployment("web", 4)], now=site.clock.now())
+    site.cluster.apply([fake_clusters.a_deployment("web", 4)], now=site.clock.now())
     site.wait(60)
     site.reader.follow()
     site.reader.follow()
@@ -184,7 +186,7 @@ def test_what_is_no_longer_kept_is_listed_again_and_no_other_kind(site):
     site.reader.follow()
     del site.wire.at["/api/v1/pods"]
     site.asked()
-    site.cluster.apply([hollows.a_deployment("web", 4)], now=site.clock.now())
+    site.cluster.apply([fake_clusters.a_deployment("web", 4)], now=site.clock.now())
     site.wait(60)
     assert len(site.snapshot().pods) == 4
     listed = {kind for kind in site.asked() if kind.startswith("lists")}
@@ -195,7 +197,7 @@ def test_without_the_right_to_watch_it_lists_each_time_until_it_gets_it(site):
     granted = site.wire.rights.granted
     site.wire.rights.granted = [grant for grant in granted if grant.verb != "watch"]
     site.snapshot()
-    site.cluster.apply([hollows.a_deployment("web", 4)], now=site.clock.now())
+    site.cluster.apply([fake_clusters.a_deployment("web", 4)], now=site.clock.now())
     site.wait(60)
     assert len(site.snapshot().pods) == 4
     site.asked()
@@ -217,7 +219,7 @@ def test_an_outage_costs_no_list(site):
         with pytest.raises(Temporary):
             ask()
     site.cluster.bring_api_back(now=site.clock.now())
-    site.cluster.apply([hollows.a_deployment("web", 4)], now=site.clock.now())
+    site.cluster.apply([fake_clusters.a_deployment("web", 4)], now=site.clock.now())
     site.wait(60)
     site.asked()
     assert len(site.snapshot().pods) == 4
@@ -293,7 +295,7 @@ def test_what_the_service_did_not_take_is_said_again(site):
 
 def test_a_storm_is_told_in_few_requests_none_of_them_too_large(site):
     for number in range(MOST + 20):
-        node = hollows.a_node(f"spot-{number}")
+        node = fake_clusters.a_node(f"spot-{number}")
         node["spec"]["providerID"] = f"aws:///us-east-1a/i-{number:017x}"
         site.cluster.join(node, now=site.clock.now())
         site.taint(f"spot-{number}", SPOT_ITN)

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.domain.errors import Throttled
 from plimsoll_agent.queue_changes import APART, QueueChanges
 from plimsoll_agent.taint_forwarder import LOOK_SECONDS
-from tests.support.hollows import MERGE, Json
+from tests.support.fake_clusters import MERGE, Json
 from tests.support.queue_scenes import a_job
 
 from .test_agent_following import Site

@@ -1,4 +1,4 @@
-"""The agent against the service's own code over HTTP, and against a hollow cluster: from join token to result.
+"""The agent against the service's own code over HTTP, and against a fake cluster: from join token to result.
 
 The server here only routes; how API Gateway and Lambda do that, the rigs show.
 """
@@ -56,16 +56,16 @@ from plimsoll_service.wire.instructions import (
 )
 from plimsoll_service.wire.snapshot import decode as decode_snapshot
 from plimsoll_service.wire.taints import FORWARDED, TaintedInstances
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.serve import HollowServer
-from plimsoll_testbed.model.hollow.transport import HollowTransport
-from plimsoll_testbed.model.service_stores import (
+from plimsoll_testbed.fake_aws.service_stores import (
     MemoryMembers,
     MemoryQueue,
     MemoryTenants,
     MemoryTokenKeys,
 )
-from tests.support import hollows
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from tests.support import fake_clusters
 from tests.support.agent_image import image
 from tests.support.certificates import server_context
 from tests.support.queue_scenes import a_job
@@ -204,7 +204,7 @@ def agent_rights() -> list[Grant]:
 class Site:
     """A cluster in which the agent's manifests are applied, and its agent under their rights."""
 
-    cluster: HollowCluster
+    cluster: FakeCluster
     wire: Recorder
     url: str
     spool: Path
@@ -231,14 +231,14 @@ def site(service: tuple[TheService, str], tmp_path: Path) -> Site:
     the_service, url = service
     the_service.invite()
     now = datetime.now(UTC) - timedelta(minutes=10)
-    cluster = HollowCluster(now=now)
+    cluster = FakeCluster(now=now)
     for name in ("kube-system", NAMESPACE):
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         cluster.apply([namespace], now=now)
-    cluster.join(hollows.a_node("a"), now=now)
-    cluster.apply([hollows.a_deployment("web", 3)], now=now)
+    cluster.join(fake_clusters.a_node("a"), now=now)
+    cluster.apply([fake_clusters.a_deployment("web", 3)], now=now)
     cluster.step(datetime.now(UTC))
-    wire = Recorder(HollowTransport(cluster, SystemClock()), Rights(granted=agent_rights()))
+    wire = Recorder(FakeTransport(cluster, SystemClock()), Rights(granted=agent_rights()))
     found = Site(cluster, wire, url, tmp_path / "spool")
     found.put("Secret", KEY, {"join-token": b64encode(JOIN.encode()).decode()})
     found.put("ConfigMap", "plimsoll-agent-journal", {})
@@ -369,7 +369,9 @@ def test_an_interruption_taint_gets_to_the_bus_under_the_name_of_the_agent(servi
     running = site.start()
     running.taints.round()
     body = {"spec": {"taints": [{"key": FORWARDED[0], "effect": "NoSchedule"}]}}
-    site.cluster.handle("PATCH", "/api/v1/nodes/a", {}, body, hollows.MERGE, now=datetime.now(UTC))
+    site.cluster.handle(
+        "PATCH", "/api/v1/nodes/a", {}, body, fake_clusters.MERGE, now=datetime.now(UTC)
+    )
     running.taints.round()
     (node,) = running.executor.api.nodes()
     assert the_service.bus == [(the_service.agent.subject, (node.instance,))]
@@ -444,7 +446,7 @@ def test_the_manifests_grant_what_the_agent_asks_and_nothing_beside(service, sit
 
 def test_the_command_runs_it_by_a_kubeconfig_until_it_is_told_to_stop(service, site, tmp_path):
     the_service, url = service
-    with HollowServer(site.cluster) as server:
+    with FakeApiServer(site.cluster) as server:
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text(
             json.dumps(
@@ -504,7 +506,7 @@ def test_the_entry_point_of_the_image_runs_from_the_wheel_until_it_is_told_to_st
     service, site, files_of_the_image, tmp_path
 ):
     the_service, url = service
-    with HollowServer(site.cluster) as server:
+    with FakeApiServer(site.cluster) as server:
         account = tmp_path / "account"
         account.mkdir()
         _, ca = server_context(tmp_path)

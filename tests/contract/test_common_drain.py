@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.serve import HollowServer
-from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
+from plimsoll_testbed.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.commondrain import ThreadedDrain
-from tests.support.hollows import a_budget, a_deployment, a_node
+from tests.support.fake_clusters import a_budget, a_deployment, a_node
 
 FAST = Settings(pod_startup=timedelta(seconds=0.05), pod_stop=timedelta(seconds=0.05))
 
@@ -37,19 +37,19 @@ EVENT = {
 
 
 @pytest.fixture
-def server() -> Iterator[HollowServer]:
+def server() -> Iterator[FakeApiServer]:
     now = SystemClock().now()
-    cluster = HollowCluster(now=now, settings=FAST)
+    cluster = FakeCluster(now=now, settings=FAST)
     cluster.join(a_node("a"), now=now)
     cluster.apply([a_deployment("web", 2)], now=now)
-    with HollowServer(cluster) as server:
+    with FakeApiServer(cluster) as server:
         eventually(lambda: len(running_on(server, "a")) == 2)
         with server.lock:
             cluster.join(a_node("b"), now=SystemClock().now())
         yield server
 
 
-def running_on(server: HollowServer, node: str) -> list[Any]:
+def running_on(server: FakeApiServer, node: str) -> list[Any]:
     """Return the pods that run on a node and stay there."""
     with server.lock:
         return [
@@ -61,7 +61,7 @@ def running_on(server: HollowServer, node: str) -> list[Any]:
         ]
 
 
-def cordoned(server: HollowServer, name: str) -> bool:
+def cordoned(server: FakeApiServer, name: str) -> bool:
     with server.lock:
         nodes = server.cluster.store.all("nodes")
         return any(n["metadata"]["name"] == name and n["spec"].get("unschedulable") for n in nodes)
@@ -74,7 +74,7 @@ def eventually(holds: Any, seconds: float = 5) -> None:
         time.sleep(0.02)
 
 
-def draining(server: HollowServer) -> ThreadedDrain:
+def draining(server: FakeApiServer) -> ThreadedDrain:
     machine = SimpleNamespace(node="a", gone=None)
     rig_cluster = SimpleNamespace(fleet=SimpleNamespace(machine={"i-0123456789abcdef0": machine}))
     return ThreadedDrain(

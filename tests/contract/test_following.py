@@ -108,7 +108,7 @@ def test_an_event_from_before_a_write_does_not_undo_it(
 ) -> None:
     followed.observe()
     (old, _) = web_pods(shop.api.observe())
-    shop.hollow.handle(
+    shop.fake_cluster.handle(
         "PATCH",
         f"/api/v1/namespaces/shop/pods/{old.name}",
         body={"metadata": {"annotations": {"plimsoll.dev/stop-seconds": "7"}}},
@@ -141,7 +141,7 @@ def test_a_watch_is_resumed_after_an_outage_where_it_stood(
     shop: ContractRig, followed: KubernetesCluster
 ) -> None:
     followed.observe()
-    shop.hollow.take_api_away(now=shop.clock.now())
+    shop.fake_cluster.take_api_away(now=shop.clock.now())
 
     def fails() -> bool:
         try:
@@ -154,7 +154,7 @@ def test_a_watch_is_resumed_after_an_outage_where_it_stood(
     while not fails() and time.monotonic() < end:
         time.sleep(0.01)
     assert fails()
-    shop.hollow.bring_api_back(now=shop.clock.now())
+    shop.fake_cluster.bring_api_back(now=shop.clock.now())
     shop.apply(workload("Deployment", "web", 3))
     seen_when(followed, lambda seen: seen.workload[WEB].replicas == 3)
     assert asked(shop)["lists"] == 0

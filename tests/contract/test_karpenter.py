@@ -18,10 +18,10 @@ from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NodeGroup, expected_nodes
-from plimsoll_testbed.model.fleet import Fleet
-from plimsoll_testbed.model.karpenter import failed_claim, node_claim, node_pool
-from plimsoll_testbed.model.machines import node_object
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_aws.fleet import Fleet
+from plimsoll_testbed.fake_aws.karpenter import failed_claim, node_claim, node_pool
+from plimsoll_testbed.fake_aws.machines import node_object
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
 from plimsoll_testbed.rigs.simulated.aws import group_of
 
 from .conftest import REGION, T0, FakeClock

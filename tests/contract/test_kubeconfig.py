@@ -10,8 +10,8 @@ import yaml
 
 from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.domain.errors import BadInput, Refused
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
 from tests.support.builders import NOON
 
 
@@ -38,7 +38,7 @@ def test_takes_the_current_context_or_the_one_that_is_named(tmp_path: Path):
     assert load(file, "lab")[1] == "lab"
 
 
-def answered(api: HollowServer, folder: Path, user: Mapping[str, object]) -> int:
+def answered(api: FakeApiServer, folder: Path, user: Mapping[str, object]) -> int:
     """Return the status of a request to a server that takes one token."""
     clusters = [{"name": "c", "cluster": {"server": api.url}}]
     transport, _ = load(a_kubeconfig(folder, user=user, clusters=clusters))
@@ -46,13 +46,13 @@ def answered(api: HollowServer, folder: Path, user: Mapping[str, object]) -> int
 
 
 def test_requests_go_to_the_server_of_the_cluster_with_the_token_of_the_user(tmp_path: Path):
-    with HollowServer(HollowCluster(now=NOON)) as api:
+    with FakeApiServer(FakeCluster(now=NOON)) as api:
         assert answered(api, tmp_path, {"token": api.token}) == 200
         assert answered(api, tmp_path, {"token": "another"}) == 401
 
 
 def test_a_client_certificate_needs_no_token(tmp_path: Path):
-    with HollowServer(HollowCluster(now=NOON)) as api:
+    with FakeApiServer(FakeCluster(now=NOON)) as api:
         assert answered(api, tmp_path, {}) == 401
 
 
@@ -76,7 +76,7 @@ def test_a_file_that_is_no_kubeconfig_is_said_so(content: str, tmp_path: Path):
 
 def test_a_program_for_credentials_that_fails_is_said_so_or_lets_nobody_in(tmp_path: Path):
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/false"}}
-    with HollowServer(HollowCluster(now=NOON)) as api:
+    with FakeApiServer(FakeCluster(now=NOON)) as api:
         try:
             status = answered(api, tmp_path, user)
         except Refused:

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll_cli import main
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.serve import HollowServer
-from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
+from plimsoll_testbed.fake_cluster.settings import Settings
 from tests.support.builders import node_json
 from tests.support.cli_environment import EVENTS, SPOT
 
@@ -23,11 +23,11 @@ from tests.support.cli_environment import EVENTS, SPOT
 def kubeconfig(tmp_path: Path):
     now = SystemClock().now()
     fast = Settings(pod_startup=timedelta(seconds=0.1), pod_stop=timedelta(seconds=0.1))
-    cluster = HollowCluster(now=now, settings=fast)
+    cluster = FakeCluster(now=now, settings=fast)
     node = node_json("spot-1", instance=SPOT)
     del node["status"]["conditions"]  # the cluster's own to say
     cluster.join(node, now=now)
-    with HollowServer(cluster) as server:
+    with FakeApiServer(cluster) as server:
         content = {
             "apiVersion": "v1",
             "kind": "Config",

@@ -355,7 +355,7 @@ def test_a_node_that_is_gone_is_not_found(shop: ContractRig) -> None:
 
 
 def release_one(shop: ContractRig) -> Pod:
-    """Release a pod of web and return it as it was before."""
+    """Release a pod of web and return it was before."""
     pod = pods(shop)[0]
     shop.api.release(pod, shop.api.observe().current[WEB], "i-1@noon")
     return pod
@@ -576,7 +576,7 @@ def test_a_cluster_without_our_namespace_says_how_to_make_it(rig: ContractRig) -
         rig.api.acquire("one", 20)
 
 
-# Refusals that a hollow cluster does not make
+# Refusals that a fake cluster does not make
 
 
 def status(code: int, reason: str = "", **details: Any) -> Response:
@@ -603,12 +603,12 @@ def test_any_refusal_of_a_list_ends_the_look(
 
 
 def test_an_api_server_that_is_away_is_temporary(shop: ContractRig) -> None:
-    shop.hollow.take_api_away(now=shop.clock.now())
+    shop.fake_cluster.take_api_away(now=shop.clock.now())
     with pytest.raises(Temporary):
         shop.api.nodes()
     with pytest.raises(Temporary):
         shop.api.acquire("one", 20)
-    shop.hollow.bring_api_back(now=shop.clock.now())
+    shop.fake_cluster.bring_api_back(now=shop.clock.now())
     assert len(shop.api.nodes()) == 2
 
 

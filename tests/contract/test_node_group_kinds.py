@@ -17,8 +17,8 @@ from plimsoll.domain.errors import NotFound
 from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NodeGroup, NotGrown, expected_nodes
 from plimsoll.services.ports import NodeGroups
 from plimsoll.services.reconcile_memory import ReconcileMemory
-from plimsoll_testbed.model.fleet import ANSWER, STALLED, Fleet
-from plimsoll_testbed.model.nodegroups import GroupKind, NodeGroupSpec
+from plimsoll_testbed.fake_aws.fleet import ANSWER, STALLED, Fleet
+from plimsoll_testbed.fake_aws.nodegroups import GroupKind, NodeGroupSpec
 from plimsoll_testbed.rigs.emulated.awsfleet import SERVICES, AwsFleet
 from plimsoll_testbed.rigs.simulated.aws import SimulatedNodeGroups
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork

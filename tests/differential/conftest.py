@@ -51,6 +51,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     score = terminalreporter.config.stash.get(_SCORE, None)
     lines = score.told() if score is not None else []
     if lines:
-        terminalreporter.section("hollow and real cluster")
+        terminalreporter.section("fake and real cluster")
         for line in lines:
             terminalreporter.write_line(line)

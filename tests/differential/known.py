@@ -1,4 +1,4 @@
-"""Where the hollow cluster is known to differ, scenario by scenario.
+"""Where the fake cluster is known to differ, scenario by scenario.
 
 Each entry names a sentence of docs/develop/rigs.md that gives the reason. A difference that is not here
 fails the suite, and so does one that is here and no longer there.

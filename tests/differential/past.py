@@ -2,7 +2,7 @@
 
 For the pods of each Deployment: whether those that served were ever fewer than maxUnavailable
 allows, and all together more than maxSurge does. Two controllers write side by side, and who is
-first by a little is chance on the real side and order of work on the hollow one: so a count must
+first by a little is chance on the real side and order of work on the fake one: so a count must
 have lasted. For StatefulSets with ordered pods: who was made and
 who was told to go, one after the other.
 """
@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plimsoll_testbed.model.hollow.conditions import controller_of, is_active, is_deleting, is_ready
-from plimsoll_testbed.model.hollow.controllers.rollouts import bounds_of
-from plimsoll_testbed.model.hollow.edits import Json
+from plimsoll_testbed.fake_cluster.conditions import controller_of, is_active, is_deleting, is_ready
+from plimsoll_testbed.fake_cluster.controllers.rollouts import bounds_of
+from plimsoll_testbed.fake_cluster.edits import Json
 from tests.differential.sides import Seen
 
 _HASH = "pod-template-hash"

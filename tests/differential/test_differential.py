@@ -1,4 +1,4 @@
-"""The hollow cluster and a real control plane do the same, scenario by scenario."""
+"""The fake cluster and a real control plane do the same, scenario by scenario."""
 
 from __future__ import annotations
 

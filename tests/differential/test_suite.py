@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.differential.behaviours import BEHAVIOURS
 from tests.differential.bench import Bench
-from tests.differential.hollow import HollowSide
+from tests.differential.fake_cluster import FakeSide
 from tests.differential.known import KNOWN
 from tests.differential.past import Past
 from tests.differential.pictures import Painter
@@ -17,7 +17,7 @@ from tests.differential.scenario import Scenario
 from tests.differential.sides import Seen, send
 from tests.differential.suite import FAMILIES, everything
 from tests.differential.trial import differences, expected
-from tests.support.hollows import DEPLOYMENTS, Play, a_deployment, a_template
+from tests.support.fake_clusters import DEPLOYMENTS, Play, a_deployment, a_template
 
 PAGE = (Path(__file__).parents[2] / "docs" / "develop" / "rigs.md").read_text()
 
@@ -72,10 +72,10 @@ def test_what_hangs_on_a_free_choice_is_told_from_what_does_not():
     assert "pods of Deployment web: nodes" in found.chance[1]
 
 
-def test_the_hollow_cluster_agrees_with_itself_whatever_its_seed():
+def test_the_fake_cluster_agrees_with_itself_whatever_its_seed():
     scenario = two_deployments("itself")
     wanted = expected(scenario)
-    side = HollowSide(scenario.name, "any", 99)
+    side = FakeSide(scenario.name, "any", 99)
     painter = Painter(scenario, side)
     for number, step in enumerate(scenario.steps):
         answers = send(side, step.requests)

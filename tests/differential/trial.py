@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from plimsoll_testbed.model.hollow.settings import Choice
+from plimsoll_testbed.fake_cluster.settings import Choice
 from tests.differential.actual import ActualSide
-from tests.differential.hollow import HollowSide
+from tests.differential.fake_cluster import FakeSide
 from tests.differential.pictures import Painter, Snapshot
 from tests.differential.placements import IDLE, LAWS
 from tests.differential.scenario import Scenario
@@ -23,7 +23,7 @@ _CHOICES: Final[tuple[tuple[Choice, int], ...]] = (
 )
 """Ways to choose among the nodes that fit. What they agree on hangs on no free choice."""
 _PATIENCE = 30.0
-"""Seconds that the real side is given to come to what the hollow one came to: a scheduler that
+"""Seconds that the real side is given to come to what the fake one came to: a scheduler that
 backs off, a controller that reads an old cache."""
 _LONG_PATIENCE = 120.0
 """The same while something is under way, or pods wait that have a place: the scheduler takes the pods
@@ -44,21 +44,21 @@ class Difference:
 
     step: int
     what: str
-    hollow: Any
+    fake: Any
     actual: Any
 
     def __str__(self) -> str:
-        hollow, actual = self.hollow, self.actual
-        if isinstance(hollow, dict) and isinstance(actual, dict):
-            same = {k for k in hollow if hollow[k] == actual.get(k, ABSENT)}
-            hollow = {k: v for k, v in hollow.items() if k not in same}
+        fake, actual = self.fake, self.actual
+        if isinstance(fake, dict) and isinstance(actual, dict):
+            same = {k for k in fake if fake[k] == actual.get(k, ABSENT)}
+            fake = {k: v for k, v in fake.items() if k not in same}
             actual = {k: v for k, v in actual.items() if k not in same}
-        return f"step {self.step}, {self.what}: hollow {hollow}, real {actual}"
+        return f"step {self.step}, {self.what}: fake {fake}, real {actual}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What the hollow cluster shows after each step whatever its scheduler chose."""
+    """What the fake cluster shows after each step whatever its scheduler chose."""
 
     steps: tuple[Snapshot, ...]
     chance: tuple[frozenset[str], ...]
@@ -66,8 +66,8 @@ class Expectation:
 
 
 def expected(scenario: Scenario) -> Expectation:
-    """Play a scenario on hollow clusters that choose differently and keep what they agree on."""
-    runs = [_hollow(scenario, choice, seed) for choice, seed in _CHOICES]
+    """Play a scenario on fake clusters that choose differently and keep what they agree on."""
+    runs = [_fake(scenario, choice, seed) for choice, seed in _CHOICES]
     steps, chance = [], []
     for pictures in zip(*runs, strict=True):
         names = {name for snapshot in pictures for name in snapshot}
@@ -83,8 +83,8 @@ def expected(scenario: Scenario) -> Expectation:
     return Expectation(steps=tuple(steps), chance=tuple(chance))
 
 
-def _hollow(scenario: Scenario, choice: Choice, seed: int) -> Sequence[Snapshot]:
-    side = HollowSide(scenario.name, choice, seed)
+def _fake(scenario: Scenario, choice: Choice, seed: int) -> Sequence[Snapshot]:
+    side = FakeSide(scenario.name, choice, seed)
     painter = Painter(scenario, side)
     pictures = []
     for step in scenario.steps:
@@ -129,7 +129,7 @@ def differences(step: int, expected: Expectation, found: Snapshot) -> list[Diffe
     names = (set(wanted) | set(found)) - expected.chance[step]
     return [
         Difference(
-            step=step, what=name, hollow=wanted.get(name, ABSENT), actual=found.get(name, ABSENT)
+            step=step, what=name, fake=wanted.get(name, ABSENT), actual=found.get(name, ABSENT)
         )
         for name in sorted(names)
         if wanted.get(name, ABSENT) != found.get(name, ABSENT)

@@ -15,7 +15,7 @@ _BESIDE = 16
 """Scenarios at a time: they mostly wait."""
 _PLAYS = 3
 """Times that a scenario is played before a difference counts. The real scheduler and controllers read
-between two requests of a step or after them, as it happens; the hollow ones always after them."""
+between two requests of a step or after them, as it happens; the fake ones always after them."""
 
 
 class Trials:

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
-from plimsoll_testbed.model.hollow.resources import BY_PLURAL, Resource
+from plimsoll_testbed.fake_cluster.resources import BY_PLURAL, Resource
 from plimsoll_testbed.rigs.access import Access
 from tests.differential.scenario import JSON, Json, Request
 from tests.differential.sides import OF, SEEN, USER, Response, Seen

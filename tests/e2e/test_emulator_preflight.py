@@ -10,16 +10,16 @@ import pytest
 
 from plimsoll.domain.kubernetes import CAPACITY_LABELS
 from plimsoll.domain.registry import ResyncRequest
-from plimsoll_testbed.model.fleet import Fleet
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.serve import HollowServer
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_aws.fleet import Fleet
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.emulator import REGION
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack
-from tests.support.hollows import a_node
+from tests.support.fake_clusters import a_node
 
 pytestmark = pytest.mark.emulator
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -47,12 +47,12 @@ def told(emulator, queue):
 
 def test_the_deployed_preflight_warns_once_and_says_once_that_it_is_cured():
     fleet, clock = Fleet("shop", [BASE], seed=0, now=NOW), lambda: NOW
-    cluster = HollowCluster(now=NOW)
+    cluster = FakeCluster(now=NOW)
     cluster.join(a_node("spot-0", **{CAPACITY_LABELS[0]: "spot"}), now=NOW)
     with (
         AwsFleet([fleet], clock=clock, lock=RLock()) as aws,
         MiniStack(endpoints=aws.endpoints) as emulator,
-        HollowServer(cluster) as server,
+        FakeApiServer(cluster) as server,
     ):
         sns, sqs = emulator.client("sns"), emulator.client("sqs")
         topic = sns.create_topic(Name="reports")["TopicArn"]

@@ -16,19 +16,19 @@ from plimsoll.domain.drain import added_by_group
 from plimsoll.domain.registry import Mode
 from plimsoll_batch.domain.names import CONFIGURATION, ON_INTERRUPTION
 from plimsoll_batch.services.scale_up import KIND
-from plimsoll_testbed.model.fleet import Fleet, Group
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.conditions import is_true
-from plimsoll_testbed.model.hollow.serve import HollowServer
-from plimsoll_testbed.model.machines import Machine, node_object
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_aws.fleet import Fleet, Group
+from plimsoll_testbed.fake_aws.machines import Machine, node_object
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.conditions import is_true
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack, resync
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.supervised import free_port
-from tests.support.hollows import Json, a_node
+from tests.support.fake_clusters import Json, a_node
 from tests.support.queue_scenes import ONE_QUEUE, a_training
 
 from .test_emulator_stack import logged, put_spot_warning, within
@@ -58,11 +58,11 @@ class Shop:
     name: str
     nodes: int = 6
     clock: SystemClock = field(default_factory=SystemClock)
-    server: HollowServer = field(init=False)
+    server: FakeApiServer = field(init=False)
 
     def __post_init__(self) -> None:
-        cluster = HollowCluster(now=self.clock.now())
-        self.server = HollowServer(cluster)
+        cluster = FakeCluster(now=self.clock.now())
+        self.server = FakeApiServer(cluster)
         for number in range(self.nodes):
             cluster.join(a_node(f"{self.name}-{number}", cpu="1"), now=self.clock.now())
         self.apply(*({"kind": "Namespace", "metadata": {"name": n}} for n in ("lab", "plimsoll")))

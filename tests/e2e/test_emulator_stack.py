@@ -14,14 +14,14 @@ from botocore.exceptions import ClientError
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND
 from plimsoll.domain.placement import label_key
-from plimsoll_testbed.model.fleet import Fleet
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.fake_aws.fleet import Fleet
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack
-from tests.support.hollows import a_deployment, a_node
+from tests.support.fake_clusters import a_deployment, a_node
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -171,7 +171,7 @@ def test_a_wake_up_for_nobody_is_nothing_to_do(stack):
 def shop(stack):
     """A registered cluster with a node of each capacity, and a workload with an on-demand floor."""
     clock = SystemClock()
-    cluster = HollowCluster(now=clock.now())
+    cluster = FakeCluster(now=clock.now())
     for name, capacity in (("od-0", "on-demand"), ("m5-0", "spot"), ("c5-0", "spot")):
         labels = {CAPACITY_LABELS[0]: capacity, INSTANCE_TYPE: f"{name.partition('-')[0]}.large"}
         cluster.join(a_node(name, **labels), now=clock.now())
@@ -181,7 +181,7 @@ def shop(stack):
     fleet = Fleet("shop", [], seed=0, now=NOW)
     with (
         AwsFleet([fleet], clock=clock.now, lock=RLock()) as aws,
-        HollowServer(cluster) as server,
+        FakeApiServer(cluster) as server,
     ):
         Stack(stack, aws).register("shop", Access(url=server.url, token=server.token))
         yield cluster

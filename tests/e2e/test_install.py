@@ -21,8 +21,8 @@ import pytest
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll_cli.stack import CLUSTER_ROLES
-from plimsoll_testbed.model.fleet import Fleet
-from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.fake_aws.fleet import Fleet
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, STACK
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
@@ -52,7 +52,7 @@ class Rig:
     """A deployed stack, a cluster, and a shell in the checkout."""
 
     stack: MiniStack
-    server: HollowServer
+    server: FakeApiServer
     home: Path
 
     def plimsoll(self, words: list[str], answer: str = "") -> subprocess.CompletedProcess[str]:
@@ -117,7 +117,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     clock = SystemClock()
     fleet = Fleet("lab", [], seed=0, now=clock.now())
     with (
-        HollowServer(shop(StillClock(clock.now()))) as server,
+        FakeApiServer(shop(StillClock(clock.now()))) as server,
         AwsFleet([fleet], clock=clock.now, lock=RLock()) as aws,
         MiniStack(endpoints=aws.endpoints) as stack,
     ):

@@ -1,4 +1,4 @@
-"""One whole drill on LocalStack: the deployed stack carries a hollow cluster through an interruption."""
+"""One whole drill on LocalStack: the deployed stack carries a fake cluster through an interruption."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def test_modules_are_compiled_because_lambda_compiles_anew_in_every_cold_start(l
     assert missing == []
 
 
-def test_nothing_that_runs_in_lambda_imports_the_drill_the_hollow_cluster_or_the_command_line(
+def test_nothing_that_runs_in_lambda_imports_the_drill_the_fake_cluster_or_the_command_line(
     imported,
 ):
     _, everything, _ = imported

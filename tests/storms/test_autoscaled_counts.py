@@ -61,7 +61,7 @@ def test_the_count_is_at_most_one_off_what_it_is_without_an_interruption(
         startup_seconds=startup,
     )
     groups = (a_group("base", "on-demand"), a_group("spot-1", "spot", size=2))
-    storm = a_storm(workloads=(web,), rivals=("hpa",), groups=groups)
+    storm = a_storm(workloads=(web,), other_controllers=("hpa",), groups=groups)
     undisturbed = _Counts(replace(storm, events=(a_batch("spot-1", 1, notice="none", at="14m"),)))
     drained = _Counts(replace(storm, events=(a_batch("spot-1", interrupted),)))
 

@@ -1,4 +1,4 @@
-"""What the command line reaches, in memory: stores, and a hollow cluster behind the real client code."""
+"""What the command line reaches, in memory: stores, and a fake cluster behind the real client code."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from plimsoll_cli.doctor.kubernetes_probe import GROUP, KubernetesProbe
 from plimsoll_cli.doctor.probes import Probes
 from plimsoll_cli.environment import Deployed
 from plimsoll_cli.stack import Stack
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.transport import HollowTransport
-from plimsoll_testbed.model.stores import (
+from plimsoll_testbed.fake_aws.stores import (
     MemoryNodeIndex,
     MemoryPools,
     MemoryRegistry,
     MemoryReports,
     MemoryTimes,
 )
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from tests.support.builders import NOON, deployment_json, node_json, pod_spec_json
 from tests.support.repeating import VirtualTime
 
@@ -255,10 +255,10 @@ def entry(instance: str = SPOT, node: str = "spot-1", cluster: str = "harbor") -
     return IndexEntry(instance=instance, cluster=cluster, node=node, seen=NOON)
 
 
-def shop(clock: StillClock, *, cpu: str = "500m") -> HollowCluster:
+def shop(clock: StillClock, *, cpu: str = "500m") -> FakeCluster:
     """Return a settled cluster: two replicas of web, one of them on `spot-1`."""
     early = clock.now() - timedelta(minutes=10)
-    cluster = HollowCluster(now=early)
+    cluster = FakeCluster(now=early)
     for node in (node_json("base-1"), node_json("spot-1", capacity="spot", instance=SPOT)):
         del node["status"]["conditions"]  # the cluster's own to say
         cluster.join(node, now=early)
@@ -285,7 +285,7 @@ def an_environment(
 ) -> tuple[MemoryEnvironment, Counting]:
     """Return an environment with the shop as the cluster harbor, and the count of writes to it."""
     environment = MemoryEnvironment()
-    counting = Counting(HollowTransport(shop(environment.clock, cpu=cpu), environment.clock))
+    counting = Counting(FakeTransport(shop(environment.clock, cpu=cpu), environment.clock))
     environment.transports["harbor"] = counting
     if registered:
         environment.registry.add(a_cluster(mode=mode))

@@ -16,10 +16,10 @@ from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_batch.domain.names import NODES
 from plimsoll_batch.services.queues import QueueService
 from plimsoll_batch.services.scale_up import ScaleUp
-from plimsoll_testbed.model.stores import MemoryPools, MemoryReports
-from tests.support import hollows
+from plimsoll_testbed.fake_aws.stores import MemoryPools, MemoryReports
+from tests.support import fake_clusters
 from tests.support.builders import ZONE_A, a_group
-from tests.support.hollows import START, Json
+from tests.support.fake_clusters import START, Json
 from tests.support.queue_scenes import ONE_QUEUE, KilledError, Scene, record
 
 HARBOR = Cluster(
@@ -95,7 +95,7 @@ class GroupsAtPlay:
             template = group.template
             assert template is not None
             cpu = str(template.allocatable.cpu // 1000)
-            node = hollows.a_node(f"{group.name}-{self.launched}", cpu=cpu, **template.labels)
+            node = fake_clusters.a_node(f"{group.name}-{self.launched}", cpu=cpu, **template.labels)
             node["spec"]["providerID"] = f"aws:///{ZONE_A}/{instance}"
             self.due.append((now + timedelta(seconds=self.seconds), node))
 

@@ -1,4 +1,4 @@
-"""What Karpenter does to the node of an interrupted instance, held to by the rival and by the program itself."""
+"""What Karpenter does to the node of an interrupted instance, held to by the simulated controller and by the program itself."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import plimsoll
 from plimsoll import bootstrap
 from plimsoll.adapters.clusters import LazyTransport
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
 from plimsoll_testbed.rigs.access import Access
 from tests.functions.conftest import Context, batch
 from tests.support.workload_sets import WiredServices
@@ -56,14 +56,14 @@ def traced() -> Trace:
     """Handle one notice and return what ran of `functions` and `plimsoll`.
 
     The handler of the function `notices` is called with one SQS record, its instance in the index. The
-    API server is a hollow one behind HTTP, reached through the transport that reaches EKS; stores and
+    API server is a fake one behind HTTP, reached through the transport that reaches EKS; stores and
     queues are in memory.
     """
     services = WiredServices()
     instance = services.join("spot", capacity="spot")
     services.resync.run()
     trace = Trace()
-    with HollowServer(services.hollow, now=services.now) as server:
+    with FakeApiServer(services.fake_cluster, now=services.now) as server:
         transport = LazyTransport(Access(url=server.url, token=server.token).transport)
         services.api = KubernetesCluster(transport, "harbor", services, workers=services.workers)
         services.api.nodes()  # a warm function: the connection stands

@@ -1,4 +1,4 @@
-"""Queues at play: a hollow cluster whose Jobs are planned, and time that moves when a test says so."""
+"""Queues at play: a fake cluster whose Jobs are planned, and time that moves when a test says so."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from plimsoll.domain.interruptions import Policy
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain.names import ADMISSION, CONFIGURATION, STOP
 from plimsoll_batch.services.queues import QueueService
-from plimsoll_testbed.model.hollow.conditions import is_active, is_true
-from plimsoll_testbed.model.hollow.transport import HollowTransport
-from tests.support.hollows import Json, Play
+from plimsoll_testbed.fake_cluster.conditions import is_active, is_true
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from tests.support.fake_clusters import Json, Play
 from tests.support.repeating import VirtualTime
 
 JOBS = "/apis/batch/v1/namespaces/lab/jobs"
@@ -78,7 +78,7 @@ class Heard:
     def count(self, metric: object, value: float = 1, *, cluster: str | None = None) -> None: ...
 
 
-class Wire(HollowTransport):
+class Wire(FakeTransport):
     """Says each write to a listener, before and after it is made. Of who was killed no call arrives."""
 
     dead = False

@@ -8,8 +8,8 @@ from typing import Any
 
 from plimsoll.domain.kubernetes import Resources
 from plimsoll.domain.node_groups import NodeGroup, NodeTemplate
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from tests.support.builders import node_json, pod_spec_json
 from tests.support.cli_environment import Counting, MemoryEnvironment, a_cluster
 
@@ -76,7 +76,7 @@ def a_mixed_cluster(
     """
     found = MemoryEnvironment()
     early = found.clock.now() - timedelta(minutes=10)
-    cluster = HollowCluster(now=early)
+    cluster = FakeCluster(now=early)
     for n in range(3):
         zone, family = (("us-east-1a", "m5"), ("us-east-1b", "m5"), ("us-east-1b", "c5"))[n]
         node = node_json(
@@ -91,7 +91,7 @@ def a_mixed_cluster(
         del node["status"]["conditions"]
         cluster.join(node, now=early + timedelta(minutes=2))
     cluster.step(found.clock.now())
-    found.transports["harbor"] = Counting(HollowTransport(cluster, found.clock))
+    found.transports["harbor"] = Counting(FakeTransport(cluster, found.clock))
     found.registry.add(a_cluster())
     if growing:
         found.groups = [

@@ -1,4 +1,4 @@
-"""Gangs whose roles have policies, on a hollow cluster: pods of them fail, are evicted, and end."""
+"""Gangs whose roles have policies, on a fake cluster: pods of them fail, are evicted, and end."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from plimsoll_batch.domain.jobs.lifecycle import Lifecycle, Policy
 from plimsoll_batch.domain.names import LIFECYCLE
-from plimsoll_testbed.model.hollow.conditions import is_true, with_condition
-from plimsoll_testbed.model.hollow.stamps import stamp
-from tests.support.hollows import Json
+from plimsoll_testbed.fake_cluster.conditions import is_true, with_condition
+from plimsoll_testbed.fake_cluster.stamps import stamp
+from tests.support.fake_clusters import Json
 from tests.support.queue_scenes import Scene, a_job
 
 PS, WORKERS = "train-ps", "train-workers"

@@ -1,4 +1,4 @@
-"""A hollow cluster with every function on its schedule, minute by minute."""
+"""A fake cluster with every function on its schedule, minute by minute."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ScheduledCluster:
             self.wired.drains.reconcile("harbor", "me", seconds=30)
 
     def patch(self, path: str, body: Mapping[str, Any]) -> None:
-        answer = self.wired.hollow.handle(
+        answer = self.wired.fake_cluster.handle(
             "PATCH", path, body=body, content_type=MERGE, now=self.wired.time
         )
         assert answer.status == 200, answer.body
@@ -87,11 +87,13 @@ class ScheduledCluster:
 
     def remove(self, names: Iterable[str]) -> None:
         for name in names:
-            self.wired.hollow.handle("DELETE", f"/api/v1/nodes/{name}", now=self.wired.time)
+            self.wired.fake_cluster.handle("DELETE", f"/api/v1/nodes/{name}", now=self.wired.time)
 
     def evict(self, *, node: str) -> None:
         """Let somebody else empty a node through the eviction API, as an autoscaler does."""
         for pod in self.wired.pods_on(node):
             path = f"/api/v1/namespaces/default/pods/{pod}"
             eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
-            self.wired.hollow.handle("POST", f"{path}/eviction", body=eviction, now=self.wired.time)
+            self.wired.fake_cluster.handle(
+                "POST", f"{path}/eviction", body=eviction, now=self.wired.time
+            )

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from plimsoll.domain.placement import label_key
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from tests.support.builders import node_json, pod_spec_json
 from tests.support.cli_environment import MemoryEnvironment, a_cluster
 from tests.support.floors import spread_over
@@ -38,7 +38,7 @@ def a_shop() -> MemoryEnvironment:
     """Return a cluster with two spot families, whose nodes placement has labelled."""
     found = MemoryEnvironment()
     early = found.clock.now() - timedelta(minutes=10)
-    cluster = HollowCluster(now=early)
+    cluster = FakeCluster(now=early)
     groups = {"od": "on-demand", "c5": "spot-1", "m5": "spot-2"}
     for family, group in groups.items():
         for n in range(2):
@@ -60,6 +60,6 @@ def a_shop() -> MemoryEnvironment:
         now=early,
     )
     cluster.step(found.clock.now())
-    found.transports["harbor"] = HollowTransport(cluster, found.clock)
+    found.transports["harbor"] = FakeTransport(cluster, found.clock)
     found.registry.add(a_cluster())
     return found

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
 from plimsoll_testbed.scenario.timeline import NoticeEntry
 from plimsoll_testbed.storms import Storm, storm_by
 from plimsoll_testbed.storms.workload import Workload

@@ -1,4 +1,4 @@
-"""The services over a hollow cluster, stores in memory and a clock to move.
+"""The services over a fake cluster, stores in memory and a clock to move.
 
 Everything is the real thing but AWS, whose node groups and instances are told what to say.
 """
@@ -23,11 +23,8 @@ from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import Limits, NodeGroups
 from plimsoll.services.wiring import Ports, Services, wire
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.settings import Settings
-from plimsoll_testbed.model.hollow.transport import HollowTransport
-from plimsoll_testbed.model.machines import zone_id_of
-from plimsoll_testbed.model.stores import (
+from plimsoll_testbed.fake_aws.machines import zone_id_of
+from plimsoll_testbed.fake_aws.stores import (
     AmpleLimits,
     MemoryAnnouncer,
     MemoryNodeIndex,
@@ -38,6 +35,9 @@ from plimsoll_testbed.model.stores import (
     MemoryTimes,
     MemoryWakeUps,
 )
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.settings import Settings
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from tests.support.builders import NOON, node_json
 from tests.support.repeating import VirtualTime
 
@@ -162,11 +162,11 @@ class WiredServices(VirtualTime):
         times: MemoryTimes | None = None,
     ) -> None:
         super().__init__(NOON)
-        self.hollow = HollowCluster(
+        self.fake_cluster = FakeCluster(
             now=NOON,
             settings=Settings(pod_startup=timedelta(seconds=5), pod_stop=timedelta(seconds=1)),
         )
-        self.hollow.apply(
+        self.fake_cluster.apply(
             [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "plimsoll"}}], now=NOON
         )
         self.cluster = Cluster(
@@ -185,7 +185,7 @@ class WiredServices(VirtualTime):
         self.announcer = MemoryAnnouncer()
         self.workers = SerialWorkers()
         self.api = KubernetesCluster(
-            HollowTransport(self.hollow, self), "harbor", self, workers=self.workers
+            FakeTransport(self.fake_cluster, self), "harbor", self, workers=self.workers
         )
         ports = Ports(
             registry=self.registry,
@@ -217,7 +217,7 @@ class WiredServices(VirtualTime):
 
     def pass_to(self, time: datetime) -> None:
         super().pass_to(time)
-        self.hollow.step(time)
+        self.fake_cluster.step(time)
 
     def open(self, cluster: Cluster) -> KubernetesCluster:
         return self.api
@@ -233,7 +233,7 @@ class WiredServices(VirtualTime):
         for key in ("uid", "resourceVersion", "creationTimestamp"):
             del node["metadata"][key]
         del node["status"]["conditions"]  # the kubelet's to say
-        self.hollow.join(node, now=self.time)
+        self.fake_cluster.join(node, now=self.time)
         instance: str = node["spec"]["providerID"].rpartition("/")[2]
         self.aws.known[instance] = Instance(
             id=instance,
@@ -247,11 +247,11 @@ class WiredServices(VirtualTime):
         return instance
 
     def apply(self, *manifests: dict[str, Any], settle: float = 20) -> None:
-        self.hollow.apply(manifests, now=self.time)
+        self.fake_cluster.apply(manifests, now=self.time)
         self.sleep(settle)
 
     def get(self, path: str) -> dict[str, Any]:
-        answer = self.hollow.handle("GET", path, now=self.time)
+        answer = self.fake_cluster.handle("GET", path, now=self.time)
         body: dict[str, Any] = answer.body
         return body
 
@@ -310,7 +310,7 @@ class WiredServices(VirtualTime):
 def deployment(
     name: str = "web", *, replicas: int = 3, cpu: str = "500m", **spec: Any
 ) -> dict[str, Any]:
-    """Return the manifest of a Deployment that the hollow cluster takes."""
+    """Return the manifest of a Deployment that the fake cluster takes."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

@@ -1,4 +1,4 @@
-"""The command executor on a hollow cluster: what it does, and all that it refuses."""
+"""The command executor on a fake cluster: what it does, and all that it refuses."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from plimsoll_agent.instruction_executor import InstructionExecutor
 from plimsoll_agent.journal import KEPT, ConfigMapJournal
 from plimsoll_agent.owner_policy import OwnerPolicy, read_policy
 from plimsoll_service.wire import instructions as wire
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
-from plimsoll_testbed.model.hollow.transport import HollowTransport
-from tests.support import hollows
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.conditions import is_deleting, is_ready
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from tests.support import fake_clusters
 from tests.support.builders import NOON
 from tests.support.cli_environment import Counting, StillClock
 from tests.support.instructions import HandingOut, SeededSigner
@@ -43,7 +43,7 @@ class Living(StillClock):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cluster: HollowCluster | None = None
+        self.cluster: FakeCluster | None = None
         self.lowest = 99
         self.meanwhile: Callable[[], None] = lambda: None
 
@@ -77,19 +77,19 @@ class Site:
     def __init__(self, *more: dict[str, Any], **policy: str) -> None:
         self.clock, self.said, self.service = Living(), Said(), HandingOut()
         self.clock.time = early = NOON - timedelta(minutes=10)
-        self.cluster = self.clock.cluster = HollowCluster(now=early)
-        self.cluster.join(hollows.a_node("old"), now=early)
+        self.cluster = self.clock.cluster = FakeCluster(now=early)
+        self.cluster.join(fake_clusters.a_node("old"), now=early)
         for name in (NAMESPACE, "shop"):
             self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for name, data in ((POLICY, ALLOWED | policy), (JOURNAL, {})):
             meta = {"name": name, "namespace": NAMESPACE}
             self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
-        self.apply(hollows.a_deployment("web", 2), *more)
+        self.apply(fake_clusters.a_deployment("web", 2), *more)
         self.clock.sleep(600)
         self.clock.lowest = 99
-        self.cluster.join(hollows.a_node("new"), now=self.clock.now())
+        self.cluster.join(fake_clusters.a_node("new"), now=self.clock.now())
         self.cluster.step(self.clock.now())
-        self.wire = Counting(HollowTransport(self.cluster, self.clock))
+        self.wire = Counting(FakeTransport(self.cluster, self.clock))
 
     def apply(self, *manifests: dict[str, Any]) -> None:
         self.cluster.apply(manifests, now=self.clock.now())
@@ -126,7 +126,7 @@ class Site:
 
     def patch(self, path: str, body: dict[str, Any]) -> None:
         now = self.clock.now()
-        answer = self.cluster.handle("PATCH", path, {}, body, hollows.MERGE, now=now)
+        answer = self.cluster.handle("PATCH", path, {}, body, fake_clusters.MERGE, now=now)
         assert answer.status == 200, answer.body
 
     def consolidate(self, number: int = 1, **changes: Any) -> wire.Instruction:
@@ -373,14 +373,14 @@ def test_without_a_policy_nothing_is_trusted():
 
 
 def waiting_pod() -> dict[str, Any]:
-    return hollows.a_deployment("big", 1, hollows.a_template("big", cpu="64"))
+    return fake_clusters.a_deployment("big", 1, fake_clusters.a_template("big", cpu="64"))
 
 
 def remade(site: Site) -> None:
     """Another Deployment has the name, and its pods are where the first one's were."""
-    site.cluster.handle("DELETE", f"{hollows.DEPLOYMENTS}/web", now=site.clock.now())
+    site.cluster.handle("DELETE", f"{fake_clusters.DEPLOYMENTS}/web", now=site.clock.now())
     site.clock.sleep(60)
-    site.apply(hollows.a_deployment("web", 2))
+    site.apply(fake_clusters.a_deployment("web", 2))
 
 
 @pytest.mark.parametrize(
@@ -388,17 +388,17 @@ def remade(site: Site) -> None:
     [
         (lambda s: s.patch("/api/v1/nodes/old", {"spec": {"unschedulable": True}}), "cordoned"),
         (lambda s: s.patch("/api/v1/nodes/new", {"spec": {"unschedulable": True}}), "not Ready"),
-        (lambda s: s.apply(hollows.a_deployment("cart", 1)), "cart has a pod there"),
-        (lambda s: s.apply(hollows.a_pod("bare")), "nobody makes Pod default/bare anew"),
+        (lambda s: s.apply(fake_clusters.a_deployment("cart", 1)), "cart has a pod there"),
+        (lambda s: s.apply(fake_clusters.a_pod("bare")), "nobody makes Pod default/bare anew"),
         (lambda s: s.apply(waiting_pod()), "waits for a node"),
         (remade, "web is not the one that was meant"),
         (
-            lambda s: s.patch(f"{hollows.DEPLOYMENTS}/web", {"spec": {"replicas": 1}}),
+            lambda s: s.patch(f"{fake_clusters.DEPLOYMENTS}/web", {"spec": {"replicas": 1}}),
             "web has 1 replicas, and 2 were meant",
         ),
         (
             lambda s: s.patch(
-                f"{hollows.DEPLOYMENTS}/web",
+                f"{fake_clusters.DEPLOYMENTS}/web",
                 {"metadata": {"labels": {"plimsoll.dev/ignore": "true"}}},
             ),
             "opted out",
@@ -425,7 +425,7 @@ def test_more_pods_than_were_meant_speak_against_it(site):
 
 
 def test_without_a_place_for_every_pod_nothing_begins():
-    site = Site(hollows.a_deployment("fill", 1, hollows.a_template("fill", cpu="7")))
+    site = Site(fake_clusters.a_deployment("fill", 1, fake_clusters.a_template("fill", cpu="7")))
     fill = wire.StandingWorkload(
         kind="Deployment",
         namespace="default",
@@ -436,7 +436,7 @@ def test_without_a_place_for_every_pod_nothing_begins():
     asked = site.consolidate()
     meant = asked.preconditions
     before = replace(meant, workloads=(*meant.workloads, fill), most_pods=3)
-    site.apply(hollows.a_deployment("late", 1, hollows.a_template("late", cpu="4")))
+    site.apply(fake_clusters.a_deployment("late", 1, fake_clusters.a_template("late", cpu="4")))
     site.cluster.step(site.clock.now() + timedelta(seconds=10))
     assert site.round(site.consolidate(preconditions=before)) == "refused"
     assert "no place is left for Pod default/fill" in site.reason
@@ -605,9 +605,9 @@ def test_the_owner_may_take_the_right_back_while_a_node_is_drained(site, happens
 
 
 def test_a_drain_that_takes_too_long_is_undone():
-    blocked = hollows.a_budget("web", "web", minAvailable=2)
+    blocked = fake_clusters.a_budget("web", "web", minAvailable=2)
     site = Site(blocked, **{"drain-minutes": "1"})
-    site.patch(f"{hollows.DEPLOYMENTS}/web", {"spec": {"strategy": {"type": "Recreate"}}})
+    site.patch(f"{fake_clusters.DEPLOYMENTS}/web", {"spec": {"strategy": {"type": "Recreate"}}})
     site.clock.sleep(5)
     assert site.round(site.consolidate()) == "failed"
     assert "timed out" in site.reason

@@ -17,7 +17,7 @@ from plimsoll.domain.notices import HealthScheduledChange, InstanceNotice, SpotI
 from plimsoll.domain.observation import LONGEST_LULL
 from plimsoll.domain.placement import label_key
 from plimsoll.services.retry_policy import SLOW_WAKE_UPS
-from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from tests.support.floors import spread_over
 from tests.support.workload_sets import WiredServices, deployment
 
@@ -25,7 +25,7 @@ NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 
 
-class Listened(HollowTransport):
+class Listened(FakeTransport):
     """Remembers what was listed."""
 
     def __init__(self, *args: Any) -> None:
@@ -51,7 +51,7 @@ def rig() -> WiredServices:
 
 @pytest.fixture
 def listened(rig: WiredServices) -> list[str]:
-    transport = Listened(rig.hollow, rig)
+    transport = Listened(rig.fake_cluster, rig)
     rig.api = KubernetesCluster(transport, "harbor", rig, workers=rig.workers)
     return transport.paths
 
@@ -94,7 +94,7 @@ def test_a_pod_that_waits_for_its_spread_group_ends_the_calm(rig, listened, cpu,
     """Placement, which would open a group for it, may be minutes away."""
     label = {"metadata": {"labels": {label_key(1): "spot-1"}}}
     path, merge = f"{NODES}/spot", "application/merge-patch+json"
-    assert rig.hollow.handle("PATCH", path, None, label, merge, now=rig.time).status == 200
+    assert rig.fake_cluster.handle("PATCH", path, None, label, merge, now=rig.time).status == 200
     rig.apply(deployment("api", replicas=1, cpu=cpu, **spread_over(1, "api")), settle=60)
     rig.resync.run()
     assert listened[:2] == [NODES, PODS]

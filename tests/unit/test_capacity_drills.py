@@ -20,10 +20,10 @@ from plimsoll.domain.node_groups import (
     VcpuQuota,
 )
 from plimsoll.services.reconcile_memory import BUSY
+from plimsoll_testbed.fake_aws.fleet import ANSWER
+from plimsoll_testbed.fake_aws.launch_refusals import LAUNCH_FAULTS
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import as_text
-from plimsoll_testbed.model.fleet import ANSWER
-from plimsoll_testbed.model.launch_refusals import LAUNCH_FAULTS
 from plimsoll_testbed.rigs.simulated.aws import SimulatedNodeGroups
 from plimsoll_testbed.rigs.simulated.responders import Plimsoll
 from plimsoll_testbed.rigs.simulated.rig import Simulation, run

@@ -19,8 +19,8 @@ from plimsoll_cli.doctor.cluster_checks import STALE
 from plimsoll_cli.doctor.facts import Direct, GroupSettings, Simulated, Target
 from plimsoll_cli.doctor.iam_requests import Case, Request
 from plimsoll_cli.doctor.other_drainers import AUTOSCALER, HANDLER, KARPENTER, marks_of
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from tests.support.builders import NOON, a_group
 from tests.support.cli_environment import (
     SPOT,
@@ -439,7 +439,7 @@ def test_a_webhook_that_spoils_our_own_writes_is_found_before_a_drain_finds_it()
 
 def test_a_cluster_that_has_nothing_yet_cannot_be_tried():
     environment = healthy()
-    empty = HollowTransport(HollowCluster(now=NOON), environment.clock)
+    empty = FakeTransport(FakeCluster(now=NOON), environment.clock)
     guarding(environment).inner = empty
     _, found = findings_by_check(environment)
     assert found["fields"]["state"] == "info"
@@ -449,7 +449,7 @@ def test_no_trial_is_kept():
     environment, _ = an_environment(mode=Mode.ACT)
     before = [n.resource_version for n in environment.open(a_cluster()).nodes()]
     _, found = findings_by_check(environment)
-    assert found["fields"]["state"] == "fail"  # a hollow cluster has no policies, so both passed
+    assert found["fields"]["state"] == "fail"  # a fake cluster has no policies, so both passed
     assert [n.resource_version for n in environment.open(a_cluster()).nodes()] == before
 
 

@@ -1,4 +1,4 @@
-"""`plimsoll drain` against a hollow cluster: what it moves, what it never touches, and how it ends."""
+"""`plimsoll drain` against a fake cluster: what it moves, what it never touches, and how it ends."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from plimsoll.domain.drain.node_drain import drain_interruption
 from plimsoll.domain.kubernetes import INTERRUPTION, NAMESPACE, RELEASED
 from plimsoll.services.executor import Executor, Writers
 from plimsoll_cli.environment import Said
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
-from plimsoll_testbed.model.hollow.transport import HollowTransport
-from tests.support import hollows
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.conditions import is_deleting, is_ready
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from tests.support import fake_clusters
 from tests.support.builders import NOON, a_deployment, a_node, a_pod
 from tests.support.cli_environment import (
     Counting,
@@ -43,7 +43,7 @@ class Watched(StillClock):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cluster: HollowCluster | None = None
+        self.cluster: FakeCluster | None = None
         self.lowest: dict[str, int] = {}
         self.deployed: Callable[[], None] | None = None
         self.interrupt_after: int | None = None
@@ -83,17 +83,17 @@ class Harbor:
     def __init__(self, *manifests: Json, spare: Sequence[str] = ("new",)) -> None:
         self.clock = Watched()
         early = self.clock.now() - timedelta(minutes=10)
-        self.cluster = HollowCluster(now=early)
+        self.cluster = FakeCluster(now=early)
         self.clock.cluster = self.cluster
-        self.cluster.join(hollows.a_node("old"), now=early)
+        self.cluster.join(fake_clusters.a_node("old"), now=early)
         ours = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         self.cluster.apply([ours, *manifests], now=early)
         self.cluster.step(self.clock.now())
         for name in spare:
-            self.cluster.join(hollows.a_node(name), now=self.clock.now())
+            self.cluster.join(fake_clusters.a_node(name), now=self.clock.now())
         self.clock.count()
         self.cluster.on_change(lambda _: self.clock.count())
-        self.counting = Counting(HollowTransport(self.cluster, self.clock))
+        self.counting = Counting(FakeTransport(self.cluster, self.clock))
         self.environment = MemoryEnvironment(clock=self.clock)
         self.environment.transports["harbor"] = self.counting
 
@@ -154,8 +154,8 @@ def press_ctrl_c() -> None:
     raise KeyboardInterrupt
 
 
-WEB = hollows.a_deployment("web", 1)
-STRICT = hollows.a_budget("web", "web", minAvailable=1)
+WEB = fake_clusters.a_deployment("web", 1)
+STRICT = fake_clusters.a_budget("web", "web", minAvailable=1)
 
 
 def test_a_single_replica_whose_budget_allows_nothing_moves_without_a_second_at_zero():
@@ -182,7 +182,7 @@ def test_the_node_bears_a_cordon_and_nothing_else_of_ours():
 
 def test_three_replicas_that_may_not_be_unavailable_stay_three():
     harbor = Harbor(
-        hollows.a_deployment("web", 3), hollows.a_budget("web", "web", maxUnavailable=0)
+        fake_clusters.a_deployment("web", 3), fake_clusters.a_budget("web", "web", maxUnavailable=0)
     )
     status, said = harbor.drain("old")
 
@@ -191,7 +191,7 @@ def test_three_replicas_that_may_not_be_unavailable_stay_three():
 
 
 def test_a_stateful_set_moves_one_pod_at_a_time():
-    harbor = Harbor(hollows.a_stateful_set("db", 3))
+    harbor = Harbor(fake_clusters.a_stateful_set("db", 3))
     status, said = harbor.drain("old")
 
     assert (status, harbor.on("old"), harbor.on("new")) == (0, [], ["db-0", "db-1", "db-2"]), said
@@ -222,7 +222,7 @@ def test_the_pod_of_a_job_is_evicted_and_made_elsewhere():
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": "sums", "namespace": "default"},
-        "spec": {"template": hollows.a_template("sums", restartPolicy="Never")},
+        "spec": {"template": fake_clusters.a_template("sums", restartPolicy="Never")},
     }
     harbor = Harbor(job)
     before = harbor.on("old")
@@ -238,9 +238,9 @@ def test_the_pod_of_a_job_is_never_deleted_past_its_budget():
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": "sums", "namespace": "default"},
-        "spec": {"template": hollows.a_template("sums", restartPolicy="Never")},
+        "spec": {"template": fake_clusters.a_template("sums", restartPolicy="Never")},
     }
-    harbor = Harbor(job, hollows.a_budget("sums", "sums", minAvailable=1))
+    harbor = Harbor(job, fake_clusters.a_budget("sums", "sums", minAvailable=1))
     before = harbor.on("old")
     status, said = harbor.drain("old", "--timeout", "90s", "--overrule-budgets")
 
@@ -248,7 +248,7 @@ def test_the_pod_of_a_job_is_never_deleted_past_its_budget():
 
 
 def test_pods_of_a_daemon_set_stay():
-    harbor = Harbor(hollows.a_daemon_set("agent"))
+    harbor = Harbor(fake_clusters.a_daemon_set("agent"))
     status, _ = harbor.drain("old", "--ignore-daemonsets")
 
     assert status == 0
@@ -267,7 +267,7 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing():
 
 
 def test_a_bare_pod_blocks_until_it_is_forced_and_everything_else_moves():
-    harbor = Harbor(WEB, hollows.a_pod("alone"))
+    harbor = Harbor(WEB, fake_clusters.a_pod("alone"))
     status, said = harbor.drain("old")
 
     assert (status, harbor.on("old")) == (1, ["alone"]), said
@@ -278,9 +278,9 @@ def test_a_bare_pod_blocks_until_it_is_forced_and_everything_else_moves():
 
 
 def test_a_pod_whose_owner_opted_out_blocks_and_is_not_touched():
-    template = hollows.a_template("web")
+    template = fake_clusters.a_template("web")
     template["metadata"]["labels"]["plimsoll.dev/ignore"] = "true"
-    harbor = Harbor(hollows.a_deployment("web", 1, template))
+    harbor = Harbor(fake_clusters.a_deployment("web", 1, template))
     status, said = harbor.drain("old", "--force")
 
     assert (status, len(harbor.on("old"))) == (1, 1)
@@ -304,7 +304,7 @@ def test_a_replacement_may_be_pending_where_an_autoscaler_adds_nodes_for_it():
 
     def add_a_node_for_pending_pods() -> None:
         assert len(harbor.released()) == 1
-        harbor.cluster.join(hollows.a_node("late"), now=harbor.clock.now())
+        harbor.cluster.join(fake_clusters.a_node("late"), now=harbor.clock.now())
 
     harbor.interrupt_after(40, add_a_node_for_pending_pods)
     status, said = harbor.drain("old", "--allow-pending", "--timeout", "5m")
@@ -314,7 +314,7 @@ def test_a_replacement_may_be_pending_where_an_autoscaler_adds_nodes_for_it():
 
 
 def test_a_budget_is_overruled_only_where_that_is_asked_for():
-    apart = hollows.a_deployment("web", 1, strategy={"type": "Recreate"})
+    apart = fake_clusters.a_deployment("web", 1, strategy={"type": "Recreate"})
     harbor = Harbor(apart, STRICT)
     assert harbor.drain("old", "--timeout", "90s")[0] == 1
     assert len(harbor.on("old")) == 1
@@ -341,7 +341,7 @@ def test_ctrl_c_leaves_released_pods_that_serve_and_the_next_run_finishes():
 
 def test_two_drains_of_one_node_at_once_do_no_harm():
     harbor = Harbor(
-        hollows.a_deployment("web", 3), hollows.a_budget("web", "web", maxUnavailable=0)
+        fake_clusters.a_deployment("web", 3), fake_clusters.a_budget("web", "web", maxUnavailable=0)
     )
     harbor.interrupt_after(2, lambda: harbor.drain("old"))
     status, said = harbor.drain("old")
@@ -352,8 +352,8 @@ def test_two_drains_of_one_node_at_once_do_no_harm():
 
 def test_a_deployed_plimsoll_that_moves_the_replacements_again_does_no_harm():
     harbor = Harbor(
-        hollows.a_deployment("web", 3),
-        hollows.a_budget("web", "web", maxUnavailable=0),
+        fake_clusters.a_deployment("web", 3),
+        fake_clusters.a_budget("web", "web", maxUnavailable=0),
         spare=("new", "third"),
     )
     harbor.clock.deployed = harbor.reconcile

@@ -26,11 +26,11 @@ def test_storms_that_keep_every_rule_end_well():
 
 
 @pytest.mark.parametrize(
-    ("rival", "kind"),
+    ("other_controller", "kind"),
     [("karpenter", "karpenter"), ("nth", None), ("managed-node-group", "eks-nodegroup")],
 )
-def test_a_storm_is_played_beside_a_rival_that_has_nodes_of_its_own_kind(
-    rival: str, kind: str | None, monkeypatch: pytest.MonkeyPatch
+def test_a_storm_is_played_beside_another_controller_that_has_nodes_of_its_own_kind(
+    other_controller: str, kind: str | None, monkeypatch: pytest.MonkeyPatch
 ):
     played: list[Storm] = []
 
@@ -39,8 +39,8 @@ def test_a_storm_is_played_beside_a_rival_that_has_nodes_of_its_own_kind(
         return StormResult(seed=storm.seed)
 
     monkeypatch.setattr(command, "play_storm", play)
-    assert run("--count", "9", "--rival", rival, "--guarded").exit_code == 0
-    assert all(rival in storm.rivals for storm in played)
+    assert run("--count", "9", "--other-controller", other_controller, "--guarded").exit_code == 0
+    assert all(other_controller in storm.other_controllers for storm in played)
     spot = [g for s in played for g in s.groups if g.capacity == "spot" and g.kind != "static"]
     assert {g.kind for g in spot} == ({kind} if kind else {"asg", "eks-nodegroup"})
     assert any(g.renew for g in spot) == (kind != "karpenter")  # a NodePool has no tags of ours
@@ -48,7 +48,7 @@ def test_a_storm_is_played_beside_a_rival_that_has_nodes_of_its_own_kind(
     assert all(w.guarded == (w.kind == "Deployment") for w in workloads)
 
 
-def test_a_guard_without_a_rival_is_refused():
+def test_a_guard_without_another_controller_is_refused():
     assert run("--guarded").exit_code == 2
 
 

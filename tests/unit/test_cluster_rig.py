@@ -15,7 +15,7 @@ import pytest
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll_testbed.model.hollow.indexes import Indexes
+from plimsoll_testbed.fake_cluster.indexes import Indexes
 from plimsoll_testbed.rigs.cluster.outage import Outages
 from plimsoll_testbed.rigs.emulated.emulator import is_complaint
 from plimsoll_testbed.rigs.emulated.kills import Kills

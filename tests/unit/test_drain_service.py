@@ -1,4 +1,4 @@
-"""Which reconcile is at work, for how long, and which comes next, over a hollow cluster."""
+"""Which reconcile is at work, for how long, and which comes next, over a fake cluster."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_cluster_that_does_not_answer_has_capacity_asked_for_by_the_sums_of_it
     rig.aws.groups[1] = replace(rig.aws.groups[1], instances=frozenset({instance}))
     rig.resync.run()
     rig.aws.silent = [a_spot_notice(rig, instance)]
-    rig.hollow.take_api_away(now=rig.time)
+    rig.fake_cluster.take_api_away(now=rig.time)
 
     outcomes = rig.notices.receive([rig.spot_event(instance)])
     assert [type(outcome) for outcome in outcomes] == [Temporary]
@@ -117,9 +117,9 @@ def test_a_lease_that_ran_out_in_an_outage_and_that_nobody_took_is_held_again():
     interrupt(rig, deployment("web", replicas=1), elsewhere=True)
 
     def an_outage() -> None:
-        rig.hollow.take_api_away(now=rig.time)
+        rig.fake_cluster.take_api_away(now=rig.time)
         rig.sleep(2 * LEASE_SECONDS)
-        rig.meanwhile = lambda: rig.hollow.bring_api_back(now=rig.time)
+        rig.meanwhile = lambda: rig.fake_cluster.bring_api_back(now=rig.time)
 
     rig.meanwhile = an_outage
     rig.drains.reconcile("harbor", "me")
@@ -170,8 +170,8 @@ def test_a_reconcile_outlives_an_outage_of_the_api_server_and_goes_on_at_once():
     interrupt(rig, deployment("web", replicas=1), elsewhere=True)
 
     def an_outage() -> None:
-        rig.hollow.take_api_away(now=rig.time)
-        rig.meanwhile = lambda: rig.hollow.bring_api_back(now=rig.time)
+        rig.fake_cluster.take_api_away(now=rig.time)
+        rig.meanwhile = lambda: rig.fake_cluster.bring_api_back(now=rig.time)
 
     rig.meanwhile = an_outage
     rig.drains.reconcile("harbor", "me")
@@ -218,7 +218,7 @@ def test_wake_ups_that_come_twice_lead_to_no_second_series(rig, monkeypatch):
 
 def test_a_reconcile_with_nothing_left_wakes_nobody(rig):
     interrupt(rig, deployment("web", replicas=1), elsewhere=True)
-    rig.hollow.vanish("spot", now=rig.time)
+    rig.fake_cluster.vanish("spot", now=rig.time)
     rig.wake_ups.sent.clear()
 
     rig.drains.reconcile("harbor", "me", seconds=600)
@@ -229,7 +229,7 @@ def test_a_reconcile_with_nothing_left_wakes_nobody(rig):
 def test_a_reconcile_whose_cluster_does_not_answer_wakes_nobody_for_its_message_comes_back(rig):
     interrupt(rig, deployment("web", replicas=1))
     rig.wake_ups.sent.clear()
-    rig.hollow.take_api_away(now=rig.time)
+    rig.fake_cluster.take_api_away(now=rig.time)
 
     with pytest.raises(Temporary):
         rig.drains.reconcile("harbor", "me", seconds=5)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.fake_aws.machines import Machine
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.storms import read_storm
 from plimsoll_testbed.storms.workload import Workload
@@ -80,7 +80,7 @@ class Cluster:
 @contextmanager
 def playing(
     *workloads: Workload,
-    rival: str,
+    other_controller: str,
     kind: str = "asg",
     notice: str = "spot-interruption",
     **changes,
@@ -91,7 +91,7 @@ def playing(
         groups=(a_group("base", "on-demand"), spot),
         workloads=tuple(replace(each, cpu=1900) for each in workloads),
         events=(a_batch("spot-1", 1, notice=notice),),
-        rivals=(rival,),
+        other_controllers=(other_controller,),
     )
     simulation = Simulation(read_storm(replace(storm, **changes)), responder="none", seed=1)
     try:
@@ -103,7 +103,7 @@ def playing(
 
 
 def test_the_termination_handler_cordons_and_evicts_although_nothing_serves_elsewhere():
-    with playing(WEB, rival="nth") as cluster:
+    with playing(WEB, other_controller="nth") as cluster:
         cluster.wait(9)
         assert (cluster.cordoned(), cluster.on("spot-1-1")) == ([], ["web"])
         cluster.wait(13)
@@ -113,7 +113,7 @@ def test_the_termination_handler_cordons_and_evicts_although_nothing_serves_else
 
 
 @pytest.mark.parametrize(
-    ("rival", "notice", "drains"),
+    ("other_controller", "notice", "drains"),
     [
         ("nth", "rebalance-recommendation", True),
         ("nth", "capacity-reservation-interruption", False),
@@ -124,19 +124,19 @@ def test_the_termination_handler_cordons_and_evicts_although_nothing_serves_else
         ("managed-node-group", "rebalance-recommendation", False),
     ],
 )
-def test_each_hears_of_its_own_notices_and_nodes_only(rival, notice, drains):
-    with playing(WEB, rival=rival, notice=notice) as cluster:
+def test_each_hears_of_its_own_notices_and_nodes_only(other_controller, notice, drains):
+    with playing(WEB, other_controller=other_controller, notice=notice) as cluster:
         cluster.wait(60)
         assert (cluster.on("spot-1-1") == []) == drains
 
 
 @pytest.mark.parametrize(
-    ("rival", "kind"),
+    ("other_controller", "kind"),
     [("nth", "asg"), ("managed-node-group", "eks-nodegroup")],
 )
-def test_a_budget_holds_their_evictions_back_until_it_opens(rival, kind):
+def test_a_budget_holds_their_evictions_back_until_it_opens(other_controller, kind):
     held = replace(WEB, budget=HELD)
-    with playing(held, rival=rival, kind=kind) as cluster:
+    with playing(held, other_controller=other_controller, kind=kind) as cluster:
         cluster.wait(60)
         assert cluster.on("spot-1-1") == ["web"]
         path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web"
@@ -151,7 +151,7 @@ def test_a_budget_holds_their_evictions_back_until_it_opens(rival, kind):
 
 def test_karpenter_only_tells_of_a_recommendation():
     with playing(
-        WEB, rival="karpenter", kind="karpenter", notice="rebalance-recommendation"
+        WEB, other_controller="karpenter", kind="karpenter", notice="rebalance-recommendation"
     ) as cluster:
         cluster.wait(120)
         assert (cluster.on("spot-1-1"), cluster.taints("spot-1-1")) == (["web"], [])
@@ -162,7 +162,10 @@ def test_the_cluster_autoscaler_removes_an_underused_node_unless_a_budget_keeps_
     small = replace(WEB, budget=budget, replicas=4)
     groups = (a_group("base", "on-demand"), a_group("spot-1", "spot", 2))
     with playing(
-        rival="cluster-autoscaler", events=(), groups=groups, workloads=(replace(small, cpu=200),)
+        other_controller="cluster-autoscaler",
+        events=(),
+        groups=groups,
+        workloads=(replace(small, cpu=200),),
     ) as cluster:
         cluster.wait(500)
         assert len(cluster.nodes) == 3
@@ -174,7 +177,7 @@ def test_the_cluster_autoscaler_removes_an_underused_node_unless_a_budget_keeps_
 def test_karpenter_consolidates_an_underused_node_unless_a_budget_keeps_it(budget):
     small = replace(WEB, budget=budget, replicas=4, cpu=200)
     with playing(
-        rival="karpenter-consolidation", events=(), groups=POOL, workloads=(small,)
+        other_controller="karpenter-consolidation", events=(), groups=POOL, workloads=(small,)
     ) as cluster:
         cluster.wait(10)
         assert len(cluster.nodes) == 3

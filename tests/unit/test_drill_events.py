@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from plimsoll.domain.notices import parse
-from plimsoll_testbed.model.durations import parse_span
-from plimsoll_testbed.model.fleet import Fleet
-from plimsoll_testbed.model.machines import Machine
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.durations import parse_span
+from plimsoll_testbed.fake_aws.fleet import Fleet
+from plimsoll_testbed.fake_aws.machines import Machine
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
 from plimsoll_testbed.scenario.events import event_of
 
 NOW = datetime(2026, 1, 1, 0, 3, 0, 250_000, tzinfo=UTC)

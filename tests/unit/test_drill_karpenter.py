@@ -1,4 +1,4 @@
-"""The rival Karpenter keeps the contract that the program itself keeps (tests/cluster/test_karpenter.py)."""
+"""The simulated Karpenter keeps the contract that the program itself keeps (tests/cluster/test_karpenter.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOK: Final = timedelta(seconds=0.1)
 
 
 @dataclass(slots=True)
-class Hollow:
+class FakeCluster:
     """A drill of the simulated rig."""
 
     simulation: Simulation
@@ -65,28 +65,28 @@ class Hollow:
         clock.run_until(clock.now() + span)
 
 
-def hollow(web: Workload) -> Iterator[Hollow]:
+def fake_cluster(web: Workload) -> Iterator[FakeCluster]:
     spot = a_group("spot-1", "spot").model_copy(update={"kind": "karpenter"})
     storm = a_storm(
         groups=(spot,),
         workloads=(replace(web, replicas=1, cpu=1900),),
         events=(a_batch("spot-1", 1, notice="spot-interruption"),),
-        rivals=("karpenter",),
+        other_controllers=("karpenter",),
     )
     simulation = Simulation(read_storm(storm), responder="none", seed=1)
     try:
         simulation.prepare()
         simulation.begin()
-        yield Hollow(simulation)
+        yield FakeCluster(simulation)
     finally:
         simulation.close()
 
 
-class TestTheRival(KarpenterContract):
+class TestTheSimulatedController(KarpenterContract):
     @pytest.fixture
     def scene(self) -> Iterator[Scene]:
-        yield from hollow(WEB)
+        yield from fake_cluster(WEB)
 
     @pytest.fixture
     def held(self) -> Iterator[Scene]:
-        yield from hollow(replace(WEB, budget=("maxUnavailable", 0)))
+        yield from fake_cluster(replace(WEB, budget=("maxUnavailable", 0)))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import parse_duration
-from plimsoll_testbed.model.durations import parse_span, words
+from plimsoll_testbed.durations import parse_span, words
 from plimsoll_testbed.scenario.capabilities import refuse_unsupported, unsupported
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.problems import BadScenario
@@ -52,7 +52,7 @@ spec:
            startup: 70s, allocatable: {cpu: 7910m, memory: 29Gi, pods: 58}}
       manifests: [shop.yaml]
       pods: {startup: 15s, stop: 3s}
-      rivals: []
+      otherControllers: []
       autoscaler: {scan: 10s}
   timeline:
     - {at: 6m, apply: rollout.yaml}
@@ -149,7 +149,7 @@ def test_each_notice_says_when_its_instance_goes(tmp_path, notice, goes_after):
     ("old", "new", "at", "parts"),
     [
         ("      manifests:", "      manifest:", "manifest:", ["unknown field", "Write manifests"]),
-        ("rivals: []", "rivals: []\n      place: x", "place: x", ["unknown field", "Remove it"]),
+        ("otherControllers: []", "otherControllers: []\n      place: x", "place: x", ["unknown field", "Remove it"]),
         ("instanceType: m6i.2xlarge", "instance_type: m", "instance_type", ["Write instanceType"]),
         ("horizon: 15m", "horizon: 90", "horizon", ["90 (a number)", "Add the unit: 90s"]),
         ("horizon: 15m", "horizon: soon", "horizon", ['"soon"', "such as 90s, 2m, 1h30m or 250ms"]),
@@ -330,15 +330,17 @@ def test_faults_that_a_rig_cannot_play_are_refused_by_name_and_place(tmp_path, f
         refuse_unsupported(scenario, rig)
 
 
-def test_rivals_and_kinds_that_a_rig_cannot_play_and_unknown_rigs_are_refused_by_name(tmp_path):
-    text = changed("rivals: []", "rivals: [karpenter, hpa, nth]").replace(
+def test_other_controllers_and_kinds_that_a_rig_cannot_play_and_unknown_rigs_are_refused_by_name(
+    tmp_path,
+):
+    text = changed("otherControllers: []", "otherControllers: [karpenter, hpa, nth]").replace(
         "kind: asg", "kind: karpenter", 1
     )
     scenario = read(tmp_path, text)
     assert unsupported(scenario, "simulated") == []
     assert [p.found.split(",")[0] for p in unsupported(scenario, "emulated")] == [
-        "the rival karpenter",
-        "the rival hpa",
+        "the controller karpenter",
+        "the controller hpa",
         "the node group base of kind karpenter",
     ]
     assert "unknown" in str(unsupported(scenario, "moon")[0])
@@ -365,3 +367,8 @@ def test_the_schema_describes_every_field():
         if not resolved(field, whole).get("description")
     ]
     assert undescribed == []
+
+
+def test_other_controllers_are_read_under_their_former_name(tmp_path):
+    text = changed("otherControllers: []", "rivals: [hpa]")
+    assert read(tmp_path, text).cluster("harbor").other_controllers == ("hpa",)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import NotFound, Refused
-from plimsoll_testbed.model.durations import parse_span
-from plimsoll_testbed.model.fleet import Fleet, Group
-from plimsoll_testbed.model.machines import Hook, Machine
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.durations import parse_span
+from plimsoll_testbed.fake_aws.fleet import Fleet, Group
+from plimsoll_testbed.fake_aws.machines import Hook, Machine
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

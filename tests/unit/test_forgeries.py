@@ -56,7 +56,9 @@ def forge(rig: WiredServices, record: Interruption | str, node: str = "spot") ->
     text = record if isinstance(record, str) else to_record(record)
     body = {"metadata": {"annotations": {INTERRUPTION: text}}, "spec": {"unschedulable": True}}
     path = f"/api/v1/nodes/{node}"
-    answer = rig.hollow.handle("PATCH", path, now=rig.time, body=body, content_type=MERGE_PATCH)
+    answer = rig.fake_cluster.handle(
+        "PATCH", path, now=rig.time, body=body, content_type=MERGE_PATCH
+    )
     assert answer.status == 200, answer.body
 
 

@@ -13,9 +13,9 @@ from plimsoll.domain.interruptions import FOREIGN_CORDON, Policy, Response
 from plimsoll.domain.kubernetes import GUARD
 from plimsoll.domain.registry import Mode
 from plimsoll_cli.cluster.uninstall_plan import plan_uninstall
-from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from tests.support.cli_environment import MemoryEnvironment, run
-from tests.support.hollows import a_budget, a_stateful_set
+from tests.support.fake_clusters import a_budget, a_stateful_set
 from tests.support.workload_sets import WiredServices, deployment
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -43,7 +43,7 @@ class Lowest:
         def look(_: object) -> None:
             self.count = min(self.count, wired.ready(app))
 
-        wired.hollow.store.subscribe(look)
+        wired.fake_cluster.store.subscribe(look)
 
 
 def a_namespace(**labels: str) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def budgets(wired: WiredServices) -> list[str]:
 
 def send(wired: WiredServices, method: str, path: str, body: dict[str, Any]) -> int:
     kind = "application/json" if method == "POST" else "application/merge-patch+json"
-    return wired.hollow.handle(method, path, None, body, kind, now=wired.now()).status
+    return wired.fake_cluster.handle(method, path, None, body, kind, now=wired.now()).status
 
 
 def evict(wired: WiredServices, pod: str) -> int:
@@ -205,7 +205,7 @@ def test_a_cordon_alone_is_answered_only_where_the_policy_says_so(response):
 
 def command(wired: WiredServices, *words: str) -> Result:
     environment = MemoryEnvironment()
-    environment.transports["harbor"] = HollowTransport(wired.hollow, wired)
+    environment.transports["harbor"] = FakeTransport(wired.fake_cluster, wired)
     return run(environment, "guard", *words, "--context", "harbor")
 
 

@@ -23,10 +23,10 @@ from plimsoll.domain.placement import Injection
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Metric
 from plimsoll.services.injection import Proof, prove
-from plimsoll_testbed.model.hollow.edits import put
-from plimsoll_testbed.model.hollow.injection import injected
-from plimsoll_testbed.model.hollow.store import Store
-from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.fake_cluster.edits import put
+from plimsoll_testbed.fake_cluster.injection import injected
+from plimsoll_testbed.fake_cluster.store import Store
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.floors import a_cluster, standing
 from tests.support.workload_sets import WiredServices, deployment
@@ -37,7 +37,7 @@ FLOORS_OF_DEFAULT = f"/api/v1/namespaces/default/configmaps/{FLOORS}"
 
 def install(wired: WiredServices, *options: str) -> Result:
     environment = MemoryEnvironment()
-    environment.transports["harbor"] = HollowTransport(wired.hollow, wired)
+    environment.transports["harbor"] = FakeTransport(wired.fake_cluster, wired)
     return run(environment, "install-policy", "--context", "harbor", *options)
 
 
@@ -163,7 +163,7 @@ def test_moves_in_vain_become_rarer(monkeypatch):
             return injected(pod, store)
         return put(pod, ("spec", "nodeSelector"), {"kubernetes.io/hostname": "od-0"})
 
-    monkeypatch.setattr("plimsoll_testbed.model.hollow.admission.injected", back)
+    monkeypatch.setattr("plimsoll_testbed.fake_cluster.admission.injected", back)
 
     def moves() -> int:
         wired.placement.run()
@@ -232,7 +232,7 @@ def test_floors_hold_through_the_loss_of_all_spot(wired):
 def test_the_entry_of_a_workload_goes_with_its_floor(wired):
     wired.apply(web())
     rounds(wired, 2)
-    wired.hollow.handle(
+    wired.fake_cluster.handle(
         "PATCH",
         "/apis/apps/v1/namespaces/default/deployments/web",
         body={"metadata": {"annotations": {"plimsoll.dev/min-on-demand": None}}},
@@ -246,7 +246,7 @@ def test_the_entry_of_a_workload_goes_with_its_floor(wired):
 def test_an_annotation_that_makes_no_sense_any_more_keeps_the_last_good_entry(wired):
     wired.apply(web())
     rounds(wired, 2)
-    wired.hollow.handle(
+    wired.fake_cluster.handle(
         "PATCH",
         "/apis/apps/v1/namespaces/default/deployments/web",
         body={"metadata": {"annotations": {"plimsoll.dev/min-on-demand": "many"}}},
@@ -268,7 +268,7 @@ class Refusing:
         without: str = "nothing",
     ) -> None:
         self._without = without
-        self._inner = HollowTransport(wired.hollow, wired)
+        self._inner = FakeTransport(wired.fake_cluster, wired)
         self._answer = answer
 
     def call(self, method: str, path: str, **request: Any) -> Response:
@@ -324,7 +324,7 @@ def frozen(wired: WiredServices, monkeypatch: pytest.MonkeyPatch) -> None:
             return self.now.get(resource, namespace, name)
 
     monkeypatch.setattr(
-        "plimsoll_testbed.model.hollow.admission.injected",
+        "plimsoll_testbed.fake_cluster.admission.injected",
         lambda pod, store: injected(pod, Frozen(store)),
     )
 
@@ -406,7 +406,7 @@ def test_the_binding_is_removed_again_when_the_canaries_of_the_installation_fail
 def test_a_cluster_that_is_removed_keeps_no_policy_in_force(wired):
     environment = MemoryEnvironment()
     environment.registry.add(wired.cluster)
-    environment.transports["harbor"] = HollowTransport(wired.hollow, wired)
+    environment.transports["harbor"] = FakeTransport(wired.fake_cluster, wired)
     tried = run(environment, "clusters", "remove", "harbor", "--dry-run")
     assert "would unbind the admission policy" in tried.output
     assert is_bound(wired)
@@ -425,7 +425,7 @@ def test_a_node_that_says_its_capacity_type_by_another_label_gets_the_well_known
 
 def test_what_somebody_else_writes_into_the_floors_of_a_namespace_is_taken_off_again(wired):
     junk = {f"deployment.junk-{n}": "1" for n in range(150)} | {"odd": "x" * 10_000}
-    wired.hollow.handle(
+    wired.fake_cluster.handle(
         "PATCH",
         FLOORS_OF_DEFAULT,
         body={"data": junk},

@@ -11,7 +11,7 @@ import pytest
 from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll_testbed.measure.lines import Line, Log
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
+from plimsoll_testbed.rigs.simulated.rig_cluster import SimulatedRigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.drill import read_drill
 
@@ -29,7 +29,7 @@ class WatchedCluster:
         self.clock = VirtualClock()
         self.measurement = Measurement()
         self.heard: list[tuple[float, str]] = []
-        self.rig_cluster = HollowRigCluster(
+        self.rig_cluster = SimulatedRigCluster(
             spec, seed=0, clock=self.clock, measurement=self.measurement, say=self._say
         )
         self.rig_cluster.set_up(drill.objects[spec.name])

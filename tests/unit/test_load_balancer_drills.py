@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll_testbed.model.target_groups import GATE, TargetGroup
+from plimsoll_testbed.fake_aws.target_groups import GATE, TargetGroup
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.scenario.drill import read_drill
 

@@ -12,8 +12,8 @@ import pytest
 
 from plimsoll.domain.interruptions import FOREIGN_CORDON, Policy, Response
 from plimsoll_testbed.rigs.simulated import responders
+from plimsoll_testbed.rigs.simulated.other_controllers.drainer import Drainer
 from plimsoll_testbed.rigs.simulated.rig import Simulation
-from plimsoll_testbed.rigs.simulated.rivals.drainer import Drainer
 from plimsoll_testbed.storms import read_storm
 from tests.support.storms import WEB, a_batch, a_group, a_storm
 
@@ -24,15 +24,15 @@ MOVED = Policy(on=((FOREIGN_CORDON, Response.MOVE),))
 
 
 def played(
-    rival: str, notice: str | None, *, responder: str = "plimsoll", guard: bool = False
+    other_controller: str, notice: str | None, *, responder: str = "plimsoll", guard: bool = False
 ) -> Simulation:
     """Play seven minutes of a Deployment whose two pods fill two nodes."""
-    spot = a_group("spot-1", "spot").model_copy(update={"kind": KINDS.get(rival, "asg")})
+    spot = a_group("spot-1", "spot").model_copy(update={"kind": KINDS.get(other_controller, "asg")})
     storm = a_storm(
         groups=(a_group("base", "on-demand"), spot),
         workloads=(replace(WEB, cpu=1900, guarded=guard, startup_seconds=10),),
         events=() if notice is None else (a_batch("spot-1", 1, notice=notice),),
-        rivals=(rival,),
+        other_controllers=(other_controller,),
     )
     with Simulation(read_storm(storm), responder=responder, seed=1) as simulation:
         simulation.prepare()
@@ -42,9 +42,9 @@ def played(
         return simulation
 
 
-def lost(rival: str, notice: str | None, **how) -> float:
+def lost(other_controller: str, notice: str | None, **how) -> float:
     """Return the Ready replica seconds that the Deployment loses."""
-    (web,) = played(rival, notice, **how).report(settled=True)["workloads"]
+    (web,) = played(other_controller, notice, **how).report(settled=True)["workloads"]
     assert web["pods_killed"] == 0
     seconds: float = web["ready_replica_seconds_lost"]
     return seconds
@@ -52,13 +52,13 @@ def lost(rival: str, notice: str | None, **how) -> float:
 
 def drained(simulation: Simulation) -> int:
     """Return how many nodes an administrator has emptied."""
-    (rival,) = simulation.rivals
-    assert isinstance(rival, Drainer)
-    return sum(drain.emptied is not None for drain in rival.drains.values())
+    (other_controller,) = simulation.other_controllers
+    assert isinstance(other_controller, Drainer)
+    return sum(drain.emptied is not None for drain in other_controller.drains.values())
 
 
 @pytest.mark.parametrize(
-    ("rival", "notice", "alone", "beside"),
+    ("other_controller", "notice", "alone", "beside"),
     [
         ("nth", SPOT, 159, 40),
         ("nth", ADVICE, 409, 46),
@@ -68,10 +68,12 @@ def drained(simulation: Simulation) -> int:
         ("managed-node-group", ADVICE, 10, 10),
     ],
 )
-def test_with_the_guard_nothing_is_lost_beside_who_evicts_at_once(rival, notice, alone, beside):
-    assert lost(rival, notice, responder="none") == pytest.approx(alone, abs=1)
-    assert lost(rival, notice) == pytest.approx(beside, abs=1)
-    assert lost(rival, notice, guard=True) == 0
+def test_with_the_guard_nothing_is_lost_beside_who_evicts_at_once(
+    other_controller, notice, alone, beside
+):
+    assert lost(other_controller, notice, responder="none") == pytest.approx(alone, abs=1)
+    assert lost(other_controller, notice) == pytest.approx(beside, abs=1)
+    assert lost(other_controller, notice, guard=True) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Notices, from a body in the queue to a node that is cordoned, over a hollow cluster."""
+"""Notices, from a body in the queue to a node that is cordoned, over a fake cluster."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_on_advice_a_node_is_recorded_at_once_and_cordoned_when_its_turn_comes(r
 
     rig.drains.reconcile("harbor", "the first")
     assert cordoned() == [True, False, False]
-    rig.hollow.vanish("spot-0", now=rig.time)
+    rig.fake_cluster.vanish("spot-0", now=rig.time)
     rig.sleep(600)
     rig.drains.reconcile("harbor", "too early")
     left = [f"spot-{n}" for n in (1, 2)]
@@ -266,7 +266,7 @@ def test_notices_for_nodes_that_are_gone_cost_one_list_or_none(rig, monkeypatch,
     instances = [rig.join(f"spot-{n}", capacity="spot") for n in range(3)]
     rig.resync.run()
     for n in range(3):
-        rig.hollow.vanish(f"spot-{n}", now=rig.time)
+        rig.fake_cluster.vanish(f"spot-{n}", now=rig.time)
     rig.sleep(600)
     counted = []
     nodes = rig.api.nodes
@@ -295,7 +295,7 @@ def test_a_node_with_the_record_of_a_newer_version_is_left_alone(rig):
     instance = rig.join("spot", capacity="spot")
     path = "/api/v1/nodes/spot"
     merge = "application/merge-patch+json"
-    rig.hollow.handle("PATCH", path, now=rig.time, body=record, content_type=merge)
+    rig.fake_cluster.handle("PATCH", path, now=rig.time, body=record, content_type=merge)
     version = rig.node("spot").resource_version
 
     handled(rig, rig.spot_event(instance))

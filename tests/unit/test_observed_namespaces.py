@@ -11,7 +11,7 @@ from plimsoll.domain.actions import Evict, Release, TerminateInstance, UndoRelea
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import GUARD, Ref
-from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from tests.support.builders import a_deployment, a_group, a_node, a_pod, pods_of
 from tests.support.floors import a_cluster, standing, web
 from tests.support.observations import actions, interrupted, looked, noon, released
@@ -75,14 +75,14 @@ def test_a_release_that_was_begun_before_is_taken_back():
 def writes_in(namespace: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that grows with each write of Plimsoll to objects of a namespace."""
     found: list[str] = []
-    send = HollowTransport.call
+    send = FakeTransport.call
 
-    def call(self: HollowTransport, method: str, path: str, **more: Any):
+    def call(self: FakeTransport, method: str, path: str, **more: Any):
         if method != "GET" and f"/namespaces/{namespace}/" in path:
             found.append(f"{method} {path}")
         return send(self, method, path, **more)
 
-    monkeypatch.setattr(HollowTransport, "call", call)
+    monkeypatch.setattr(FakeTransport, "call", call)
     return found
 
 
@@ -115,7 +115,7 @@ def test_no_pod_of_an_observed_namespace_is_moved_or_marked_for_its_floor(monkey
     wired.placement.run()
     wired.sleep(60)
     assert standing(wired) == {"od": 3, "m5": 3, "c5": 3}  # the nodes carry the labels it asks for
-    wired.hollow.handle("DELETE", "/api/v1/nodes/m5-0", now=wired.time)
+    wired.fake_cluster.handle("DELETE", "/api/v1/nodes/m5-0", now=wired.time)
     wired.sleep(300)
     acting_in(wired, IN_NONE_OF_THESE)
     found = writes_in("default", monkeypatch)

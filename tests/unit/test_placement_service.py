@@ -1,4 +1,4 @@
-"""The scheduled placement over a hollow cluster: floors before, during and after the loss of all spot."""
+"""The scheduled placement over a fake cluster: floors before, during and after the loss of all spot."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_floor_holds_through_the_loss_of_all_spot_and_the_return_to_it():
     assert standing(wired) == {"od": 9}
 
     for name in lost:
-        wired.hollow.handle("DELETE", f"/api/v1/nodes/{name}", now=wired.time)
+        wired.fake_cluster.handle("DELETE", f"/api/v1/nodes/{name}", now=wired.time)
     wired.sleep(60)
     for n, family in enumerate(("m5", "m5", "c5", "c5")):
         labels = {"node.kubernetes.io/instance-type": f"{family}.large"}

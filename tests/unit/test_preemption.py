@@ -239,7 +239,7 @@ def test_a_place_that_a_waiting_pod_may_preempt_first_is_not_sure(priority, goes
     pods = [
         *sets_of("db", ["spot"], cpu="8", priority=10),
         *pods_of("web", 2, node="od", cpu="4"),
-        a_pod("rival", cpu="8", priority=priority),
+        a_pod("contender", cpu="8", priority=priority),
     ]
     assert evicted(plan_drain(seen_with(pods, a_stateful_set(replicas=1)), noon(1))) == goes
 

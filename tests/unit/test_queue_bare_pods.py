@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll_batch.domain.names import ADMISSION
-from tests.support.hollows import Json
+from tests.support.fake_clusters import Json
 from tests.support.queue_scenes import (
     GATE,
     Scene,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import a_group
+from tests.support.fake_clusters import Json
 from tests.support.growing_scenes import GrowingScene
-from tests.support.hollows import Json
 from tests.support.queue_scenes import Scene, a_job, a_training
 
 DATA = "plimsoll.dev/data"

@@ -10,7 +10,7 @@ import pytest
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.domain.interruptions import MARGIN
 from plimsoll_batch.domain.jobs import job_actions
-from tests.support.hollows import MERGE
+from tests.support.fake_clusters import MERGE
 from tests.support.queue_scenes import Scene, a_bare_pod, a_job, a_training, killed_at_each_write
 from tests.unit.test_queue_service import reclaim
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes import Response
-from tests.support.hollows import NODES, a_daemon_set, a_pod
+from tests.support.fake_clusters import NODES, a_daemon_set, a_pod
 from tests.support.queue_scenes import KilledError, Scene, a_job, a_training, stop_of
 from tests.unit.test_queue_service import reclaim
 

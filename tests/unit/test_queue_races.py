@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 import pytest
 
-from tests.support.hollows import Json
+from tests.support.fake_clusters import Json
 from tests.support.queue_scenes import Scene, a_job, a_training, killed_at_each_write
 
 GANGS = ("g0", "g1")

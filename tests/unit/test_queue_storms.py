@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.hollows import Json
+from tests.support.fake_clusters import Json
 from tests.support.queue_scenes import KilledError, Scene, a_training, record
 
 QUEUES = """

@@ -1,4 +1,4 @@
-"""Reconciles, from a node that is cordoned to a moved workload, over a hollow cluster."""
+"""Reconciles, from a node that is cordoned to a moved workload, over a fake cluster."""
 
 from __future__ import annotations
 

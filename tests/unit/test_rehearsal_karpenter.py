@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plimsoll.adapters.kubernetes.requests import Requests
-from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from plimsoll_testbed.rehearsal.live import LiveCluster, read_cluster
 from plimsoll_testbed.rehearsal.prediction import Prediction, prediction_of
 from plimsoll_testbed.rehearsal.scenario import modelled
@@ -28,7 +28,7 @@ def live() -> LiveCluster:
         simulation.prepare()
         (rig_cluster,) = simulation.rig_clusters.values()
         requests = Requests(
-            transport=HollowTransport(rig_cluster.cluster, simulation.clock), cluster="harbor"
+            transport=FakeTransport(rig_cluster.cluster, simulation.clock), cluster="harbor"
         )
         groups = [group_of(group) for group in rig_cluster.fleet.groups.values()]
         return replace(read_cluster(requests, simulation.clock), groups=groups)

@@ -1,4 +1,4 @@
-"""The resync: what no event told, and which clusters it wakes, over a hollow cluster."""
+"""The resync: what no event told, and which clusters it wakes, over a fake cluster."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_the_resync_closes_the_report_of_a_node_that_is_no_more(rig):
     instance = rig.join("spot", capacity="spot")
     handled(rig, rig.spot_event(instance))
     rig.drains.reconcile("harbor", "me")
-    rig.hollow.vanish("spot", now=rig.time)
+    rig.fake_cluster.vanish("spot", now=rig.time)
     rig.sleep(600)
 
     rig.resync.run()

@@ -1,4 +1,4 @@
-"""The whole way on a hollow cluster: read by the agent, advised, accepted, executed, and measured."""
+"""The whole way on a fake cluster: read by the agent, advised, accepted, executed, and measured."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from plimsoll_agent.cluster_reader import ClusterReader
 from plimsoll_agent.snapshots import full_snapshot
 from plimsoll_service.services import instructions
 from plimsoll_service.wire.snapshot import Snapshot
-from plimsoll_testbed.model.hollow.transport import HollowTransport
-from tests.support import hollows
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from tests.support import fake_clusters
 from tests.support.advised import SIGNER, AdvisedCluster
 from tests.unit.test_agent_executor import CLUSTER, Site
 
@@ -32,7 +32,7 @@ class Loop:
     def __init__(self, **policy: str) -> None:
         key = f"{SIGNER.key_id}:{b64encode(SIGNER.public_key()).decode()}"
         self.site = Site(**{"instruction-keys": key} | policy)
-        self.site.cluster.join(hollows.a_node("full", cpu="0"), now=self.site.clock.now())
+        self.site.cluster.join(fake_clusters.a_node("full", cpu="0"), now=self.site.clock.now())
         for name in ("old", "new"):
             self.site.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": PRICED}})
         self.site.clock.sleep(timedelta(minutes=16).total_seconds())
@@ -40,7 +40,7 @@ class Loop:
 
     def told(self) -> Snapshot:
         """Return what the agent reads."""
-        transport = HollowTransport(self.site.cluster, self.site.clock)
+        transport = FakeTransport(self.site.cluster, self.site.clock)
         reader = ClusterReader(
             Requests(transport=transport, cluster=CLUSTER),
             SerialWorkers(),
@@ -123,5 +123,7 @@ def test_an_owner_who_only_reads_is_told_what_would_be_done():
 
 
 def deployment_on_new():
-    template = hollows.a_template("big", cpu="1", nodeSelector={"kubernetes.io/hostname": "new"})
-    return hollows.a_deployment("big", 4, template)
+    template = fake_clusters.a_template(
+        "big", cpu="1", nodeSelector={"kubernetes.io/hostname": "new"}
+    )
+    return fake_clusters.a_deployment("big", 4, template)

@@ -16,9 +16,9 @@ import pytest
 
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
 from plimsoll.domain.kubernetes import INTERRUPTION
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.rigs.simulated.responders import Responder
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.scenario.drill import read_drill
@@ -175,7 +175,9 @@ def situations_of(storm: Storm) -> set[str]:
         "a file system that replicas share": lambda w: w.shared,
         "a checkpoint": lambda w: w.kind == "Job" and 28 < w.stop_seconds < w.grace_seconds <= 115,
         "a slow start under an autoscaler": lambda w: (
-            w.startup_seconds >= 40 and w.autoscaled is not None and "hpa" in storm.rivals
+            w.startup_seconds >= 40
+            and w.autoscaled is not None
+            and "hpa" in storm.other_controllers
         ),
         "a hook that sleeps": lambda w: w.hook_seconds is not None,
         "balloons": lambda w: w.priority < 0 and w.on_demand,
@@ -242,7 +244,7 @@ def test_the_oracle_goes_by_how_long_pods_really_take_to_stop(grace, stop, is_ha
     assert ("oracle-killed" in lost.rules) == is_harm
 
 
-type Act = tuple[float, str, Callable[[HollowCluster], tuple[str, str, object]]]
+type Act = tuple[float, str, Callable[[FakeCluster], tuple[str, str, object]]]
 """What a user does: seconds after the first notice, the user, and how to tell method, path and body."""
 WEB_AT = "/apis/apps/v1/namespaces/default/deployments/web"
 
@@ -261,7 +263,7 @@ class _Clumsy(Quiet):
                 playing.clock.at(now + timedelta(seconds=after), partial(self.act, user, request))
             self._acts = ()
 
-    def act(self, user: str, request: Callable[[HollowCluster], tuple[str, str, object]]) -> None:
+    def act(self, user: str, request: Callable[[FakeCluster], tuple[str, str, object]]) -> None:
         assert self.simulation is not None
         cluster, now = self.simulation.rig_clusters["harbor"].cluster, self.simulation.clock.now()
         method, path, body = request(cluster)
@@ -271,14 +273,14 @@ class _Clumsy(Quiet):
         self.simulation.clock.touch(cluster)
 
 
-def patches(path: str, body: object) -> Callable[[HollowCluster], tuple[str, str, object]]:
+def patches(path: str, body: object) -> Callable[[FakeCluster], tuple[str, str, object]]:
     return lambda _: ("PATCH", path, body)
 
 
-def evicts(node: str) -> Callable[[HollowCluster], tuple[str, str, object]]:
+def evicts(node: str) -> Callable[[FakeCluster], tuple[str, str, object]]:
     """Evict the pod of the Deployment that serves on a node."""
 
-    def request(cluster: HollowCluster) -> tuple[str, str, object]:
+    def request(cluster: FakeCluster) -> tuple[str, str, object]:
         pods = cluster.store.all("pods")
         name = next(
             pod["metadata"]["name"]
@@ -308,7 +310,7 @@ def test_the_rules_see_a_write_to_a_workload():
     assert "workload-written" in broken_by(_Clumsy(scales), a_storm())
 
 
-def cordons(node: str) -> Callable[[HollowCluster], tuple[str, str, object]]:
+def cordons(node: str) -> Callable[[FakeCluster], tuple[str, str, object]]:
     return patches(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
 
 
@@ -337,10 +339,10 @@ def test_the_rules_go_by_what_the_plan_of_a_write_could_know(acts, broken):
     assert found & {"no-headroom", "below-floor", "early"} == broken
 
 
-def records(node: str) -> Callable[[HollowCluster], tuple[str, str, object]]:
+def records(node: str) -> Callable[[FakeCluster], tuple[str, str, object]]:
     """Cordon a node and write down that it goes in two minutes, as a responder does."""
 
-    def request(cluster: HollowCluster) -> tuple[str, str, object]:
+    def request(cluster: FakeCluster) -> tuple[str, str, object]:
         instance = cluster.store.must_get("nodes", "", node)["spec"]["providerID"].rpartition("/")[
             2
         ]

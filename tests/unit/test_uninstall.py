@@ -120,7 +120,7 @@ def test_what_cannot_be_read_is_left_to_a_person_and_named():
     assert "version 9" in about_node
 
 
-# --- The service, over the hollow cluster ----------------------------------------------------------
+# --- The service, over the fake cluster ----------------------------------------------------------
 
 
 def service(environment: MemoryEnvironment) -> UninstallService:

@@ -1,6 +1,6 @@
 """A cluster is left as it was found, wherever in a drain the functions were stopped.
 
-The drain is played over the hollow cluster and dies at each of its writes in turn. Then the cluster
+The drain is played over the fake cluster and dies at each of its writes in turn. Then the cluster
 is uninstalled from, and nothing of Plimsoll may be left in it.
 """
 
@@ -162,7 +162,7 @@ def test_a_drain_with_a_deadline_is_waited_for_and_then_nothing_is_left():
     assert found.outcomes == ()
 
     rig.sleep(118)
-    rig.hollow.vanish("spot", now=rig.time)
+    rig.fake_cluster.vanish("spot", now=rig.time)
     rig.sleep(timedelta(minutes=2).total_seconds())
     assert uninstall(rig).left.clean
     assert marks(rig) == []

@@ -1,4 +1,4 @@
-"""Zonal shifts, from events in the queue to pods that have left the zone, over a hollow cluster."""
+"""Zonal shifts, from events in the queue to pods that have left the zone, over a fake cluster."""
 
 from __future__ import annotations
 

@@ -75,14 +75,14 @@ def other_drainers(facts: Facts) -> Iterator[Finding]:
     held = (
         f". Budgets of the guard: {guards}, which it waits for: the mode act fits" if guards else ""
     )
-    rivals = [drainer for drainer in found if drainer.drains]
-    for rival in rivals:
+    drainers_beside = [drainer for drainer in found if drainer.drains]
+    for drainer_beside in drainers_beside:
         yield say(
-            f"other drainers: {rival.name}",
-            f"it runs in namespace {rival.namespace}, and evicts the pods of an interrupted node within seconds, "
+            f"other drainers: {drainer_beside.name}",
+            f"it runs in namespace {drainer_beside.namespace}, and evicts the pods of an interrupted node within seconds, "
             f"before their replacements are Ready{held}",
             "take settings.interruptionQueue out of its Helm values: it still provides nodes for Pending pods"
-            if rival.name == KARPENTER
+            if drainer_beside.name == KARPENTER
             else f"uninstall it, or {GUARD_THEM}, or leave this cluster in the mode observe",
         )
     managed = managed_spot(nodes)
@@ -103,7 +103,7 @@ def other_drainers(facts: Facts) -> Iterator[Finding]:
         yield info(
             f"drained now: {who}", f"nodes: {count}{held}", _OF_CORDONS if "cordon" in who else None
         )
-    if not rivals and not managed:
+    if not drainers_beside and not managed:
         yield ok(
             "other drainers",
             "nothing else that drains interrupted nodes was found: the mode act fits",

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll_testbed.scenario.clusters import RivalName
+from plimsoll_testbed.scenario.clusters import OtherControllerName
 from plimsoll_testbed.storms import (
     DRAINS,
     Other,
@@ -39,7 +39,7 @@ Examples:
   plimsoll storms --count 10000 --jobs 4 --keep broken/
   plimsoll storms --seed 4711 --count 1 --twice-every 1
   plimsoll storms --seed 20000 --count 2000 --jobs 2 --against drain --against none --twice-every 0
-  plimsoll storms --count 100 --rival karpenter --guarded --against none
+  plimsoll storms --count 100 --other-controller karpenter --guarded --against none
 
 \b
 Exit status:
@@ -90,7 +90,7 @@ SHRUNK: Final = 3
     "below the ready floor by more than 5 s (32 s beside none, or where it let pods be killed), or fewer pods killed or cut short.",
 )
 @click.option(
-    "--rival",
+    "--other-controller",
     type=click.Choice(sorted(DRAINS)),
     help="Let this program also drain in every storm.",
 )
@@ -107,7 +107,7 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
     jobs: int,
     twice_every: int,
     against: tuple[Other, ...],
-    rival: RivalName | None,
+    other_controller: OtherControllerName | None,
     guarded: bool,
     keep: Path | None,
 ) -> None:
@@ -118,9 +118,9 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
     broken: Counter[str] = Counter()
     played = judged = unplayable = 0
     worse: list[tuple[int, Worse]] = []
-    if guarded and rival is None:
-        raise click.UsageError("--guarded needs --rival")
-    drawn = partial(_drawn, rival=rival, guarded=guarded)
+    if guarded and other_controller is None:
+        raise click.UsageError("--guarded needs --other-controller")
+    drawn = partial(_drawn, other_controller=other_controller, guarded=guarded)
     play = partial(_play, drawn=drawn, twice_every=twice_every, against=against)
     for result in _played(play, range(seed, seed + count), jobs):
         played += 1
@@ -160,9 +160,9 @@ def _played(play: Callable[[int], StormResult], seeds: range, jobs: int) -> Iter
         yield from pool.map(play, seeds, chunksize=4)
 
 
-def _drawn(seed: int, *, rival: RivalName | None, guarded: bool) -> Storm:
+def _drawn(seed: int, *, other_controller: OtherControllerName | None, guarded: bool) -> Storm:
     storm = draw_storm(seed)
-    return storm if rival is None else beside(storm, rival, guarded=guarded)
+    return storm if other_controller is None else beside(storm, other_controller, guarded=guarded)
 
 
 def _play(

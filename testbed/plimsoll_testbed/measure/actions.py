@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes import INTERRUPTION, RELEASED
+from plimsoll_testbed.fake_cluster.conditions import controller_of, is_deleting, is_ready
 from plimsoll_testbed.measure.workload_metrics import left_by_eviction
-from plimsoll_testbed.model.hollow.conditions import controller_of, is_deleting, is_ready
 
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from plimsoll.adapters.kubernetes.objects import parse_budget, parse_selector
 from plimsoll.domain.kubernetes import MIRROR, Budget, budget_keeps, matches
+from plimsoll_testbed.fake_cluster.conditions import controller_of
 from plimsoll_testbed.measure.workload_metrics import WorkloadId, WorkloadMetrics
-from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.scenario.kinds import COUNTED, LISTED
 from plimsoll_testbed.scenario.timeline import ScaleEntry
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from plimsoll_testbed.durations import words
 from plimsoll_testbed.measure.figures import Figures, Totals, WorkloadFigures
 from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
-from plimsoll_testbed.model.durations import words
 from plimsoll_testbed.scenario.expect import Bounds, Expect, WorkloadBounds
 from plimsoll_testbed.scenario.kinds import COUNTED
 from plimsoll_testbed.scenario.problems import listed

@@ -19,6 +19,7 @@ from typing import Any
 
 from plimsoll.domain.interruptions import MARGIN
 from plimsoll.domain.kubernetes import matches, names, parse_duration
+from plimsoll_testbed.fake_cluster.controllers.kubelet import STOP
 from plimsoll_testbed.measure.declared import Declared
 from plimsoll_testbed.measure.figures import Figures, figures
 from plimsoll_testbed.measure.history import History
@@ -29,7 +30,6 @@ from plimsoll_testbed.measure.workload_metrics import (
     WorkloadMetrics,
     left_by_eviction,
 )
-from plimsoll_testbed.model.hollow.controllers.kubelet import STOP
 from plimsoll_testbed.scenario.timeline import ScaleEntry
 
 JITTER = timedelta(milliseconds=250)

@@ -13,15 +13,15 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from plimsoll.domain.kubernetes import MIRROR
-from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.measure.node_metrics import NodeMetrics
-from plimsoll_testbed.model.hollow.conditions import (
+from plimsoll_testbed.fake_aws.machines import Machine
+from plimsoll_testbed.fake_cluster.conditions import (
     controller_of,
     is_deleting,
     is_finished,
     is_ready,
 )
-from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.measure.node_metrics import NodeMetrics
 
 if TYPE_CHECKING:  # a listener needs no cluster: only the rigs load one
     from plimsoll_testbed.rigs.rig_cluster import RigCluster

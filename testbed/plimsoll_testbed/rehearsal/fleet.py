@@ -18,10 +18,10 @@ from typing import Any, Final
 from plimsoll.domain.kubernetes import NODE_POOL, Node, Resources, Taint, total_resources
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation, leaves
-from plimsoll_testbed.model.nodegroups import KARPENTER, SET_BY_RIG
+from plimsoll_testbed.fake_aws.nodegroups import KARPENTER, SET_BY_RIG
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster, time_of
 from plimsoll_testbed.rehearsal.scope import SPOT, Scope, type_of
-from plimsoll_testbed.scenario.clusters import RivalName
+from plimsoll_testbed.scenario.clusters import OtherControllerName
 
 STARTUP: Final = timedelta(seconds=70)
 """From the request for capacity to Ready, where no launch tells: what drills take too."""
@@ -47,7 +47,7 @@ class ModelledFleet:
     notes: Sequence[str]
 
     @property
-    def rivals(self) -> list[RivalName]:
+    def other_controllers(self) -> list[OtherControllerName]:
         """Return who makes nodes of these groups for Pending pods."""
         return ["karpenter"] if any(g["kind"] == KARPENTER for g in self.groups) else []
 

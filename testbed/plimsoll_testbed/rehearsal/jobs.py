@@ -9,7 +9,7 @@ from typing import Any, Final
 from plimsoll.domain.disruptions import why_opted_out
 from plimsoll.domain.kubernetes import Node, Ref
 from plimsoll.domain.observation import leaves
-from plimsoll_testbed.model.hollow.controllers.jobs import policy_on
+from plimsoll_testbed.fake_cluster.controllers.jobs import policy_on
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.obstacles import Obstacle
 

@@ -72,7 +72,7 @@ def modelled(live: LiveCluster, scope: Scope) -> Modelled:
         "name": "cluster",
         "nodeGroups": list(fleet.groups),
         "manifests": list(manifests),
-        "rivals": [*fleet.rivals, *(["operator"] if objects.operated else [])],
+        "otherControllers": [*fleet.other_controllers, *(["operator"] if objects.operated else [])],
         "bindings": objects.bindings,
         "observed": objects.observed,
     }

@@ -24,7 +24,7 @@ from plimsoll.domain.errors import Conflict, NotFound, PlimsollError
 from plimsoll.domain.kubernetes import OwnerKind, Pod
 from plimsoll.domain.notices import InstanceNotice, parse
 from plimsoll.services.ports import Clock, Workers
-from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.fake_aws.machines import Machine
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.threads import Threads

@@ -19,13 +19,13 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import INTERRUPTION, MIRROR, RELEASED, Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
+from plimsoll_testbed.fake_aws.fleet import Fleet, Group
+from plimsoll_testbed.fake_aws.machines import Machine, node_object
+from plimsoll_testbed.fake_cluster.indexes import Indexes
+from plimsoll_testbed.fake_cluster.resources import BY_KIND, path_of
+from plimsoll_testbed.fake_cluster.store import Change, Store
 from plimsoll_testbed.measure.actions import actions
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.model.fleet import Fleet, Group
-from plimsoll_testbed.model.hollow.indexes import Indexes
-from plimsoll_testbed.model.hollow.resources import BY_KIND, path_of
-from plimsoll_testbed.model.hollow.store import Change, Store
-from plimsoll_testbed.model.machines import Machine, node_object
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.manifests import Manifest
@@ -256,7 +256,7 @@ class RigCluster(ABC):
             answer = self.call("PATCH", f"{collection}/{name}", obj, _MERGE)
         return str(answer.body["message"]) if answer.status >= _REFUSED else None
 
-    # What the fleet tells: see `plimsoll_testbed.model.fleet.Side`.
+    # What the fleet tells: see `plimsoll_testbed.fake_aws.fleet.Side`.
 
     def asked(self, group: Group, now: datetime) -> None:
         """Somebody asked for more of a group."""

@@ -18,7 +18,7 @@ from plimsoll_testbed.measure.report import Report, build_report
 from plimsoll_testbed.measure.snapshot import Snapshot, snapshot_of
 from plimsoll_testbed.rigs.registry import Rig
 from plimsoll_testbed.rigs.rig_cluster import RigCluster
-from plimsoll_testbed.rigs.simulated.rivals.rival import Rival
+from plimsoll_testbed.rigs.simulated.other_controllers.other_controller import OtherController
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.rigs.simulated.timeline import InjectsFaults, TakesEvents, Timeline
 from plimsoll_testbed.scenario.capabilities import refuse_unsupported
@@ -76,7 +76,7 @@ class Run(ABC):
         self.responder_name = responder
         self.seed = seed
         self.measurement = Measurement(history)
-        self.rivals: list[Rival[Any]] = []
+        self.other_controllers: list[OtherController[Any]] = []
         """Other programs that act in the clusters."""
         self._listener = listener or Quiet()
         self._exits = ExitStack()
@@ -149,7 +149,11 @@ class Run(ABC):
             words += awaited(self.drill.scenario.expect, metrics)
         for rig_cluster in self.rig_clusters.values():
             words += rig_cluster.unfinished()
-        words += [f"{rival.name} drains" for rival in self.rivals if rival.under_way]
+        words += [
+            f"{other_controller.name} drains"
+            for other_controller in self.other_controllers
+            if other_controller.under_way
+        ]
         if not self.timeline.over:
             words.append("the owner still waits for an API server")
         return words

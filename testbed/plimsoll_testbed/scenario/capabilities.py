@@ -1,6 +1,6 @@
 """What can be played today, by rig. What cannot is refused by name before anything starts.
 
-The simulated rig plays every rival and kind of node group; a fault names its rigs in `faults`.
+The simulated rig plays every other controller and kind of node group; a fault names its rigs in `faults`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
-from plimsoll_testbed.model.nodegroups import GroupKind
-from plimsoll_testbed.scenario.clusters import ClusterSpec, RivalName
+from plimsoll_testbed.fake_aws.nodegroups import GroupKind
+from plimsoll_testbed.scenario.clusters import ClusterSpec, OtherControllerName
 from plimsoll_testbed.scenario.faults import faults_of
 from plimsoll_testbed.scenario.problems import BadScenario, Problem, listed
 from plimsoll_testbed.scenario.scenario import Scenario
@@ -24,7 +24,7 @@ class RigCapabilities:
     faults: frozenset[str] = frozenset()
     services: frozenset[str] = frozenset()
     """Those of AWS that `aws-throttled` can throttle."""
-    rivals: frozenset[str] = frozenset()
+    other_controllers: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset({"asg", "eks-nodegroup", "static"})
     """Of node groups."""
     stops: bool = False
@@ -41,7 +41,7 @@ RIGS: Mapping[str, RigCapabilities] = {
     "simulated": RigCapabilities(
         faults=faults_of("simulated"),
         services=frozenset({"autoscaling", "dynamodb", "ec2", "eks", "sqs"}),
-        rivals=frozenset(get_args(RivalName.__value__)),
+        other_controllers=frozenset(get_args(OtherControllerName.__value__)),
         kinds=frozenset(get_args(GroupKind.__value__)),
         stops=True,
         shifts=True,
@@ -51,7 +51,7 @@ RIGS: Mapping[str, RigCapabilities] = {
     **{
         rig: RigCapabilities(
             faults=faults_of(rig),
-            rivals=frozenset({"kubectl-drain", "managed-node-group", "nth", "nth-imds"}),
+            other_controllers=frozenset({"kubectl-drain", "managed-node-group", "nth", "nth-imds"}),
         )
         for rig in ("emulated", "cluster", "localstack")
     },
@@ -106,13 +106,13 @@ def _unsupported(scenario: Scenario, rig: str) -> Iterator[Problem]:
 
 
 def _unsupported_in(cluster: ClusterSpec, rig: str, can: RigCapabilities) -> Iterator[Problem]:
-    for rival in cluster.rivals:
-        if rival not in can.rivals:
+    for other_controller in cluster.other_controllers:
+        if other_controller not in can.other_controllers:
             yield Problem(
                 place=cluster.place,
-                found=f"the rival {rival}, which the rig {rig} cannot play yet",
-                allowed=listed(sorted(can.rivals)) or "no rivals",
-                cure="Take it out of rivals",
+                found=f"the controller {other_controller}, which the rig {rig} cannot play yet",
+                allowed=listed(sorted(can.other_controllers)) or "no other controllers",
+                cure="Take it out of otherControllers",
             )
     for group in cluster.node_groups:
         if group.kind not in can.kinds:

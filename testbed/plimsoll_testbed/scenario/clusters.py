@@ -7,13 +7,20 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, override
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 
 from plimsoll.domain.observation import MOST_SAMPLES
-from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Word, repeated
-from plimsoll_testbed.model.durations import Duration, words
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec, each_once
+from plimsoll_testbed.declared import Contradiction, Declared, Label, Word, repeated
+from plimsoll_testbed.durations import Duration, words
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec, each_once
 from plimsoll_testbed.scenario.problems import Place
 
 MAX_PATH: Final = 4096
@@ -33,7 +40,7 @@ type File = Annotated[
 ]
 
 
-type RivalName = Literal[
+type OtherControllerName = Literal[
     "karpenter",
     "karpenter-consolidation",
     "managed-node-group",
@@ -108,6 +115,11 @@ class Placed(Declared):
     place: SkipJsonSchema[Place] = Place(file="")
 
 
+FIELD: Final = "otherControllers"
+FORMER_FIELD: Final = "rivals"
+"""Drill files may name the other controllers by either."""
+
+
 class ClusterSpec(Placed):
     """A cluster."""
 
@@ -118,8 +130,8 @@ class ClusterSpec(Placed):
     manifests: tuple[File, ...]
     """Files of ordinary Kubernetes manifests, relative to the scenario."""
     pods: PodTimes = PodTimes()
-    rivals: Annotated[
-        tuple[RivalName, ...],
+    other_controllers: Annotated[
+        tuple[OtherControllerName, ...],
         Field(json_schema_extra={"uniqueItems": True}),
         AfterValidator(each_once),
     ] = ()
@@ -130,6 +142,14 @@ class ClusterSpec(Placed):
 
     observed: dict[Owner, SeenTimes] = Field(default_factory=dict)
     """What Plimsoll remembers at time 0 of how long the pods of a workload take, by Kind/namespace/name; default nothing. How long they really take is in their template."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def read_former_name(cls, value: Any) -> Any:
+        """Read `otherControllers` also under the name that it had before."""
+        if isinstance(value, dict) and FORMER_FIELD in value and FIELD not in value:
+            return {FIELD if key == FORMER_FIELD else key: each for key, each in value.items()}
+        return value
 
     def group(self, name: str) -> NodeGroupSpec:
         """Return one of its groups by name."""

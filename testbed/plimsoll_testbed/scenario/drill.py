@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.domain.kubernetes import Resources
-from plimsoll_testbed.model.declared import FieldPath
+from plimsoll_testbed.declared import FieldPath
 from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.kinds import COUNTED, LISTED
 from plimsoll_testbed.scenario.manifests import WORKLOADS, Manifest, read_manifests

@@ -17,7 +17,7 @@ from email.utils import format_datetime
 from typing import Any, Final
 
 from plimsoll.domain.notices import DRILL_SOURCE
-from plimsoll_testbed.model.machines import OUR_HOOK, Machine, region_of, zone_id_of
+from plimsoll_testbed.fake_aws.machines import OUR_HOOK, Machine, region_of, zone_id_of
 
 ACCOUNT: Final = "111122223333"
 

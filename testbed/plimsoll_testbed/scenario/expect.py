@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll_testbed.model.declared import Declared
-from plimsoll_testbed.model.durations import Duration
+from plimsoll_testbed.declared import Declared
+from plimsoll_testbed.durations import Duration
 
 type Whole = Annotated[int, Field(ge=0)]
 type Amount = Annotated[float, Field(ge=0)]

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, override
 
 from pydantic import Field
 
-from plimsoll_testbed.model.declared import Contradiction, Declared, Name
+from plimsoll_testbed.declared import Contradiction, Declared, Name
 from plimsoll_testbed.scenario.object_fields import (
     Amounts,
     KubernetesObject,

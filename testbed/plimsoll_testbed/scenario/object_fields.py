@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import parse_quantity, resolve_count
-from plimsoll_testbed.model.declared import QUANTITY_FORM, Declared, Label, Name
+from plimsoll_testbed.declared import QUANTITY_FORM, Declared, Label, Name
 
 type Whole = Annotated[int, Field(ge=0)]
 type Positive = Annotated[int, Field(ge=1)]

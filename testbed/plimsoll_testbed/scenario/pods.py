@@ -10,9 +10,9 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import parse_duration
-from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Name, repeated
-from plimsoll_testbed.model.durations import EXAMPLES
-from plimsoll_testbed.model.hollow.controllers.kubelet import NEVER_READY, RUN, STARTUP, STOP, USAGE
+from plimsoll_testbed.declared import Contradiction, Declared, Label, Name, repeated
+from plimsoll_testbed.durations import EXAMPLES
+from plimsoll_testbed.fake_cluster.controllers.kubelet import NEVER_READY, RUN, STARTUP, STOP, USAGE
 from plimsoll_testbed.scenario.object_fields import (
     Amounts,
     Effect,

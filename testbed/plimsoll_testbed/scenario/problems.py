@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, override
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_testbed.model.declared import FieldPath
+from plimsoll_testbed.declared import FieldPath
 
 MAX_SHOWN = 50
 """Problems printed at most; the others are counted."""

@@ -13,8 +13,8 @@ from typing import Annotated, Final, Literal, override
 
 from pydantic import Field
 
-from plimsoll_testbed.model.declared import Contradiction, Declared, Name, repeated
-from plimsoll_testbed.model.durations import Duration, words
+from plimsoll_testbed.declared import Contradiction, Declared, Name, repeated
+from plimsoll_testbed.durations import Duration, words
 from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.expect import Expect
 from plimsoll_testbed.scenario.selectors import Share

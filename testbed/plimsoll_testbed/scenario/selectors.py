@@ -7,8 +7,8 @@ from typing import Annotated, override
 
 from pydantic import AfterValidator, Field
 
-from plimsoll_testbed.model.declared import Contradiction, Declared, FieldPath, Label, Word
-from plimsoll_testbed.model.nodegroups import Capacity, NodeGroupSpec, each_once
+from plimsoll_testbed.declared import Contradiction, Declared, FieldPath, Label, Word
+from plimsoll_testbed.fake_aws.nodegroups import Capacity, NodeGroupSpec, each_once
 from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.problems import listed, rename, shown
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Final, Literal, override
 
 from pydantic import Discriminator, Field, Tag
 
-from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Name, Word
-from plimsoll_testbed.model.durations import Duration, words
-from plimsoll_testbed.model.machines import Hook
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.declared import Contradiction, Declared, Label, Name, Word
+from plimsoll_testbed.durations import Duration, words
+from plimsoll_testbed.fake_aws.machines import Hook
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
 from plimsoll_testbed.scenario.clusters import ClusterSpec, File, Placed
 from plimsoll_testbed.scenario.faults import FAULTS, FaultName
 from plimsoll_testbed.scenario.problems import listed, shown

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, core_schema
 
-from plimsoll_testbed.model.declared import Contradiction, Declared, FieldPath
+from plimsoll_testbed.declared import Contradiction, Declared, FieldPath
 from plimsoll_testbed.scenario.problems import Problems, listed, nearest, rename, shown
 from plimsoll_testbed.scenario.yamlfiles import Document
 

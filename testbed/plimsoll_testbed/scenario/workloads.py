@@ -9,7 +9,7 @@ from pydantic import Field
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.kubernetes import matches, resolve_count
-from plimsoll_testbed.model.declared import Contradiction, Declared, repeated
+from plimsoll_testbed.declared import Contradiction, Declared, repeated
 from plimsoll_testbed.scenario.object_fields import (
     Amount,
     Amounts,

@@ -21,7 +21,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from plimsoll_testbed.model.declared import FieldPath
+from plimsoll_testbed.declared import FieldPath
 from plimsoll_testbed.scenario.problems import Place, Problems, field_name, shown
 
 MAX_BYTES = 4 * 1024 * 1024

@@ -17,8 +17,8 @@ from statistics import median
 from typing import Any, Final, Literal
 
 from plimsoll.domain.kubernetes import names
+from plimsoll_testbed.fake_cluster.conditions import controller_of
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.manifests import Manifest

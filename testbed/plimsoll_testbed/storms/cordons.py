@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from plimsoll_testbed.model.hollow.edits import look
-from plimsoll_testbed.model.hollow.subresources import Request
+from plimsoll_testbed.fake_cluster.edits import look
+from plimsoll_testbed.fake_cluster.subresources import Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import random
 from datetime import timedelta
 from typing import Final
 
-from plimsoll_testbed.model.durations import Span
-from plimsoll_testbed.model.nodegroups import GroupKind, NodeGroupSpec
+from plimsoll_testbed.durations import Span
+from plimsoll_testbed.fake_aws.nodegroups import GroupKind, NodeGroupSpec
 from plimsoll_testbed.storms.chance import chance
 from plimsoll_testbed.storms.draw_situations import with_situations
 from plimsoll_testbed.storms.draw_timelines import draw_timeline, with_shift
@@ -23,8 +23,8 @@ SMALL: Final = 0.4
 """The share of storms that are small enough for the oracle."""
 RENEWED: Final = 0.3
 """The share of groups that can grow whose owner lets Plimsoll terminate empty instances."""
-RIVAL: Final = 0.5
-"""The share of storms in which a rival acts."""
+OTHER_CONTROLLER: Final = 0.5
+"""The share of storms in which another controller acts."""
 ZONES: Final = ("us-east-1a", "us-east-1b", "us-east-1c")
 
 
@@ -46,9 +46,15 @@ def storm_by(rnd: random.Random, *, seed: int, small: bool | None = None) -> Sto
     groups = draw_groups(rnd, small=few)
     workloads = draw_workloads(rnd, groups, small=few)
     events = draw_timeline(rnd, groups, workloads, small=few)
-    rivals = tuple(name for name in ("gitops", "hpa") if chance(rnd, RIVAL))
+    other_controllers = tuple(name for name in ("gitops", "hpa") if chance(rnd, OTHER_CONTROLLER))
     events = with_shift(rnd, groups, events)
-    storm = Storm(seed=seed, groups=groups, workloads=workloads, events=events, rivals=rivals)
+    storm = Storm(
+        seed=seed,
+        groups=groups,
+        workloads=workloads,
+        events=events,
+        other_controllers=other_controllers,
+    )
     return with_situations(rnd, storm)
 
 

@@ -51,7 +51,7 @@ class _Situation:
     replicas: int = 1
     """At least so many."""
     draw: Callable[[random.Random, Workload], Workload]
-    rivals: tuple[str, ...] = ()
+    other_controllers: tuple[str, ...] = ()
     """Who acts in it."""
 
 
@@ -75,7 +75,9 @@ def with_situations(rnd: random.Random, storm: Storm) -> Storm:
             storm = replace(
                 storm,
                 workloads=tuple(new if w is old else w for w in storm.workloads),
-                rivals=tuple(dict.fromkeys((*storm.rivals, *situation.rivals))),
+                other_controllers=tuple(
+                    dict.fromkeys((*storm.other_controllers, *situation.other_controllers))
+                ),
             )
             concerned.append(new.name)
     storm = replace(storm, workloads=tuple(_telling(rnd, w) for w in storm.workloads))
@@ -151,7 +153,9 @@ _SITUATIONS: Final = (
     _Situation(share=0.25, kinds={*SCALED, CUSTOM}, replicas=min(_QUORUMS), draw=_database),
     _Situation(share=0.1, kinds={"Deployment"}, draw=_file_server),
     _Situation(share=0.1, kinds={*SCALED, "Job"}, draw=_checkpoint),
-    _Situation(share=0.1, kinds={"Deployment"}, replicas=2, draw=_slow_start, rivals=("hpa",)),
+    _Situation(
+        share=0.1, kinds={"Deployment"}, replicas=2, draw=_slow_start, other_controllers=("hpa",)
+    ),
 )
 
 

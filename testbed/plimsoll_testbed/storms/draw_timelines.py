@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
 from plimsoll_testbed.scenario.selectors import Selector
 from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ScaleEntry, ZonalShiftEntry
 from plimsoll_testbed.storms.chance import chance

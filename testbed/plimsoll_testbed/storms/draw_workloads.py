@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes import HOSTNAME, ZONE, Resources
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
 from plimsoll_testbed.storms.chance import chance
 from plimsoll_testbed.storms.workload import CUSTOM, TARGET_PERCENT, Workload
 

@@ -16,10 +16,10 @@ from plimsoll.domain.kubernetes import INTERRUPTION, RELEASED
 from plimsoll.domain.observation import Observation, leaves
 from plimsoll.domain.reports import Report
 from plimsoll.domain.zones import has_shift_taint
-from plimsoll_testbed.model.machines import zone_id_of
+from plimsoll_testbed.fake_aws.machines import zone_id_of
 from plimsoll_testbed.rigs.simulated.aws import group_of, instance_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
-from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
+from plimsoll_testbed.rigs.simulated.rig_cluster import SimulatedRigCluster
 from plimsoll_testbed.storms.cordons import Cordons
 from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
 
@@ -39,7 +39,7 @@ class Ending:
     first has its turn first, and doubled messages overtake each other: these go by the name of their group."""
 
 
-def ending_of(rig_cluster: HollowRigCluster) -> Ending:
+def ending_of(rig_cluster: SimulatedRigCluster) -> Ending:
     """Return how a storm ended."""
     store = rig_cluster.cluster.store
     return Ending(
@@ -53,7 +53,7 @@ def ending_of(rig_cluster: HollowRigCluster) -> Ending:
     )
 
 
-def _taints(rig_cluster: HollowRigCluster) -> Iterator[tuple[str, bool, tuple[str, ...]]]:
+def _taints(rig_cluster: SimulatedRigCluster) -> Iterator[tuple[str, bool, tuple[str, ...]]]:
     group = {m.node: m.group.name for m in rig_cluster.fleet.alive()}
     for node in map(parse_node, rig_cluster.cluster.store.all("nodes")):
         found = node.interruption
@@ -64,7 +64,7 @@ def _taints(rig_cluster: HollowRigCluster) -> Iterator[tuple[str, bool, tuple[st
 
 
 def still_to_do(
-    rig_cluster: HollowRigCluster, seen: Observation, reports: Sequence[Report], now: datetime
+    rig_cluster: SimulatedRigCluster, seen: Observation, reports: Sequence[Report], now: datetime
 ) -> Sequence[Step]:
     """Return what Plimsoll would do next: nothing in a calm cluster."""
     instances = {m.id: instance_of(m) for m in rig_cluster.fleet.machine.values()}
@@ -77,7 +77,7 @@ def still_to_do(
 
 def endings_wrong(
     simulation: Simulation,
-    rig_cluster: HollowRigCluster,
+    rig_cluster: SimulatedRigCluster,
     seen: Observation,
     delivery: NoticeDelivery,
     cordons: Cordons,
@@ -90,7 +90,7 @@ def endings_wrong(
     yield from _reported(simulation, rig_cluster, delivery, cordons)
 
 
-def _left_changed(rig_cluster: HollowRigCluster, seen: Observation) -> Iterator[tuple[str, str]]:
+def _left_changed(rig_cluster: SimulatedRigCluster, seen: Observation) -> Iterator[tuple[str, str]]:
     """Nothing is left changed once its interruption is over; a recommendation may wait for headroom for ever."""
     store = rig_cluster.cluster.store
     lives = {m.node for m in rig_cluster.fleet.alive()}
@@ -104,7 +104,7 @@ def _left_changed(rig_cluster: HollowRigCluster, seen: Observation) -> Iterator[
 
 def _left_open(
     simulation: Simulation,
-    rig_cluster: HollowRigCluster,
+    rig_cluster: SimulatedRigCluster,
     seen: Observation,
     delivery: NoticeDelivery,
     cordons: Cordons,
@@ -142,7 +142,7 @@ def _left_open(
 
 
 def _left_added(
-    rig_cluster: HollowRigCluster, seen: Observation, delivery: NoticeDelivery
+    rig_cluster: SimulatedRigCluster, seen: Observation, delivery: NoticeDelivery
 ) -> Iterator[tuple[str, str]]:
     """No added node is left empty, in groups whose owner lets us, while nobody needs or takes a node."""
     ending = any(m.ends or m.waits for m in rig_cluster.fleet.alive())
@@ -158,7 +158,7 @@ def _left_added(
 
 
 def _left_shifted(
-    simulation: Simulation, rig_cluster: HollowRigCluster, seen: Observation
+    simulation: Simulation, rig_cluster: SimulatedRigCluster, seen: Observation
 ) -> Iterator[tuple[str, str]]:
     """Nodes bear the taint of a zonal shift where one stands, and nowhere else."""
     now, timeline = simulation.clock.now(), simulation.timeline
@@ -177,7 +177,7 @@ def _left_shifted(
 
 def _reported(
     simulation: Simulation,
-    rig_cluster: HollowRigCluster,
+    rig_cluster: SimulatedRigCluster,
     delivery: NoticeDelivery,
     cordons: Cordons,
 ) -> Iterator[tuple[str, str]]:

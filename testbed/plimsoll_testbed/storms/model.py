@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from plimsoll_testbed.model.declared import Declared
-from plimsoll_testbed.model.durations import words
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.declared import Declared
+from plimsoll_testbed.durations import words
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
 from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ScaleEntry, ZonalShiftEntry
 from plimsoll_testbed.storms.workload import CUSTOM, Workload, priority_class
 
@@ -42,7 +42,7 @@ class Storm:
     groups: tuple[NodeGroupSpec, ...]
     workloads: tuple[Workload, ...]
     events: tuple[Event, ...]
-    rivals: tuple[str, ...] = ()
+    other_controllers: tuple[str, ...] = ()
     """Programs that act beside the responder, and an operator where something has one."""
 
     @property
@@ -86,7 +86,7 @@ class Storm:
                         "name": CLUSTER,
                         "nodeGroups": [_plain(group) for group in self.groups],
                         "manifests": [MANIFESTS],
-                        "rivals": self._rivals(),
+                        "otherControllers": self._other_controllers(),
                         **({"bindings": bindings} if bindings else {}),
                     }
                 ],
@@ -95,9 +95,9 @@ class Storm:
         }
         return {MAIN: [scenario], **files}
 
-    def _rivals(self) -> list[str]:
+    def _other_controllers(self) -> list[str]:
         operated = any(w.operated or w.kind == CUSTOM for w in self.workloads)
-        return [*self.rivals, *(["operator"] if operated else [])]
+        return [*self.other_controllers, *(["operator"] if operated else [])]
 
     def _at(self, event: Rollout) -> Workload:
         """Return a workload as its owner last scaled it: a rollout does not change the count."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from plimsoll_testbed.model.nodegroups import KARPENTER, GroupKind, NodeGroupSpec
-from plimsoll_testbed.scenario.clusters import RivalName
+from plimsoll_testbed.fake_aws.nodegroups import KARPENTER, GroupKind, NodeGroupSpec
+from plimsoll_testbed.scenario.clusters import OtherControllerName
 from plimsoll_testbed.storms.model import Storm
 
-DRAINS: Final[Mapping[RivalName, GroupKind | None]] = {
+DRAINS: Final[Mapping[OtherControllerName, GroupKind | None]] = {
     "cluster-autoscaler": None,
     "karpenter": "karpenter",
     "karpenter-consolidation": "karpenter",
@@ -19,25 +19,25 @@ DRAINS: Final[Mapping[RivalName, GroupKind | None]] = {
     "nth": None,
     "nth-imds": None,
 }
-"""Rivals that drain -> the one kind of node group that they do it of; None: any."""
+"""Other controllers that drain -> the one kind of node group that they do it of; None: any."""
 
 
-def beside(storm: Storm, rival: RivalName, *, guarded: bool) -> Storm:
-    """Return a storm in which a rival acts too, and has spot nodes of its own kind to act on.
+def beside(storm: Storm, other_controller: OtherControllerName, *, guarded: bool) -> Storm:
+    """Return a storm in which another controller acts too, and has spot nodes of its own kind to act on.
 
     Args:
         storm: as it was drawn. Its static groups stay: they are somebody's own machines.
-        rival: one that drains.
+        other_controller: one that drains.
         guarded: whether every Deployment opts in to the standing guard.
     """
-    kind = DRAINS[rival]
+    kind = DRAINS[other_controller]
     return replace(
         storm,
         groups=tuple(_of_kind(group, kind) for group in storm.groups),
         workloads=tuple(
             replace(w, guarded=guarded and w.kind == "Deployment") for w in storm.workloads
         ),
-        rivals=(*storm.rivals, rival),
+        other_controllers=(*storm.other_controllers, other_controller),
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.fake_cluster.settings import Settings
 from plimsoll_testbed.scenario.timeline import FaultEntry
 
 NOTICE: Final = re.compile(r"(?P<kind>[a-z-]+) for (?P<node>\S+) of \S+$")

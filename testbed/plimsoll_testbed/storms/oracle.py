@@ -147,7 +147,7 @@ class _Search:
 
     def _evicted_by_others(self, workload: Workload) -> bool:
         held = workload.guarded and workload.budget is None and self._surges(workload)
-        return "kubectl-drain" in self._storm.rivals and not held
+        return "kubectl-drain" in self._storm.other_controllers and not held
 
     def _at_risk(self, workload: Workload) -> bool:
         pods = [p for p in self._seen.pods if _workload(self._storm, p) is workload]

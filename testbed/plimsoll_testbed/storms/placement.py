@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from plimsoll.domain.kubernetes import Resources
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
 from plimsoll_testbed.storms.workload import Workload
 
 HALF: Final = 500

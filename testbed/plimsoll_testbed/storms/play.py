@@ -12,8 +12,8 @@ from plimsoll.domain.actions import Step
 from plimsoll.domain.drain import EMPTY_FOR
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.rigs.simulated.other_controllers import OTHER_CONTROLLERS
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
-from plimsoll_testbed.rigs.simulated.rivals import RIVALS
 from plimsoll_testbed.rigs.simulated.time import Invocation
 from plimsoll_testbed.rigs.warmup import NeverReadyError
 from plimsoll_testbed.scenario.drill import Drill
@@ -129,7 +129,7 @@ def _differences(
     for name in (f.name for f in fields(Ending)):
         left, by_two = getattr(ending, name), getattr(again, name)
         if by_two not in {left, *(getattr(each, name) for each in alone if each is not None)}:
-            what = f"{left} alone, {by_two} with a rival"
+            what = f"{left} alone, {by_two} with another controller"
             yield Violation(rule=f"differs-{name}", seconds=0.0, what=what)
 
 
@@ -197,7 +197,7 @@ class _Play(Quiet):
             self._before = Before(seen=self._watch.observe(), at=self._simulation.clock.now())
 
     def _called(self, invocation: Invocation) -> None:
-        if invocation.name not in RIVALS:  # some observe the cluster themselves
+        if invocation.name not in OTHER_CONTROLLERS:  # some observe the cluster themselves
             self._calls[invocation.last_call] += 1
         self._watch.called(invocation)
 

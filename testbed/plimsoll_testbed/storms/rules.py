@@ -31,11 +31,11 @@ from plimsoll.domain.kubernetes import (
 )
 from plimsoll.domain.observation import InterruptedNodes, Observation
 from plimsoll.domain.scheduling import ClusterSnapshot
+from plimsoll_testbed.fake_aws.machines import Machine
+from plimsoll_testbed.fake_cluster.subresources import Request
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
-from plimsoll_testbed.model.hollow.subresources import Request
-from plimsoll_testbed.model.machines import Machine
-from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
+from plimsoll_testbed.rigs.simulated.rig_cluster import SimulatedRigCluster
 from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
 
 type Wrong = tuple[str, str]
@@ -58,7 +58,7 @@ _NAMES_ITS_END: Final = frozenset(
 class Situation:
     """What a write is judged by."""
 
-    rig_cluster: HollowRigCluster
+    rig_cluster: SimulatedRigCluster
     measurement: Measurement
     delivery: NoticeDelivery
     observe: Callable[[], Observation]

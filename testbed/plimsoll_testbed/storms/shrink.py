@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
 from plimsoll_testbed.scenario.problems import BadScenario
 from plimsoll_testbed.scenario.selectors import Selector
 from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ScaleEntry, ZonalShiftEntry
@@ -73,7 +73,7 @@ def _parts(draw: st.DrawFn, storm: Storm) -> Storm:
     return replace(
         storm,
         groups=tuple(smaller.values()),
-        rivals=tuple(name for name in storm.rivals if draw(_KEEP)),
+        other_controllers=tuple(name for name in storm.other_controllers if draw(_KEEP)),
         workloads=tuple(draw(_simpler(workload)) for workload in workloads),
         events=tuple(
             _fitting(event, smaller)

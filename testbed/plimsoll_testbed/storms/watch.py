@@ -1,6 +1,6 @@
 """Judges every write of the responder by the state of the cluster before it.
 
-The API of the hollow cluster is replaced by one that observes the cluster, then lets the write
+The API of the fake cluster is replaced by one that observes the cluster, then lets the write
 happen. It observes the cluster itself, not what the responder last read of it.
 """
 
@@ -17,11 +17,11 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.kubernetes import LEASE, Node, Pod
 from plimsoll.domain.observation import Observation
 from plimsoll.services.ports import Clock
-from plimsoll_testbed.model.hollow.api import HollowApi
-from plimsoll_testbed.model.hollow.conditions import controller_of
-from plimsoll_testbed.model.hollow.store import Store
-from plimsoll_testbed.model.hollow.subresources import Request
-from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.fake_cluster.api import FakeApi
+from plimsoll_testbed.fake_cluster.conditions import controller_of
+from plimsoll_testbed.fake_cluster.store import Store
+from plimsoll_testbed.fake_cluster.subresources import Request
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.rigs.simulated.time import Invocation
 from plimsoll_testbed.storms.cordons import Cordons
@@ -58,7 +58,7 @@ class Watch:
         self.delivery = delivery
         self.rig_cluster = simulation.rig_clusters[CLUSTER]
         self.violations: list[Violation] = []
-        transport = HollowTransport(self.rig_cluster.cluster, simulation.clock, user=WATCHER)
+        transport = FakeTransport(self.rig_cluster.cluster, simulation.clock, user=WATCHER)
         self._observer = _reader(transport, simulation.clock)
         self._desired: dict[str, int] = {}
         self._written: list[tuple[datetime, Invocation | None, str, str]] = []
@@ -160,7 +160,7 @@ class Watch:
         self._written.append((clock.now(), clock.running, plural, uid))
 
 
-class _WatchedApi(HollowApi):
+class _WatchedApi(FakeApi):
     """An API server that has the responder's writes judged before they happen.
 
     With two Leases, each stands for the one of the cluster to every other invocation that asks: so two
@@ -234,7 +234,7 @@ class _Storage:
         content_type: str | None = None,  # noqa: ARG002 - nothing is written
     ) -> Response:
         """Answer a request."""
-        return HollowApi(self.store).handle(method, path, query, body, now=self.now)
+        return FakeApi(self.store).handle(method, path, query, body, now=self.now)
 
 
 def _reader(transport: Transport, clock: Clock) -> KubernetesCluster:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, GUARD, HOSTNAME, IGNORE, STOP_SECONDS
-from plimsoll_testbed.model.hollow.controllers.kubelet import RUN, STARTUP, STOP, USAGE
+from plimsoll_testbed.fake_cluster.controllers.kubelet import RUN, STARTUP, STOP, USAGE
 
 type Json = dict[str, Any]
 

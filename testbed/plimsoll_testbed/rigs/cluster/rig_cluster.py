@@ -15,11 +15,11 @@ from typing import Final, override
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.domain.errors import Temporary
+from plimsoll_testbed.fake_aws.machines import Machine, node_object
+from plimsoll_testbed.fake_cluster.conditions import is_ready
+from plimsoll_testbed.fake_cluster.indexes import Indexes
+from plimsoll_testbed.fake_cluster.settings import Settings
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.model.hollow.conditions import is_ready
-from plimsoll_testbed.model.hollow.indexes import Indexes
-from plimsoll_testbed.model.hollow.settings import Settings
-from plimsoll_testbed.model.machines import Machine, node_object
 from plimsoll_testbed.rigs.cluster.outage import Outages
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
@@ -36,7 +36,7 @@ MONITOR: Final = timedelta(seconds=5)
 """How often the cloud's controller looks for nodes without an instance: --node-monitor-period."""
 COMMON_DRAIN: Final = "drain"
 RESPONDERS: Final = ("plimsoll", COMMON_DRAIN)
-"""Each is a user of that name. The common drain may do everything, as such programs often may; rivals, too."""
+"""Each is a user of that name. The common drain may do everything, as such programs often may; other controllers, too."""
 WATCHED: Final[Mapping[str, str]] = {
     "nodes": "/api/v1/nodes",
     "pods": "/api/v1/pods",
@@ -82,11 +82,11 @@ class ControlPlaneRigCluster(RigCluster):
         self._time = time
         self.plane = ControlPlane(
             settings=Settings(pod_startup=spec.pods.startup, pod_stop=spec.pods.stop),
-            users={name: ["system:masters"] for name in (COMMON_DRAIN, *spec.rivals)},
+            users={name: ["system:masters"] for name in (COMMON_DRAIN, *spec.other_controllers)},
             audited=RESPONDERS,
         )
         self._others: dict[str, Transport] = {}
-        """The ways of rivals."""
+        """The ways of other controllers."""
         self._followers: list[Follower] = []
         self._arrivals = RetryQueue[Machine](f"arrivals of {spec.name}", self._join)
         self._departures = RetryQueue[str](f"departures from {spec.name}", self._depart)

@@ -20,8 +20,8 @@ from typing import Any, Final, Self, override
 
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll_testbed.model.hollow.settings import Settings
-from plimsoll_testbed.model.hollow.state import PodStopped
+from plimsoll_testbed.fake_cluster.settings import Settings
+from plimsoll_testbed.fake_cluster.state import PodStopped
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.controlplane import binaries, components
 from plimsoll_testbed.rigs.controlplane.audit import Audit

@@ -23,7 +23,7 @@ from moto.core.request import Request
 from werkzeug.wrappers import Response
 
 from plimsoll.domain.notices import TABLE
-from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.fake_aws.fleet import Fleet
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import SERVICES, AwsFleet
 from plimsoll_testbed.rigs.emulated.awswire import LoopbackServer

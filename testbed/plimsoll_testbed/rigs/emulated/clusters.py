@@ -1,4 +1,4 @@
-"""The clusters of a drill on an emulated AWS: hollow ones behind HTTP, or whatever stands for them."""
+"""The clusters of a drill on an emulated AWS: fake ones behind HTTP, or whatever stands for them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import override
 
+from plimsoll_testbed.fake_cluster.serve import FakeApiServer
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.model.hollow.serve import HollowServer
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.autoscaler import in_process
-from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
+from plimsoll_testbed.rigs.simulated.rig_cluster import SimulatedRigCluster
 from plimsoll_testbed.rigs.warmup import warm_up
 from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.drill import Drill
@@ -71,12 +71,12 @@ class Clusters[C: RigCluster](ABC):
         """Count the calls of the responder since then that were not counted when they came."""
 
 
-class HollowClusters(Clusters[HollowRigCluster]):
-    """Hollow clusters: they live in the drill's time, and HTTP is only the way in."""
+class FakeClusters(Clusters[SimulatedRigCluster]):
+    """Fake clusters: they live in the drill's time, and HTTP is only the way in."""
 
     @override
-    def _made(self, spec: ClusterSpec) -> HollowRigCluster:
-        return HollowRigCluster(
+    def _made(self, spec: ClusterSpec) -> SimulatedRigCluster:
+        return SimulatedRigCluster(
             spec,
             seed=self.seed,
             clock=self.time.clock,
@@ -97,7 +97,7 @@ class HollowClusters(Clusters[HollowRigCluster]):
         """Serve a cluster: here all may do all."""
         rig_cluster = self.rig_clusters[name]
         server = self.exits.enter_context(
-            HollowServer(
+            FakeApiServer(
                 rig_cluster.cluster,
                 lock=self.time.lock,
                 now=self.time.catch_up,

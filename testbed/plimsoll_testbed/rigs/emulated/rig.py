@@ -17,13 +17,13 @@ from typing import Any, Final, Unpack, override
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.registry import RESYNC_EVERY
+from plimsoll_testbed.fake_aws.fleet import Fleet
 from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.commondrain import ThreadedDrain
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet, FleetServer
 from plimsoll_testbed.rigs.emulated.bus import Bus
-from plimsoll_testbed.rigs.emulated.clusters import Clusters, HollowClusters
+from plimsoll_testbed.rigs.emulated.clusters import Clusters, FakeClusters
 from plimsoll_testbed.rigs.emulated.emulator import Emulator
 from plimsoll_testbed.rigs.emulated.kills import Kills
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
@@ -31,8 +31,8 @@ from plimsoll_testbed.rigs.emulated.stack import Stack, place, resync
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.registry import Rig
 from plimsoll_testbed.rigs.run import RESYNC_PHASE, How, Run, rig_of_runs, told
-from plimsoll_testbed.rigs.simulated.rivals import EVICTORS, rivals_of
-from plimsoll_testbed.rigs.simulated.rivals.rival import Rival
+from plimsoll_testbed.rigs.simulated.other_controllers import EVICTORS, other_controllers_of
+from plimsoll_testbed.rigs.simulated.other_controllers.other_controller import OtherController
 from plimsoll_testbed.rigs.threads import Threads
 from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.timeline import Entry, FaultEntry
@@ -56,7 +56,7 @@ class Emulation(Run):
         self,
         drill: Drill,
         *,
-        clusters: Callable[..., Clusters[Any]] = HollowClusters,
+        clusters: Callable[..., Clusters[Any]] = FakeClusters,
         emulators: type[Emulator] = MiniStack,
         rig: str = "emulated",
         **how: Unpack[How],
@@ -175,16 +175,20 @@ class Emulation(Run):
     def _begin(self, zero: datetime) -> None:
         self._clusters.begin()
         self._exits.enter_context(self._acting)
-        for period, rival in rivals_of(self.rig_clusters.values(), EVICTORS, self.clock):
-            self.rivals.append(rival)
-            self._acting.spawn(partial(self._act, rival, period.total_seconds()), rival.name)
+        for period, other_controller in other_controllers_of(
+            self.rig_clusters.values(), EVICTORS, self.clock
+        ):
+            self.other_controllers.append(other_controller)
+            self._acting.spawn(
+                partial(self._act, other_controller, period.total_seconds()), other_controller.name
+            )
 
-    def _act(self, rival: Rival[Any], period: float) -> None:
-        """Let a rival look again and again; nothing else changes while it decides."""
+    def _act(self, other_controller: OtherController[Any], period: float) -> None:
+        """Let another controller look again and again; nothing else changes while it decides."""
         while not self._acting.ended.is_set():
             with self._time.lock:
                 self._time.catch_up()
-                rival.act()
+                other_controller.act()
             self._acting.ended.wait(period)
 
     @override

@@ -1,4 +1,4 @@
-"""The shop as a cluster of the optimisation service: a hollow cluster with one spot node too many."""
+"""The shop as a cluster of the optimisation service: a fake cluster with one spot node too many."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes import KUBE_SYSTEM, NAMESPACE
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.settings import Settings
-from plimsoll_testbed.model.machines import Machine, instance_id, node_object
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_aws.machines import Machine, instance_id, node_object
+from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.settings import Settings
 from plimsoll_testbed.scenario.drill import Drill
 
 AGE: Final = timedelta(hours=1)
@@ -17,7 +17,7 @@ AGE: Final = timedelta(hours=1)
 QUICK: Final = Settings(pod_startup=timedelta(seconds=2), pod_stop=timedelta(seconds=1))
 
 
-def surplus_shop(drill: Drill, now: datetime) -> HollowCluster:
+def surplus_shop(drill: Drill, now: datetime) -> FakeCluster:
     """Return the cluster of a drill as it stands some time after a busy hour.
 
     A node came then for the pods of one more workload. They need little now, and the other nodes
@@ -29,7 +29,7 @@ def surplus_shop(drill: Drill, now: datetime) -> HollowCluster:
     """
     (spec,) = drill.scenario.clusters
     began, seed = now - AGE, drill.scenario.seed
-    cluster = HollowCluster(now=began, seed=seed, settings=QUICK)
+    cluster = FakeCluster(now=began, seed=seed, settings=QUICK)
 
     def join(group: NodeGroupSpec, number: int, at: datetime) -> None:
         machine = Machine(

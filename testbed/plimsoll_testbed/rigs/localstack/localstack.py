@@ -1,6 +1,6 @@
 """The rig `localstack`: the emulated rig with LocalStack 4.14 in the place of its emulator.
 
-The clusters are hollow, as on the emulated rig. What LocalStack has not (Auto Scaling, EKS) and
+The clusters are fake, as on the emulated rig. What LocalStack has not (Auto Scaling, EKS) and
 what it has thinly (EC2) the drill's own fleet answers. There is no container engine.
 
 It runs in an environment of its own with a plugin of ours (`infra/local/localstack/plugin`), which

@@ -21,12 +21,12 @@ from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.node_groups import Asked, NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.scheduling import ClusterSnapshot
-from plimsoll_testbed.model.fleet import Fleet
-from plimsoll_testbed.model.nodegroups import KARPENTER
+from plimsoll_testbed.fake_aws.fleet import Fleet
+from plimsoll_testbed.fake_aws.nodegroups import KARPENTER
 from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
-from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
+from plimsoll_testbed.rigs.simulated.rig_cluster import SimulatedRigCluster
 from plimsoll_testbed.rigs.simulated.time import GreenletWorkers, VirtualClock
 from plimsoll_testbed.rigs.simulated.transport import SimulatedTransport
 
@@ -97,9 +97,9 @@ class ClusterAutoscaler:
 
 
 def in_process(
-    rig_cluster: HollowRigCluster, clock: VirtualClock, api_seconds: float
+    rig_cluster: SimulatedRigCluster, clock: VirtualClock, api_seconds: float
 ) -> ClusterAutoscaler:
-    """Return the autoscaler of a hollow cluster, in the drill's own time."""
+    """Return the autoscaler of a fake cluster, in the drill's own time."""
     network = SimulatedNetwork(clock, api_seconds)
     transport = SimulatedTransport(rig_cluster, clock, network, NAME)
     api = KubernetesCluster(transport, rig_cluster.name, clock, workers=GreenletWorkers(clock))

@@ -30,9 +30,9 @@ from plimsoll.domain.notices import (
     ZonalShift,
     parse,
 )
-from plimsoll_testbed.model.fleet import AGE, Fleet, Group
-from plimsoll_testbed.model.machines import Machine, node_labels, zone_id_of
-from plimsoll_testbed.model.nodegroups import KARPENTER
+from plimsoll_testbed.fake_aws.fleet import AGE, Fleet, Group
+from plimsoll_testbed.fake_aws.machines import Machine, node_labels, zone_id_of
+from plimsoll_testbed.fake_aws.nodegroups import KARPENTER
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.events import event_of

@@ -21,9 +21,8 @@ from plimsoll.domain.reports import Report
 from plimsoll.services.ports import Telemetry
 from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wiring import Ports, wire
-from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.model.machines import region_of
-from plimsoll_testbed.model.stores import (
+from plimsoll_testbed.fake_aws.machines import region_of
+from plimsoll_testbed.fake_aws.stores import (
     AmpleLimits,
     MemoryAnnouncer,
     MemoryNodeIndex,
@@ -32,6 +31,7 @@ from plimsoll_testbed.model.stores import (
     MemoryReports,
     MemoryTimes,
 )
+from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.rigs import commondrain
 from plimsoll_testbed.rigs.simulated.aws import (
     SimulatedInstances,
@@ -39,7 +39,7 @@ from plimsoll_testbed.rigs.simulated.aws import (
     SimulatedZonalShifts,
 )
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
-from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
+from plimsoll_testbed.rigs.simulated.rig_cluster import SimulatedRigCluster
 from plimsoll_testbed.rigs.simulated.stores import (
     NODE_INDEX,
     POOLS,
@@ -60,7 +60,7 @@ class ResponderContext:
     """What a responder is given."""
 
     clock: VirtualClock
-    rig_clusters: Mapping[str, HollowRigCluster]
+    rig_clusters: Mapping[str, SimulatedRigCluster]
     wire: SimulatedNetwork
     """Its own way to clusters and AWS, which is counted."""
     shifts: Callable[[], Sequence[ZonalShift]]
@@ -237,7 +237,7 @@ class _Clusters:
         return self._open[cluster.name]
 
 
-def _registered(rig_cluster: HollowRigCluster) -> Cluster:
+def _registered(rig_cluster: SimulatedRigCluster) -> Cluster:
     return Cluster(
         name=rig_cluster.name,
         kind=ClusterKind.EKS,
@@ -247,7 +247,7 @@ def _registered(rig_cluster: HollowRigCluster) -> Cluster:
     )
 
 
-def _remembered(rig_clusters: Iterable[HollowRigCluster]) -> MemoryTimes:
+def _remembered(rig_clusters: Iterable[SimulatedRigCluster]) -> MemoryTimes:
     """Return a memory that holds what clusters declare as observed."""
     found = MemoryTimes()
     for each in rig_clusters:

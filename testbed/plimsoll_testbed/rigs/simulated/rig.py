@@ -1,4 +1,4 @@
-"""The simulated rig: the services over a hollow cluster and a fleet in memory, in virtual time.
+"""The simulated rig: the services over a fake cluster and a fleet in memory, in virtual time.
 
 The same file, seed and responder give the same report, byte for byte: nothing here asks the real
 time, the machine, or the order of a set.
@@ -21,10 +21,13 @@ from plimsoll_testbed.rigs.run import PLACEMENT, RESYNC_PHASE, How, Run, rig_of_
 from plimsoll_testbed.rigs.simulated.autoscaler import in_process
 from plimsoll_testbed.rigs.simulated.fault_injector import FaultInjector
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
+from plimsoll_testbed.rigs.simulated.other_controllers import (
+    OTHER_CONTROLLERS,
+    other_controllers_of,
+)
 from plimsoll_testbed.rigs.simulated.queues import BATCH, SimulatedQueue
 from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, Responder, ResponderContext
-from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
-from plimsoll_testbed.rigs.simulated.rivals import RIVALS, rivals_of
+from plimsoll_testbed.rigs.simulated.rig_cluster import SimulatedRigCluster
 from plimsoll_testbed.rigs.simulated.telemetry import DrillTelemetry
 from plimsoll_testbed.rigs.simulated.time import Invocation, VirtualClock
 from plimsoll_testbed.rigs.warmup import warm_up
@@ -55,7 +58,7 @@ class FaultHooks:
 class Simulation(Run):
     """One drill, played once in virtual time."""
 
-    rig_clusters: Mapping[str, HollowRigCluster]
+    rig_clusters: Mapping[str, SimulatedRigCluster]
     responder: Responder
 
     def __init__(
@@ -70,7 +73,7 @@ class Simulation(Run):
         self.fault_injector = FaultInjector(self.seed)
         api_seconds = scenario.latency.api.total_seconds()
         self.rig_clusters = {
-            spec.name: HollowRigCluster(
+            spec.name: SimulatedRigCluster(
                 spec,
                 seed=self.seed,
                 scheduler_seed=self.hooks.scheduler_seed,
@@ -137,9 +140,11 @@ class Simulation(Run):
         self.clock.spawn(self.clock.now(), self.responder.place, "placement")
         for autoscaler, scan in self._autoscalers:
             self.clock.every(scan, autoscaler.scan, "autoscaler")
-        for period, rival in rivals_of(self.rig_clusters.values(), RIVALS, self.clock):
-            self.rivals.append(rival)
-            self.clock.every(period, rival.act, rival.name)
+        for period, other_controller in other_controllers_of(
+            self.rig_clusters.values(), OTHER_CONTROLLERS, self.clock
+        ):
+            self.other_controllers.append(other_controller)
+            self.clock.every(period, other_controller.act, other_controller.name)
         warm_up(self.clock, self.measurement.not_ready)
 
     @override

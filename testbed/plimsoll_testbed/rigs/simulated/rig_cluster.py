@@ -1,4 +1,4 @@
-"""A hollow cluster as the cluster of a drill: in process, and in the drill's own time."""
+"""A fake cluster as the cluster of a drill: in process, and in the drill's own time."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import override
 
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.kubernetes import NAMESPACE
+from plimsoll_testbed.fake_aws.machines import Machine, node_object
+from plimsoll_testbed.fake_cluster.cluster import FakeCluster
+from plimsoll_testbed.fake_cluster.settings import Settings
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.settings import Settings
-from plimsoll_testbed.model.machines import Machine, node_object
 from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, RigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.manifests import Manifest
 
 
-class HollowRigCluster(RigCluster):
-    """One hollow cluster of a drill."""
+class SimulatedRigCluster(RigCluster):
+    """One fake cluster of a drill."""
 
     def __init__(  # noqa: PLR0913 - what a cluster is made of
         self,
@@ -33,7 +33,7 @@ class HollowRigCluster(RigCluster):
         measurement: Measurement,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        self.cluster = HollowCluster(
+        self.cluster = FakeCluster(
             now=clock.now(),
             seed=random.Random(f"{seed}/{spec.name}").getrandbits(32) + scheduler_seed,  # noqa: S311 - no secret
             settings=Settings(pod_startup=spec.pods.startup, pod_stop=spec.pods.stop),

@@ -2,7 +2,7 @@
 
 Every invocation runs unchanged service code in a greenlet; `sleep` hands the processor to whoever
 is due next. So invocations interleave exactly at their calls, always in the same order: by time,
-then by who asked first. Sources (the hollow cluster, the fleet) move on their own; at one instant
+then by who asked first. Sources (the fake cluster, the fleet) move on their own; at one instant
 they go before invocations, so that a call sees clusters that have already reacted.
 
 Source of the mechanism: https://greenlet.readthedocs.io/en/latest/

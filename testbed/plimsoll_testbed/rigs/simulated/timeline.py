@@ -11,10 +11,10 @@ from functools import partial
 from typing import Protocol, assert_never
 
 from plimsoll.domain.notices import ZonalShift, parse
+from plimsoll_testbed.fake_aws.fleet import STALLED
+from plimsoll_testbed.fake_aws.launch_refusals import LAUNCH_FAULTS
+from plimsoll_testbed.fake_aws.machines import Machine
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.model.fleet import STALLED
-from plimsoll_testbed.model.launch_refusals import LAUNCH_FAULTS
-from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.drill import Drill

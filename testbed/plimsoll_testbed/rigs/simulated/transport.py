@@ -1,4 +1,4 @@
-"""Requests to a hollow cluster in virtual time: each takes its latency, and bodies are plain JSON.
+"""Requests to a fake cluster in virtual time: each takes its latency, and bodies are plain JSON.
 
 While the API server is down a connection is refused at once, and said as the real transport says
 it: `Temporary`.
@@ -11,17 +11,21 @@ from functools import partial
 from typing import Unpack, override
 
 from plimsoll.adapters.kubernetes.transport import RequestParts, Response
-from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.fake_cluster.transport import FakeTransport
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
-from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
+from plimsoll_testbed.rigs.simulated.rig_cluster import SimulatedRigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 
 
-class SimulatedTransport(HollowTransport):
+class SimulatedTransport(FakeTransport):
     """The way of one program to one cluster; `user` is its user agent."""
 
     def __init__(
-        self, rig_cluster: HollowRigCluster, clock: VirtualClock, wire: SimulatedNetwork, user: str
+        self,
+        rig_cluster: SimulatedRigCluster,
+        clock: VirtualClock,
+        wire: SimulatedNetwork,
+        user: str,
     ) -> None:
         super().__init__(rig_cluster.cluster, clock, user=user)
         self._rig_cluster = rig_cluster

@@ -1,6 +1,6 @@
 """What fits where: the scheduler's predicates, over a snapshot that can be changed.
 
-One implementation for the planner and for the hollow cluster's scheduler. Modelled on the filter
+One implementation for the planner and for the fake cluster's scheduler. Modelled on the filter
 plugins of kube-scheduler's default profile:
 https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 NodeResourcesFit, NodePorts and the volume's zone are here; the others in `node_rules`, `affinity`

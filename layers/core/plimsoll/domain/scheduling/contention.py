@@ -27,7 +27,7 @@ from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 
 
 @dataclass(slots=True)
-class _Rivals:
+class _Contenders:
     """Pods that may come to stand on one of the nodes that a pod fits on."""
 
     count: int = 0
@@ -75,8 +75,8 @@ class Contention:
         self._snapshot = snapshot
         self._closed = closed
         self._bits = {name: 1 << n for n, name in enumerate(snapshot.nodes)}
-        self._joined: dict[_Seeker, _Rivals] = {}
-        self._promised: dict[_Need, _Rivals] = {}
+        self._joined: dict[_Seeker, _Contenders] = {}
+        self._promised: dict[_Need, _Contenders] = {}
         self._kept: Counter[_Need] = Counter()
         # By the identity of their scheduling: those of one template fit on the same nodes.
         self._known: dict[tuple[int, bool], tuple[Scheduling, _Need]] = {}
@@ -89,16 +89,16 @@ class Contention:
         if count <= 0:
             return
         need, seeker = self._need(pod), self._seeker(pod)
-        self._joined.setdefault(seeker, _Rivals()).add(need.requests, count)
-        for one, rivals in self._promised.items():
+        self._joined.setdefault(seeker, _Contenders()).add(need.requests, count)
+        for one, contenders in self._promised.items():
             if one.loses_to(seeker):
-                rivals.add(need.requests, count)
+                contenders.add(need.requests, count)
 
     def promise(self, pod: Pod) -> None:
         """Add a pod that left, or leaves now, and needs a place; its old one is not counted."""
         need = self._need(pod)
         if need not in self._promised and need.nodes:
-            self._promised[need] = self._rivals(need)
+            self._promised[need] = self._contenders(need)
         self._kept[need] = max(0, self._kept[need] - 1)
         self.join(pod)
 
@@ -109,9 +109,9 @@ class Contention:
     def holds(self, pod: Pod) -> bool:
         """Whether a pod may leave now: it, and all with a promise, have a place for sure."""
         need = self._need(pod)
-        rivals = self._rivals(need)
-        rivals.add(need.requests, 1)
-        return self._strength(need, rivals.largest) >= rivals.count and all(
+        contenders = self._contenders(need)
+        contenders.add(need.requests, 1)
+        return self._strength(need, contenders.largest) >= contenders.count and all(
             spare >= 1 for spare in (*self._spares(pod), *self._spares_kept(pod))
         )
 
@@ -124,26 +124,28 @@ class Contention:
         return max(0, min((*self._spares(pod), *kept, wanted)))
 
     def _spares(self, pod: Pod) -> Iterator[int]:
-        """Yield for each promise how many such pods may come beside its rivals."""
+        """Yield for each promise how many such pods may come beside its contenders."""
         need, seeker = self._need(pod), self._seeker(pod)
-        for one, rivals in self._promised.items():
+        for one, contenders in self._promised.items():
             if one.loses_to(seeker):
-                yield self._strength(one, rivals.largest.larger(need.requests)) - rivals.count
+                yield (
+                    self._strength(one, contenders.largest.larger(need.requests)) - contenders.count
+                )
 
     def _spares_kept(self, pod: Pod) -> Iterator[int]:
         """Yield for each place that is kept for pods of another kind how many such pods may come beside it."""
         need, seeker = self._need(pod), self._seeker(pod)
         for one, count in self._kept.items():
             if count and one != need and one.loses_to(seeker):
-                rivals = self._rivals(one)
-                rivals.add(
+                contenders = self._contenders(one)
+                contenders.add(
                     need.requests if count == 1 else need.requests.larger(one.requests), count
                 )
-                yield self._strength(one, rivals.largest) - rivals.count
+                yield self._strength(one, contenders.largest) - contenders.count
 
-    def _rivals(self, need: _Need) -> _Rivals:
+    def _contenders(self, need: _Need) -> _Contenders:
         """Return those that fit on one of its nodes: who never comes to a node takes no place there."""
-        found = _Rivals()
+        found = _Contenders()
         for seeker, joined in self._joined.items():
             if need.loses_to(seeker):
                 found.add(joined.largest, joined.count)
