@@ -1,0 +1,142 @@
+"""Pods of gangs are told when the first of their nodes goes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from plimsoll.adapters.kubernetes import Response
+from plimsoll.domain.interruptions import MARGIN
+from plimsoll_batch.domain.jobs import job_actions
+from tests.support.fake_clusters import MERGE
+from tests.support.queue_scenes import Scene, a_bare_pod, a_job, a_training, killed_at_each_write
+from tests.unit.batch.test_queue_service import reclaim
+
+TELL = {"plimsoll.dev/on-interruption": "tell"}
+TRAIN = ("train-ps", "train-workers")
+
+
+def told_training(**more: Any) -> list[Any]:
+    jobs = a_training("train", annotations=TELL, **more)
+    for job in jobs:
+        job["spec"]["template"]["metadata"]["labels"] = {"plimsoll.dev/gang": "train"}
+    return jobs
+
+
+def told(scene: Scene, *jobs: str) -> set[str | None]:
+    """Return what stands on the pods of Jobs."""
+    notes = (pod["metadata"].get("annotations") or {} for pod in scene.pods_of(*jobs))
+    return {each.get("plimsoll.dev/deadline") for each in notes}
+
+
+def started(**more: Any) -> Scene:
+    scene = Scene(nodes=8)
+    scene.submit(*told_training(**more), a_job("other"))
+    scene.run()
+    assert scene.running(*TRAIN) == 6
+    return scene
+
+
+def node_of(scene: Scene, job: str) -> str:
+    node: str = scene.pods_of(job)[0]["spec"]["nodeName"]
+    return node
+
+
+def test_all_pods_of_a_gang_are_told_when_the_first_of_its_nodes_goes():
+    scene = started()
+    reclaim(scene, node_of(scene, "train-workers"), minutes=5)
+    first = scene.clock.now() + timedelta(minutes=2) - MARGIN
+    reclaim(scene, node_of(scene, "train-ps"), minutes=2)
+    scene.run()
+    assert told(scene, *TRAIN) == {f"{first:%Y-%m-%dT%H:%M:%SZ}"}
+    assert told(scene, "other") == {None}
+    assert scene.running(*TRAIN) == 6
+
+
+def test_what_was_told_is_not_written_again():
+    scene = started()
+    reclaim(scene, node_of(scene, "train-ps"))
+    scene.run()
+    writes: list[str] = []
+    scene.wire.before = lambda _, path, __: writes.append(path)
+    scene.run(10)
+    assert writes == []
+
+
+def test_it_is_taken_off_once_no_node_of_the_gang_is_reclaimed_any_more():
+    scene = started()
+    node = node_of(scene, "train-ps")
+    reclaim(scene, node)
+    scene.run()
+    off = {"metadata": {"annotations": {"plimsoll.dev/interruption": None}}}
+    assert scene.play.call("PATCH", f"/api/v1/nodes/{node}", off, MERGE).status == 200
+    scene.run()
+    assert told(scene, *TRAIN) == {None}
+
+
+def test_a_cycle_tells_a_bounded_number_of_pods_and_the_next_the_others(monkeypatch):
+    monkeypatch.setattr(job_actions, "MOST_TOLD", 4)
+    scene = started()
+    reclaim(scene, node_of(scene, "train-ps"))
+    scene.run(1)
+    assert None in told(scene, *TRAIN)
+    scene.run(1)
+    assert None not in told(scene, *TRAIN)
+
+
+def test_a_bare_pod_is_told_as_well():
+    scene = Scene(nodes=1)
+    scene.submit(a_bare_pod("one", annotations=TELL))
+    scene.run()
+    reclaim(scene, "n0")
+    scene.run()
+    notes = scene.play.get("/api/v1/namespaces/lab/pods/one")["metadata"]["annotations"]
+    assert "plimsoll.dev/deadline" in notes
+
+
+def test_queues_go_on_where_pods_cannot_be_told():
+    scene = started()
+    call = scene.wire.call
+
+    def denied(method: str, path: str, **more: Any) -> Response:
+        if method == "PATCH" and "/pods/" in path:
+            return Response(status=403, body={"kind": "Status", "message": "no"})
+        answer: Response = call(method, path, **more)
+        return answer
+
+    scene.wire.call = denied  # type: ignore[method-assign] # it listens
+    reclaim(scene, node_of(scene, "train-ps"))
+    scene.submit(a_job("next"))
+    scene.run(10)
+    assert scene.running("next") == 1
+    assert any(message == "pods not told their deadline" for message, _ in scene.heard.said)
+
+
+def test_pods_without_the_label_that_the_right_is_held_to_are_refused_by_name():
+    scene = Scene(nodes=1)
+    scene.submit(a_job("one", annotations=TELL))
+    scene.run()
+    assert scene.suspended("one")
+    assert any("its pods need the label" in event for event in scene.events("one"))
+
+
+@pytest.mark.parametrize("after", [True, False], ids=["after the write", "before the write"])
+def test_killed_at_any_write_all_pods_are_told(after):
+    def reclaimed() -> Scene:
+        scene = started()
+        reclaim(scene, node_of(scene, "train-ps"))
+        return scene
+
+    def tell(scene: Scene) -> None:
+        scene.run(2)
+        scene.run(30)  # the Lease of who was killed ends
+        scene.run(2)
+
+    ends = {
+        where: told(scene, *TRAIN)
+        for where, scene in killed_at_each_write(reclaimed, tell, after=after)
+    }
+    assert len(ends) >= 6
+    assert [where for where, said in ends.items() if None in said or len(said) != 1] == []
