@@ -28,19 +28,19 @@ from rich.console import Console
 
 from benchmarks.output import machine, spread, table
 from plimsoll.adapters.clock import SystemClock
-from plimsoll_testbed.durations import Span
-from plimsoll_testbed.fake_aws.fleet import Fleet
-from plimsoll_testbed.fake_aws.machines import Machine, node_object
-from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
-from plimsoll_testbed.rigs.access import Access
-from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_simulation.checkout import Checkout
+from plimsoll_simulation.durations import Span
+from plimsoll_simulation.fake_aws.fleet import Fleet
+from plimsoll_simulation.fake_aws.machines import Machine, node_object
+from plimsoll_simulation.fake_aws.nodegroups import NodeGroupSpec
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.rigs.access import Access
+from plimsoll_simulation.scenario.events import event_of
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, Emulator
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack, resync
-from plimsoll_testbed.scenario.events import event_of
 
 HERE = Path(__file__).parent
 STARTUP = timedelta(seconds=70)

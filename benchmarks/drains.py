@@ -26,8 +26,8 @@ from rich.console import Console
 from benchmarks.output import machine, spread, table
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.client import ClientTransport
-from plimsoll_testbed.fake_cluster.resources import path_of
-from plimsoll_testbed.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.resources import path_of
+from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST, Module
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints

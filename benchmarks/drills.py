@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from plimsoll_testbed.scenario.drill import Drill, read_drill
+from plimsoll_simulation.scenario.drill import Drill, read_drill
 
 CLUSTER: Final = "harbor"
 ZONES: Final = ("us-east-1a", "us-east-1b", "us-east-1c")

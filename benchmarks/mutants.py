@@ -244,7 +244,7 @@ class Workspace:
             shutil.copy(mutant.module, module)
 
     def _pytest(self, *arguments: str, timeout: float | None = None) -> int:
-        roots = ("layers/core", "layers/service", "agent", "cli", "testbed", ".")
+        roots = ("layers/core", "layers/service", "agent", "cli", "simulation", "testbed", ".")
         sources = [self._directory / root for root in roots]
         python = Path(".venv/bin/python").absolute()
         return subprocess.run(

@@ -38,7 +38,7 @@ from plimsoll_batch.domain.admission import QueuePlan, plan_queues
 from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY, PRIORITY, QUEUE
 from plimsoll_batch.services import queues as service
 from plimsoll_batch.services.queues import PODS_PER_SECOND, QueueService
-from plimsoll_testbed.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.controlplane.plane import ControlPlane
 from plimsoll_testbed.rigs.gangs.play import Silent
 

@@ -33,29 +33,29 @@ from benchmarks.output import machine, table
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.services.ports import Clock
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
-from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.rehearsal.live import LiveCluster, read_cluster
-from plimsoll_testbed.rehearsal.prediction import Prediction, prediction_of
-from plimsoll_testbed.rehearsal.scenario import modelled
-from plimsoll_testbed.rehearsal.scope import Scope
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.measure.report import Report
+from plimsoll_simulation.rehearsal.live import LiveCluster, read_cluster
+from plimsoll_simulation.rehearsal.prediction import Prediction, prediction_of
+from plimsoll_simulation.rehearsal.scenario import modelled
+from plimsoll_simulation.rehearsal.scope import Scope
+from plimsoll_simulation.rigs.run import Run
+from plimsoll_simulation.rigs.simulated.aws import group_of
+from plimsoll_simulation.rigs.simulated.rig import Simulation
+from plimsoll_simulation.rigs.simulated.rig_cluster import SimulatedRigCluster
+from plimsoll_simulation.rigs.warmup import NeverReadyError
+from plimsoll_simulation.scenario.drill import Drill, read_drill
+from plimsoll_simulation.scenario.kinds import COUNTED
+from plimsoll_simulation.scenario.selectors import Selector
+from plimsoll_simulation.scenario.timeline import NoticeEntry
+from plimsoll_simulation.storms.draw import draw_groups
+from plimsoll_simulation.storms.draw_workloads import draw_workloads
+from plimsoll_simulation.storms.files import read_storm
+from plimsoll_simulation.storms.model import CLUSTER, Storm
+from plimsoll_simulation.storms.workload import CUSTOM
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
 from plimsoll_testbed.rigs.cluster.rig_cluster import ControlPlaneRigCluster
 from plimsoll_testbed.rigs.emulated.rig import Emulation
-from plimsoll_testbed.rigs.run import Run
-from plimsoll_testbed.rigs.simulated.aws import group_of
-from plimsoll_testbed.rigs.simulated.rig import Simulation
-from plimsoll_testbed.rigs.simulated.rig_cluster import SimulatedRigCluster
-from plimsoll_testbed.rigs.warmup import NeverReadyError
-from plimsoll_testbed.scenario.drill import Drill, read_drill
-from plimsoll_testbed.scenario.kinds import COUNTED
-from plimsoll_testbed.scenario.selectors import Selector
-from plimsoll_testbed.scenario.timeline import NoticeEntry
-from plimsoll_testbed.storms.draw import draw_groups
-from plimsoll_testbed.storms.draw_workloads import draw_workloads
-from plimsoll_testbed.storms.files import read_storm
-from plimsoll_testbed.storms.model import CLUSTER, Storm
-from plimsoll_testbed.storms.workload import CUSTOM
 
 CONTROL_PLANE: Final = "cluster"
 RIGS: Final[dict[str, Callable[..., Run]]] = {

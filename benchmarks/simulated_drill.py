@@ -16,9 +16,9 @@ from rich.console import Console
 
 from benchmarks.drills import drill, group, scaled, workload
 from benchmarks.output import machine, spread, table
-from plimsoll_testbed.rigs.registry import RESPONDERS
-from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.drill import Drill
+from plimsoll_simulation.rigs.registry import RESPONDERS
+from plimsoll_simulation.rigs.simulated.rig import run
+from plimsoll_simulation.scenario.drill import Drill
 
 REPLICAS = 20
 FAMILIES = ["m5", "m6i", "c5", "r5", "r6i"]

@@ -11,8 +11,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_simulation.rigs.simulated.rig import run
+from plimsoll_simulation.scenario.drill import read_drill
 
 DRILLS: Final = Path(__file__).parents[1] / "tests" / "drills" / "situations"
 RESPONDERS: Final = ("plimsoll", "drain", "none")

@@ -85,7 +85,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 def localstack() -> Iterator[LocalStack]:
     """LocalStack with the built template deployed to it; one for all who ask, since it takes minutes."""
     # Imported here: every run of any test would wait for moto.
-    from plimsoll_testbed.fake_aws.fleet import Fleet  # noqa: PLC0415
+    from plimsoll_simulation.fake_aws.fleet import Fleet  # noqa: PLC0415
     from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet  # noqa: PLC0415
     from plimsoll_testbed.rigs.localstack.localstack import LocalStack  # noqa: PLC0415
 

@@ -22,9 +22,9 @@ from typing import Any, Final
 
 from benchmarks.drills import drill, group, scaled, workload
 from plimsoll.adapters.kubernetes import Response
-from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
-from plimsoll_testbed.rigs.simulated.time import Invocation
-from plimsoll_testbed.scenario.drill import Drill
+from plimsoll_simulation.rigs.simulated.rig import FaultHooks, Simulation
+from plimsoll_simulation.rigs.simulated.time import Invocation
+from plimsoll_simulation.scenario.drill import Drill
 
 ON_DEMAND: Final = 10
 SPOT: Final = 40

@@ -46,7 +46,7 @@ from plimsoll_service.wire.snapshot import (
     delta,
     encode,
 )
-from plimsoll_testbed.fake_aws.service_stores import (
+from plimsoll_simulation.fake_aws.service_stores import (
     MemoryAdviceQueue,
     MemoryMembers,
     MemoryQueue,

@@ -31,7 +31,7 @@ from plimsoll.domain.registry import (
     ResyncRequest,
 )
 from plimsoll.services.wiring import Ports, Services, wire
-from plimsoll_testbed.fake_aws import stores
+from plimsoll_simulation.fake_aws import stores
 from tests.support import workload_sets
 
 MOST: Final = 10_240 << 20

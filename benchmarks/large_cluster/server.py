@@ -28,7 +28,7 @@ from typing import Any, Final, override
 from urllib.parse import parse_qsl, urlsplit
 
 from benchmarks.large_cluster.objects import Json, Kind, LargeCluster
-from plimsoll_testbed.fake_cluster.patches import merged
+from plimsoll_simulation.fake_cluster.patches import merged
 from tests.support.certificates import server_context
 
 COMPRESSED: Final = 128 * 1024

@@ -21,17 +21,17 @@ from benchmarks.storms.times import Times
 from benchmarks.storms.watch import watching
 from benchmarks.storms.workers import Processes, sized
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.measure.listening import Progress
-from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.measure.snapshot import Snapshot
-from plimsoll_testbed.rigs.access import Access
+from plimsoll_simulation.measure.listening import Progress
+from plimsoll_simulation.measure.measure import Measurement
+from plimsoll_simulation.measure.snapshot import Snapshot
+from plimsoll_simulation.rigs.access import Access
+from plimsoll_simulation.rigs.simulated.time import VirtualClock
+from plimsoll_simulation.scenario.drill import Drill
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
 from plimsoll_testbed.rigs.cluster.rig_cluster import COMMON_DRAIN, ControlPlaneRigCluster
 from plimsoll_testbed.rigs.emulated.bus import Bus
 from plimsoll_testbed.rigs.emulated.emulator import Emulator
 from plimsoll_testbed.rigs.emulated.rig import Emulation
-from plimsoll_testbed.rigs.simulated.time import VirtualClock
-from plimsoll_testbed.scenario.drill import Drill
 
 TELL_SECONDS: Final = 5.0
 LAST_CHANGES: Final = 1.0

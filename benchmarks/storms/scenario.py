@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from benchmarks.drills import ZONES, drill, group, workload
-from plimsoll_testbed.scenario.drill import Drill
+from plimsoll_simulation.scenario.drill import Drill
 
 PODS: Final = 10
 """On each spot node: no eleventh fits."""

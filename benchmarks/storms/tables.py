@@ -18,7 +18,7 @@ from benchmarks.storms.scenario import (
     headroom_nodes,
 )
 from benchmarks.storms.times import HEADINGS, rows, seconds, spread
-from plimsoll_testbed.measure.figures import percentile
+from plimsoll_simulation.measure.figures import percentile
 
 PLIMSOLL = "Plimsoll"
 OF_RUNS = "median of the runs (least-most)"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from plimsoll_testbed.measure.figures import percentile
+from plimsoll_simulation.measure.figures import percentile
 
 RANKS = (0.5, 0.99, 1.0)
 HEADINGS = ("p50", "p99", "max", "of the nodes")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.fake_cluster.state import PodStopped
+from plimsoll_simulation.fake_cluster.state import PodStopped
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 
 _SCRIPT: Final = Path(__file__).with_name("watcher.py")

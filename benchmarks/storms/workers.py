@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self, override
 
+from plimsoll_simulation.rigs.threads import Threads
 from plimsoll_testbed.rigs.emulated.emulator import Emulator
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
-from plimsoll_testbed.rigs.threads import Threads
 
 SIZES: Final = {"small": 3, "usual": 10}
 """The template's Size -> how many batches of notices, and how many wake-ups, are handled at once, each by

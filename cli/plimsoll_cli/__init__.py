@@ -83,7 +83,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "agent": Entry("service.agent:agent", "Install or run the agent of a cluster."),
     },
     "Lab": {
-        "demo": Entry("demo:demo", "Watch an interruption, the service, or batch queues."),
+        "demo": Entry("lab.demo:demo", "Watch an interruption, the service, or batch queues."),
         "drill": Entry("lab.drill:drill", "Play a scenario and measure its workloads."),
         "storms": Entry("lab.storms:storms", "Play random scenarios and check fixed rules."),
         "controlplane": Entry(

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Self, override
 
-from plimsoll_testbed.fake_cluster.state import PodStopped
+from plimsoll_simulation.fake_cluster.state import PodStopped
+from plimsoll_simulation.rigs.threads import Threads
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints, Service
-from plimsoll_testbed.rigs.threads import Threads
 
 BETWEEN_REQUESTS: Final = 0.05
 ANSWER: Final = timedelta(seconds=0.1)

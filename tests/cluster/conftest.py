@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll_testbed.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import install

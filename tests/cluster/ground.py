@@ -11,9 +11,9 @@ from typing import Any, Self
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Temporary
-from plimsoll_testbed.fake_cluster.conditions import is_deleting, is_ready
-from plimsoll_testbed.fake_cluster.resources import BY_KIND, path_of
-from plimsoll_testbed.fake_cluster.state import PodStopped
+from plimsoll_simulation.fake_cluster.conditions import is_deleting, is_ready
+from plimsoll_simulation.fake_cluster.resources import BY_KIND, path_of
+from plimsoll_simulation.fake_cluster.state import PodStopped
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.support.fake_clusters import MERGE, a_node
 

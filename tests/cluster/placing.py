@@ -21,7 +21,7 @@ from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_cli import main
 from plimsoll_cli.plan.snippet import pod_spec
-from plimsoll_testbed.fake_aws.stores import (
+from plimsoll_simulation.fake_aws.stores import (
     AmpleLimits,
     MemoryAnnouncer,
     MemoryNodeIndex,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Self, override
 
 from plimsoll.adapters.kubernetes import Transport
-from plimsoll_testbed.rigs.threads import Threads
+from plimsoll_simulation.rigs.threads import Threads
 
 GATE: Final = "target-health.elbv2.k8s.aws/api"
 HEALTHY: Final = timedelta(seconds=5)

@@ -17,10 +17,10 @@ from typing import Any, Final
 import pytest
 
 from plimsoll.adapters.kubernetes import Transport
-from plimsoll_testbed.fake_cluster.conditions import controller_of
+from plimsoll_simulation.fake_cluster.conditions import controller_of
+from plimsoll_simulation.rigs.threads import Threads
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints
-from plimsoll_testbed.rigs.threads import Threads
 from tests.cluster.ground import Ground
 from tests.cluster.harbor import Harbor, drainer
 from tests.support.fake_clusters import a_budget, a_deployment

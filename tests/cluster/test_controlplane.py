@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from plimsoll_testbed.fake_cluster.conditions import condition, is_ready
-from plimsoll_testbed.fake_cluster.edits import look
+from plimsoll_simulation.fake_cluster.conditions import condition, is_ready
+from plimsoll_simulation.fake_cluster.edits import look
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.support.fake_clusters import a_deployment, a_pod, a_template

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll_testbed.fake_cluster.conditions import is_ready
-from plimsoll_testbed.fake_cluster.edits import look
+from plimsoll_simulation.fake_cluster.conditions import is_ready
+from plimsoll_simulation.fake_cluster.edits import look
 from tests.cluster.ground import Ground
 from tests.support.fake_clusters import ZONE, a_pod, a_stateful_set, a_template
 

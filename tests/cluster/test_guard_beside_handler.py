@@ -16,12 +16,12 @@ from typing import Any, Final, override
 import pytest
 
 from plimsoll.domain.kubernetes import GUARD
-from plimsoll_testbed.measure.report import Report
+from plimsoll_simulation.measure.report import Report
+from plimsoll_simulation.rigs.simulated.other_controllers.drainer import Drainer
+from plimsoll_simulation.scenario.drill import read_drill
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
 from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.endpoints import Service
-from plimsoll_testbed.rigs.simulated.other_controllers.drainer import Drainer
-from plimsoll_testbed.scenario.drill import read_drill
 from tests.cluster.clients import Client, send
 
 pytestmark = pytest.mark.cluster

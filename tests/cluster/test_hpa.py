@@ -17,9 +17,9 @@ from typing import Any, Final
 import pytest
 
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll_testbed.fake_cluster.edits import look
+from plimsoll_simulation.fake_cluster.edits import look
+from plimsoll_simulation.rigs.threads import Threads
 from plimsoll_testbed.rigs.controlplane import ControlPlane
-from plimsoll_testbed.rigs.threads import Threads
 from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import Ground
 from tests.cluster.installed import install

@@ -13,7 +13,7 @@ import pytest
 
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.node_groups import Instance
-from plimsoll_testbed.fake_cluster.conditions import condition, is_deleting, is_ready, is_true
+from plimsoll_simulation.fake_cluster.conditions import condition, is_deleting, is_ready, is_true
 from tests.cluster.placing import Cast
 from tests.support.fake_clusters import a_budget, a_template
 

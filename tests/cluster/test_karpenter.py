@@ -20,7 +20,7 @@ from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.karpenter import NodePools
 from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.domain.node_groups import NodeGroup
-from plimsoll_testbed.fake_cluster.conditions import is_deleting
+from plimsoll_simulation.fake_cluster.conditions import is_deleting
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.karpenter import Karpenter, instance_type
 from tests.cluster.conftest import SETTINGS

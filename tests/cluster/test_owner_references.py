@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from plimsoll.domain.kubernetes import POD_TEMPLATE_HASH
-from plimsoll_testbed.fake_cluster.conditions import controller_of
+from plimsoll_simulation.fake_cluster.conditions import controller_of
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints
 from tests.cluster.conftest import SETTINGS

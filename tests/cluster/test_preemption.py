@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll_testbed.fake_cluster.conditions import is_ready
+from plimsoll_simulation.fake_cluster.conditions import is_ready
 from tests.cluster.placing import Cast
 from tests.support.fake_clusters import a_deployment, a_stateful_set, a_template
 

@@ -17,7 +17,7 @@ from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.services.queues import QueueService
-from plimsoll_testbed.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.cluster import installation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.gangs.cases import Arrival, Case

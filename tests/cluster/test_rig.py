@@ -10,11 +10,11 @@ from typing import override
 
 import pytest
 
-from plimsoll_testbed.measure.listening import Quiet
-from plimsoll_testbed.measure.report import Report, exit_status
-from plimsoll_testbed.measure.snapshot import Snapshot
+from plimsoll_simulation.measure.listening import Quiet
+from plimsoll_simulation.measure.report import Report, exit_status
+from plimsoll_simulation.measure.snapshot import Snapshot
+from plimsoll_simulation.scenario.drill import read_drill
 from plimsoll_testbed.rigs.cluster import clusters
-from plimsoll_testbed.scenario.drill import read_drill
 from tests.support.examples import FOLDER, unexpected
 from tests.support.processes import alive
 

@@ -14,13 +14,13 @@ from typing import Final
 
 import pytest
 
-from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.rigs.simulated import rig as simulated
-from plimsoll_testbed.rigs.warmup import NeverReadyError
-from plimsoll_testbed.scenario.capabilities import unsupported
-from plimsoll_testbed.scenario.drill import read_drill
-from plimsoll_testbed.storms.draw import draw_storm
-from plimsoll_testbed.storms.files import write_storm
+from plimsoll_simulation.measure.report import Report
+from plimsoll_simulation.rigs.simulated import rig as simulated
+from plimsoll_simulation.rigs.warmup import NeverReadyError
+from plimsoll_simulation.scenario.capabilities import unsupported
+from plimsoll_simulation.scenario.drill import read_drill
+from plimsoll_simulation.storms.draw import draw_storm
+from plimsoll_simulation.storms.files import write_storm
 from tests.support.examples import FOLDER, VERDICTS, unexpected
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]

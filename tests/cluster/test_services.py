@@ -15,13 +15,13 @@ import pytest
 import yaml
 
 from plimsoll.adapters.kubernetes import Transport
-from plimsoll_testbed.measure.report import Report
+from plimsoll_simulation.measure.report import Report
+from plimsoll_simulation.rigs.threads import Threads
+from plimsoll_simulation.scenario.drill import read_drill
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.endpoints import Service
-from plimsoll_testbed.rigs.threads import Threads
-from plimsoll_testbed.scenario.drill import read_drill
 from tests.cluster.clients import BETWEEN_REQUESTS, Client, send
 from tests.cluster.target_health import TargetHealth
 

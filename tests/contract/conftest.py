@@ -17,11 +17,11 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
-from plimsoll_testbed.rigs.access import Access
-from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_simulation.checkout import Checkout
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 
 from .rights import Rights

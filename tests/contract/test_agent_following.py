@@ -21,8 +21,8 @@ from plimsoll_agent.snapshots import full_snapshot
 from plimsoll_agent.taint_forwarder import LIST_SECONDS, LOOK_SECONDS, SAID_AT, TaintForwarder
 from plimsoll_service.wire.snapshot import Snapshot, delta
 from plimsoll_service.wire.taints import FORWARDED, MOST
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support import fake_clusters
 from tests.support.builders import NOON
 from tests.support.cli_environment import StillClock

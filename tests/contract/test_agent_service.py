@@ -56,15 +56,15 @@ from plimsoll_service.wire.instructions import (
 )
 from plimsoll_service.wire.snapshot import decode as decode_snapshot
 from plimsoll_service.wire.taints import FORWARDED, TaintedInstances
-from plimsoll_testbed.fake_aws.service_stores import (
+from plimsoll_simulation.fake_aws.service_stores import (
     MemoryMembers,
     MemoryQueue,
     MemoryTenants,
     MemoryTokenKeys,
 )
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support import fake_clusters
 from tests.support.agent_image import image
 from tests.support.certificates import server_context

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
-from plimsoll_testbed.fake_cluster.settings import Settings
-from plimsoll_testbed.rigs.access import Access
-from plimsoll_testbed.rigs.commondrain import ThreadedDrain
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.fake_cluster.settings import Settings
+from plimsoll_simulation.rigs.access import Access
+from plimsoll_simulation.rigs.commondrain import ThreadedDrain
 from tests.support.fake_clusters import a_budget, a_deployment, a_node
 
 FAST = Settings(pod_startup=timedelta(seconds=0.05), pod_stop=timedelta(seconds=0.05))

@@ -15,9 +15,9 @@ import pytest
 from urllib3.exceptions import HTTPError
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
-from plimsoll_testbed.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.fake_cluster.settings import Settings
 from tests.support.fake_clusters import a_deployment, a_node
 
 # The official client has no types: these are what its own documentation imports.

@@ -18,11 +18,11 @@ from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NodeGroup, expected_nodes
-from plimsoll_testbed.fake_aws.fleet import Fleet
-from plimsoll_testbed.fake_aws.karpenter import failed_claim, node_claim, node_pool
-from plimsoll_testbed.fake_aws.machines import node_object
-from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
-from plimsoll_testbed.rigs.simulated.aws import group_of
+from plimsoll_simulation.fake_aws.fleet import Fleet
+from plimsoll_simulation.fake_aws.karpenter import failed_claim, node_claim, node_pool
+from plimsoll_simulation.fake_aws.machines import node_object
+from plimsoll_simulation.fake_aws.nodegroups import NodeGroupSpec
+from plimsoll_simulation.rigs.simulated.aws import group_of
 
 from .conftest import REGION, T0, FakeClock
 

@@ -10,8 +10,8 @@ import yaml
 
 from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.domain.errors import BadInput, Refused
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
 from tests.support.builders import NOON
 
 

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll_cli import main
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
-from plimsoll_testbed.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.fake_cluster.settings import Settings
 from tests.support.builders import node_json
 from tests.support.cli_environment import EVENTS, SPOT
 

@@ -17,12 +17,12 @@ from plimsoll.domain.errors import NotFound
 from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NodeGroup, NotGrown, expected_nodes
 from plimsoll.services.ports import NodeGroups
 from plimsoll.services.reconcile_memory import ReconcileMemory
-from plimsoll_testbed.fake_aws.fleet import ANSWER, STALLED, Fleet
-from plimsoll_testbed.fake_aws.nodegroups import GroupKind, NodeGroupSpec
+from plimsoll_simulation.fake_aws.fleet import ANSWER, STALLED, Fleet
+from plimsoll_simulation.fake_aws.nodegroups import GroupKind, NodeGroupSpec
+from plimsoll_simulation.rigs.simulated.aws import SimulatedNodeGroups
+from plimsoll_simulation.rigs.simulated.network import SimulatedNetwork
+from plimsoll_simulation.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.rigs.emulated.awsfleet import SERVICES, AwsFleet
-from plimsoll_testbed.rigs.simulated.aws import SimulatedNodeGroups
-from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
-from plimsoll_testbed.rigs.simulated.time import VirtualClock
 
 from .conftest import REGION, T0
 from .test_nodegroups import empty

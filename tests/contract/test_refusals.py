@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.adapters.nodegroups.refusals import of_activity, of_health, refusal_of
 from plimsoll.domain.node_groups import LONGEST_WHY, refusal_advice
-from plimsoll_testbed.fake_aws.launch_refusals import LAUNCH_FAULTS
+from plimsoll_simulation.fake_aws.launch_refusals import LAUNCH_FAULTS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

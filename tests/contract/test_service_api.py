@@ -41,7 +41,7 @@ from plimsoll_service.wire.advice import About, Recommendation
 from plimsoll_service.wire.documents import encode as encode_document
 from plimsoll_service.wire.instructions import Result, Results
 from plimsoll_service.wire.snapshot import Snapshot, encode
-from plimsoll_testbed.fake_aws.service_stores import (
+from plimsoll_simulation.fake_aws.service_stores import (
     MemoryAdviceQueue,
     MemoryMembers,
     MemoryQueue,

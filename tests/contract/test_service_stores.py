@@ -19,7 +19,7 @@ from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.tenants import MOST_IN_AN_ITEM, AwsTenants
 from plimsoll_service.domain.access.principals import Role
 from plimsoll_service.services.ports import Members, Tenants
-from plimsoll_testbed.fake_aws.service_stores import MemoryMembers, MemoryTenants
+from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.package.template import template
 from tests.support.enrolled import Key, agent_of, invitation
 

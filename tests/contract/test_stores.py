@@ -37,7 +37,7 @@ from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, PoolEvent, Pool
 from plimsoll.domain.spot.pool_history import MERGED
 from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
 from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, Times, WakeUps
-from plimsoll_testbed.fake_aws.stores import (
+from plimsoll_simulation.fake_aws.stores import (
     MemoryNodeIndex,
     MemoryPools,
     MemoryRegistry,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from plimsoll_testbed.fake_cluster.conditions import condition
-from plimsoll_testbed.fake_cluster.controllers.kubelet import STOP
+from plimsoll_simulation.fake_cluster.conditions import condition
+from plimsoll_simulation.fake_cluster.controllers.kubelet import STOP
 from tests.differential.bench import FOREVER
 from tests.differential.scenario import Json, Request
 from tests.differential.sides import Response, Seen

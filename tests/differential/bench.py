@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll_testbed.fake_cluster.resources import BY_KIND, path_of
+from plimsoll_simulation.fake_cluster.resources import BY_KIND, path_of
 from tests.differential.scenario import (
     JSON,
     JSON_PATCH,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from plimsoll_cli.cluster.install_policy import manifests
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.settings import Choice, Settings
-from plimsoll_testbed.fake_cluster.store import Change
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.settings import Choice, Settings
+from plimsoll_simulation.fake_cluster.store import Change
 from tests.differential.scenario import Json, Request
 from tests.differential.sides import SEEN, USER, Response, Seen
 

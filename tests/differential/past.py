@@ -13,9 +13,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plimsoll_testbed.fake_cluster.conditions import controller_of, is_active, is_deleting, is_ready
-from plimsoll_testbed.fake_cluster.controllers.rollouts import bounds_of
-from plimsoll_testbed.fake_cluster.edits import Json
+from plimsoll_simulation.fake_cluster.conditions import (
+    controller_of,
+    is_active,
+    is_deleting,
+    is_ready,
+)
+from plimsoll_simulation.fake_cluster.controllers.rollouts import bounds_of
+from plimsoll_simulation.fake_cluster.edits import Json
 from tests.differential.sides import Seen
 
 _HASH = "pod-template-hash"

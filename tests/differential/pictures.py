@@ -12,9 +12,14 @@ from typing import Any
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.kubernetes import DELETION_COST, RELEASED, matches
-from plimsoll_testbed.fake_cluster.conditions import condition, controller_of, is_deleting, is_ready
-from plimsoll_testbed.fake_cluster.edits import Json, look
-from plimsoll_testbed.fake_cluster.resources import BY_KIND
+from plimsoll_simulation.fake_cluster.conditions import (
+    condition,
+    controller_of,
+    is_deleting,
+    is_ready,
+)
+from plimsoll_simulation.fake_cluster.edits import Json, look
+from plimsoll_simulation.fake_cluster.resources import BY_KIND
 from tests.differential.bench import CAPACITY, ZONE
 from tests.differential.past import Past, maker
 from tests.differential.placements import Placements

@@ -13,8 +13,8 @@ from typing import Any, Final
 from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.scheduling import ClusterSnapshot
-from plimsoll_testbed.fake_cluster.conditions import is_deleting, is_finished
-from plimsoll_testbed.fake_cluster.edits import Json, look
+from plimsoll_simulation.fake_cluster.conditions import is_deleting, is_finished
+from plimsoll_simulation.fake_cluster.edits import Json, look
 from tests.differential.sides import Seen
 
 MISPLACED: Final = "pods that stand where they do not fit"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from plimsoll.domain.kubernetes import DELETION_COST
-from plimsoll_testbed.fake_cluster.conditions import controller_of
+from plimsoll_simulation.fake_cluster.conditions import controller_of
 from tests.differential.scenario import Json, Request, resolve
 
 OF = "differential.plimsoll.dev/of"

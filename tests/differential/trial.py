@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from plimsoll_testbed.fake_cluster.settings import Choice
+from plimsoll_simulation.fake_cluster.settings import Choice
 from tests.differential.actual import ActualSide
 from tests.differential.fake_cluster import FakeSide
 from tests.differential.pictures import Painter, Snapshot

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
-from plimsoll_testbed.fake_cluster.resources import BY_PLURAL, Resource
-from plimsoll_testbed.rigs.access import Access
+from plimsoll_simulation.fake_cluster.resources import BY_PLURAL, Resource
+from plimsoll_simulation.rigs.access import Access
 from tests.differential.scenario import JSON, Json, Request
 from tests.differential.sides import OF, SEEN, USER, Response, Seen
 

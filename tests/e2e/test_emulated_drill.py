@@ -11,11 +11,11 @@ from typing import override
 
 import pytest
 
-from plimsoll_testbed.measure.listening import Quiet
-from plimsoll_testbed.measure.report import Report, exit_status
+from plimsoll_simulation.measure.listening import Quiet
+from plimsoll_simulation.measure.report import Report, exit_status
+from plimsoll_simulation.rigs.simulated import rig as simulated
+from plimsoll_simulation.scenario.drill import read_drill
 from plimsoll_testbed.rigs.emulated import rig as emulated
-from plimsoll_testbed.rigs.simulated import rig as simulated
-from plimsoll_testbed.scenario.drill import read_drill
 from tests.support.processes import alive
 
 pytestmark = pytest.mark.emulator

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_simulation.checkout import Checkout
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.localstack.localstack import LocalStack
 from tests.support.processes import alive

@@ -9,9 +9,9 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from plimsoll_testbed.durations import Span
-from plimsoll_testbed.fake_aws.fleet import Fleet
-from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
+from plimsoll_simulation.durations import Span
+from plimsoll_simulation.fake_aws.fleet import Fleet
+from plimsoll_simulation.fake_aws.nodegroups import NodeGroupSpec
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -10,11 +10,11 @@ import pytest
 
 from plimsoll.domain.kubernetes import CAPACITY_LABELS
 from plimsoll.domain.registry import ResyncRequest
-from plimsoll_testbed.fake_aws.fleet import Fleet
-from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
-from plimsoll_testbed.rigs.access import Access
+from plimsoll_simulation.fake_aws.fleet import Fleet
+from plimsoll_simulation.fake_aws.nodegroups import NodeGroupSpec
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.emulator import REGION
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack

@@ -16,13 +16,13 @@ from plimsoll.domain.drain import added_by_group
 from plimsoll.domain.registry import Mode
 from plimsoll_batch.domain.names import CONFIGURATION, ON_INTERRUPTION
 from plimsoll_batch.services.scale_up import KIND
-from plimsoll_testbed.fake_aws.fleet import Fleet, Group
-from plimsoll_testbed.fake_aws.machines import Machine, node_object
-from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.conditions import is_true
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
-from plimsoll_testbed.rigs.access import Access
+from plimsoll_simulation.fake_aws.fleet import Fleet, Group
+from plimsoll_simulation.fake_aws.machines import Machine, node_object
+from plimsoll_simulation.fake_aws.nodegroups import NodeGroupSpec
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.conditions import is_true
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack, resync

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.errors import MissingRights, PlimsollError, Refused, Throttled
 from plimsoll_agent.service import Service
-from plimsoll_cli.service_play import play as play_demo
+from plimsoll_cli.lab.service_play import play as play_demo
 from plimsoll_service.domain.access.principals import Role
 from plimsoll_service.domain.access.tenancy import snapshot_key
 from plimsoll_service.domain.snapshots.arrivals import Arrival

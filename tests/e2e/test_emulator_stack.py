@@ -14,10 +14,10 @@ from botocore.exceptions import ClientError
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND
 from plimsoll.domain.placement import label_key
-from plimsoll_testbed.fake_aws.fleet import Fleet
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
-from plimsoll_testbed.rigs.access import Access
+from plimsoll_simulation.fake_aws.fleet import Fleet
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack

@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
-from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_simulation.measure.report import Report
+from plimsoll_simulation.rigs.simulated.rig import run
+from plimsoll_simulation.scenario.drill import read_drill
 from tests.support.examples import FOLDER, VERDICTS, unexpected
 
 

@@ -21,8 +21,8 @@ import pytest
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll_cli.stack import CLUSTER_ROLES
-from plimsoll_testbed.fake_aws.fleet import Fleet
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.fake_aws.fleet import Fleet
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, STACK
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack

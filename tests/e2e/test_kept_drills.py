@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.drill import read_drill
-from plimsoll_testbed.storms.compare import OURS, play, worse_than
+from plimsoll_simulation.rigs.simulated.rig import run
+from plimsoll_simulation.scenario.drill import read_drill
+from plimsoll_simulation.storms.compare import OURS, play, worse_than
 
 DRILLS: Final = Path(__file__).parents[1] / "drills"
 KEPT: Final = sorted(

@@ -22,10 +22,10 @@ import pytest
 from plimsoll.domain.fields import parse_time
 from plimsoll.domain.kubernetes import INTERRUPTION, RELEASED
 from plimsoll.services.lease import LEASE_SECONDS
-from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
-from plimsoll_testbed.rigs.simulated.time import EPOCH, Invocation
-from plimsoll_testbed.scenario.drill import Drill, read_drill
+from plimsoll_simulation.measure.report import Report
+from plimsoll_simulation.rigs.simulated.rig import FaultHooks, Simulation
+from plimsoll_simulation.rigs.simulated.time import EPOCH, Invocation
+from plimsoll_simulation.scenario.drill import Drill, read_drill
 
 HERE = Path(__file__).parent / "redelivery"
 SPREAD = 24

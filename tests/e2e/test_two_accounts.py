@@ -18,10 +18,10 @@ from typing import Any, override
 
 import pytest
 
-from plimsoll_testbed.measure.report import Report
+from plimsoll_simulation.measure.report import Report
+from plimsoll_simulation.scenario.drill import read_drill
 from plimsoll_testbed.rigs.emulated.accounts import AccountsEmulation, Spoke
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, STACK
-from plimsoll_testbed.scenario.drill import read_drill
 
 pytestmark = [pytest.mark.emulator, pytest.mark.cluster]
 

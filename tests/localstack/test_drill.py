@@ -10,10 +10,10 @@ from typing import override
 
 import pytest
 
-from plimsoll_testbed.measure.listening import Quiet
-from plimsoll_testbed.measure.report import exit_status
+from plimsoll_simulation.measure.listening import Quiet
+from plimsoll_simulation.measure.report import exit_status
+from plimsoll_simulation.scenario.drill import read_drill
 from plimsoll_testbed.rigs.localstack import localstack
-from plimsoll_testbed.scenario.drill import read_drill
 from tests.support.processes import alive
 
 pytestmark = pytest.mark.localstack

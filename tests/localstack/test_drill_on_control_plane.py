@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll_testbed.measure.report import exit_status
+from plimsoll_simulation.measure.report import exit_status
+from plimsoll_simulation.scenario.drill import read_drill
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
 from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.localstack.localstack import LocalStack
-from plimsoll_testbed.scenario.drill import read_drill
 
 pytestmark = [pytest.mark.localstack, pytest.mark.cluster]
 

@@ -64,7 +64,7 @@ def functions_of(stack: str) -> dict[str, Any]:
 
 
 OF_THE_SERVICE, OF_THE_QUEUES = functions_of("service.yaml"), functions_of("batch.yaml")
-NEVER_IN_LAMBDA = ("plimsoll_testbed", "plimsoll_cli", "tests")
+NEVER_IN_LAMBDA = ("plimsoll_simulation", "plimsoll_testbed", "plimsoll_cli", "tests")
 HEAVY = ("boto3", "botocore.client")
 """What every event needs: a function has it before its first event, and nobody else waits for it."""
 IN_LAMBDA = {

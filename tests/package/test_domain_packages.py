@@ -28,7 +28,7 @@ PACKAGES = sorted(
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
     "contracts"
 ]
-TREES = ("functions", "layers", "agent", "cli", "testbed", "benchmarks")
+TREES = ("functions", "layers", "agent", "cli", "simulation", "testbed", "benchmarks")
 
 
 def order(domain: str) -> list[str]:

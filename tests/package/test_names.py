@@ -10,7 +10,16 @@ from pathlib import Path
 from plimsoll.domain.reports import Metric
 
 ROOT = Path(__file__).parents[2]
-TREES = ("layers", "agent", "cli", "testbed", "functions", "benchmarks", "tests/support")
+TREES = (
+    "layers",
+    "agent",
+    "cli",
+    "simulation",
+    "testbed",
+    "functions",
+    "benchmarks",
+    "tests/support",
+)
 RETIRED = frozenset(
     {
         "board",

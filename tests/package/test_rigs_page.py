@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll_testbed.rigs.checkout import Checkout
-from plimsoll_testbed.rigs.registry import RIGS, rig_of
-from plimsoll_testbed.scenario.capabilities import RIGS as CAPABILITIES
-from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_simulation.checkout import Checkout
+from plimsoll_simulation.rigs.registry import RIGS, rig_of
+from plimsoll_simulation.scenario.capabilities import RIGS as CAPABILITIES
+from plimsoll_simulation.scenario.drill import read_drill
 
 ROOT = Checkout.find().root
 PAGE = (ROOT / "docs" / "develop" / "rigs.md").read_text(encoding="utf-8")

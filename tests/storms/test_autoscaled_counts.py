@@ -9,10 +9,10 @@ from typing import override
 
 import pytest
 
-from plimsoll_testbed.measure.listening import Progress, Quiet
-from plimsoll_testbed.rigs.simulated.rig import Simulation
-from plimsoll_testbed.storms import Storm, read_storm
-from plimsoll_testbed.storms.model import CLUSTER
+from plimsoll_simulation.measure.listening import Progress, Quiet
+from plimsoll_simulation.rigs.simulated.rig import Simulation
+from plimsoll_simulation.storms import Storm, read_storm
+from plimsoll_simulation.storms.model import CLUSTER
 from tests.support.storms import WEB, a_batch, a_group, a_storm
 
 LONG = timedelta(minutes=8)

@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
-from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.drill import read_drill
-from plimsoll_testbed.storms import play_kept
-from plimsoll_testbed.storms.compare import worse_than
+from plimsoll_simulation.rigs.simulated.rig import run
+from plimsoll_simulation.scenario.drill import read_drill
+from plimsoll_simulation.storms import play_kept
+from plimsoll_simulation.storms.compare import worse_than
 
 KEPT: Final = Path(__file__).parents[1] / "drills" / "storms"
 TWICE: Final = {"one-node-too-many"}

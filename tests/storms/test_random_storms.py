@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll_testbed.storms import Storm, StormResult, draw_storm, play_storm, read_storm
+from plimsoll_simulation.storms import Storm, StormResult, draw_storm, play_storm, read_storm
 from tests.support.storms import storms
 
 FEW, MANY = 60, range(1200)

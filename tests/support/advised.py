@@ -19,7 +19,7 @@ from plimsoll_service.services.recommendations import Advised, advise
 from plimsoll_service.wire.advice import Recommendation
 from plimsoll_service.wire.instructions import Instruction, Outcome, Result, verify
 from plimsoll_service.wire.snapshot import Snapshot, encode
-from plimsoll_testbed.fake_aws.service_stores import MemoryTenantData
+from plimsoll_simulation.fake_aws.service_stores import MemoryTenantData
 from tests.support.snapshots import (
     GIB,
     NOW,

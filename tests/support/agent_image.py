@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 ROOT = Path(__file__).parents[2]
 CONTAINERFILE = (ROOT / "infra" / "agent" / "Containerfile").read_text(encoding="utf-8")
-TREES = ("layers", "agent", "cli", "testbed")
+TREES = ("layers", "agent", "cli", "simulation", "testbed")
 BUILD = "from setuptools.build_meta import build_wheel; print(build_wheel('dist'))"
 
 

@@ -34,15 +34,15 @@ from plimsoll_cli.doctor.kubernetes_probe import GROUP, KubernetesProbe
 from plimsoll_cli.doctor.probes import Probes
 from plimsoll_cli.environment import Deployed
 from plimsoll_cli.stack import Stack
-from plimsoll_testbed.fake_aws.stores import (
+from plimsoll_simulation.fake_aws.stores import (
     MemoryNodeIndex,
     MemoryPools,
     MemoryRegistry,
     MemoryReports,
     MemoryTimes,
 )
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.builders import NOON, deployment_json, node_json, pod_spec_json
 from tests.support.repeating import VirtualTime
 

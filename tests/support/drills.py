@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plimsoll_testbed.measure.listening import Listener, Quiet
-from plimsoll_testbed.measure.report import as_text
-from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_simulation.measure.listening import Listener, Quiet
+from plimsoll_simulation.measure.report import as_text
+from plimsoll_simulation.rigs.simulated.rig import run
+from plimsoll_simulation.scenario.drill import read_drill
 
 WEB = """
 apiVersion: apps/v1

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from plimsoll.adapters.kubernetes.transport import Response
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.conditions import is_deleting, is_ready
-from plimsoll_testbed.fake_cluster.settings import Settings
-from plimsoll_testbed.fake_cluster.state import PodStopped
-from plimsoll_testbed.fake_cluster.store import Change
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.conditions import is_deleting, is_ready
+from plimsoll_simulation.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.state import PodStopped
+from plimsoll_simulation.fake_cluster.store import Change
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ZONE = "topology.kubernetes.io/zone"

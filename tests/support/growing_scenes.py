@@ -16,7 +16,7 @@ from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_batch.domain.names import NODES
 from plimsoll_batch.services.queues import QueueService
 from plimsoll_batch.services.scale_up import ScaleUp
-from plimsoll_testbed.fake_aws.stores import MemoryPools, MemoryReports
+from plimsoll_simulation.fake_aws.stores import MemoryPools, MemoryReports
 from tests.support import fake_clusters
 from tests.support.builders import ZONE_A, a_group
 from tests.support.fake_clusters import START, Json

@@ -15,8 +15,8 @@ import plimsoll
 from plimsoll import bootstrap
 from plimsoll.adapters.clusters import LazyTransport
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
-from plimsoll_testbed.rigs.access import Access
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.rigs.access import Access
 from tests.functions.conftest import Context, batch
 from tests.support.workload_sets import WiredServices
 

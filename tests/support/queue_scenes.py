@@ -15,8 +15,8 @@ from plimsoll.domain.interruptions import Policy
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain.names import ADMISSION, CONFIGURATION, STOP
 from plimsoll_batch.services.queues import QueueService
-from plimsoll_testbed.fake_cluster.conditions import is_active, is_true
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.conditions import is_active, is_true
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.fake_clusters import Json, Play
 from tests.support.repeating import VirtualTime
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from plimsoll.domain.kubernetes import Resources
 from plimsoll.domain.node_groups import NodeGroup, NodeTemplate
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.builders import node_json, pod_spec_json
 from tests.support.cli_environment import Counting, MemoryEnvironment, a_cluster
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from plimsoll_batch.domain.jobs.lifecycle import Lifecycle, Policy
 from plimsoll_batch.domain.names import LIFECYCLE
-from plimsoll_testbed.fake_cluster.conditions import is_true, with_condition
-from plimsoll_testbed.fake_cluster.stamps import stamp
+from plimsoll_simulation.fake_cluster.conditions import is_true, with_condition
+from plimsoll_simulation.fake_cluster.stamps import stamp
 from tests.support.fake_clusters import Json
 from tests.support.queue_scenes import Scene, a_job
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from plimsoll.domain.placement import label_key
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.builders import node_json, pod_spec_json
 from tests.support.cli_environment import MemoryEnvironment, a_cluster
 from tests.support.floors import spread_over

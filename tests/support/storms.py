@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
-from plimsoll_testbed.scenario.timeline import NoticeEntry
-from plimsoll_testbed.storms import Storm, storm_by
-from plimsoll_testbed.storms.workload import Workload
+from plimsoll_simulation.fake_aws.nodegroups import NodeGroupSpec
+from plimsoll_simulation.scenario.timeline import NoticeEntry
+from plimsoll_simulation.storms import Storm, storm_by
+from plimsoll_simulation.storms.workload import Workload
 
 
 @st.composite

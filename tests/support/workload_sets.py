@@ -23,8 +23,8 @@ from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import Limits, NodeGroups
 from plimsoll.services.wiring import Ports, Services, wire
-from plimsoll_testbed.fake_aws.machines import zone_id_of
-from plimsoll_testbed.fake_aws.stores import (
+from plimsoll_simulation.fake_aws.machines import zone_id_of
+from plimsoll_simulation.fake_aws.stores import (
     AmpleLimits,
     MemoryAnnouncer,
     MemoryNodeIndex,
@@ -35,9 +35,9 @@ from plimsoll_testbed.fake_aws.stores import (
     MemoryTimes,
     MemoryWakeUps,
 )
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.settings import Settings
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.builders import NOON, node_json
 from tests.support.repeating import VirtualTime
 

@@ -21,17 +21,17 @@ from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll_cli import Failure
 from plimsoll_cli.options import console
 from plimsoll_cli.targets import check_target, write_target
-from plimsoll_testbed.measure.history import History, RecordingListener
-from plimsoll_testbed.measure.listening import Listener
-from plimsoll_testbed.measure.report import Report, as_text, as_texts, exit_status
-from plimsoll_testbed.output.live import LiveView
-from plimsoll_testbed.output.page.document import page
-from plimsoll_testbed.output.page.runs import Run
-from plimsoll_testbed.output.tables import comparison_table, workloads_table
-from plimsoll_testbed.rigs.registry import RESPONDERS, RIGS, Rig, rig_of
-from plimsoll_testbed.scenario.drill import Drill, read_drill
-from plimsoll_testbed.scenario.scenario import DrillFile
-from plimsoll_testbed.scenario.validation import schema
+from plimsoll_simulation.measure.history import History, RecordingListener
+from plimsoll_simulation.measure.listening import Listener
+from plimsoll_simulation.measure.report import Report, as_text, as_texts, exit_status
+from plimsoll_simulation.output.live import LiveView
+from plimsoll_simulation.output.page.document import page
+from plimsoll_simulation.output.page.runs import Run
+from plimsoll_simulation.output.tables import comparison_table, workloads_table
+from plimsoll_simulation.rigs.registry import RESPONDERS, RIGS, Rig, rig_of
+from plimsoll_simulation.scenario.drill import Drill, read_drill
+from plimsoll_simulation.scenario.scenario import DrillFile
+from plimsoll_simulation.scenario.validation import schema
 
 STDOUT = "-"
 WIDTH = 140

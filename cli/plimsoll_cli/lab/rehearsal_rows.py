@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from plimsoll_testbed.rehearsal.prediction import Prediction
+from plimsoll_simulation.rehearsal.prediction import Prediction
 
 HEAD: Final = (
     "workload",

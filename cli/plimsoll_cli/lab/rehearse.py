@@ -40,13 +40,13 @@ from plimsoll_cli.options import (
     table,
 )
 from plimsoll_cli.targets import check_target, write_target
-from plimsoll_testbed.output.live import LiveView
-from plimsoll_testbed.rehearsal.live import LiveCluster, read_cluster
-from plimsoll_testbed.rehearsal.prediction import Prediction, prediction_of
-from plimsoll_testbed.rehearsal.scenario import Modelled, modelled
-from plimsoll_testbed.rehearsal.scope import Scope, pool
-from plimsoll_testbed.rigs.registry import RESPONDERS, SIMULATED, rig_of
-from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_simulation.output.live import LiveView
+from plimsoll_simulation.rehearsal.live import LiveCluster, read_cluster
+from plimsoll_simulation.rehearsal.prediction import Prediction, prediction_of
+from plimsoll_simulation.rehearsal.scenario import Modelled, modelled
+from plimsoll_simulation.rehearsal.scope import Scope, pool
+from plimsoll_simulation.rigs.registry import RESPONDERS, SIMULATED, rig_of
+from plimsoll_simulation.scenario.drill import read_drill
 
 EXAMPLES: Final = """\b
 Examples:

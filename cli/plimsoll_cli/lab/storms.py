@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll_testbed.scenario.clusters import OtherControllerName
-from plimsoll_testbed.storms import (
+from plimsoll_simulation.scenario.clusters import OtherControllerName
+from plimsoll_simulation.storms import (
     DRAINS,
     Other,
     Storm,

@@ -9,8 +9,8 @@ from typing import Final
 
 from plimsoll_cli import main as plimsoll
 from plimsoll_cli.references import commands, names, templates
-from plimsoll_testbed.rigs.checkout import Checkout
-from plimsoll_testbed.scenario import reference
+from plimsoll_simulation.checkout import Checkout
+from plimsoll_simulation.scenario import reference
 
 PAGES: Final[Mapping[str, Callable[[Path], str]]] = {
     "annotations": names.render_names,

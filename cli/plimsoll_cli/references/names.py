@@ -16,7 +16,7 @@ from plimsoll.domain.reports import Metric
 from plimsoll_batch.domain import names as batch_names
 from plimsoll_cli.references.markdown import code, page, table, text
 from plimsoll_cli.references.templates import STACKS, loaded
-from plimsoll_testbed.fake_cluster.controllers import kubelet
+from plimsoll_simulation.fake_cluster.controllers import kubelet
 
 # What is read is their source: the docstrings of constants, which no face exports.
 names = import_module("plimsoll.domain.kubernetes.names")

@@ -24,7 +24,7 @@ import yaml
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, ZONE
-from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_simulation.checkout import Checkout
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.controlplane.builds import build, cached, source, to_stderr
 from plimsoll_testbed.rigs.controlplane.modules import Module

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import deque
 from datetime import datetime
 
-from plimsoll_testbed.fake_cluster.edits import Json
-from plimsoll_testbed.fake_cluster.identities import Identities
-from plimsoll_testbed.fake_cluster.store import Store, key_of
+from plimsoll_simulation.fake_cluster.edits import Json
+from plimsoll_simulation.fake_cluster.identities import Identities
+from plimsoll_simulation.fake_cluster.store import Store, key_of
 
 
 class WatchedStore(Store):

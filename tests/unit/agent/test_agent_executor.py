@@ -21,9 +21,9 @@ from plimsoll_agent.instruction_executor import InstructionExecutor
 from plimsoll_agent.journal import KEPT, ConfigMapJournal
 from plimsoll_agent.owner_policy import OwnerPolicy, read_policy
 from plimsoll_service.wire import instructions as wire
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.conditions import is_deleting, is_ready
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.conditions import is_deleting, is_ready
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support import fake_clusters
 from tests.support.builders import NOON
 from tests.support.cli_environment import Counting, StillClock

@@ -13,7 +13,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, SpreadGroup
 from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, Row, reserve_rows, rows_of
 from plimsoll_cli.plan.spot_savings import Savings
-from plimsoll_testbed.output.page.document import rendered
+from plimsoll_simulation.output.page.document import rendered
 
 HEADINGS: Final[Mapping[str, str]] = {
     "floors": "Floors",

@@ -14,8 +14,8 @@ from plimsoll_cli.lab.rehearsal_rows import (
     outcome_rows,
     verdict,
 )
-from plimsoll_testbed.output.page.document import rendered
-from plimsoll_testbed.rehearsal.prediction import Prediction
+from plimsoll_simulation.output.page.document import rendered
+from plimsoll_simulation.rehearsal.prediction import Prediction
 
 HEADINGS: Final[Mapping[str, str]] = {
     "workloads": "Workloads",

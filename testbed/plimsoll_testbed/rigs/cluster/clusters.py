@@ -17,19 +17,19 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll_testbed.rigs.access import Access
-from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_simulation.checkout import Checkout
+from plimsoll_simulation.rigs.access import Access
+from plimsoll_simulation.rigs.registry import Rig
+from plimsoll_simulation.rigs.run import rig_of_runs, told
+from plimsoll_simulation.rigs.simulated.autoscaler import ClusterAutoscaler
+from plimsoll_simulation.rigs.threads import Threads
+from plimsoll_simulation.rigs.warmup import warm_up
+from plimsoll_simulation.scenario.clusters import ClusterSpec
+from plimsoll_simulation.scenario.timeline import FaultEntry
 from plimsoll_testbed.rigs.cluster.installation import install
 from plimsoll_testbed.rigs.cluster.rig_cluster import ControlPlaneRigCluster
 from plimsoll_testbed.rigs.emulated.clusters import Clusters
 from plimsoll_testbed.rigs.emulated.rig import Emulation
-from plimsoll_testbed.rigs.registry import Rig
-from plimsoll_testbed.rigs.run import rig_of_runs, told
-from plimsoll_testbed.rigs.simulated.autoscaler import ClusterAutoscaler
-from plimsoll_testbed.rigs.threads import Threads
-from plimsoll_testbed.rigs.warmup import warm_up
-from plimsoll_testbed.scenario.clusters import ClusterSpec
-from plimsoll_testbed.scenario.timeline import FaultEntry
 
 TELL_SECONDS: Final = 10.0
 """Between two words about what is waited for."""

@@ -10,7 +10,7 @@ import yaml
 
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.rigs.rig_cluster import OWNER
+from plimsoll_simulation.rigs.rig_cluster import OWNER
 
 KUSTOMIZATION: Final = "kustomization.yaml"
 _OK: Final = 200

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Final
 
 from plimsoll.services.ports import Clock
+from plimsoll_simulation.rigs.threads import Threads
 from plimsoll_testbed.rigs.controlplane import ControlPlane
-from plimsoll_testbed.rigs.threads import Threads
 
 POLL_SECONDS: Final = 0.05
 

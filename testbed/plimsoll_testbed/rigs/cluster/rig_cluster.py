@@ -15,20 +15,20 @@ from typing import Final, override
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.domain.errors import Temporary
-from plimsoll_testbed.fake_aws.machines import Machine, node_object
-from plimsoll_testbed.fake_cluster.conditions import is_ready
-from plimsoll_testbed.fake_cluster.indexes import Indexes
-from plimsoll_testbed.fake_cluster.settings import Settings
-from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_simulation.fake_aws.machines import Machine, node_object
+from plimsoll_simulation.fake_cluster.conditions import is_ready
+from plimsoll_simulation.fake_cluster.indexes import Indexes
+from plimsoll_simulation.fake_cluster.settings import Settings
+from plimsoll_simulation.measure.measure import Measurement
+from plimsoll_simulation.rigs.rig_cluster import OWNER, Json, RigCluster
+from plimsoll_simulation.rigs.threads import RetryQueue, Threads
+from plimsoll_simulation.scenario.clusters import ClusterSpec
+from plimsoll_simulation.scenario.manifests import Manifest
 from plimsoll_testbed.rigs.cluster.outage import Outages
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.follower import Follower
-from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, RigCluster
-from plimsoll_testbed.rigs.threads import RetryQueue, Threads
 from plimsoll_testbed.rigs.watched_store import WatchedStore
-from plimsoll_testbed.scenario.clusters import ClusterSpec
-from plimsoll_testbed.scenario.manifests import Manifest
 
 POLL_SECONDS: Final = 0.05
 """Seconds between two checks whether the nodes of the start have joined."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_simulation.checkout import Checkout
 from plimsoll_testbed.rigs.controlplane.modules import PROGRAMS, Module
 
 _VERSION_PACKAGE: Final = "k8s.io/component-base/version"

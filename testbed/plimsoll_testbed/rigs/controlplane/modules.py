@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_simulation.checkout import Checkout
 
 NEWEST: Final = "1.36"
 KUBERNETES: Final = "k8s.io/kubernetes"

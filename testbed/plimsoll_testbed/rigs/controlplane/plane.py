@@ -20,9 +20,9 @@ from typing import Any, Final, Self, override
 
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll_testbed.fake_cluster.settings import Settings
-from plimsoll_testbed.fake_cluster.state import PodStopped
-from plimsoll_testbed.rigs.access import Access
+from plimsoll_simulation.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.state import PodStopped
+from plimsoll_simulation.rigs.access import Access
 from plimsoll_testbed.rigs.controlplane import binaries, components
 from plimsoll_testbed.rigs.controlplane.audit import Audit
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.process import FakeKubelets

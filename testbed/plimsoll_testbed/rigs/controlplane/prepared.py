@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.fake_cluster.controllers.volumes import DRIVER
+from plimsoll_simulation.fake_cluster.controllers.volumes import DRIVER
 from plimsoll_testbed.rigs.controlplane.users import TRUSTED
 
 _CREATED: Final = 201

@@ -23,14 +23,14 @@ from moto.core.request import Request
 from werkzeug.wrappers import Response
 
 from plimsoll.domain.notices import TABLE
-from plimsoll_testbed.fake_aws.fleet import Fleet
-from plimsoll_testbed.rigs.access import Access
+from plimsoll_simulation.fake_aws.fleet import Fleet
+from plimsoll_simulation.rigs.access import Access
+from plimsoll_simulation.scenario.drill import Drill
 from plimsoll_testbed.rigs.emulated.awsfleet import SERVICES, AwsFleet
 from plimsoll_testbed.rigs.emulated.awswire import LoopbackServer
 from plimsoll_testbed.rigs.emulated.bus import Bus
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, STACK, Emulator
 from plimsoll_testbed.rigs.emulated.rig import Emulation
-from plimsoll_testbed.scenario.drill import Drill
 
 SPOKE_STACK: Final = "plimsoll-spoke"
 HUB_BUS: Final = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/default"

@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from plimsoll.domain.errors import NotFound
-from plimsoll_testbed.fake_aws.fleet import Fleet
-from plimsoll_testbed.fake_aws.launch_refusals import LaunchRefused
-from plimsoll_testbed.fake_aws.machines import region_of
+from plimsoll_simulation.fake_aws.fleet import Fleet
+from plimsoll_simulation.fake_aws.launch_refusals import LaunchRefused
+from plimsoll_simulation.fake_aws.machines import region_of
+from plimsoll_simulation.scenario.events import ACCOUNT
 from plimsoll_testbed.rigs.emulated import autoscaling_terms as terms
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
-from plimsoll_testbed.scenario.events import ACCOUNT
 
 
 class AutoScaling:

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes import GROW, RENEW, ZONE
-from plimsoll_testbed.fake_aws.fleet import AGE, Fleet, Group
-from plimsoll_testbed.fake_aws.machines import Machine, node_labels
+from plimsoll_simulation.fake_aws.fleet import AGE, Fleet, Group
+from plimsoll_simulation.fake_aws.machines import Machine, node_labels
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Parameters
 
 _LIFE: Final = {"pending": "Pending", "running": "InService"}

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from plimsoll.domain.errors import NotFound, Refused
-from plimsoll_testbed.fake_aws.fleet import Fleet
+from plimsoll_simulation.fake_aws.fleet import Fleet
 from plimsoll_testbed.rigs.emulated.autoscaling import AutoScaling
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, AwsServer, Operation, Parameters
 from plimsoll_testbed.rigs.emulated.ec2 import Ec2

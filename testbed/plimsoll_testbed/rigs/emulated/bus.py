@@ -10,8 +10,8 @@ from itertools import batched
 from typing import Any, Final, Self, override
 
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.rigs.simulated.time import VirtualClock
-from plimsoll_testbed.rigs.threads import RetryQueue
+from plimsoll_simulation.rigs.simulated.time import VirtualClock
+from plimsoll_simulation.rigs.threads import RetryQueue
 
 BATCH: Final = 10
 """The most that one PutEvents takes."""

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import override
 
-from plimsoll_testbed.fake_cluster.serve import FakeApiServer
-from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.rigs.access import Access
+from plimsoll_simulation.fake_cluster.serve import FakeApiServer
+from plimsoll_simulation.measure.measure import Measurement
+from plimsoll_simulation.rigs.access import Access
+from plimsoll_simulation.rigs.rig_cluster import RigCluster
+from plimsoll_simulation.rigs.simulated.autoscaler import in_process
+from plimsoll_simulation.rigs.simulated.rig_cluster import SimulatedRigCluster
+from plimsoll_simulation.rigs.warmup import warm_up
+from plimsoll_simulation.scenario.clusters import ClusterSpec
+from plimsoll_simulation.scenario.drill import Drill
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
-from plimsoll_testbed.rigs.rig_cluster import RigCluster
-from plimsoll_testbed.rigs.simulated.autoscaler import in_process
-from plimsoll_testbed.rigs.simulated.rig_cluster import SimulatedRigCluster
-from plimsoll_testbed.rigs.warmup import warm_up
-from plimsoll_testbed.scenario.clusters import ClusterSpec
-from plimsoll_testbed.scenario.drill import Drill
 
 
 @dataclass(slots=True, kw_only=True)

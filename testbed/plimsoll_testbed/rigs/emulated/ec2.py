@@ -7,8 +7,8 @@ from math import ceil
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes import Resources
-from plimsoll_testbed.fake_aws.fleet import Fleet
-from plimsoll_testbed.fake_aws.machines import Machine
+from plimsoll_simulation.fake_aws.fleet import Fleet
+from plimsoll_simulation.fake_aws.machines import Machine
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
 
 _CODES: Final = {

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes import GROW
-from plimsoll_testbed.fake_aws.fleet import Fleet, Group
-from plimsoll_testbed.fake_aws.machines import region_of
+from plimsoll_simulation.fake_aws.fleet import Fleet, Group
+from plimsoll_simulation.fake_aws.machines import region_of
+from plimsoll_simulation.scenario.events import ACCOUNT
 from plimsoll_testbed.rigs.emulated.autoscaling import AutoScaling
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
-from plimsoll_testbed.scenario.events import ACCOUNT
 
 _EFFECTS: Final = {
     "NoSchedule": "NO_SCHEDULE",

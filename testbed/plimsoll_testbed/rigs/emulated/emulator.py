@@ -27,7 +27,7 @@ import boto3
 from botocore.config import Config
 
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_simulation.checkout import Checkout
 from plimsoll_testbed.rigs.emulated.bus import REACH
 from plimsoll_testbed.rigs.supervised import (
     SupervisedProcess,

@@ -17,8 +17,8 @@ from functools import partial
 from typing import Final, Protocol
 
 from plimsoll.services.ports import Clock
-from plimsoll_testbed.rigs.threads import Threads
-from plimsoll_testbed.scenario.timeline import FaultEntry
+from plimsoll_simulation.rigs.threads import Threads
+from plimsoll_simulation.scenario.timeline import FaultEntry
 
 LIVES: Final = 3.0
 """The most seconds that a process lives which was started while the fault lasts."""

@@ -17,10 +17,17 @@ from typing import Any, Final, Unpack, override
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.registry import RESYNC_EVERY
-from plimsoll_testbed.fake_aws.fleet import Fleet
-from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.rigs.access import Access
-from plimsoll_testbed.rigs.commondrain import ThreadedDrain
+from plimsoll_simulation.fake_aws.fleet import Fleet
+from plimsoll_simulation.measure.report import Report
+from plimsoll_simulation.rigs.access import Access
+from plimsoll_simulation.rigs.commondrain import ThreadedDrain
+from plimsoll_simulation.rigs.registry import Rig
+from plimsoll_simulation.rigs.run import RESYNC_PHASE, How, Run, rig_of_runs, told
+from plimsoll_simulation.rigs.simulated.other_controllers import EVICTORS, other_controllers_of
+from plimsoll_simulation.rigs.simulated.other_controllers.other_controller import OtherController
+from plimsoll_simulation.rigs.threads import Threads
+from plimsoll_simulation.scenario.drill import Drill
+from plimsoll_simulation.scenario.timeline import Entry, FaultEntry
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet, FleetServer
 from plimsoll_testbed.rigs.emulated.bus import Bus
 from plimsoll_testbed.rigs.emulated.clusters import Clusters, FakeClusters
@@ -29,13 +36,6 @@ from plimsoll_testbed.rigs.emulated.kills import Kills
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack, place, resync
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
-from plimsoll_testbed.rigs.registry import Rig
-from plimsoll_testbed.rigs.run import RESYNC_PHASE, How, Run, rig_of_runs, told
-from plimsoll_testbed.rigs.simulated.other_controllers import EVICTORS, other_controllers_of
-from plimsoll_testbed.rigs.simulated.other_controllers.other_controller import OtherController
-from plimsoll_testbed.rigs.threads import Threads
-from plimsoll_testbed.scenario.drill import Drill
-from plimsoll_testbed.scenario.timeline import Entry, FaultEntry
 
 POLL_SECONDS: Final = 0.25
 """Seconds between two updates of the view, and checks for the end."""

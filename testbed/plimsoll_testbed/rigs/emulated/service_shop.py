@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes import KUBE_SYSTEM, NAMESPACE
-from plimsoll_testbed.fake_aws.machines import Machine, instance_id, node_object
-from plimsoll_testbed.fake_aws.nodegroups import NodeGroupSpec
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.settings import Settings
-from plimsoll_testbed.scenario.drill import Drill
+from plimsoll_simulation.fake_aws.machines import Machine, instance_id, node_object
+from plimsoll_simulation.fake_aws.nodegroups import NodeGroupSpec
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.settings import Settings
+from plimsoll_simulation.scenario.drill import Drill
 
 AGE: Final = timedelta(hours=1)
 """How long the shop has stood: the service leaves nodes alone that have only just joined."""

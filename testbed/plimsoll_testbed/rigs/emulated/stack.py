@@ -14,12 +14,12 @@ from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode, ResyncRequest
 from plimsoll.domain.reports import Report
-from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.measure.sentences import sentence
-from plimsoll_testbed.rigs.access import Access
+from plimsoll_simulation.measure.measure import Measurement
+from plimsoll_simulation.measure.sentences import sentence
+from plimsoll_simulation.rigs.access import Access
+from plimsoll_simulation.rigs.simulated.time import EPOCH
 from plimsoll_testbed.rigs.emulated.awsfleet import FleetServer
 from plimsoll_testbed.rigs.emulated.emulator import REGION, Emulator
-from plimsoll_testbed.rigs.simulated.time import EPOCH
 
 SHOWN: Final = ("acted", "action not done")
 """Messages of the functions' logs that people want to see while a drill runs."""

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from typing import Final, Self, override
 
 from plimsoll.services.ports import Clock
-from plimsoll_testbed.rigs.simulated.time import VirtualClock
-from plimsoll_testbed.rigs.threads import Threads
+from plimsoll_simulation.rigs.simulated.time import VirtualClock
+from plimsoll_simulation.rigs.threads import Threads
 
 BEAT: Final = 0.02
 """Seconds between two pushes: far below anything that a drill measures."""

@@ -19,11 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import override
 
+from plimsoll_simulation.rigs.registry import Rig
+from plimsoll_simulation.rigs.run import rig_of_runs
 from plimsoll_testbed.rigs.emulated.emulator import Emulator
 from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.localstack.java import java
-from plimsoll_testbed.rigs.registry import Rig
-from plimsoll_testbed.rigs.run import rig_of_runs
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from plimsoll_batch.domain.quota.cohorts import Order
-from plimsoll_testbed.fake_cluster.conditions import is_deleting
+from plimsoll_simulation.fake_cluster.conditions import is_deleting
 from tests.support.queue_scenes import Scene, a_job
 
 PLACES = 30

@@ -13,7 +13,7 @@ from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
 from plimsoll.domain.registry import ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports import Report
-from plimsoll_testbed.fake_aws.stores import MemoryNodeIndex
+from plimsoll_simulation.fake_aws.stores import MemoryNodeIndex
 from tests.support.cli_environment import (
     MemoryEnvironment,
     a_cluster,

@@ -13,7 +13,7 @@ from plimsoll.domain.interruptions import FOREIGN_CORDON, Policy, Response
 from plimsoll.domain.kubernetes import GUARD
 from plimsoll.domain.registry import Mode
 from plimsoll_cli.cluster.uninstall_plan import plan_uninstall
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.fake_clusters import a_budget, a_stateful_set
 from tests.support.workload_sets import WiredServices, deployment

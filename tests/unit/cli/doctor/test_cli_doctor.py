@@ -19,8 +19,8 @@ from plimsoll_cli.doctor.cluster_checks import STALE
 from plimsoll_cli.doctor.facts import Direct, GroupSettings, Simulated, Target
 from plimsoll_cli.doctor.iam_requests import Case, Request
 from plimsoll_cli.doctor.other_drainers import AUTOSCALER, HANDLER, KARPENTER, marks_of
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.builders import NOON, a_group
 from tests.support.cli_environment import (
     SPOT,

@@ -17,9 +17,9 @@ from plimsoll.domain.drain.node_drain import drain_interruption
 from plimsoll.domain.kubernetes import INTERRUPTION, NAMESPACE, RELEASED
 from plimsoll.services.executor import Executor, Writers
 from plimsoll_cli.environment import Said
-from plimsoll_testbed.fake_cluster.cluster import FakeCluster
-from plimsoll_testbed.fake_cluster.conditions import is_deleting, is_ready
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.fake_cluster.conditions import is_deleting, is_ready
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support import fake_clusters
 from tests.support.builders import NOON, a_deployment, a_node, a_pod
 from tests.support.cli_environment import (

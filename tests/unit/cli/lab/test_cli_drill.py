@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll_cli import main
-from plimsoll_testbed.measure.report import Report
+from plimsoll_simulation.measure.report import Report
 from tests.support.drills import WEB
 
 DRILL = """

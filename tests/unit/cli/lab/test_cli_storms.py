@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from plimsoll_cli import main
 from plimsoll_cli.lab import storms as command
-from plimsoll_testbed.scenario.drill import read_drill
-from plimsoll_testbed.storms import Storm, StormResult, Violation, Worse
+from plimsoll_simulation.scenario.drill import read_drill
+from plimsoll_simulation.storms import Storm, StormResult, Violation, Worse
 
 
 def run(*args: str):

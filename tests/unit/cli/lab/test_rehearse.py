@@ -16,10 +16,10 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import Policy, Response
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import Sample, Samples
-from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.rigs.simulated.rig import Simulation
-from plimsoll_testbed.scenario.capabilities import unsupported
-from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_simulation.measure.report import Report
+from plimsoll_simulation.rigs.simulated.rig import Simulation
+from plimsoll_simulation.scenario.capabilities import unsupported
+from plimsoll_simulation.scenario.drill import read_drill
 from tests.support.cli_environment import Counting, MemoryEnvironment, a_cluster, run
 from tests.support.rehearsed import OBJECTS, a_mixed_cluster, a_workload, an_object
 

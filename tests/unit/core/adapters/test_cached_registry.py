@@ -8,7 +8,7 @@ from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.domain.reports import Metric
-from plimsoll_testbed.fake_aws.stores import MemoryRegistry
+from plimsoll_simulation.fake_aws.stores import MemoryRegistry
 from tests.support.builders import NOON
 
 HARBOR = Cluster(name="harbor", kind=ClusterKind.EKS, region="us-east-1", added=NOON)

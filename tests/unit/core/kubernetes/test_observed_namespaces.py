@@ -11,7 +11,7 @@ from plimsoll.domain.actions import Evict, Release, TerminateInstance, UndoRelea
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import GUARD, Ref
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.builders import a_deployment, a_group, a_node, a_pod, pods_of
 from tests.support.floors import a_cluster, standing, web
 from tests.support.observations import actions, interrupted, looked, noon, released

@@ -17,7 +17,7 @@ from plimsoll.domain.notices import HealthScheduledChange, InstanceNotice, SpotI
 from plimsoll.domain.observation import LONGEST_LULL
 from plimsoll.domain.placement import label_key
 from plimsoll.services.retry_policy import SLOW_WAKE_UPS
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.floors import spread_over
 from tests.support.workload_sets import WiredServices, deployment
 

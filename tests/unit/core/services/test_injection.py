@@ -23,10 +23,10 @@ from plimsoll.domain.placement import Injection
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Metric
 from plimsoll.services.injection import Proof, prove
-from plimsoll_testbed.fake_cluster.edits import put
-from plimsoll_testbed.fake_cluster.injection import injected
-from plimsoll_testbed.fake_cluster.store import Store
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.edits import put
+from plimsoll_simulation.fake_cluster.injection import injected
+from plimsoll_simulation.fake_cluster.store import Store
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.floors import a_cluster, standing
 from tests.support.workload_sets import WiredServices, deployment
@@ -163,7 +163,7 @@ def test_moves_in_vain_become_rarer(monkeypatch):
             return injected(pod, store)
         return put(pod, ("spec", "nodeSelector"), {"kubernetes.io/hostname": "od-0"})
 
-    monkeypatch.setattr("plimsoll_testbed.fake_cluster.admission.injected", back)
+    monkeypatch.setattr("plimsoll_simulation.fake_cluster.admission.injected", back)
 
     def moves() -> int:
         wired.placement.run()
@@ -324,7 +324,7 @@ def frozen(wired: WiredServices, monkeypatch: pytest.MonkeyPatch) -> None:
             return self.now.get(resource, namespace, name)
 
     monkeypatch.setattr(
-        "plimsoll_testbed.fake_cluster.admission.injected",
+        "plimsoll_simulation.fake_cluster.admission.injected",
         lambda pod, store: injected(pod, Frozen(store)),
     )
 

@@ -16,9 +16,9 @@ from plimsoll.domain.observation import Sample, Samples
 from plimsoll.domain.observation.observed_times import MOST_WORKLOADS
 from plimsoll.domain.registry import Mode
 from plimsoll.services.observed_times import ObservedTimes
-from plimsoll_testbed.fake_aws.stores import MemoryTimes
-from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_simulation.fake_aws.stores import MemoryTimes
+from plimsoll_simulation.rigs.simulated.rig import run
+from plimsoll_simulation.scenario.drill import read_drill
 from tests.support.builders import NOON
 from tests.support.observations import WEB
 from tests.support.workload_sets import WiredServices, deployment, interrupt

@@ -19,7 +19,11 @@ from plimsoll_service.services.access import (
     refuse_unsigned,
 )
 from plimsoll_service.wire.access import InstructionKey
-from plimsoll_testbed.fake_aws.service_stores import MemoryMembers, MemoryTenants, MemoryTokenKeys
+from plimsoll_simulation.fake_aws.service_stores import (
+    MemoryMembers,
+    MemoryTenants,
+    MemoryTokenKeys,
+)
 from tests.support.enrolled import Key, agent_of, digest_of, invitation
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ from plimsoll.domain.errors import Conflict, Temporary
 from plimsoll_service.domain.advice.advice_requests import AdviceRequest, configuration_of
 from plimsoll_service.services.history import last_advice
 from plimsoll_service.services.recommendations import FRESH, SAVINGS, AdviceSchedule, AdviceService
-from plimsoll_testbed.fake_aws.service_stores import (
+from plimsoll_simulation.fake_aws.service_stores import (
     MemoryAdviceQueue,
     MemoryMembers,
     MemoryTenantData,

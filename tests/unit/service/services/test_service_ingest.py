@@ -28,7 +28,7 @@ from plimsoll_service.services.history import ADVISED, last_advice, newest, roll
 from plimsoll_service.services.ingest import MOST_COMPRESSED, IngestService, Intake
 from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.snapshot import Snapshot, Usage, delta, encode
-from plimsoll_testbed.fake_aws.service_stores import (
+from plimsoll_simulation.fake_aws.service_stores import (
     MemoryAdviceQueue,
     MemoryQueue,
     MemoryTenantData,

@@ -13,7 +13,7 @@ from plimsoll_agent.cluster_reader import ClusterReader
 from plimsoll_agent.snapshots import full_snapshot
 from plimsoll_service.services import instructions
 from plimsoll_service.wire.snapshot import Snapshot
-from plimsoll_testbed.fake_cluster.transport import FakeTransport
+from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support import fake_clusters
 from tests.support.advised import SIGNER, AdvisedCluster
 from tests.unit.agent.test_agent_executor import CLUSTER, Site

@@ -33,7 +33,7 @@ from plimsoll_service.wire.access import Accepted
 from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import decode
 from plimsoll_service.wire.snapshot import decode as decode_snapshot
-from plimsoll_testbed.fake_aws.service_stores import MemoryMembers, MemoryTenants
+from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.support.advised import SIGNER, prices
 from tests.support.cli_environment import StillClock
 from tests.support.enrolled import Key, invitation

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.domain.errors import NotFound, Throttled
 from plimsoll_service.domain.access.principals import Principal, Role
 from plimsoll_service.services.reads import POLLS_PER_MINUTE, Reads
-from plimsoll_testbed.fake_aws.service_stores import MemoryTenants
+from plimsoll_simulation.fake_aws.service_stores import MemoryTenants
 from tests.support.enrolled import KUBE_SYSTEM, Key, agent_of, invitation
 
 NOW = datetime(2026, 11, 22, 12, 30, 10, tzinfo=UTC)

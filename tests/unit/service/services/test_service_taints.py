@@ -18,7 +18,7 @@ from plimsoll_service.services.taints import (
 )
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.taints import MOST, TaintedInstances
-from plimsoll_testbed.fake_aws.service_stores import MemoryTenants
+from plimsoll_simulation.fake_aws.service_stores import MemoryTenants
 from tests.support.enrolled import Key, agent_of
 
 NOW = datetime(2026, 11, 22, 12, 30, 10, tzinfo=UTC)

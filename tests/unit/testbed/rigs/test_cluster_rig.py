@@ -15,14 +15,14 @@ import pytest
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll_testbed.fake_cluster.indexes import Indexes
+from plimsoll_simulation.fake_cluster.indexes import Indexes
+from plimsoll_simulation.rigs.threads import RetryQueue
+from plimsoll_simulation.scenario.problems import Place
+from plimsoll_simulation.scenario.timeline import FaultEntry
 from plimsoll_testbed.rigs.cluster.outage import Outages
 from plimsoll_testbed.rigs.emulated.emulator import is_complaint
 from plimsoll_testbed.rigs.emulated.kills import Kills
-from plimsoll_testbed.rigs.threads import RetryQueue
 from plimsoll_testbed.rigs.watched_store import WatchedStore
-from plimsoll_testbed.scenario.problems import Place
-from plimsoll_testbed.scenario.timeline import FaultEntry
 
 SECONDS = 10.0
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

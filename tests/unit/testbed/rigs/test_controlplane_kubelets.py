@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, override
 
 from plimsoll.adapters.kubernetes.transport import Response
-from plimsoll_testbed.fake_cluster.settings import Settings
-from plimsoll_testbed.fake_cluster.stamps import stamp
-from plimsoll_testbed.fake_cluster.state import PodStopped
-from plimsoll_testbed.fake_cluster.timers import Timers
+from plimsoll_simulation.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.stamps import stamp
+from plimsoll_simulation.fake_cluster.state import PodStopped
+from plimsoll_simulation.fake_cluster.timers import Timers
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import WatchedKubelets
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import Loop, Write
 from plimsoll_testbed.rigs.controlplane.nodes import ATTACHED_BY_CONTROLLER

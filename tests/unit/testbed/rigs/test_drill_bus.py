@@ -7,8 +7,8 @@ import time
 import pytest
 
 from plimsoll.domain.errors import Refused
+from plimsoll_simulation.rigs.simulated.time import EPOCH, VirtualClock
 from plimsoll_testbed.rigs.emulated.bus import REACH, Bus
-from plimsoll_testbed.rigs.simulated.time import EPOCH, VirtualClock
 
 
 class Events:

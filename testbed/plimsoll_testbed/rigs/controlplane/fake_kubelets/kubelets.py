@@ -1,6 +1,6 @@
 """The kubelets of a control plane: the model's own, fed by watches, over a real API server.
 
-The rules, annotations and times are those of `plimsoll_testbed.fake_cluster.controllers.kubelet`. While the
+The rules, annotations and times are those of `plimsoll_simulation.fake_cluster.controllers.kubelet`. While the
 API server is down containers run on, exit and are killed in their time; what waits to be written is
 written when it is back.
 
@@ -14,13 +14,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar, override
 
-from plimsoll_testbed.fake_cluster.controllers.kubelet import Kubelets
-from plimsoll_testbed.fake_cluster.edits import Json
-from plimsoll_testbed.fake_cluster.indexes import Indexes
-from plimsoll_testbed.fake_cluster.settings import Settings
-from plimsoll_testbed.fake_cluster.stamps import moment
-from plimsoll_testbed.fake_cluster.state import ClusterState, PodStopped
-from plimsoll_testbed.fake_cluster.store import Change
+from plimsoll_simulation.fake_cluster.controllers.kubelet import Kubelets
+from plimsoll_simulation.fake_cluster.edits import Json
+from plimsoll_simulation.fake_cluster.indexes import Indexes
+from plimsoll_simulation.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.stamps import moment
+from plimsoll_simulation.fake_cluster.state import ClusterState, PodStopped
+from plimsoll_simulation.fake_cluster.store import Change
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import JSON, STRATEGIC, Loop, Write
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.volumes import Volumes
 from plimsoll_testbed.rigs.watched_store import WatchedStore

@@ -18,7 +18,7 @@ from typing import Any, Final
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.domain.errors import Temporary
-from plimsoll_testbed.fake_cluster.timers import Timers
+from plimsoll_simulation.fake_cluster.timers import Timers
 from plimsoll_testbed.rigs.controlplane.users import FAKE_KUBELETS
 
 WRITERS: Final = 64

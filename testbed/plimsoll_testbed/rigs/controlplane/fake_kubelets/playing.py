@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from plimsoll.adapters.kubernetes.kubeconfig import load
-from plimsoll_testbed.fake_cluster.edits import Json
-from plimsoll_testbed.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.edits import Json
+from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import WatchedKubelets
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import WRITERS, Loop
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.metrics import Metrics

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.fake_cluster.settings import Settings
-from plimsoll_testbed.fake_cluster.state import PodStopped
+from plimsoll_simulation.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.state import PodStopped
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.playing import play
 from plimsoll_testbed.rigs.supervised import tail_of
 

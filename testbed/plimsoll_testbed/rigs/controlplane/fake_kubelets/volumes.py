@@ -18,12 +18,12 @@ from collections.abc import Callable
 from typing import Final
 
 from plimsoll.domain.kubernetes import ZONE
-from plimsoll_testbed.fake_cluster.conditions import is_deleting
-from plimsoll_testbed.fake_cluster.controllers.volumes import DRIVER, provisioned
-from plimsoll_testbed.fake_cluster.edits import Json, look, put
-from plimsoll_testbed.fake_cluster.indexes import claims_of
-from plimsoll_testbed.fake_cluster.settings import Settings
-from plimsoll_testbed.fake_cluster.store import Change, Store
+from plimsoll_simulation.fake_cluster.conditions import is_deleting
+from plimsoll_simulation.fake_cluster.controllers.volumes import DRIVER, provisioned
+from plimsoll_simulation.fake_cluster.edits import Json, look, put
+from plimsoll_simulation.fake_cluster.indexes import claims_of
+from plimsoll_simulation.fake_cluster.settings import Settings
+from plimsoll_simulation.fake_cluster.store import Change, Store
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import MERGE, Loop, Write
 from plimsoll_testbed.rigs.controlplane.nodes import ATTACHED_BY_CONTROLLER
 

@@ -1,0 +1,71 @@
+"""Look-ups over the store, kept up to date change by change so that nothing is ever searched."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from plimsoll_simulation.fake_cluster.conditions import controller_of
+from plimsoll_simulation.fake_cluster.edits import Json, look
+from plimsoll_simulation.fake_cluster.store import Change, Key, Store
+
+
+class Indexes:
+    """Pods by node, objects by the UID of their controller, pods by the claim they mount."""
+
+    def __init__(self, store: Store) -> None:
+        self._on_node: defaultdict[str, dict[Key, Json]] = defaultdict(dict)
+        self._owned: defaultdict[str, dict[tuple[str, Key], Json]] = defaultdict(dict)
+        self._mounting: defaultdict[Key, dict[Key, Json]] = defaultdict(dict)
+        store.subscribe(self._follow)
+
+    def on_node(self, node: str) -> Sequence[Json]:
+        """Return the pods bound to a node, in the order in which they were bound."""
+        return tuple(self._on_node.get(node, {}).values())
+
+    def owned(self, uid: str, resource: str) -> Sequence[Json]:
+        """Return the objects of a kind whose controller has this UID, oldest first."""
+        return tuple(o for (kind, _), o in self._owned.get(uid, {}).items() if kind == resource)
+
+    def dependents(self, uid: str) -> Sequence[tuple[str, Key]]:
+        """Return (plural, key) of everything whose controller has this UID."""
+        return tuple(self._owned.get(uid, {}))
+
+    def mounting(self, claim: Key) -> Sequence[Json]:
+        """Return the pods that mount a claim."""
+        return tuple(self._mounting.get(claim, {}).values())
+
+    def _follow(self, change: Change) -> None:
+        owner = controller_of(change.object)
+        key = change.key
+        obj = None if change.type == "DELETED" else change.object
+        if change.before is not None:
+            old = controller_of(change.before)
+            if old is not None and (owner is None or owner["uid"] != old["uid"]):
+                _keep(self._owned, old["uid"], (change.resource, key), None)
+        if owner is not None:
+            _keep(self._owned, owner["uid"], (change.resource, key), obj)
+        if change.resource != "pods":
+            return
+        if node := look(change.object, "spec", "nodeName"):
+            _keep(self._on_node, node, key, obj)
+        for name in claims_of(change.object):
+            _keep(self._mounting, (key[0], name), key, obj)
+
+
+def claims_of(pod: Json) -> tuple[str, ...]:
+    """Return the names of the claims that a pod mounts."""
+    return tuple(
+        volume["persistentVolumeClaim"]["claimName"]
+        for volume in look(pod, "spec", "volumes", default=())
+        if "persistentVolumeClaim" in volume
+    )
+
+
+def _keep[A, B](index: dict[A, dict[B, Json]], outer: A, inner: B, obj: Json | None) -> None:
+    if obj is not None:
+        index[outer][inner] = obj
+    elif outer in index:
+        index[outer].pop(inner, None)
+        if not index[outer]:
+            del index[outer]

@@ -1,0 +1,519 @@
+"""The rules of random storms, their oracle and their shrinking find what is wrong.
+
+Random storms themselves are played in `tests/storms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
+from plimsoll.domain.kubernetes import INTERRUPTION
+from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.measure.listening import Quiet
+from plimsoll_simulation.measure.measure import Measurement
+from plimsoll_simulation.rigs.simulated.responders import Responder
+from plimsoll_simulation.rigs.simulated.rig import Simulation
+from plimsoll_simulation.scenario.drill import read_drill
+from plimsoll_simulation.scenario.timeline import (
+    FaultEntry,
+    NoticeEntry,
+    Scale,
+    ScaleEntry,
+    ZonalShiftEntry,
+)
+from plimsoll_simulation.storms import (
+    Other,
+    Storm,
+    draw_storm,
+    play_storm,
+    read_storm,
+    shrink,
+    write_storm,
+)
+from plimsoll_simulation.storms.compare import Loss, worse_of, worse_than
+from plimsoll_simulation.storms.endings import endings_wrong
+from plimsoll_simulation.storms.model import Rollout
+from plimsoll_simulation.storms.notice_delivery import NOTICE, NoticeDelivery
+from plimsoll_simulation.storms.oracle import knows
+from plimsoll_simulation.storms.watch import Watch
+from plimsoll_simulation.storms.workload import CUSTOM, Workload
+from tests.support.storms import WEB, a_batch, a_group, a_storm
+
+
+def a_fault(fault: str, lasts: str, **more) -> FaultEntry:
+    return FaultEntry.model_validate({"at": "5s", "fault": fault, "for": lasts} | more)
+
+
+CALL = timedelta(seconds=0.02)
+type Found = tuple[str, str | None]
+"""A figure that is worse, and the reason for which nobody is blamed."""
+ROLLOUT = Rollout(at=timedelta(seconds=30), workload="web")
+
+
+def test_two_executors_at_once_leave_the_same_as_one():
+    result = play_storm(a_storm(), twice=True)
+    assert (result.violations, result.settled) == ((), True)
+
+
+def test_the_rules_see_what_a_common_drain_does_wrong():
+    full = a_storm(
+        groups=(a_group("base", "on-demand"), a_group("spot-1", "spot", 3)),
+        workloads=(replace(WEB, replicas=4, cpu=1450, max_surge=1, max_unavailable=0),),
+        events=(a_batch("spot-1", 3),),
+    )
+    assert {"below-floor", "no-headroom"} <= play_storm(full, responder="drain").rules
+
+
+def test_the_oracle_sees_a_workload_that_could_have_been_kept():
+    alone = a_storm(
+        workloads=(replace(WEB, replicas=1, startup_seconds=20),),
+        groups=(a_group("base", "on-demand"), a_group("spot-1", "spot", 3)),
+    )
+    # One of the two takes its only pod, wherever that stands.
+    batches = [
+        replace(alone, events=(batch,)) for batch in (a_batch("base", 1), a_batch("spot-1", 3))
+    ]
+    found = [play_storm(storm, responder="drain").rules for storm in batches]
+    assert any("oracle-zero" in rules for rules in found)
+    assert not any("oracle-zero" in play_storm(storm).rules for storm in batches)
+
+
+def test_a_workload_is_worse_off_than_under_another_responder_only_in_the_median_of_all_seeds():
+    drill, web = read_storm(a_storm()), "Deployment default/web"
+    unlucky = {web: Loss(seconds_at_zero=60, killed=2)}
+    assert list(worse_than(drill, ("drain", "none"), unlucky)) == []
+
+
+NAME = "Deployment default/web"
+
+
+def found_in(*pairs: tuple[Loss, Loss], than: Other, storm: Storm | None = None) -> set[Found]:
+    """Say which rules a workload breaks that has lost so much under Plimsoll and under another, play by play."""
+    plays = [({NAME: ours}, {NAME: theirs}) for ours, theirs in pairs]
+    found = worse_of(read_storm(storm or a_storm()), than, plays)
+    return {(worse.figure, worse.excused) for worse in found}
+
+
+@pytest.mark.parametrize(
+    ("figure", "field"),
+    [
+        ("seconds at zero", "seconds_at_zero"),
+        ("seconds below quorum", "seconds_below_quorum"),
+        ("seconds below floor", "seconds_below_floor"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("than", "died", "longer", "is_worse"),
+    [
+        ("drain", False, 5, False),
+        ("drain", False, 5.1, True),
+        ("drain", True, 32, False),
+        ("drain", True, 32.1, True),
+        ("none", False, 32, False),
+        ("none", False, 32.1, True),
+    ],
+)
+def test_a_workload_may_lack_pods_a_little_longer_and_where_the_other_let_them_die_as_long_as_a_stop_takes(  # noqa: PLR0913, PLR0917 - what the rules depend on
+    figure, field, than, died, longer, is_worse
+):
+    their_figure: dict[str, Any] = {field: 10.0}
+    our_figure: dict[str, Any] = {field: 10.0 + longer}
+    ours, theirs = Loss(**our_figure), Loss(died=died, **their_figure)
+    assert found_in((ours, theirs), than=than) == ({(figure, None)} if is_worse else set())
+
+
+@pytest.mark.parametrize("than", ["drain", "none"])
+@pytest.mark.parametrize(("ours", "theirs", "is_worse"), [(2, 1, True), (1, 1, False)])
+def test_no_more_pods_are_killed_or_cut_short_than_under_another(than, ours, theirs, is_worse):
+    pair = Loss(killed=ours, died=True), Loss(killed=theirs, died=True)
+    assert found_in(pair, than=than) == (
+        {("pods killed or cut short", None)} if is_worse else set()
+    )
+
+
+def test_what_the_other_allows_is_counted_play_by_play():
+    ours = Loss(seconds_at_zero=20)
+    lucky, unlucky = (ours, Loss(died=True)), (ours, Loss())
+    assert found_in(*[lucky] * 3, *[unlucky] * 2, than="drain") == set()
+    assert found_in(*[lucky] * 2, *[unlucky] * 3, than="drain") == {("seconds at zero", None)}
+
+
+def test_who_has_opted_out_answers_for_it():
+    left = a_storm(workloads=(replace(WEB, ignored=True),))
+    assert found_in((Loss(seconds_at_zero=60), Loss()), than="none", storm=left) == {
+        ("seconds at zero", "they have opted out")
+    }
+
+
+def test_a_killed_pod_lacks_from_the_second_that_its_instance_is_gone():
+    [loss] = play_storm(on_spot(replicas=1, startup_seconds=20), responder="none").losses.values()
+    assert loss.died
+    assert loss.seconds_at_zero > 50 + 20  # the API server takes 50 s to notice
+
+
+def test_a_seed_is_a_storm():
+    assert draw_storm(7) == draw_storm(7)
+    assert draw_storm(7) != draw_storm(8)
+
+
+def situations_of(storm: Storm) -> set[str]:
+    """Name the situations that the workloads of a storm are in."""
+    is_in: dict[str, Callable[[Workload], bool]] = {
+        "a quorum with a long grace period and a budget on it": lambda w: (
+            w.volumes and w.replicas in {3, 5} and w.grace_seconds >= 120 and w.budget is not None
+        ),
+        "a quorum that takes long to stop": lambda w: w.volumes and 45 <= w.stop_seconds <= 90,
+        "a database of an operator": lambda w: w.kind == CUSTOM and w.volumes,
+        "a file system that replicas share": lambda w: w.shared,
+        "a checkpoint": lambda w: w.kind == "Job" and 28 < w.stop_seconds < w.grace_seconds <= 115,
+        "a slow start under an autoscaler": lambda w: (
+            w.startup_seconds >= 40
+            and w.autoscaled is not None
+            and "hpa" in storm.other_controllers
+        ),
+        "a hook that sleeps": lambda w: w.hook_seconds is not None,
+        "balloons": lambda w: w.priority < 0 and w.on_demand,
+        "pods that all stand where nodes go": lambda w: bool(w.nodes) and all_go(storm, w),
+    }
+    return {name for name, holds in is_in.items() if any(map(holds, storm.workloads))}
+
+
+def all_go(storm: Storm, workload: Workload) -> bool:
+    gone = {
+        event.nodes.group
+        for event in storm.events
+        if isinstance(event, NoticeEntry) and event.nodes.count == size_of(storm, event.nodes.group)
+    }
+    return {node.rpartition("-")[0] for node in workload.nodes} <= gone
+
+
+def size_of(storm: Storm, group: str | None) -> int | None:
+    return next((g.size for g in storm.groups if g.name == group), None)
+
+
+def test_storms_are_in_every_situation_of_real_clusters_and_some_in_none():
+    found = [situations_of(draw_storm(seed)) for seed in range(200)]
+    assert len(set().union(*found)) == 9
+    assert set() in found
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"events": (a_fault("api-server-down", "5s"), a_batch("spot-1", 1))},
+        {"events": (a_batch("spot-1", 1), ROLLOUT)},
+        {"events": (a_batch("spot-1", 1, spread="10s"),)},
+        {"workloads": (replace(WEB, autoscaled=(2, 4)),)},
+        {"workloads": (WEB, replace(WEB, name="api", priority=1000))},
+    ],
+)
+def test_the_oracle_answers_only_for_what_it_can_search(changes):
+    assert knows(a_storm())
+    assert not knows(a_storm(**changes))
+
+
+def test_the_rules_see_a_job_evicted_before_its_latest_safe_start():
+    busy = a_storm(workloads=(replace(WEB, kind="Job"),))
+    assert "early" in play_storm(busy, responder="drain").rules
+    assert play_storm(busy).rules == frozenset()
+
+
+def on_spot(**changes) -> Storm:
+    """Return a storm in which all pods of a workload stand on the one node that goes."""
+    return a_storm(workloads=(replace(WEB, nodes=("spot-1-1",) * 3, **changes),))
+
+
+@pytest.mark.parametrize(
+    ("grace", "stop", "is_harm"),
+    [
+        (60, 50, True),  # whoever tells it at the notice saves it, whatever a planner believes
+        (300, 115, False),  # nobody does
+    ],
+)
+def test_the_oracle_goes_by_how_long_pods_really_take_to_stop(grace, stop, is_harm):
+    lost = play_storm(on_spot(grace_seconds=grace, stop_seconds=stop), responder="none")
+    assert lost.judged
+    assert ("oracle-killed" in lost.rules) == is_harm
+
+
+type Act = tuple[float, str, Callable[[FakeCluster], tuple[str, str, object]]]
+"""What a user does: seconds after the first notice, the user, and how to tell method, path and body."""
+WEB_AT = "/apis/apps/v1/namespaces/default/deployments/web"
+
+
+class _Clumsy(Quiet):
+    """Does, after the first notice, what it is told: some as the responder, some as others."""
+
+    def __init__(self, *acts: Act) -> None:
+        self.simulation: Simulation | None = None
+        self._acts: Sequence[Act] = acts
+
+    def say(self, seconds: float, what: str) -> None:
+        if NOTICE.match(what) and (playing := self.simulation) is not None:
+            now = playing.clock.now()
+            for after, user, request in self._acts:
+                playing.clock.at(now + timedelta(seconds=after), partial(self.act, user, request))
+            self._acts = ()
+
+    def act(self, user: str, request: Callable[[FakeCluster], tuple[str, str, object]]) -> None:
+        assert self.simulation is not None
+        cluster, now = self.simulation.rig_clusters["harbor"].cluster, self.simulation.clock.now()
+        method, path, body = request(cluster)
+        kind = "application/merge-patch+json"
+        answer = cluster.handle(method, path, None, body, kind, now=now, user=user)
+        assert answer.status < 300
+        self.simulation.clock.touch(cluster)
+
+
+def patches(path: str, body: object) -> Callable[[FakeCluster], tuple[str, str, object]]:
+    return lambda _: ("PATCH", path, body)
+
+
+def evicts(node: str) -> Callable[[FakeCluster], tuple[str, str, object]]:
+    """Evict the pod of the Deployment that serves on a node."""
+
+    def request(cluster: FakeCluster) -> tuple[str, str, object]:
+        pods = cluster.store.all("pods")
+        name = next(
+            pod["metadata"]["name"]
+            for pod in pods
+            if pod["spec"]["nodeName"] == node and "deletionTimestamp" not in pod["metadata"]
+        )
+        return "POST", f"/api/v1/namespaces/default/pods/{name}/eviction", {}
+
+    return request
+
+
+@pytest.mark.parametrize("seconds", [None, 300])
+def test_the_rules_see_that_a_cluster_is_not_left_alone_unless_something_ended_there(
+    seconds, monkeypatch
+):
+    advised = a_storm(
+        workloads=(replace(WEB, kind="Job", run_seconds=seconds),),
+        events=(a_batch("spot-1", 1, notice="rebalance-recommendation"),),
+    )
+    assert play_storm(advised).rules == frozenset()
+    monkeypatch.setattr("plimsoll_simulation.storms.play.LOOKS", 0)
+    assert play_storm(advised).rules == {"not-quiet"}
+
+
+def test_the_rules_see_a_write_to_a_workload():
+    scales = (2, "clumsy", patches(WEB_AT, {"spec": {"replicas": 3}}))
+    assert "workload-written" in broken_by(_Clumsy(scales), a_storm())
+
+
+def cordons(node: str) -> Callable[[FakeCluster], tuple[str, str, object]]:
+    return patches(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
+
+
+LEAVES = [(0, "clumsy", cordons("spot-1-1")), (2, "clumsy", evicts("spot-1-1"))]
+
+
+@pytest.mark.parametrize(
+    ("acts", "broken"),
+    [
+        pytest.param(LEAVES, set(), id="there is headroom"),
+        pytest.param(
+            [*LEAVES, (1.9, "owner", cordons("base-1"))],
+            set(),
+            id="it was taken while the plan was carried out",
+        ),
+        pytest.param(
+            [*LEAVES, (1, "owner", cordons("base-1"))],
+            {"no-headroom"},
+            id="it was taken before the plan",
+        ),
+    ],
+)
+def test_the_rules_go_by_what_the_plan_of_a_write_could_know(acts, broken):
+    alone = a_storm(workloads=(replace(WEB, replicas=2, strategy="Recreate"),))
+    found = broken_by(_Clumsy(*acts), alone)
+    assert found & {"no-headroom", "below-floor", "early"} == broken
+
+
+def records(node: str) -> Callable[[FakeCluster], tuple[str, str, object]]:
+    """Cordon a node and write down that it goes in two minutes, as a responder does."""
+
+    def request(cluster: FakeCluster) -> tuple[str, str, object]:
+        instance = cluster.store.must_get("nodes", "", node)["spec"]["providerID"].rpartition("/")[
+            2
+        ]
+        ends = cluster.now + timedelta(minutes=2)
+        notice = NoticeRecord(kind="spot-interruption", time=cluster.now, id="n", ends=ends)
+        interruption = Interruption(instance=instance, launched=None, node=node, notices=(notice,))
+        return patches(
+            f"/api/v1/nodes/{node}",
+            {
+                "metadata": {"annotations": {INTERRUPTION: to_record(interruption)}},
+                "spec": {"unschedulable": True},
+            },
+        )(cluster)
+
+    return request
+
+
+GOES = (0.1, "clumsy", records("spot-1-1"))
+EVICTED = (2, "clumsy", evicts("spot-1-1"))
+
+
+@pytest.mark.parametrize(
+    ("stated", "broken"),
+    [
+        (False, {"below-floor"}),  # its long grace period is no reason to let a database go at once
+        (True, set()),
+    ],
+)
+def test_the_rules_see_a_database_evicted_below_its_floor_before_it_has_to_go(stated, broken):
+    store = on_spot(
+        kind="StatefulSet",
+        replicas=3,
+        volumes=True,
+        parallel=True,
+        grace_seconds=600,
+        stop_seconds=119,
+        stated=stated,
+    )
+    found = broken_by(_Clumsy(GOES, EVICTED, EVICTED), store, "spot-interruption")
+    assert found & {"below-floor"} == broken
+
+
+def broken_by(clumsy: _Clumsy, storm: Storm, notice: str = "rebalance-recommendation") -> set[str]:
+    """Play a clumsy responder; a recommendation leaves it time to do harm."""
+    leave = a_batch("spot-1", 1, notice=notice)
+    later = a_batch("base", 1, at="200s", reclaim="5s")
+    storm = replace(storm, events=(leave, later))
+    simulation = Simulation(read_storm(storm), responder="none", seed=1, listener=clumsy)
+    watch = Watch(simulation, "clumsy", NoticeDelivery([], CALL))
+    clumsy.simulation = simulation
+    simulation.run()
+    return {v.rule for v in watch.violations}
+
+
+def test_a_node_is_unknown_while_its_notices_are_lost():
+    delivery = NoticeDelivery([], CALL)
+    for word in (
+        "spot-interruption for spot-1-1 of harbor",
+        "a notice is lost",
+        "spot-interruption for spot-1-2 of harbor",
+        "none for spot-1-3 of harbor",
+    ):
+        delivery.record(word)
+    assert [delivery.any_arrived(f"spot-1-{n}") for n in (1, 2, 3)] == [False, True, False]
+    delivery.record("rebalance-recommendation for spot-1-1 of harbor")
+    assert delivery.any_arrived("spot-1-1")
+    assert not delivery.all_arrived("spot-1-1")
+
+
+def delivery_with(*faults: FaultEntry) -> NoticeDelivery:
+    timeline = read_storm(a_storm(events=(*faults, *a_storm().events))).scenario.timeline
+    return NoticeDelivery([e for e in timeline if isinstance(e, FaultEntry)], CALL)
+
+
+def test_a_fault_delays_by_its_duration_its_delay_and_a_minute_until_the_retry():
+    late = a_fault("notices-delayed", "30s", delay="40s")
+    full = a_fault("insufficient-capacity", "30s", nodes={"group": "base"})
+    assert delivery_with(full).slack == timedelta()
+    assert delivery_with(full, late).slack == timedelta(seconds=30 + 40 + 60)
+
+
+def reports(*faults: FaultEntry, cordoned: int, gone: int) -> bool:
+    delivery = delivery_with(*faults)
+    return delivery.report_expected(timedelta(seconds=cordoned), timedelta(seconds=gone))
+
+
+@pytest.mark.parametrize(
+    ("launches", "rule"),
+    [((), "not-reported"), (("2026",), None), (("2025", "2026"), "reported-twice")],
+)
+def test_the_rules_see_an_interruption_reported_never_or_twice(launches, rule):
+    simulation = Simulation(read_storm(a_storm()), responder="plimsoll", seed=1)
+    watch = Watch(simulation, "plimsoll", NoticeDelivery([], CALL))
+    simulation.run()
+    rig_cluster = simulation.rig_clusters["harbor"]
+    simulation.clock.run_until(simulation.clock.now() + timedelta(minutes=3))  # resyncs
+    (gone,) = (m.id for m in rig_cluster.fleet.machine.values() if m.gone is not None)
+    simulation.responder = Reporter([f"{gone}@{launch}" for launch in launches])
+    simulation.measurement.reports.clear()
+    found = endings_wrong(
+        simulation, rig_cluster, watch.observe(), NoticeDelivery([], CALL), watch.cordons
+    )
+    assert [name for name, _ in found] == ([] if rule is None else [rule])
+
+
+class Reporter(Responder):
+    """Hands in reports of these names."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+
+    def hand_in(self, measurement: Measurement) -> None:
+        for name in self.names:
+            measurement.report(name, ())
+
+
+def test_lost_notices_excuse_only_what_could_not_be_known():
+    lost = a_fault("notices-lost", "30s", fraction=1.0)
+    leave = a_batch("spot-1", 1, notice="rebalance-recommendation")
+    assert play_storm(a_storm(events=(lost, leave))).rules == frozenset()
+    assert "not-cordoned" in play_storm(a_storm(events=(leave,)), responder="none").rules
+
+
+def test_a_storm_shrinks_to_what_its_failure_needs():
+    storm = a_storm(
+        workloads=(WEB, replace(WEB, name="api"), replace(WEB, name="db", kind="StatefulSet")),
+        events=(
+            *a_storm().events,
+            ScaleEntry(
+                at=timedelta(seconds=20), scale=Scale(kind="Deployment", name="api", replicas=3)
+            ),
+            ROLLOUT,
+        ),
+    )
+    found = shrink(storm, lambda s: any(isinstance(e, Rollout) for e in s.events))
+    assert [w.name for w in found.workloads] == ["web"]
+    assert found.events == (ROLLOUT,)
+    assert found.nodes == 1
+
+
+def test_a_storm_that_is_kept_is_the_same_drill(tmp_path: Path):
+    storm = draw_storm(12)
+    kept = read_drill(write_storm(storm, tmp_path / "kept", comment="It broke.\nBadly."))
+    assert (tmp_path / "kept" / "drill.yaml").read_text().startswith("# It broke.\n# Badly.\n")
+    assert [m.body for m in kept.objects["harbor"]] == [
+        m.body for m in read_storm(storm).objects["harbor"]
+    ]
+
+
+def test_the_rules_see_an_added_node_left_empty_and_one_not_given_back(monkeypatch):
+    full = a_group("base", "on-demand").model_copy(update={"kind": "static", "max": 1})
+    renewed = a_group("spot-1", "spot").model_copy(update={"renew": True})
+    busy = replace(WEB, cpu=1450, max_surge=1, max_unavailable=0)
+    added = a_storm(groups=(full, renewed), workloads=(busy,))
+    back = a_batch("base", 1, returns="60s")
+    returned = replace(added, groups=(full, a_group("spot-1", "spot")), events=(back,))
+    assert [play_storm(storm).violations for storm in (added, returned)] == [(), ()]
+    monkeypatch.setattr(
+        "plimsoll.domain.drain.finalization_phase.scale_down_steps", lambda _, __: iter(())
+    )
+    assert "left-added" in play_storm(added).rules
+    monkeypatch.setattr(
+        "plimsoll.domain.disruptions.interruption_end.in_this_life", lambda found, **_: found
+    )
+    assert "left-open" in play_storm(returned).rules
+
+
+def test_the_rules_see_a_zonal_shift_of_which_no_event_told_and_nobody_asked(monkeypatch):
+    shift = {"at": "10s", "zonalShift": "us-east-1a", "for": "1h"}
+    lost = a_fault("notices-lost", "30s", fraction=1)
+    untold = a_storm(events=(lost, ZonalShiftEntry.model_validate(shift)))
+    assert play_storm(untold).violations == ()
+    monkeypatch.setattr("plimsoll.services.zonal_shifts.inferred_events", lambda *_: ())
+    assert play_storm(untold).rules == {"left-shifted"}
