@@ -15,7 +15,7 @@ from plimsoll_simulation.scenario.events import event_of
 
 NOW = datetime(2026, 1, 1, 0, 3, 0, 250_000, tzinfo=UTC)
 GOES = NOW + timedelta(seconds=120)
-DOCUMENTED = Path(__file__).parents[5] / "events"
+DOCUMENTED = Path(__file__).parents[3] / "events"
 
 
 @pytest.fixture
