@@ -114,7 +114,7 @@ class NoticeDelivery:
     def until_next_plan(self, elapsed: timedelta) -> timedelta:
         """Return how much later than usual the next plan comes, since AWS throttles what it asks for.
 
-        A plan tells the pods whose latest safe start comes before the next could.
+        A plan evicts the pods whose eviction deadline comes before the next plan could.
         """
         return sum(
             (

@@ -55,7 +55,7 @@ class EvictablePod:
     """Whether its grace period is cut to the time left: only by a deadline at which the instance goes."""
 
     @property
-    def latest_start(self) -> datetime | None:
+    def evicts_from(self) -> datetime | None:
         """The last moment at which an eviction leaves it all the time that it may need to stop.
 
         From then on it leaves by the Eviction API, as its budget and the ready floor of its workload allow.
@@ -69,7 +69,7 @@ class EvictablePod:
         An assumption that it needs long does not count for that. Nor does a known time that is longer than the
         notice: all members of a database would leave at the notice, and none would have its time.
         """
-        known = self.latest_start if self.stop.known else None
+        known = self.evicts_from if self.stop.known else None
         if known is not None and (self.told is None or self.told <= known):
             return known
         return self._before_deadline(min(self.pod.grace_seconds, ASSUMED_SECONDS))
@@ -80,7 +80,7 @@ class EvictablePod:
 
         Of a pod beside which nothing serves there is nothing to wait for: it has all the time that it may need.
         """
-        return self.latest_start if self.pod.alone or self.stop.known else self.overrules_from
+        return self.evicts_from if self.pod.alone or self.stop.known else self.overrules_from
 
     @property
     def unstated(self) -> bool:
@@ -89,7 +89,7 @@ class EvictablePod:
 
     def may_need_more(self, now: datetime) -> bool:
         """Whether waiting any longer may cut its time to stop short."""
-        return self.latest_start is not None and self.latest_start <= now
+        return self.evicts_from is not None and self.evicts_from <= now
 
     def late(self, now: datetime) -> bool:
         """Whether its eviction deadline has come."""

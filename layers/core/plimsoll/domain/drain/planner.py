@@ -60,7 +60,7 @@ def plan_drain(
         refused: what the API server refused, and why, in words: a workload whose pods it let nobody
             release, a pod that it did not let go, or a node that it did not let us label.
         ahead: how much later than usual the next plan will come, since the API server is slow. Pods
-            whose latest safe start comes before it are told now.
+            whose eviction deadline comes before it are evicted now.
     """
     last = now + ahead
     seen = of_present_launches(seen)

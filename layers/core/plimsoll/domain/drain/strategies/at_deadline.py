@@ -1,6 +1,6 @@
 """Jobs and bare pods: told as late as is safe, so that they may finish or checkpoint.
 
-Nothing is planned here. Every pod on an interrupted node is asked to stop at its latest safe start, and that is all
+Nothing is planned here. Every pod on an interrupted node is evicted at its eviction deadline, and that is all
 that these need.
 """
 
@@ -22,7 +22,7 @@ def _why(disruption: WorkloadDisruption) -> str | None:
 def _steps(disruption: WorkloadDisruption, _headroom: Headroom) -> Steps:
     if all(d.deadline is None for d in disruption.evictable):
         return Steps(waiting="stays until an interruption with a deadline takes its node")
-    return Steps(waiting="told at its latest safe start")
+    return Steps(waiting="evicted at its eviction deadline")
 
 
 AT_DEADLINE = Way(name="late", surges=False, why=_why, steps=_steps)
