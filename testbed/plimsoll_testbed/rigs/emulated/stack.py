@@ -112,8 +112,11 @@ class Stack:
         )
 
     def remove(self, name: str) -> None:
-        """Take a cluster out of the registry."""
+        """Take a cluster out of the registry, and its secret away: it may be registered again."""
         self._registry.remove(name)
+        self._emulator.client("secretsmanager").delete_secret(
+            SecretId=f"plimsoll/{name}", ForceDeleteWithoutRecovery=True
+        )
 
     @property
     def _registry(self) -> DynamoRegistry:
