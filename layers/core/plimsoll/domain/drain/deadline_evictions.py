@@ -24,9 +24,9 @@ MOST_EVICTIONS: Final = 1_000
 """How many pods one plan evicts at their eviction deadline. Fewer, and a busy API server waits for plans; more, and
 it still evicts pods by a plan that is half a minute old, while replacements of others are Ready."""
 AT_ONCE: Final = 100
-"""An API server takes so many evictions within the margin before an instance goes."""
+"""How many pods an API server evicts within the margin before an instance goes: they need no rate."""
 EVICTIONS_PER_SECOND: Final = 20
-"""The rate at which pods are evicted that are more than that: controllers make replacements beside it."""
+"""How many pods beyond these an API server is expected to evict, while controllers make replacements beside it."""
 EARLIEST: Final = timedelta(seconds=45)
 """How long before its own eviction deadline a pod may be evicted, so that all are evicted in time."""
 

@@ -27,21 +27,14 @@ QUEUE_SECONDS: Final = 15.0
 def allowance(disruptions: Iterable[WorkloadDisruption], headroom: Headroom) -> int:
     """Return how many replacements may be begun now.
 
-    Args:
-        disruptions: all that is interrupted.
-        headroom: with nodes that stand, and none that are on their way.
-    """
-    return max(LEAST_BEGUN_PODS, MOST_UNDER_WAY_PODS - queued(disruptions, headroom))
-
-
-def queued(disruptions: Iterable[WorkloadDisruption], headroom: Headroom) -> int:
-    """Count the replacements that controllers owe, and those that kube-scheduler could place now.
+    Under way are those that controllers owe, and those that kube-scheduler could place now.
 
     Args:
         disruptions: all that is interrupted.
         headroom: with nodes that stand, and none that are on their way.
     """
-    return sum(_owed(one) + _unscheduled(one, headroom) for one in disruptions)
+    under_way = sum(_owed(one) + _unscheduled(one, headroom) for one in disruptions)
+    return max(LEAST_BEGUN_PODS, MOST_UNDER_WAY_PODS - under_way)
 
 
 def _owed(disruption: WorkloadDisruption) -> int:
