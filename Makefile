@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check docs references audit sbom release test coverage test-cluster test-localstack test-long mutants localstack localstack-down demo build deploy clean
+.PHONY: help setup browser check docs references audit sbom release test coverage test-cluster test-localstack test-long test-upgrade mutants localstack localstack-down demo build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -63,8 +63,12 @@ test-cluster: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane ## 
 test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs LocalStack (Java and Maven must be there)
 	.venv/bin/pytest -m "localstack and not long" $(AGAIN)
 
-test-long: $(VENV) $(MINISTACK) $(BUILT) controlplane ## Run what takes too long for every change
+test-long: $(VENV) $(MINISTACK) $(LOCALSTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane ## Run what takes too long for every change
 	.venv/bin/pytest -m long
+
+FROM ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
+test-upgrade: $(VENV) controlplane ## Try the functions of another version with this one's manifests, and the reverse (FROM=v0.2.0)
+	@infra/local/upgrade.sh "$(or $(FROM),$(error no version is tagged here: say FROM=COMMIT))"
 
 COUNT ?= 200
 SEED  ?= 1

@@ -24,7 +24,7 @@ from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.endpoints import Service
 from tests.cluster.clients import Client, send
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 DRILL: Final = Path(__file__).parent / "rig" / "beside-a-handler.yaml"
 GUARDED: Final[Sequence[Service]] = [("shop", "web"), ("shop", "cart")]

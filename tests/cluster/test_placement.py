@@ -32,7 +32,7 @@ WAYS = ["snippet", "policy"]
         (4, "3", 1, 4),
     ],
 )
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["snippet", pytest.param("policy", marks=pytest.mark.long)])
 def test_the_floor_stands_before_during_and_after_the_loss_of_all_spot(  # noqa: PLR0913, PLR0917 - a row of the table
     cast: Cast, way: str, replicas: int, keep: str, families: int, on_demand: int
 ) -> None:

@@ -21,7 +21,7 @@ from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack
 from tests.support.fake_clusters import a_node
 
-pytestmark = pytest.mark.emulator
+pytestmark = [pytest.mark.emulator, pytest.mark.cluster]
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BASE = NodeGroupSpec(
     name="base",

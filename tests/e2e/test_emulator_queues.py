@@ -219,6 +219,7 @@ def test_a_gang_that_is_submitted_is_started_by_the_schedule_and_runs_to_its_end
     assert all(job["spec"]["suspend"] for job in watched.jobs().values())
 
 
+@pytest.mark.long
 def test_a_gang_without_a_place_asks_a_node_group_for_what_it_lacks_and_runs_once_that_is_there(
     rig: Rig, shops: Callable[..., Shop]
 ):
@@ -237,6 +238,7 @@ def test_a_gang_without_a_place_asks_a_node_group_for_what_it_lacks_and_runs_onc
     assert [line for message in unread for line in logged(rig.emulator, message)] == []
 
 
+@pytest.mark.long
 def test_a_notice_wakes_the_planner_which_suspends_a_gang_that_asks_for_it(
     rig: Rig, shops: Callable[..., Shop]
 ):

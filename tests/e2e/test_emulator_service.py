@@ -47,7 +47,7 @@ from tests.support.faulty_wire import Fault, FaultyWire
 from tests.support.snapshots import wire_node, wire_pods, wire_workload
 from tests.support.total_queue import TotalQueue
 
-pytestmark = pytest.mark.emulator
+pytestmark = [pytest.mark.emulator, pytest.mark.cluster]
 
 
 @pytest.fixture(scope="module")

@@ -24,14 +24,12 @@ from plimsoll_testbed.rigs.emulated.stack import Stack
 from tests.support.fake_clusters import a_deployment, a_node
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MINISTACK = pytest.param("MiniStack", marks=[pytest.mark.emulator, pytest.mark.cluster])
 
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param("MiniStack", marks=pytest.mark.emulator),
-        pytest.param("LocalStack", marks=pytest.mark.localstack),
-    ],
+    params=[MINISTACK, pytest.param("LocalStack", marks=pytest.mark.localstack)],
 )
 def stack(request):
     if request.param == "LocalStack":
@@ -201,6 +199,11 @@ def every_minute(stack):
 
 
 @pytest.mark.usefixtures("every_minute")
+@pytest.mark.parametrize(
+    "stack",
+    [MINISTACK, pytest.param("LocalStack", marks=[pytest.mark.localstack, pytest.mark.long])],
+    indirect=True,
+)
 def test_the_schedule_runs_the_deployed_placement(stack, shop):
     def labelled():
         nodes = {n["metadata"]["name"]: n["metadata"]["labels"] for n in shop.store.all("nodes")}

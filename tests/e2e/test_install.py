@@ -31,7 +31,7 @@ from tests.package.install_page import PLIMSOLL, SAM, beginning, call_of, chosen
 from tests.package.template import ROOT
 from tests.support.cli_environment import SPOT, StillClock, shop
 
-pytestmark = pytest.mark.emulator
+pytestmark = [pytest.mark.emulator, pytest.mark.cluster]
 
 PATIENCE: Final = 60.0
 """Seconds for what takes two on an idle machine."""

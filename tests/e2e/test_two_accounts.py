@@ -23,7 +23,7 @@ from plimsoll_simulation.scenario.drill import read_drill
 from plimsoll_testbed.rigs.emulated.accounts import AccountsEmulation, Spoke
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, STACK
 
-pytestmark = [pytest.mark.emulator, pytest.mark.cluster]
+pytestmark = [pytest.mark.emulator, pytest.mark.cluster, pytest.mark.long]
 
 DRILL = Path(__file__).parent / "accounts" / "drill.yaml"
 OTHER = "210987654321"

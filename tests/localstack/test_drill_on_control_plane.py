@@ -12,7 +12,7 @@ from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
 from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.localstack.localstack import LocalStack
 
-pytestmark = [pytest.mark.localstack, pytest.mark.cluster]
+pytestmark = [pytest.mark.localstack, pytest.mark.cluster, pytest.mark.long]
 
 DRILL = Path(__file__).parents[1] / "cluster" / "rig" / "two-nodes.yaml"
 

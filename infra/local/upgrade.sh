@@ -1,0 +1,24 @@
+#!/bin/sh
+# Play the requests of another version on the policies of this one, and the other way round, on a real API server.
+set -eu
+cd "$(dirname "$0")/../.."
+root=$PWD from=$1
+trees=$(mktemp -d)
+trap 'for tree in theirs ours; do git worktree remove --force "$trees/$tree"; done; rmdir "$trees"' EXIT
+git worktree add --detach --quiet "$trees/theirs" "$from"
+git worktree add --detach --quiet "$trees/ours" HEAD
+mv "$trees/theirs/infra/cluster" "$trees/policies"
+mv "$trees/ours/infra/cluster" "$trees/theirs/infra/cluster"
+mv "$trees/policies" "$trees/ours/infra/cluster"
+
+play() (
+	cd "$trees/$1"
+	path=$PWD
+	for folder in layers/core layers/service layers/batch agent cli simulation testbed; do path=$path:$PWD/$folder; done
+	PYTHONPATH=$path "$root/.venv/bin/pytest" -q --no-header -m cluster tests/cluster/test_rights_of_actions.py
+)
+
+echo "==> the functions of $from, the manifests of HEAD: all must pass"
+play theirs
+echo "==> the functions of HEAD, the manifests of $from: what fails is to be named in the changelog"
+play ours || [ $? -eq 1 ]
