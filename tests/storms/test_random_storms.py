@@ -1,4 +1,4 @@
-"""Random storms keep every rule: sixty for every change, twelve hundred for `make test-long`.
+"""Random storms keep every rule: twenty for every change, twelve hundred for `make test-long`.
 
 The seeds are fixed, so a change is judged by its effect, not by luck. `plimsoll storms` plays
 any others; docs/develop/testing.md says how to treat a seed that breaks a rule.
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from plimsoll_simulation.storms import Storm, StormResult, draw_storm, play_storm, read_storm
 from tests.support.storms import storms
 
-FEW, MANY = 60, range(1200)
+FEW, MANY = 20, range(1200)
 
 
 def _play(seed: int) -> StormResult:
@@ -37,7 +37,7 @@ def broken(first: int, count: int) -> dict[int, list[str]]:
     }
 
 
-def test_sixty_random_storms_keep_every_rule():
+def test_twenty_random_storms_keep_every_rule():
     assert broken(0, FEW) == {}
 
 
