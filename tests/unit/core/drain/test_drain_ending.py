@@ -270,6 +270,33 @@ def test_only_our_own_hooks_are_completed_when_the_node_is_empty(hooks, complete
         assert (action.interruption.closed, action.interruption.emptied) == (noon(60), noon(60))
 
 
+def test_a_hook_is_completed_once_the_volumes_of_its_node_are_detached_or_hang_for_two_minutes():
+    attached = {"spot": frozenset({"pv-1"})}
+    seen = waiting(OURS, attached=attached)
+
+    (beat,) = plan_drain(seen, noon(60)).actions
+    assert isinstance(beat, Heartbeat)
+    assert (beat.interruption.emptied, beat.interruption.closed) == (noon(60), None)
+    (spot,) = seen.nodes
+    emptied = replace(seen, nodes=[replace(spot, interruption=beat.interruption)])
+    assert actions(plan_drain(emptied, noon(179)), CompleteLifecycle) == []
+    assert actions(plan_drain(emptied, noon(180)), CompleteLifecycle) != []
+    detached = replace(emptied, attached={})
+    assert actions(plan_drain(detached, noon(61)), CompleteLifecycle) != []
+
+
+def test_an_empty_node_is_ended_once_its_volumes_are_detached():
+    node = interrupted("spot", kind="rebalance-recommendation", ends=None)
+    group = replace(a_group("spot"), instances=frozenset({node.instance or ""}), renew=True)
+    attached = {"spot": frozenset({"pv-1"})}
+
+    (record,) = plan_drain(looked([node], [], groups=[group], attached=attached), noon(60)).actions
+    assert isinstance(record, Record)
+    assert record.interruption.emptied == noon(60)
+    later = replace(node, interruption=record.interruption)
+    assert actions(plan_drain(looked([later], [], groups=[group]), noon(61)), TerminateInstance)
+
+
 @pytest.mark.parametrize(
     ("hooks", "beaten", "now", "beats", "deadline"),
     [

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from plimsoll.domain.actions import (
     Action,
@@ -36,6 +37,10 @@ from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone
 from plimsoll.domain.reports import Report
 
+DETACH_PATIENCE: Final = timedelta(minutes=2)
+"""How long an empty node waits for its volumes to be detached. Its successors' pods wait for the same volumes: an
+instance that ends with them attached keeps them for six minutes more. The volume of a DaemonSet is never detached."""
+
 
 def finalize_steps(
     seen: Observation, interrupted: InterruptedNodes, now: datetime
@@ -62,15 +67,16 @@ def _finalize(
     if gone:
         yield from _after_death(seen, node, left, now)
     empty = not left and not opted_out_on(seen, node)
+    detaching = not gone and _is_detaching(seen, node, now)
     hooks = seen.hooks_of(node)
     ours = tuple(hook for hook in hooks if hook.ours)
     reached = marked(
         with_ends(interruption, {h.name: h.timeout for h in hooks}),
         emptied=now if empty and interruption.emptied is None and not gone else None,
         gone=now if gone and interruption.gone is None else None,
-        closed=now if _finished(interruption, empty=empty) else None,
+        closed=now if not detaching and _finished(interruption, empty=empty) else None,
     )
-    if empty and ours:
+    if empty and ours and not detaching:
         yield CompleteLifecycle(
             node=node,
             interruption=marked(reached, closed=now),
@@ -82,7 +88,9 @@ def _finalize(
             node=node,
             interruption=with_ends(reached, {h.name: h.longest for h in due}, heartbeat=now),
             hooks=due,
-            reason="pods are on it that have not moved yet",
+            reason="volumes are attached to it"
+            if empty
+            else "pods are on it that have not moved yet",
         )
     elif _is_scale_down(node) and node.name not in back:
         return  # its group could not be read
@@ -123,6 +131,13 @@ def _after_death(
             yield ForceDelete(pod=pod, reason=reason)
         elif pod.deleting is None and pod not in for_pod_gc:
             yield Evict(pod=pod, overrule=not pod.of_job, reason=reason)
+
+
+def _is_detaching(seen: Observation, node: Node, now: datetime) -> bool:
+    emptied = node.interruption.emptied if node.interruption else None
+    return bool(seen.attached.get(node.name)) and (
+        emptied is None or now < emptied + DETACH_PATIENCE
+    )
 
 
 def _finished(interruption: Interruption, *, empty: bool) -> bool:
