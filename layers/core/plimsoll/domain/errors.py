@@ -3,7 +3,7 @@
 PlimsollError
 ├── Temporary              let the message come back; try again later
 │   ├── Conflict           somebody else wrote first: read again, then decide again
-│   ├── Blocked            a PodDisruptionBudget says not now
+│   ├── Blocked            a PodDisruptionBudget or an admission webhook says not now
 │   └── Throttled          the API asks for patience: honour `retry_after`
 └── Permanent              trying again at once cannot help: record it, or choose otherwise
     ├── NotFound           what it was about is gone, which is often the aim
@@ -34,7 +34,7 @@ class Conflict(Temporary):
 
 
 class Blocked(Temporary):
-    """An eviction was refused by a PodDisruptionBudget (429 with the cause DisruptionBudget)."""
+    """A PodDisruptionBudget (429 with that cause) or an admission webhook does not let a pod go now."""
 
 
 class Throttled(Temporary):

@@ -52,6 +52,31 @@ BUDGET = [
 ]
 
 
+DENIED = 'admission webhook "pods.example.com" denied the request: not now'
+FAILED = 'Internal error occurred: failed calling webhook "pods.example.com": failed to call webhook: Post'
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (answer(403, DENIED), Refused),
+        (answer(429, DENIED, retryAfterSeconds=60), Blocked),
+        (answer(500, FAILED), Blocked),
+    ],
+)
+def test_a_webhook_that_holds_an_eviction_up_is_obeyed_as_a_budget_is_and_holds_up_nothing_else(
+    given, kind
+):
+    error = meaning(given)
+    assert type(error) is kind
+    assert getattr(error, "retry_after", None) is None
+    assert "pods.example.com" in str(error)
+
+
+def test_a_cordon_is_tried_again_where_a_webhook_fails():
+    assert type(meaning(answer(500, FAILED), calls.PATCH_NODE)) is Temporary
+
+
 @pytest.mark.parametrize(
     ("given", "kind"),
     [

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from plimsoll.adapters.kubernetes.calls import Call
+from plimsoll.adapters.kubernetes.calls import EVICT, Call
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import (
     BadInput,
@@ -31,6 +31,8 @@ from plimsoll.domain.errors import (
 _SERVER_ERROR: Final = 500
 _POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']+)'")
 _IMPERSONATE: Final = re.compile(r"cannot impersonate")  # since 1.36 the verb has more to it
+_WEBHOOK_DENIED: Final = re.compile(r'admission webhook "[^"]*" denied')
+_WEBHOOK_FAILED: Final = re.compile(r'failed calling webhook "')
 _TWO_BUDGETS: Final = re.compile(r"more than one PodDisruptionBudget", re.IGNORECASE)
 _MEANINGS: Final[Mapping[int, type[Temporary | Permanent]]] = {
     400: BadInput,
@@ -72,8 +74,15 @@ def refusal(
         f"cluster {cluster}: {call}{f' {about}' if about else ''}: {answer.status} {said}".strip()
     )
     match answer.status:
+        # A webhook that holds one eviction up is obeyed as a budget is, and nobody else waits for it.
+        case 429 if _WEBHOOK_DENIED.search(said):
+            error: PlimsollError = Blocked(text)
+        case 500 if call == EVICT and _WEBHOOK_FAILED.search(said):
+            error = Blocked(text)
+        case _ if _WEBHOOK_DENIED.search(said):
+            error = Refused(text)
         case 401:
-            error: PlimsollError = Temporary(f"{text}: nor was a fresh token taken")
+            error = Temporary(f"{text}: nor was a fresh token taken")
         case 403:
             error = _forbidden(text, cluster, call, answer, grant)
         case 422 if "metadata.uid" in _causes(answer, "field"):
