@@ -18,6 +18,7 @@ from plimsoll.domain.actions import (
     Action,
     CompleteLifecycle,
     Cordon,
+    DoNotDisrupt,
     Evict,
     Exclude,
     ForceDelete,
@@ -106,7 +107,7 @@ def perform(action: Action, writers: Writers) -> ActionResult:
         return ActionResult(action=action, done=False, error=error)
 
 
-def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901, PLR0912 - a case for each action
+def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901, PLR0912, PLR0915 - a case for each action
     cluster, capacity = writers.cluster, writers.capacity
     match action:
         case Cordon():
@@ -123,7 +124,13 @@ def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901,
             promised = capacity.grow(action.group, action.add, action.zone, action.token)
             return ActionResult(action=action, promised=promised)
         case Release():
-            cluster.release(action.pod, action.replica_set, action.interruption, action.moved)
+            cluster.release(
+                action.pod,
+                action.replica_set,
+                action.interruption,
+                action.moved,
+                action.do_not_disrupt,
+            )
         case UndoRelease():
             cluster.undo_release(action.pod, action.replica_set)
         case Evict():
@@ -136,6 +143,8 @@ def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901,
             cluster.annotate_pod(action.pod, DELETION_COST, action.cost)
         case MarkMoved():
             cluster.annotate_pod(action.pod, MOVED, action.moved)
+        case DoNotDisrupt():
+            cluster.do_not_disrupt(action.pod, action.duration)
         case InjectFloors():
             cluster.inject_floors(action.namespace, action.entries)
         case Guard():
