@@ -259,11 +259,11 @@ class KubernetesCluster:
     ) -> None:
         """Take the label by which its ReplicaSet counts a pod off, and hand it to the Deployment."""
         owner = (replica_set.controller, replica_set.controller_uid)
-        marks: dict[str, str | None] = {RELEASED: interruption} | (
-            {} if moved is None else {MOVED: moved}
-        )
+        marks: dict[str, str | None] = {RELEASED: interruption}
+        if moved is not None:
+            marks[MOVED] = moved
         if do_not_disrupt is not None:
-            marks |= protection(pod, do_not_disrupt)
+            marks.update(protection(pod, do_not_disrupt))
         self._hand_over(pod, {replica_set.label: None}, marks, owner)
 
     def undo_release(self, pod: Pod, replica_set: ReplicaSet) -> None:
