@@ -25,18 +25,16 @@ DRILL: Final = (
 DELAY: Final = "queueDelay: 15s"
 NOTICE: Final = "    - {at: 10s, notice: spot-interruption, nodes: {capacity: spot}}\n"
 DIES: Final = "".join(
-    f"    - {{at: 14s, fault: function-killed, function: {name}, for: 5m}}\n"
-    for name in ("notices", "reconcile", "sweep", "resync")
+    f"    - {{at: 10s, fault: function-killed, function: {name}, for: 5m}}\n"
+    for name in ("drains", "notices", "sweep")
 )
-NO_NOTICE: Final = (
-    "    - {at: 10s, notice: none, reclaim: 1s, nodes: {capacity: spot, count: 1}}\n"
-)
+NO_NOTICE: Final = "    - {at: 10s, notice: none, reclaim: 1s, nodes: {capacity: spot, count: 1}}\n"
 
 SITUATIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "the queue is delayed by 15 s": {},
     "nodes take 70 s": {"startup: 40s": "startup: 70s"},
     "the NodePool is at its limit": {"max: 12": "max: 6"},
-    "Plimsoll dies after it has marked the pods": {NOTICE: NOTICE + DIES},
+    "Plimsoll dies in each run": {NOTICE: NOTICE + DIES},
     "a node ends without a notice": {NOTICE: NO_NOTICE},
     "no delay": {DELAY: "queueDelay: 0s"},
     "no delay, and the NodePool is at its limit": {
