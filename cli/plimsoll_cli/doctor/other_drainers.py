@@ -62,15 +62,13 @@ def drainers_of(
                 name = next((hit[0].strip("/") for hit in images if hit), None)
             if name is not None:
                 key = str(name), str(item["metadata"]["namespace"])
-                known = found.get(key)
-                queue = _queue_of(spec) or (known and known.queue)
-                found[key] = Drainer(
-                    name=key[0],
-                    namespace=key[1],
-                    drains=name == HANDLER or queue is not None,
-                    queue=queue,
-                    version=_version_of(spec) or (known and known.version),
-                )
+                queue = _queue_of(spec)
+                drains = name == HANDLER or queue is not None
+                version = _version_of(spec)
+                if key not in found or queue is not None:
+                    found[key] = Drainer(
+                        name=key[0], namespace=key[1], drains=drains, queue=queue, version=version
+                    )
     return [found[key] for key in sorted(found)]
 
 

@@ -52,6 +52,7 @@ from plimsoll.domain.errors import (
 )
 from plimsoll.domain.kubernetes import (
     DELETION_COST,
+    DO_NOT_DISRUPT,
     EXCLUDED,
     EXCLUDED_BY_US,
     MOVED,
@@ -124,13 +125,7 @@ def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901,
             promised = capacity.grow(action.group, action.add, action.zone, action.token)
             return ActionResult(action=action, promised=promised)
         case Release():
-            cluster.release(
-                action.pod,
-                action.replica_set,
-                action.interruption,
-                action.moved,
-                action.do_not_disrupt,
-            )
+            _release(action, cluster)
         case UndoRelease():
             cluster.undo_release(action.pod, action.replica_set)
         case Evict():
@@ -173,6 +168,17 @@ def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901,
         case _:
             assert_never(action)
     return ActionResult(action=action)
+
+
+def _release(action: Release, cluster: ClusterWriter) -> None:
+    """Release a pod; without its mark for Karpenter where admission policies of an older version refuse that."""
+    pod, replica_set, mark = action.pod, action.replica_set, action.do_not_disrupt
+    try:
+        cluster.release(pod, replica_set, action.interruption, action.moved, mark)
+    except Refused as refusal:
+        if mark is None or DO_NOT_DISRUPT not in str(refusal):
+            raise
+        cluster.release(pod, replica_set, action.interruption, action.moved)
 
 
 def _evict(action: Evict, cluster: ClusterWriter) -> str | None:

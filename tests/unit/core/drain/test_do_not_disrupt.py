@@ -12,6 +12,7 @@ from plimsoll.domain.disruptions import disruptions_of
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.kubernetes import (
     DO_NOT_DISRUPT,
+    IGNORE,
     NODE_POOL,
     PROTECTED,
     RELEASED,
@@ -133,3 +134,19 @@ def test_a_release_that_is_undone_takes_its_mark_off_by_itself():
 )
 def test_only_what_plimsoll_set_is_taken_off(found, taken_off):
     assert protection(a_pod(annotations=found), None) == taken_off
+
+
+def test_a_mark_that_the_api_server_refused_is_not_tried_again_and_keeps_no_eviction_back():
+    seen = seen_with(*aged(*sets_of("db", ["spot", "spot"])))
+    (mark,) = actions(plan_drain(seen, noon(1)), DoNotDisrupt)
+    plan = plan_drain(seen, noon(1), refused={mark.target: "no"})
+    assert actions(plan, DoNotDisrupt) == []
+    assert len(actions(plan, Evict)) == 1
+    late = plan_drain(seen, noon(100), refused={mark.target: "no"})
+    assert {a.pod.name for a in actions(late, Evict)} == {"db-0", "db-1"}
+
+
+def test_the_mark_of_a_pod_that_its_owner_took_from_plimsoll_ends_by_itself():
+    (pod,) = aged(*sets_of("db", ["od"]))
+    kept = replace(pod, annotations={**OURS, IGNORE: "true"})
+    assert actions(plan_drain(seen_with(kept), noon(1)), DoNotDisrupt) == []

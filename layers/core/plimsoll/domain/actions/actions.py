@@ -267,6 +267,12 @@ class DoNotDisrupt(AboutPod):
     duration: str | None
     """The age; None takes off what we set."""
 
+    @property
+    @override
+    def target(self) -> str:
+        """The pod, and as what: a refusal here says nothing about its eviction."""
+        return f"Pod {self.pod} as one that Karpenter leaves alone"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectFloors:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from plimsoll.domain.actions import Action, DoNotDisrupt, Evict, Step, Uncordon, UndoRelease
-from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.disruptions import WorkloadDisruption, why_opted_out
 from plimsoll.domain.kubernetes import PROTECTED, OwnerKind
 from plimsoll.domain.observation import Observation
 
@@ -39,6 +39,7 @@ def outlived(
     for pod in seen.pods:
         if PROTECTED not in pod.annotations or pod.released or pod.deleting is not None:
             continue
-        if pod.node in stay or pod.node not in interrupted:
+        here = pod.node not in interrupted or pod.node in stay
+        if here and why_opted_out(seen, pod) is None:
             reason = "its node is not interrupted any more"
             yield DoNotDisrupt(pod=pod, duration=None, reason=reason)
