@@ -71,6 +71,9 @@ class LiveEnvironment:
                 ),
                 targets=partial(aws_probe.targets, aws, stack),
                 cluster=partial(probe_of, clusters, self._workers),
+                queue_delay=lambda cluster, name: aws_probe.queue_delay(
+                    aws.of_cluster(cluster), name
+                ),
                 group_settings=lambda cluster, groups: aws_probe.group_settings(
                     aws.of_cluster(cluster), self.clock, groups
                 ),

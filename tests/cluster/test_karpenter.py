@@ -6,8 +6,9 @@ Only the queue of its interruption controller is played. It is built first where
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
@@ -26,7 +27,7 @@ from plimsoll_testbed.rigs.karpenter import Karpenter, instance_type
 from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import KEY, Ground
 from tests.support.fake_clusters import MERGE, a_budget, a_deployment, a_template
-from tests.support.karpenters import KarpenterContract, Scene
+from tests.support.karpenters import KarpenterContract, Scene, protection
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -56,9 +57,10 @@ class Real:
     karpenter: Karpenter
     node: str = ""
 
-    def start(self, *manifests: dict[str, Any]) -> None:
+    def start(self, *manifests: dict[str, Any], limits: Mapping[str, str] | None = None) -> None:
         """Run `web`, and wait until Karpenter has made its node."""
-        self.karpenter.make_pool(self.ground.name, labels={KEY: self.ground.name})
+        labels = {KEY: self.ground.name}
+        self.karpenter.make_pool(self.ground.name, labels=labels, limits=limits)
         template = a_template("web", cpu=WHOLE, annotations={"startup": "1s", "stop": "1s"})
         self.ground.apply(a_deployment("web", 1, template), *manifests)
         self.ground.until(lambda: self.ground.serving("web"))
@@ -89,7 +91,19 @@ class Real:
 
     def open_budget(self) -> None:
         path = f"/apis/policy/v1/namespaces/{self.ground.name}/poddisruptionbudgets/web"
-        answer = self.ground.call("PATCH", path, {"spec": {"maxUnavailable": 1}}, MERGE)
+        self._patch(path, {"spec": {"maxUnavailable": 1}})
+
+    def protect(self, seconds: float) -> None:
+        (pod,) = (p for p in self.ground.pods("web") if p["spec"].get("nodeName") == self.node)
+        path = f"{self.ground.pods_path}/{pod['metadata']['name']}"
+        self._patch(path, protection(pod, datetime.now(UTC), seconds))
+
+    def scale(self, replicas: int) -> None:
+        path = f"/apis/apps/v1/namespaces/{self.ground.name}/deployments/web"
+        self._patch(path, {"spec": {"replicas": replicas}})
+
+    def _patch(self, path: str, body: dict[str, Any]) -> None:
+        answer = self.ground.call("PATCH", path, body, MERGE)
         assert answer.status == 200, answer.body
 
 
@@ -108,6 +122,11 @@ class TestTheProgram(KarpenterContract):
     @pytest.fixture
     def held(self, real: Real) -> Scene:
         real.start(a_budget("web", "web", maxUnavailable=0))
+        return real
+
+    @pytest.fixture
+    def full(self, real: Real) -> Scene:
+        real.start(limits={"cpu": "2"})
         return real
 
 

@@ -7,8 +7,9 @@ the policies are seen to hold by themselves.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -21,11 +22,13 @@ from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
     DELETION_COST,
+    DO_NOT_DISRUPT,
     EXCLUDED,
     EXCLUDED_BY_US,
     FLOORS,
     IGNORE,
     INTERRUPTION,
+    PROTECTED,
     RELEASED,
 )
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
@@ -509,6 +512,96 @@ def test_without_the_overlay_no_floor_is_read_or_told(floors: str, guarded: Cont
 def test_of_a_pod_our_annotations_pass(shop: Ground, ours: Transport, key: str):
     body = {"metadata": {"annotations": {key: "-7"}}}
     assert patch(ours, pod_of(shop), body, dryRun="All").status == 200
+
+
+def age_of(pod: Json, seconds: float) -> str:
+    """Return the age of a pod so many seconds from now, as Karpenter counts it."""
+    started = datetime.fromisoformat(pod["status"]["startTime"])
+    return f"{int((datetime.now(UTC) - started).total_seconds() + seconds)}s"
+
+
+def protected(age: str | None, ours: str | None, **more: str | None) -> Json:
+    return {"metadata": {"annotations": {DO_NOT_DISRUPT: age, PROTECTED: ours, **more}}}
+
+
+def of_the_set(shop: Ground) -> str:
+    return f"{shop.pods_path}/db-0"
+
+
+def test_karpenter_is_told_for_how_long_and_no_longer(shop: Ground, ours: Transport):
+    """With a release, and of pods that move one by one."""
+    pod, member = pod_of(shop), of_the_set(shop)
+    age = age_of(shop.get(pod), 120)
+    released = release_of(shop)
+    released["metadata"]["annotations"] |= {DO_NOT_DISRUPT: age, PROTECTED: age}
+    assert patch(ours, pod, released, dryRun="All").status == 200
+    age = age_of(shop.get(member), 120)
+    answer = patch(ours, member, protected(age, age))
+    assert answer.status == 200, answer.body
+    held(patch(ours, member, protected(None, age), dryRun="All"), "pods", KARPENTERS)
+    held(patch(ours, member, protected(age, "1s"), dryRun="All"), "pods", KARPENTERS)
+    assert patch(ours, member, protected(None, None)).status == 200
+
+
+KARPENTERS = f"the annotation {DO_NOT_DISRUPT}"
+
+
+@pytest.mark.parametrize(
+    "say",
+    [
+        lambda pod: protected("true", "true"),
+        lambda pod: protected("0s", "0s"),
+        lambda pod: protected("1h", "1h"),
+        lambda pod: protected(age_of(pod, 1200), age_of(pod, 1200)),
+        lambda pod: protected("999999999s", "999999999s"),
+        lambda pod: protected(age_of(pod, 120), "1s"),
+        lambda pod: protected(age_of(pod, 120), None),
+        lambda pod: protected(None, age_of(pod, 120)),
+    ],
+    ids=[
+        "for good",
+        "no time",
+        "hours",
+        "twenty minutes",
+        "decades",
+        "another mark",
+        "no mark of ours",
+        "our mark alone",
+    ],
+)
+def test_karpenter_is_not_told(shop: Ground, ours: Transport, say: Callable[[Json], Json]):
+    member = of_the_set(shop)
+    held(patch(ours, member, say(shop.get(member)), dryRun="All"), "pods", KARPENTERS)
+
+
+def test_a_pod_that_is_neither_released_nor_of_a_stateful_set_is_not_karpenter_s_to_leave(
+    shop: Ground, ours: Transport
+):
+    age = age_of(shop.get(pod_of(shop)), 120)
+    held(patch(ours, pod_of(shop), protected(age, age), dryRun="All"), "pods", KARPENTERS)
+
+
+def test_what_its_owner_tells_karpenter_stays(shop: Ground, ours: Transport):
+    member = of_the_set(shop)
+    age = age_of(shop.get(member), 120)
+    assert patch(shop.api, member, protected("true", None)).status == 200
+    for body in (protected(None, None), protected(age, age)):
+        held(patch(ours, member, body, dryRun="All"), "pods", KARPENTERS)
+    assert patch(shop.api, member, protected(None, None)).status == 200
+    assert patch(ours, member, protected(age, age)).status == 200
+    assert patch(shop.api, member, protected("true", age)).status == 200
+    held(patch(ours, member, protected(None, None), dryRun="All"), "pods", KARPENTERS)
+    assert patch(ours, member, protected("true", None)).status == 200, "only our own mark goes"
+    assert patch(shop.api, member, protected(None, None)).status == 200
+
+
+def test_what_takes_a_release_back_takes_its_mark_off(shop: Ground, ours: Transport):
+    pod = pod_of(shop)
+    age = age_of(shop.get(pod), 120)
+    assert patch(ours, pod, protected(age, age, **{RELEASED: "i-1@noon"})).status == 200
+    back = {"metadata": {"annotations": {RELEASED: None}}}
+    held(patch(ours, pod, back, dryRun="All"), "pods", KARPENTERS)
+    assert patch(ours, pod, protected(None, None, **{RELEASED: None})).status == 200
 
 
 def test_a_pod_is_told_to_go_only_by_its_uid(shop: Ground, ours: Transport):

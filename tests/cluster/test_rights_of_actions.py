@@ -21,6 +21,7 @@ from plimsoll.domain.actions import (
     Action,
     CompleteLifecycle,
     Cordon,
+    DoNotDisrupt,
     Evict,
     Exclude,
     ForceDelete,
@@ -46,6 +47,7 @@ from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, LifecycleHook, NoticeRecord
 from plimsoll.domain.kubernetes import (
     DELETION_COST,
+    DO_NOT_DISRUPT,
     EXCLUDED,
     EXCLUDED_BY_US,
     FLOORS,
@@ -232,6 +234,28 @@ def mark_moved(scene: Situation) -> tuple[Make, Look]:
     return action, lambda: scene.named(name).annotations.get(MOVED) == mark
 
 
+def do_not_disrupt(scene: Situation) -> tuple[Make, Look]:
+    scene.run_web()
+    name = scene.pod.name
+    scene.carry_out(
+        lambda: Release(
+            pod=scene.named(name),
+            replica_set=scene.observed().current[scene.workload().ref],
+            interruption="i-1@noon",
+            reason=WHY,
+            do_not_disrupt="300s",
+        )
+    )
+    assert scene.named(name).annotations[DO_NOT_DISRUPT] == "300s"
+    scene.carry_out(lambda: DoNotDisrupt(pod=scene.named(name), duration=None, reason=WHY))
+    assert DO_NOT_DISRUPT not in scene.named(name).annotations
+
+    def action() -> Action:
+        return DoNotDisrupt(pod=scene.named(name), duration="301s", reason=WHY)
+
+    return action, lambda: scene.named(name).annotations.get(DO_NOT_DISRUPT) == "301s"
+
+
 def inject_floors(scene: Situation) -> tuple[Make, Look]:
     path = f"/api/v1/namespaces/{scene.ground.name}/configmaps"
     scene.ground.create(path, {"metadata": {"name": FLOORS}})
@@ -395,6 +419,7 @@ SCENES: dict[type, Callable[[Situation], tuple[Make, Look]]] = {
     TaintNode: taint,
     SetDeletionCost: set_deletion_cost,
     MarkMoved: mark_moved,
+    DoNotDisrupt: do_not_disrupt,
     InjectFloors: inject_floors,
     Guard: guard,
     Unguard: unguard,

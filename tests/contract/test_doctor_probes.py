@@ -18,6 +18,7 @@ from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.notices import Canary, parse
 from plimsoll_cli.doctor.aws_probe import (
     group_settings,
+    queue_delay,
     send_canary,
     send_past_the_rules,
     targets,
@@ -53,6 +54,13 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with mock_aws():
         yield Aws("us-east-1")
+
+
+def test_how_long_a_queue_holds_messages_back_is_read_by_its_name(aws: Aws):
+    boto3.client("sqs").create_queue(QueueName="harbor", Attributes={"DelaySeconds": "15"})
+    assert queue_delay(aws, "harbor") == 15
+    with pytest.raises(NotFound, match="DelaySeconds of the queue pier"):
+        queue_delay(aws, "pier")
 
 
 def test_a_canary_on_the_bus_is_one_that_we_can_read(aws: Aws):

@@ -386,6 +386,35 @@ def test_an_undone_release_leaves_the_pods_there_were(shop: ContractRig) -> None
     assert not any(names.RELEASED in p.annotations for p in found)
 
 
+def test_a_release_and_a_mark_tell_karpenter_and_both_are_taken_off_without_an_owner_s(
+    shop: ContractRig,
+) -> None:
+    """The values are ages; only what was set by us goes again."""
+    marked, other = pods(shop)
+    assert marked.started is not None
+    made = shop.api.observe().current[WEB]
+    shop.api.release(marked, made, "i-1@noon", do_not_disrupt="90s")
+    shop.api.do_not_disrupt(other, "60s")
+
+    def found() -> dict[str, dict[str, str]]:
+        told = {names.DO_NOT_DISRUPT, names.PROTECTED}
+        seen = {p.uid: p.annotations for p in shop.api.observe().pods}
+        return {
+            uid: {key: value for key, value in seen[uid].items() if key in told}
+            for uid in (marked.uid, other.uid)
+        }
+
+    assert found() == {
+        pod.uid: {names.DO_NOT_DISRUPT: age, names.PROTECTED: age}
+        for pod, age in ((marked, "90s"), (other, "60s"))
+    }
+    now = {p.uid: p for p in shop.api.observe().pods}
+    shop.api.undo_release(now[marked.uid], made)
+    shop.api.annotate_pod(now[other.uid], names.DO_NOT_DISRUPT, "true")
+    shop.api.do_not_disrupt(next(p for p in pods(shop) if p.uid == other.uid), None)
+    assert found() == {marked.uid: {}, other.uid: {names.DO_NOT_DISRUPT: "true"}}
+
+
 def test_where_owners_may_not_be_changed_the_label_alone_is_taken_off_and_put_back(
     shop: ContractRig,
 ) -> None:

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.capacity import VcpuQuota
-from plimsoll.domain.errors import BadInput, PlimsollError, Temporary
+from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
 from plimsoll.domain.interruptions import Interruption, LifecycleHook, NoticeRecord
 from plimsoll.domain.kubernetes import NAMESPACE, Node
 from plimsoll.domain.node_groups import Instance, NodeGroup
@@ -158,6 +158,8 @@ class MemoryEnvironment:
     limits: FixedLimits = field(default_factory=FixedLimits)
     simulated: Sequence[Simulated] = ()
     unknown_roles: Sequence[str] = ()
+    queue_delays: dict[str, int] = field(default_factory=dict)
+    """DelaySeconds of the queues of Karpenter, by name."""
     profiles: dict[str, MemoryEnvironment] = field(default_factory=dict)
     """Stacks of other accounts."""
     account: str = "111122223333"
@@ -195,6 +197,7 @@ class MemoryEnvironment:
                 send_past_the_rules=lambda *_: self.direct,
                 targets=lambda: self.targets,
                 cluster=self._probe,
+                queue_delay=self._queue_delay,
                 group_settings=lambda _, groups: {
                     g.name: self.group_settings[g.name]
                     for g in groups
@@ -205,6 +208,11 @@ class MemoryEnvironment:
                 unknown_roles=lambda _: self.unknown_roles,
             ),
         )
+
+    def _queue_delay(self, _: Cluster, name: str) -> int:
+        if name not in self.queue_delays:
+            raise Refused(f"read DelaySeconds of the queue {name}: AccessDenied")
+        return self.queue_delays[name]
 
     def by_kubeconfig(
         self, file: Path | None, context: str | None

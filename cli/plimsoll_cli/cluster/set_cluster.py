@@ -25,6 +25,7 @@ from plimsoll_cli.cluster.policy_options import (
     changed,
     listed,
 )
+from plimsoll_cli.doctor.karpenter_checks import holds_back
 from plimsoll_cli.doctor.kubernetes_probe import KubernetesProbe
 from plimsoll_cli.doctor.other_drainers import managed_spot
 from plimsoll_cli.environment import Deployed, warn
@@ -214,20 +215,37 @@ def _refuse_beside_drainers(deployed: Deployed, cluster: Cluster) -> None:
     try:
         api = deployed.clusters.open(cluster)
         probe = KubernetesProbe(deployed.requests(cluster).transport, cluster.name, SerialWorkers())
-        found = [] if probe.guards() else list(_drainers(probe, managed_spot(api.nodes())))
+        found = (
+            []
+            if probe.guards()
+            else list(_drainers(deployed, cluster, probe, managed_spot(api.nodes())))
+        )
     except PlimsollError as error:
         warn(f"cannot read which other programs drain nodes of {cluster.name}: {error}")
         return
     if found:
         raise BadInput(
             f"other programs drain nodes of {cluster.name}: {', '.join(found)}. They evict pods before the "
-            "replacements serve. Guard workloads first (plimsoll guard install), or give --beside-drainers"
+            "replacements serve. Delay Karpenter's queue (docs/guides/beside-karpenter.md), guard workloads (plimsoll guard "
+            "install), or give --beside-drainers"
         )
 
 
-def _drainers(probe: KubernetesProbe, managed: int) -> Iterator[str]:
+def _delayed(deployed: Deployed, cluster: Cluster, queue: str) -> bool:
+    """Whether Karpenter hears of an interruption only after Plimsoll; not where nobody may look."""
+    try:
+        return holds_back(deployed.probes.queue_delay(cluster, queue))
+    except PlimsollError as error:
+        warn(str(error))
+        return False
+
+
+def _drainers(
+    deployed: Deployed, cluster: Cluster, probe: KubernetesProbe, managed: int
+) -> Iterator[str]:
     for drainer in probe.drainers():
-        if drainer.drains:
+        queue = drainer.queue
+        if drainer.drains and not (queue is not None and _delayed(deployed, cluster, queue)):
             yield f"{drainer.name} in namespace {drainer.namespace}"
     if managed:
         yield f"EKS, with {managed} spot nodes of managed node groups"

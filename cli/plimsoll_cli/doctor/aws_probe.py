@@ -127,6 +127,21 @@ def _slow(group: Mapping[str, Any]) -> str | None:
     return "it mixes on-demand and spot"
 
 
+def queue_delay(aws: Aws, name: str) -> int:
+    """Return for how many seconds a queue holds a message back.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-delay-queues.html
+
+    Raises:
+        NotFound: there is no such queue.
+        Refused: its attributes may not be read.
+    """
+    with translated(f"read DelaySeconds of the queue {name}"):
+        url = aws.sqs.get_queue_url(QueueName=name)["QueueUrl"]
+        found = aws.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["DelaySeconds"])
+        return int(found["Attributes"]["DelaySeconds"])
+
+
 def unknown_roles(home: Aws, stack: str, registered: Cluster) -> Sequence[str]:
     """Return the ARNs of the roles that come to an EKS cluster and that it does not put into our group.
 

@@ -14,6 +14,7 @@ from plimsoll_cli.doctor.facts import Facts
 from plimsoll_cli.doctor.field_checks import fields, queue
 from plimsoll_cli.doctor.findings import Finding, skipped
 from plimsoll_cli.doctor.iam_simulation import aws_rights
+from plimsoll_cli.doctor.karpenter_checks import node_pools
 from plimsoll_cli.doctor.node_group_checks import addresses, groups, maxima, quota, templates
 from plimsoll_cli.doctor.other_drainers import other_drainers
 from plimsoll_cli.doctor.stack_checks import (
@@ -45,6 +46,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "node index": index,
     "other drainers": other_drainers,
     "node groups": groups,
+    "NodePools": node_pools,
     "group maxima": maxima,
     "quota": quota,
     "addresses": addresses,

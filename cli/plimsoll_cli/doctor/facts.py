@@ -136,6 +136,10 @@ class Drainer:
     namespace: str
     drains: bool
     """Whether it is set to evict pods of interrupted nodes."""
+    queue: str | None = None
+    """Name of the queue from which Karpenter hears of interruptions."""
+    version: tuple[int, int] | None = None
+    """Major and minor, where the tag of its image names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +160,8 @@ class Facts:
     trials: Asked[Sequence[Trial]]
     queue: Asked[Queue]
     drainers: Asked[Sequence[Drainer]]
+    queue_delays: Mapping[str, Asked[int]]
+    """Queue of Karpenter -> for how many seconds it holds a message back."""
     marks: Asked[Mapping[str, int]]
     """Who drains nodes just now, as their taints, labels and cordons say -> how many."""
     guards: Asked[int]

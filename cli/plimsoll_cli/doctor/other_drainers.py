@@ -13,6 +13,7 @@ from plimsoll.domain.kubernetes import INTERRUPTION, Node
 from plimsoll.domain.registry import Mode
 from plimsoll_cli.doctor.facts import Drainer, Facts, read_or_raise
 from plimsoll_cli.doctor.findings import Finding, fail, info, ok
+from plimsoll_cli.doctor.karpenter_checks import karpenters_queue
 
 NAME: Final = "app.kubernetes.io/name"
 HANDLER: Final = "aws-node-termination-handler"
@@ -22,6 +23,7 @@ _IMAGE: Final = re.compile(
     rf"(?:^|/)(?:{HANDLER}|{AUTOSCALER}|{KARPENTER}(?=/controller))(?=[:@/]|$)"
 )
 """Of the programs' images, wherever they are copied to."""
+_TAG: Final = re.compile(rf"/{KARPENTER}/controller:v?(\d{{1,4}})\.(\d{{1,4}})\b")
 _MARKS: Final = re.compile(
     rf"(?P<{KARPENTER}>karpenter\.sh/disrupt(?:ed|ion)$)"
     r"|(?P<autoscaler>(?:ToBeDeletedBy|DeletionCandidateOf)ClusterAutoscaler$)"
@@ -50,7 +52,7 @@ def drainers_of(
 
     What no API server would show is passed over.
     """
-    found: dict[tuple[str, str], bool] = {}
+    found: dict[tuple[str, str], Drainer] = {}
     for item in (*pods, *deployments):
         with suppress(AttributeError, KeyError, TypeError):
             spec = item["spec"]["template"]["spec"] if "template" in item["spec"] else item["spec"]
@@ -60,11 +62,14 @@ def drainers_of(
                 name = next((hit[0].strip("/") for hit in images if hit), None)
             if name is not None:
                 key = str(name), str(item["metadata"]["namespace"])
-                found[key] = found.get(key, False) or name == HANDLER or _has_queue(spec)
-    return [
-        Drainer(name=name, namespace=namespace, drains=drains)
-        for (name, namespace), drains in sorted(found.items())
-    ]
+                queue = _queue_of(spec)
+                drains = name == HANDLER or queue is not None
+                version = _version_of(spec)
+                if key not in found or queue is not None:
+                    found[key] = Drainer(
+                        name=key[0], namespace=key[1], drains=drains, queue=queue, version=version
+                    )
+    return [found[key] for key in sorted(found)]
 
 
 def other_drainers(facts: Facts) -> Iterator[Finding]:
@@ -76,14 +81,15 @@ def other_drainers(facts: Facts) -> Iterator[Finding]:
         f". Budgets of the guard: {guards}, which it waits for: the mode act fits" if guards else ""
     )
     drainers_beside = [drainer for drainer in found if drainer.drains]
-    for drainer_beside in drainers_beside:
+    for drainer in drainers_beside:
+        if drainer.queue is not None:
+            yield from karpenters_queue(facts, drainer, say, held)
+            continue
         yield say(
-            f"other drainers: {drainer_beside.name}",
-            f"it runs in namespace {drainer_beside.namespace}, and evicts the pods of an interrupted node within seconds, "
+            f"other drainers: {drainer.name}",
+            f"it runs in namespace {drainer.namespace}, and evicts the pods of an interrupted node within seconds, "
             f"before their replacements are Ready{held}",
-            "take settings.interruptionQueue out of its Helm values: it still provides nodes for Pending pods"
-            if drainer_beside.name == KARPENTER
-            else f"uninstall it, or {GUARD_THEM}, or leave this cluster in the mode observe",
+            f"uninstall it, or {GUARD_THEM}, or leave this cluster in the mode observe",
         )
     managed = managed_spot(nodes)
     if managed:
@@ -141,7 +147,13 @@ def _cordoned_by(metadata: Mapping[str, Any]) -> str:
     return "somebody who does not say"
 
 
-def _has_queue(spec: Mapping[str, Any]) -> bool:
-    """Whether Karpenter hears of interruptions."""
+def _queue_of(spec: Mapping[str, Any]) -> str | None:
+    """Return the name of the queue from which Karpenter hears of interruptions."""
     settings = (e for c in spec["containers"] for e in c.get("env") or ())
-    return any(e.get("name") == _QUEUE and e.get("value") for e in settings)
+    named = (e.get("value") for e in settings if e.get("name") == _QUEUE)
+    return next((str(name) for name in named if name), None)
+
+
+def _version_of(spec: Mapping[str, Any]) -> tuple[int, int] | None:
+    hits = (_TAG.search(container["image"]) for container in spec["containers"])
+    return next(((int(hit[1]), int(hit[2])) for hit in hits if hit), None)

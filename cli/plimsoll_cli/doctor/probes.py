@@ -27,6 +27,8 @@ class Probes:
     targets: Callable[[], Sequence[Target]]
     """How the stack's rules deliver."""
     cluster: Callable[[Cluster], KubernetesProbe]
+    queue_delay: Callable[[Cluster, str], int]
+    """For how many seconds a queue of that name, in the cluster's account, holds a message back."""
     group_settings: Callable[[Cluster, Sequence[NodeGroup]], Mapping[str, GroupSettings]]
     """By the name of the Auto Scaling group; groups of other kinds are left out."""
     limits: Callable[[Cluster], Limits]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from typing import Final
 
@@ -46,6 +47,8 @@ def read_facts(
     answer, rights = _asked(probe.version), _asked(probe.rights)
     eks = cluster.kind is ClusterKind.EKS
     limits = probes.limits(cluster)
+    drainers = _asked(probe.drainers)
+    beside = () if isinstance(drainers, PlimsollError) else drainers
     return Facts(
         now=clock.now(),
         version=version("plimsoll"),
@@ -57,7 +60,12 @@ def read_facts(
         rights=rights,
         trials=_asked(probe.trials),
         queue=_asked(probe.queue),
-        drainers=_asked(probe.drainers),
+        drainers=drainers,
+        queue_delays={
+            d.queue: _asked(partial(probes.queue_delay, cluster, d.queue))
+            for d in beside
+            if d.queue
+        },
         marks=_asked(probe.marks),
         guards=_asked(probe.guards),
         unknown_roles=_asked(lambda: probes.unknown_roles(cluster)) if eks else (),

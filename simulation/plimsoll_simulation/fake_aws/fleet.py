@@ -203,6 +203,14 @@ class Fleet:
             machine.terminates = at
             self._push(at, machine)
 
+    def disclaim(self, machine: Machine) -> None:
+        """Let a machine count no more for its NodePool, as when its NodeClaim is deleted, while it runs on."""
+        if not machine.disclaimed:
+            machine.disclaimed = True
+            group = self.groups[machine.group.name]
+            group.desired -= 1
+            group.lowered_by_owner += 1
+
     def maintain(self, machine: Machine, at: datetime) -> None:
         """Let a scheduled change take a machine away at that time, whatever was said of it before."""
         machine.maintenance = at
@@ -302,7 +310,7 @@ class Fleet:
                 side.joined(machine, when)
 
     def _keep(self, group: Group, when: datetime) -> None:
-        missing = group.desired - sum(not machine.waits for machine in group.alive)
+        missing = group.desired - sum(not (m.waits or m.disclaimed) for m in group.alive)
         if missing <= 0 or group.spec.kind == "static":
             return
         if group.spec.kind == KARPENTER:  # which makes nodes for pods, and not for a count

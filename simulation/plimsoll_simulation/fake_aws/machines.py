@@ -55,6 +55,8 @@ class Machine:
     launches: int = 1
     ending: str | None = None
     """The EC2 state in which it ends, once a state change told of it."""
+    disclaimed: bool = False
+    """Whether its NodeClaim is deleted: Karpenter drains it, and counts it against no limit."""
     ended_by_owner: bool = False
     """Whether EC2's state reason names somebody with rights in the account."""
     held: dict[Hook, datetime] = field(default_factory=dict)

@@ -49,6 +49,8 @@ class Storm:
     events: tuple[Event, ...]
     other_controllers: tuple[str, ...] = ()
     """Programs that act beside the responder, and an operator where something has one."""
+    queue_delay_seconds: int = 0
+    """DelaySeconds of the queue that some of them read."""
 
     @property
     def name(self) -> str:
@@ -92,6 +94,7 @@ class Storm:
                         "nodeGroups": [_plain(group) for group in self.groups],
                         "manifests": [MANIFESTS],
                         "otherControllers": self._other_controllers(),
+                        "queueDelay": f"{self.queue_delay_seconds}s",
                         **({"bindings": bindings} if bindings else {}),
                     }
                 ],

@@ -21,9 +21,17 @@ DRAINS: Final[Mapping[OtherControllerName, GroupKind | None]] = {
 }
 """Other controllers that drain -> the one kind of node group that they do it of; None: any."""
 
+QUEUED: Final[frozenset[OtherControllerName]] = frozenset(
+    {"karpenter", "karpenter-consolidation", "nth"}
+)
+"""Those that hear of interruptions from a queue."""
+QUEUE_DELAY_SECONDS: Final = 15
+
 
 def beside(storm: Storm, other_controller: OtherControllerName, *, guarded: bool) -> Storm:
     """Return a storm in which another controller acts too, and has spot nodes of its own kind to act on.
+
+    In storms of odd seeds its queue, if it has one, holds messages back.
 
     Args:
         storm: as it was drawn. Its static groups stay: they are somebody's own machines.
@@ -31,6 +39,7 @@ def beside(storm: Storm, other_controller: OtherControllerName, *, guarded: bool
         guarded: whether every Deployment opts in to the standing guard.
     """
     kind = DRAINS[other_controller]
+    delayed = other_controller in QUEUED and storm.seed % 2
     return replace(
         storm,
         groups=tuple(_of_kind(group, kind) for group in storm.groups),
@@ -38,6 +47,7 @@ def beside(storm: Storm, other_controller: OtherControllerName, *, guarded: bool
             replace(w, guarded=guarded and w.kind == "Deployment") for w in storm.workloads
         ),
         other_controllers=(*storm.other_controllers, other_controller),
+        queue_delay_seconds=QUEUE_DELAY_SECONDS if delayed else 0,
     )
 
 

@@ -18,6 +18,7 @@ from plimsoll.domain.actions import (
     Action,
     CompleteLifecycle,
     Cordon,
+    DoNotDisrupt,
     Evict,
     Exclude,
     ForceDelete,
@@ -51,6 +52,7 @@ from plimsoll.domain.errors import (
 )
 from plimsoll.domain.kubernetes import (
     DELETION_COST,
+    DO_NOT_DISRUPT,
     EXCLUDED,
     EXCLUDED_BY_US,
     MOVED,
@@ -106,7 +108,7 @@ def perform(action: Action, writers: Writers) -> ActionResult:
         return ActionResult(action=action, done=False, error=error)
 
 
-def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901, PLR0912 - a case for each action
+def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901, PLR0912, PLR0915 - a case for each action
     cluster, capacity = writers.cluster, writers.capacity
     match action:
         case Cordon():
@@ -123,7 +125,7 @@ def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901,
             promised = capacity.grow(action.group, action.add, action.zone, action.token)
             return ActionResult(action=action, promised=promised)
         case Release():
-            cluster.release(action.pod, action.replica_set, action.interruption, action.moved)
+            _release(action, cluster)
         case UndoRelease():
             cluster.undo_release(action.pod, action.replica_set)
         case Evict():
@@ -136,6 +138,8 @@ def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901,
             cluster.annotate_pod(action.pod, DELETION_COST, action.cost)
         case MarkMoved():
             cluster.annotate_pod(action.pod, MOVED, action.moved)
+        case DoNotDisrupt():
+            cluster.do_not_disrupt(action.pod, action.duration)
         case InjectFloors():
             cluster.inject_floors(action.namespace, action.entries)
         case Guard():
@@ -164,6 +168,17 @@ def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901,
         case _:
             assert_never(action)
     return ActionResult(action=action)
+
+
+def _release(action: Release, cluster: ClusterWriter) -> None:
+    """Release a pod; without its mark for Karpenter where admission policies of an older version refuse that."""
+    pod, replica_set, mark = action.pod, action.replica_set, action.do_not_disrupt
+    try:
+        cluster.release(pod, replica_set, action.interruption, action.moved, mark)
+    except Refused as refusal:
+        if mark is None or DO_NOT_DISRUPT not in str(refusal):
+            raise
+        cluster.release(pod, replica_set, action.interruption, action.moved)
 
 
 def _evict(action: Evict, cluster: ClusterWriter) -> str | None:

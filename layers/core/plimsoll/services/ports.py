@@ -108,14 +108,22 @@ class ClusterWriter(EventWriter, Protocol):
     def remove_injection(self) -> None:
         """Delete the binding of the admission policy: pods are created as without it from then on."""
 
+    def do_not_disrupt(self, pod: Pod, duration: str | None) -> None:
+        """Have Karpenter leave a pod to us up to an age; None takes off what we set. An owner's own mark stays."""
+
     def release(
-        self, pod: Pod, replica_set: ReplicaSet, interruption: str, moved: str | None = None
+        self,
+        pod: Pod,
+        replica_set: ReplicaSet,
+        interruption: str,
+        moved: str | None = None,
+        do_not_disrupt: str | None = None,
     ) -> None:
         """Take the label by which its ReplicaSet counts a pod off, and annotate the interruption.
 
         In one patch under UID and resourceVersion, which makes the Deployment above the controlling
         owner; where that is a Rollout, or the API server keeps owners from us, the label goes alone.
-        `moved` is the mark of a voluntary move.
+        `moved` is the mark of a voluntary move, `do_not_disrupt` the age up to which Karpenter leaves the pod to us.
         """
 
     def undo_release(self, pod: Pod, replica_set: ReplicaSet) -> None:

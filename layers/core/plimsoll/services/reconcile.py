@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final, Self
 
 from plimsoll.domain.actions import (
+    DoNotDisrupt,
     Evict,
     Exclude,
     Grow,
@@ -225,6 +226,12 @@ class Reconcile:
                     why = f"its release was refused: {outcome.error}"
                     memory.refused[str(made.controller)] = why
                 case (
-                    UndoRelease() | Unguard() | Evict() | LabelNode() | Exclude() | TaintNode()
+                    UndoRelease()
+                    | Unguard()
+                    | Evict()
+                    | LabelNode()
+                    | Exclude()
+                    | TaintNode()
+                    | DoNotDisrupt()
                 ) as action if refused:
                     memory.refused[action.target] = f"{action.target}: {outcome.error}"

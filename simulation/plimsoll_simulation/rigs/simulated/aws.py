@@ -194,6 +194,7 @@ def group_of(group: Group) -> NodeGroup:
     """Return a group of the fleet as the planner sees it."""
     spec = group.spec
     failed = group.failed
+    counted = [m for m in group.alive if not m.disclaimed]
     return NodeGroup(
         kind=spec.kind,
         name=spec.name,
@@ -202,8 +203,8 @@ def group_of(group: Group) -> NodeGroup:
         desired=group.desired,
         min_size=0,
         max_size=spec.max,
-        instances=frozenset(m.id for m in group.alive),
-        zone_of={m.id: m.zone for m in group.alive},
+        instances=frozenset(m.id for m in counted),
+        zone_of={m.id: m.zone for m in counted},
         instance_types=(spec.instance_type,),
         template=NodeTemplate(
             labels=node_labels(spec, spec.zones[0]),
@@ -215,9 +216,9 @@ def group_of(group: Group) -> NodeGroup:
         ),
         launchable=spec.kind == "asg",
         provisions=spec.kind == KARPENTER,
-        launched={m.id: m.launched for m in group.alive if m.ready - m.launched < AGE},
+        launched={m.id: m.launched for m in counted if m.ready - m.launched < AGE},
         refusals=() if failed is None else (_refusal(failed[1], failed[0]),),
-        waiting=frozenset(m.id for m in group.alive if m.waits),
+        waiting=frozenset(m.id for m in counted if m.waits),
         hooks=tuple(
             LifecycleHook(
                 group=spec.name,
@@ -226,7 +227,7 @@ def group_of(group: Group) -> NodeGroup:
                 longest=100 * hook.timeout,
                 ours=hook.ours,
             )
-            for hook in dict.fromkeys(hook for m in group.alive for hook in m.held)
+            for hook in dict.fromkeys(hook for m in counted for hook in m.held)
         ),
         renew=spec.renew,
     )

@@ -524,7 +524,6 @@ def test_a_node_that_joined_just_now_may_be_missing_from_the_index():
     [
         ("aws-node-termination-handler", None, Mode.ACT, "fail"),
         ("aws-node-termination-handler", None, Mode.OBSERVE, "info"),
-        ("karpenter", "harbor-interruptions", Mode.ACT, "fail"),
         ("karpenter", "", Mode.ACT, None),
         ("karpenter", None, Mode.ACT, None),
     ],
@@ -571,7 +570,6 @@ def a_handler(environment: MemoryEnvironment) -> None:
     ("image", "env", "program", "state"),
     [
         ("public.ecr.aws/aws-ec2/aws-node-termination-handler:v1.25", [], HANDLER, "fail"),
-        ("mirror/karpenter/controller@sha256:1", [QUEUE], KARPENTER, "fail"),
         ("mirror/karpenter/controller:1.14", [], KARPENTER, None),
         ("registry.k8s.io/autoscaling/cluster-autoscaler:v1.34", [], AUTOSCALER, "info"),
         ("example/not-a-cluster-autoscaler-at-all", [], AUTOSCALER, None),
@@ -594,6 +592,67 @@ def test_a_deployment_that_drains_is_known_by_its_image_whatever_its_labels(
     assert answer.status == 201
     said = findings_by_check(environment)[1].get(f"other drainers: {program}")
     assert (said and said["state"]) == state
+
+
+def a_karpenter(environment: MemoryEnvironment, version: str = ":1.14.1") -> None:
+    """Let Karpenter run in the cluster, with the queue `harbor-interruptions`."""
+    image = f"public.ecr.aws/karpenter/controller{version}"
+    container = {"name": "main", "image": image, "env": [QUEUE]}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container]}}
+    environment.transports["harbor"].call(
+        "POST",
+        "/apis/apps/v1/namespaces/kube-system/deployments",
+        body={
+            "metadata": {"name": "x", "namespace": "kube-system"},
+            "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template},
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("delay", "mode", "state", "says"),
+    [
+        (0, Mode.ACT, "fail", "before Plimsoll has released them"),
+        (5, Mode.ACT, "fail", "after 5 s"),
+        (0, Mode.OBSERVE, "info", "before Plimsoll has released them"),
+        (10, Mode.ACT, "ok", "for 10 s"),
+        (30, Mode.ACT, "ok", "for 30 s"),
+        (75, Mode.ACT, "info", "against the limits of its NodePool"),
+        (None, Mode.ACT, "skipped", "AccessDenied"),
+    ],
+)
+def test_karpenter_s_queue_is_judged_by_how_long_it_holds_messages_back(delay, mode, state, says):
+    environment = healthy(mode)
+    a_karpenter(environment)
+    if delay is not None:
+        environment.queue_delays["harbor-interruptions"] = delay
+    found = findings_by_check(environment)[1]["Karpenter's queue"]
+    assert found["state"] == state
+    assert says in found["says"]
+    assert state == "ok" or "DelaySeconds of the queue harbor-interruptions to 15" in found["cure"]
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [(":v1.11.2", True), (":1.12.0", False), (":1.14.1@sha256:0", False), ("@sha256:0", False)],
+)
+def test_a_karpenter_that_reads_no_durations_is_named(version, told):
+    environment = healthy()
+    environment.queue_delays["harbor-interruptions"] = 15
+    a_karpenter(environment, version)
+    found = findings_by_check(environment)[1].get("Karpenter's version")
+    assert (found is not None) == told
+    assert found is None or (found["state"] == "fail" and "1.12 or newer" in found["cure"])
+
+
+@pytest.mark.parametrize(("most", "told"), [(9, True), (10, False)])
+def test_a_node_pool_with_less_room_than_its_spot_nodes_need_is_named(most, told):
+    environment = healthy()
+    pool = a_group("flexible", kind="karpenter", capacity="spot", desired=5, max_size=most)
+    environment.groups = [*environment.groups, pool]
+    status, found = findings_by_check(environment)
+    assert ("NodePool flexible" in found) == told
+    assert status == 0
 
 
 @pytest.mark.parametrize(
@@ -666,6 +725,17 @@ def test_a_cluster_acts_beside_another_that_drains_only_with_the_guard_or_where_
     assert run(environment, "clusters", "set", "harbor", "--mode", "observe").exit_code == 0
     a_guard(environment)
     assert run(environment, *act).exit_code == 0
+
+
+@pytest.mark.parametrize(("delay", "agrees"), [(15, True), (75, True), (0, False), (None, False)])
+def test_a_cluster_acts_beside_a_karpenter_whose_queue_holds_messages_back(delay, agrees):
+    environment = healthy(Mode.OBSERVE)
+    a_karpenter(environment)
+    if delay is not None:
+        environment.queue_delays["harbor-interruptions"] = delay
+    result = run(environment, "clusters", "set", "harbor", "--mode", "act", "--yes")
+    assert (result.exit_code == 0) == agrees
+    assert agrees or "Delay Karpenter's queue" in result.output
 
 
 def test_nodes_that_eks_drains_itself_are_noted():

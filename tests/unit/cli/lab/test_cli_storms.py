@@ -46,6 +46,8 @@ def test_a_storm_is_played_beside_another_controller_that_has_nodes_of_its_own_k
     assert any(g.renew for g in spot) == (kind != "karpenter")  # a NodePool has no tags of ours
     workloads = [w for storm in played for w in storm.workloads]
     assert all(w.guarded == (w.kind == "Deployment") for w in workloads)
+    delays = {storm.queue_delay_seconds for storm in played}
+    assert delays == ({0} if other_controller == "managed-node-group" else {0, 15})
 
 
 def test_a_guard_without_another_controller_is_refused():

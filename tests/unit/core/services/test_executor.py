@@ -10,9 +10,9 @@ from typing import Any, override
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers, ThreadWorkers
-from plimsoll.domain.actions import Action, Evict, ForceDelete, Grow, Plan, Step
-from plimsoll.domain.errors import Throttled
-from plimsoll.domain.kubernetes import Pod
+from plimsoll.domain.actions import Action, Evict, ForceDelete, Grow, Plan, Release, Step
+from plimsoll.domain.errors import Refused, Throttled
+from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, Pod, Ref, ReplicaSet
 from plimsoll.services.executor import ROUND, TOGETHER, ActionResult, Executor, Writers, perform
 from tests.support.builders import a_group, pods_of
 from tests.support.workload_sets import Aws, Telemetry
@@ -150,3 +150,39 @@ def test_a_pod_of_a_dead_instance_is_deleted_without_a_grace_period(cluster):
     perform(ForceDelete(pod=pod, reason="a test"), Writers(cluster=cluster, capacity=Aws()))
 
     assert cluster.deleted == [("db-0", 0)]
+
+
+@dataclass
+class OlderPolicies:
+    """A cluster whose admission policies know no mark for Karpenter, or refuse releases altogether."""
+
+    refuses: str
+    marks: list[str | None] = field(default_factory=list)
+
+    def release(self, *of: Any) -> None:
+        mark = of[4] if len(of) > 4 else None
+        self.marks.append(mark)
+        if mark is not None or self.refuses != DO_NOT_DISRUPT:
+            raise Refused(f"this changes the annotation {self.refuses}")
+
+
+@pytest.mark.parametrize(
+    ("refuses", "marks", "done"),
+    [(DO_NOT_DISRUPT, ["90s", None], True), ("theirs", ["90s"], False)],
+)
+def test_a_release_goes_without_the_mark_that_older_policies_refuse(refuses, marks, done):
+    (pod,) = pods_of("web", 1)
+    made = ReplicaSet(
+        ref=Ref("ReplicaSet", "default", "web-abc"),
+        uid="1",
+        hash="abc",
+        controller=Ref("Deployment", "default", "web"),
+        controller_uid="2",
+        revision=1,
+    )
+    release = Release(
+        pod=pod, replica_set=made, interruption="i-1", reason="a test", do_not_disrupt="90s"
+    )
+    cluster: Any = OlderPolicies(refuses)
+    result = perform(release, Writers(cluster=cluster, capacity=Aws()))
+    assert (result.done, cluster.marks) == (done, marks)

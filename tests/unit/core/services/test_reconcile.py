@@ -300,7 +300,7 @@ def test_what_releases_took_is_not_waited_for_once_more(rig, monkeypatch):
 def test_an_api_that_asks_for_patience_is_left_alone_that_long(rig, monkeypatch):
     interrupt(rig, deployment(replicas=1), elsewhere=True)
 
-    def busy(pod, replica_set, interruption, moved):
+    def busy(pod, replica_set, interruption, moved, do_not_disrupt):
         raise Throttled("too many requests", retry_after=15)
 
     monkeypatch.setattr(KubernetesCluster, "release", method(busy))

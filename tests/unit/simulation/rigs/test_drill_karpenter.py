@@ -12,7 +12,7 @@ import pytest
 from plimsoll_simulation.rigs.simulated.rig import Simulation
 from plimsoll_simulation.storms import read_storm
 from plimsoll_simulation.storms.workload import Workload
-from tests.support.karpenters import KarpenterContract, Scene
+from tests.support.karpenters import KarpenterContract, Scene, protection
 from tests.support.storms import WEB, a_batch, a_group, a_storm
 
 NOTICE: Final = timedelta(seconds=10)
@@ -56,8 +56,20 @@ class FakeCluster:
     def open_budget(self) -> None:
         path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web"
         opened = {"spec": {"maxUnavailable": 1}}
+        self._patch(path, opened)
+
+    def protect(self, seconds: float) -> None:
+        (pod,) = self.simulation.rig_clusters["harbor"].on_node(self.node)
+        path = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}"
+        self._patch(path, protection(pod, self.simulation.clock.now(), seconds))
+
+    def scale(self, replicas: int) -> None:
+        path = "/apis/apps/v1/namespaces/default/deployments/web"
+        self._patch(path, {"spec": {"replicas": replicas}})
+
+    def _patch(self, path: str, body: dict[str, Any]) -> None:
         self.simulation.rig_clusters["harbor"].call(
-            "PATCH", path, opened, "application/merge-patch+json"
+            "PATCH", path, body, "application/merge-patch+json"
         )
 
     def _advance(self, span: timedelta) -> None:
@@ -65,8 +77,8 @@ class FakeCluster:
         clock.run_until(clock.now() + span)
 
 
-def fake_cluster(web: Workload) -> Iterator[FakeCluster]:
-    spot = a_group("spot-1", "spot").model_copy(update={"kind": "karpenter"})
+def fake_cluster(web: Workload, most: int = 4) -> Iterator[FakeCluster]:
+    spot = a_group("spot-1", "spot").model_copy(update={"kind": "karpenter", "max": most})
     storm = a_storm(
         groups=(spot,),
         workloads=(replace(web, replicas=1, cpu=1900),),
@@ -86,6 +98,10 @@ class TestTheSimulatedController(KarpenterContract):
     @pytest.fixture
     def scene(self) -> Iterator[Scene]:
         yield from fake_cluster(WEB)
+
+    @pytest.fixture
+    def full(self) -> Iterator[Scene]:
+        yield from fake_cluster(WEB, most=1)
 
     @pytest.fixture
     def held(self) -> Iterator[Scene]:

@@ -43,6 +43,7 @@ from plimsoll.domain.kubernetes import (
     Selector,
     Taint,
     Workload,
+    protection,
 )
 from plimsoll.domain.observation import Observation
 from plimsoll.services.ports import Clock, Workers
@@ -244,19 +245,33 @@ class KubernetesCluster:
         """Set an annotation of a pod, under its UID and resourceVersion; None takes it off."""
         self._patch_pod(pod, annotations={key: value})
 
+    def do_not_disrupt(self, pod: Pod, duration: str | None) -> None:
+        """Have Karpenter leave a pod to us up to an age; None takes off what we set."""
+        self._patch_pod(pod, annotations=protection(pod, duration))
+
     def release(
-        self, pod: Pod, replica_set: ReplicaSet, interruption: str, moved: str | None = None
+        self,
+        pod: Pod,
+        replica_set: ReplicaSet,
+        interruption: str,
+        moved: str | None = None,
+        do_not_disrupt: str | None = None,
     ) -> None:
         """Take the label by which its ReplicaSet counts a pod off, and hand it to the Deployment."""
         owner = (replica_set.controller, replica_set.controller_uid)
-        marks = {RELEASED: interruption} | ({} if moved is None else {MOVED: moved})
+        marks: dict[str, str | None] = {RELEASED: interruption}
+        if moved is not None:
+            marks[MOVED] = moved
+        if do_not_disrupt is not None:
+            marks.update(protection(pod, do_not_disrupt))
         self._hand_over(pod, {replica_set.label: None}, marks, owner)
 
     def undo_release(self, pod: Pod, replica_set: ReplicaSet) -> None:
         """Put the label back, and the owner where it was changed."""
         given_away = replica_set.controller == pod.owner
         owner = (replica_set.ref, replica_set.uid) if given_away else None
-        self._hand_over(pod, {replica_set.label: replica_set.hash}, {RELEASED: None}, owner)
+        marks = {RELEASED: None, **protection(pod, None)}
+        self._hand_over(pod, {replica_set.label: replica_set.hash}, marks, owner)
 
     def _hand_over(
         self,

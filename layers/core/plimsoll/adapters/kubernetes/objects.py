@@ -61,7 +61,7 @@ _UNLIMITED: Final = 2**62
 _MOST_PODS: Final = 200_000
 """Kubernetes is built for clusters of 150,000: https://kubernetes.io/docs/setup/best-practices/cluster-large/"""
 _LONGEST_GRACE: Final = 366 * 24 * 3600
-_READ: Final = {names.MIRROR, names.DELETION_COST, *names.REVISIONS}
+_READ: Final = {names.MIRROR, names.DELETION_COST, names.DO_NOT_DISRUPT, *names.REVISIONS}
 """The annotations that are kept, beside those of ours: an object may carry 256 KiB of others."""
 _REVISION: Final = re.compile(r"[0-9]{1,9}")
 _SECONDS: Final = re.compile(r"[0-9]{1,6}")
@@ -134,6 +134,7 @@ def parse_pod(obj: Raw) -> Pod:
         ready_since=Field(since, "status.conditions.lastTransitionTime").time_or_bound(),
         deleting=deleting,
         stopping_since=_stopping_since(meta, deleting),
+        started=Field(pod.status.start_time, "status.startTime").time_or_bound(),
         start_seconds=_started_in(pod.status, ready),
         created=_created(meta),
         grace_seconds=grace,

@@ -254,6 +254,7 @@ class ContainerStatus(_Read):
 
 class PodStatus(_Read):
     phase: str = "Pending"
+    start_time: str = ""
     conditions: Conditions = ()
     container_statuses: Annotated[tuple[ContainerStatus, ...], _MANY] = ()
 

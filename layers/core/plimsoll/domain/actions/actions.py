@@ -170,6 +170,8 @@ class Release(AboutPod):
     """The identity of the interruption that it is released for."""
     moved: str | None = None
     """The mark of a voluntary move."""
+    do_not_disrupt: str | None = None
+    """Up to which age Karpenter is not to evict it; None: that is not for us to say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +251,27 @@ class MarkMoved(AboutPod):
     wave: ClassVar[Wave] = Wave.REPLACE
 
     moved: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoNotDisrupt(AboutPod):
+    """Have Karpenter leave a pod on an interrupted node to us until it has reached an age, or no longer.
+
+    Never for good: a mark that outlives its writer would end the pod with its instance, and keep a node that
+    stays from being consolidated.
+    """
+
+    verb: ClassVar[str] = "do-not-disrupt"
+    wave: ClassVar[Wave] = Wave.REPLACE
+
+    duration: str | None
+    """The age; None takes off what we set."""
+
+    @property
+    @override
+    def target(self) -> str:
+        """The pod, and as what: a refusal here says nothing about its eviction."""
+        return f"Pod {self.pod} as one that Karpenter leaves alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,6 +415,7 @@ type Action = (
     | OutOfService
     | SetDeletionCost
     | MarkMoved
+    | DoNotDisrupt
     | InjectFloors
     | Guard
     | Unguard

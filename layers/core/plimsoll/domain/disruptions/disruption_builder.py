@@ -73,6 +73,7 @@ def disruptions_of(
                         overrules=not interruption.guessed and not pod.of_job,
                         obeys=never_overruled(seen, pod),
                         clamps=interruption.exact,
+                        of_node_pool=NODE_POOL in node.labels,
                         guarded=bool(guards_of(seen, pod)),
                     )
                 )

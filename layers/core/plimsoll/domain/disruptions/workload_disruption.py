@@ -10,8 +10,16 @@ from math import ceil
 from typing import Final
 
 from plimsoll.domain.disruptions.stop_times import ASSUMED_SECONDS, LEAST_SECONDS, StopTime
-from plimsoll.domain.interruptions import NEAR
-from plimsoll.domain.kubernetes import Budget, OwnerKind, Pod, Ref, ReplicaSet, Workload
+from plimsoll.domain.interruptions import NEAR, is_near
+from plimsoll.domain.kubernetes import (
+    DO_NOT_DISRUPT,
+    Budget,
+    OwnerKind,
+    Pod,
+    Ref,
+    ReplicaSet,
+    Workload,
+)
 from plimsoll.domain.observation import WorkloadTimes
 
 PATIENCE: Final = timedelta(minutes=5)
@@ -51,6 +59,8 @@ class EvictablePod:
     """Whether it stays where it is if it must not be released."""
     notified: bool = True
     """Whether a notice of AWS concerns its node."""
+    of_node_pool: bool = False
+    """Whether Karpenter launched its node: then Karpenter evicts what is on it once it hears of the interruption."""
     clamps: bool = True
     """Whether its grace period is cut to the time left: only by a deadline at which the instance goes."""
 
@@ -99,6 +109,19 @@ class EvictablePod:
         """Whether its budget is overruled now."""
         due = self.overrules_from is not None and self.overrules_from <= now
         return due and self.overrules and not self.obeys
+
+    def do_not_disrupt(self, now: datetime) -> str | None:
+        """Return for how long Karpenter is to leave it to us, as its age at its eviction deadline; None: it need not.
+
+        Only a near deadline is worth it: until then its node, and a NodePool's limits, wait for the pod.
+        """
+        end = self.eviction_deadline
+        near = self.of_node_pool and self.clamps and is_near(self.deadline, now)
+        if not near or end is None or end <= now or self.pod.started is None:
+            return None
+        if DO_NOT_DISRUPT in self.pod.annotations:
+            return None
+        return f"{ceil((end - self.pod.started).total_seconds())}s"
 
     def clamped_grace(self, now: datetime) -> int | None:
         """Return a shorter grace period where its own does not fit, never below a second.

@@ -8,6 +8,7 @@ from plimsoll.domain.actions import Cordon, Evict, ForceDelete, Uncordon, Unguar
 from plimsoll.domain.disruptions import WorkloadDisruption, held_on, opted_out_on
 from plimsoll.domain.drain.added_nodes import may_be_added, scale_down_steps
 from plimsoll.domain.drain.dead_pods import kept
+from plimsoll.domain.drain.do_not_disrupt import outlived
 from plimsoll.domain.drain.finalize import finalize_steps
 from plimsoll.domain.drain.load_balancers import exclusions
 from plimsoll.domain.drain.plan_builder import PlanBuilder
@@ -38,6 +39,8 @@ def plan_finalization(
         else:
             draft.add(turn, {node.name})
     _plan_endings(draft, headroom)
+    for mark in outlived(draft.seen, draft.interrupted.names, draft.steps):
+        draft.add(mark, {mark.pod.node or ""})
 
 
 def plan_unguarded(draft: PlanBuilder, disruptions: Sequence[WorkloadDisruption]) -> None:

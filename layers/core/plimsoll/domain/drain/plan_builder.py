@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Self
 
-from plimsoll.domain.actions import Action, Evict, Exclude, Step, TaintNode, UndoRelease, Unguard
+from plimsoll.domain.actions import (
+    Action,
+    DoNotDisrupt,
+    Evict,
+    Exclude,
+    Step,
+    TaintNode,
+    UndoRelease,
+    Unguard,
+)
 from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.observation import InterruptedNodes, Observation
 
@@ -51,9 +60,14 @@ class PlanBuilder:
     def add(self, action: Action, nodes: Iterable[str]) -> None:
         """Add an action that serves these nodes, unless the API server has refused it already."""
         match action:
-            case UndoRelease() | Unguard() | Exclude() | TaintNode() | Evict(overrule=False) if (
-                why := self.refused.get(action.target)
-            ):
+            case (
+                UndoRelease()
+                | Unguard()
+                | Exclude()
+                | TaintNode()
+                | DoNotDisrupt()
+                | Evict(overrule=False)
+            ) if why := self.refused.get(action.target):
                 self.wait(why, nodes)
             case Evict(pod=pod) if (left := self.grace.get(pod.uid)) is not None:
                 clamped = replace(action, grace_seconds=left)

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from plimsoll.domain.actions import begins
 from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
+from plimsoll.domain.drain.do_not_disrupt import protections
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.rounds import Beginning, in_rounds
 from plimsoll.domain.drain.strategies import way_of
@@ -67,6 +68,8 @@ def _continue(
     nodes = _nodes_of(disruption, draft.interrupted.names)
     way, why = way_of(disruption)
     steps = way.steps(disruption, headroom)
+    for mark in protections(disruption, steps.actions):
+        draft.add(mark, nodes)
     for action in steps.actions:
         if begins(action):
             yield Beginning(disruption=disruption, action=action, nodes=nodes)

@@ -23,6 +23,7 @@ from plimsoll.domain.kubernetes.floors import (
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
     DELETION_COST,
+    DO_NOT_DISRUPT,
     EXCLUDED,
     EXCLUDED_BY_US,
     FLOORS,
@@ -46,6 +47,7 @@ from plimsoll.domain.kubernetes.names import (
     OVERRULE_BUDGETS,
     POD_TEMPLATE_HASH,
     PREFIX,
+    PROTECTED,
     REGION,
     RELEASED,
     RELEASED_FOR_PLACEMENT,
@@ -77,6 +79,7 @@ from plimsoll.domain.kubernetes.pods import (
     Selector,
     SpreadConstraint,
     Toleration,
+    protection,
     replacement_of,
 )
 from plimsoll.domain.kubernetes.quantities import Resources, parse_quantity, total_resources
@@ -101,6 +104,7 @@ from plimsoll.domain.kubernetes.workloads import (
 __all__ = [
     "CAPACITY_LABELS",
     "DELETION_COST",
+    "DO_NOT_DISRUPT",
     "DURATION_FORM",
     "EXCLUDED",
     "EXCLUDED_BY_US",
@@ -128,6 +132,7 @@ __all__ = [
     "OVERRULE_BUDGETS",
     "POD_TEMPLATE_HASH",
     "PREFIX",
+    "PROTECTED",
     "REGION",
     "RELEASED",
     "RELEASED_FOR_PLACEMENT",
@@ -174,6 +179,7 @@ __all__ = [
     "parse_duration",
     "parse_labels",
     "parse_quantity",
+    "protection",
     "ready_floor",
     "refuse_twins",
     "replacement_of",

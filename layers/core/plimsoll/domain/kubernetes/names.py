@@ -22,6 +22,12 @@ MOVED: Final = "plimsoll.dev/moved"
 """On a pod, annotation: when it, or the pod that it replaces, was last moved for placement, out of which
 spread group, and how many moves that makes in succession."""
 
+DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+"""On a pod, annotation: Karpenter does not evict it, for good when "true", or up to this age of the pod.
+https://karpenter.sh/docs/concepts/disruption/#pod-level-controls"""
+PROTECTED: Final = "plimsoll.dev/do-not-disrupt"
+"""On a pod, annotation: the value of `karpenter.sh/do-not-disrupt` that Plimsoll set, which is its owner's once it differs."""
+
 STOP_SECONDS: Final = "plimsoll.dev/stop-seconds"
 """On a pod, annotation: how long it needs to stop, as its owner states it."""
 

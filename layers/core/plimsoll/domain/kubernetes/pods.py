@@ -8,7 +8,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, override
 
-from plimsoll.domain.kubernetes.names import HASHES, RELEASED, RELEASED_FOR_PLACEMENT
+from plimsoll.domain.kubernetes.names import (
+    DO_NOT_DISRUPT,
+    HASHES,
+    PROTECTED,
+    RELEASED,
+    RELEASED_FOR_PLACEMENT,
+)
 from plimsoll.domain.kubernetes.quantities import Resources
 
 
@@ -151,6 +157,8 @@ class Pod:
     """When its grace period ends (deletionTimestamp), once it was asked to stop."""
     stopping_since: datetime | None = None
     """When it was asked to stop."""
+    started: datetime | None = None
+    """When its kubelet acknowledged it (`status.startTime`): Karpenter counts its age from there."""
     start_seconds: int | None = None
     """How long it took from its node to Ready; None while it is not Ready, and where it does not tell."""
     created: datetime
@@ -220,6 +228,18 @@ class Pod:
     @override
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+def protection(pod: Pod, duration: str | None) -> Mapping[str, str | None]:
+    """Return the annotations with which Karpenter leaves a pod to us up to an age; None takes off what we set.
+
+    The value of ours says which other is ours: an owner may have changed that one meanwhile.
+    """
+    if duration is not None:
+        return {DO_NOT_DISRUPT: duration, PROTECTED: duration}
+    ours = pod.annotations.get(PROTECTED)
+    unchanged = pod.annotations.get(DO_NOT_DISRUPT) == ours
+    return {} if ours is None else dict.fromkeys([PROTECTED, *[DO_NOT_DISRUPT] * unchanged])
 
 
 def replacement_of(pod: Pod) -> Pod:

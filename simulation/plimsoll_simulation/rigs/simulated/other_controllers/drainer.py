@@ -76,11 +76,16 @@ class Drainer[C: RigCluster = RigCluster](OtherController[C]):
         """Go on with a node that is empty; called at each look."""
 
     @property
+    def delay(self) -> timedelta:
+        """How long its queue holds a message back."""
+        return timedelta()
+
+    @property
     @override
     def under_way(self) -> bool:
         now = self.clock.now()
         fresh = any(
-            now - time < TAKEN_UP
+            now - time < self.delay + TAKEN_UP
             for machine in self.rig_cluster.fleet.alive()
             for _, time in machine.notices
         )
@@ -138,7 +143,7 @@ class Drainer[C: RigCluster = RigCluster](OtherController[C]):
 
     def told(self, kinds: Collection[str]) -> Iterator[Machine]:
         """Yield the running instances of which an event of one of these kinds has arrived."""
-        heard = self.clock.now() - HEARD
+        heard = self.clock.now() - HEARD - self.delay
         for machine in self.rig_cluster.fleet.alive():
             if any(kind in kinds and time <= heard for kind, time in machine.notices):
                 yield machine

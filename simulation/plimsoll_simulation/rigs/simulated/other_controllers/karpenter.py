@@ -1,12 +1,13 @@
 """Karpenter: taints and drains the nodes of its own that are interrupted, and makes new ones for Pending pods.
 
-At a notice it deletes the NodeClaim, which taints the node and drains it, also while the pods'
-replacements have no node; an instance that is drained is terminated. Rebalance recommendations are
+At a notice, once its queue has held that back for its delay, it deletes the NodeClaim, which taints the node and drains
+it, also while the pods' replacements have no node; from then on the node counts against no limit of its NodePool. A pod that
+says not to be disrupted holds the node until it has gone. An instance that is drained is terminated. Rebalance recommendations are
 only told as Events. Its deadline is that of the NodePool (terminationGracePeriod), of which there is
 none by default. Nodes are chosen as simply as a drill needs: of spot first, one instance type each.
 
 Sources: aws/karpenter-provider-aws v1.14, pkg/controllers/interruption/utils.go; kubernetes-sigs/karpenter,
-pkg/controllers/node/termination (controller.go, terminator/terminator.go, terminator/eviction.go) and
+pkg/controllers/node/termination (controller.go, terminator/terminator.go, terminator/eviction.go), pkg/utils/pod/scheduling.go and
 pkg/controllers/provisioning; https://karpenter.sh/docs/concepts/disruption/#interruption
 """
 
@@ -14,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, override
 
 from plimsoll.adapters.kubernetes.objects import parse_pod
-from plimsoll.domain.kubernetes import MIRROR, Taint, tolerated
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, MIRROR, Pod, Taint, parse_duration, tolerated
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll_simulation.fake_aws.machines import Machine
 from plimsoll_simulation.fake_aws.nodegroups import KARPENTER
@@ -43,7 +45,6 @@ HANDLED: Final = frozenset(
     }
 )
 DISRUPTED: Final = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
-DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 CRITICAL: Final = frozenset({"system-cluster-critical", "system-node-critical"})
 LEAST_DRAIN: Final = timedelta(seconds=5)
 """MinDrainTime: pods may still come that the scheduler bound before it saw the taint."""
@@ -57,6 +58,16 @@ REMEMBERED: Final = timedelta(minutes=3)
 """How long an offering without capacity is left alone (UnavailableOfferingsTTL)."""
 API_SECONDS: Final = 0.02
 """What a call takes, when it observes the cluster."""
+
+
+def left_alone(pod: Pod, now: datetime) -> bool:
+    """Whether a pod tells Karpenter not to disrupt it, at its present age."""
+    said = pod.annotations.get(DO_NOT_DISRUPT, "")
+    try:
+        age = timedelta.max if said == "true" else parse_duration(said)
+    except BadInput:
+        return False
+    return timedelta() < age and (pod.started is None or now - pod.started < age)
 
 
 def _is_spot(group: NodeGroup) -> bool:
@@ -91,6 +102,11 @@ class Karpenter(Drainer[SimulatedRigCluster]):
         if created and (max(created) + IDLE <= now or min(created) + LONGEST_BATCH <= now):
             self.provisioner.scan()
 
+    @property
+    @override
+    def delay(self) -> timedelta:
+        return self.rig_cluster.spec.queue_delay
+
     @override
     def chosen(self) -> Iterator[Machine]:
         for machine in self.told(HANDLED):
@@ -105,6 +121,11 @@ class Karpenter(Drainer[SimulatedRigCluster]):
         mark = {"key": DISRUPTED.key, "effect": DISRUPTED.effect}
         excluded = {"node.kubernetes.io/exclude-from-external-load-balancers": "karpenter"}
         return {"metadata": {"labels": excluded}, "spec": {"taints": [*taints, mark]}}
+
+    @override
+    def advance(self, drain: Drain) -> None:
+        self.rig_cluster.fleet.disclaim(drain.machine)
+        super(Karpenter, self).advance(drain)
 
     @override
     def pause(self, refused: int) -> timedelta:
@@ -124,12 +145,8 @@ class Karpenter(Drainer[SimulatedRigCluster]):
             daemon = (controller_of(pod) or {}).get("kind") == "DaemonSet"
             return pod["spec"].get("priorityClassName") in CRITICAL, daemon
 
-        first = min(map(tier, pods))
-        return [
-            pod
-            for pod in pods
-            if tier(pod) == first and annotations_of(pod).get(DO_NOT_DISRUPT) != "true"
-        ]
+        first, now = min(map(tier, pods)), self.clock.now()
+        return [p for p in pods if tier(p) == first and not left_alone(parse_pod(p), now)]
 
     @override
     def after(self, drain: Drain) -> None:

@@ -20,7 +20,7 @@ from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll_simulation.fake_aws.machines import Machine
 from plimsoll_simulation.fake_aws.nodegroups import KARPENTER
-from plimsoll_simulation.rigs.simulated.other_controllers.karpenter import DO_NOT_DISRUPT, Karpenter
+from plimsoll_simulation.rigs.simulated.other_controllers.karpenter import Karpenter, left_alone
 from plimsoll_simulation.rigs.simulated.other_controllers.scale_in import (
     budgets_of,
     fit_elsewhere,
@@ -66,7 +66,7 @@ class ConsolidatingKarpenter(Karpenter):
         unneeded = [
             node
             for node in seen.nodes
-            if node.ready and node.name in machines and not waiting and _unneeded(seen, node)
+            if node.ready and node.name in machines and not waiting and _unneeded(seen, node, now)
         ]
         self.since = {node.name: self.since.get(node.name, now) for node in unneeded}
         for node in sorted(unneeded, key=lambda node: len(movable(seen, node))):
@@ -78,10 +78,10 @@ class ConsolidatingKarpenter(Karpenter):
                     return
 
 
-def _unneeded(seen: Observation, node: Node) -> bool:
+def _unneeded(seen: Observation, node: Node, now: datetime) -> bool:
     """Whether nothing keeps a node, and its pods fit on others."""
     kept = any(
-        pod.annotations.get(DO_NOT_DISRUPT) == "true"
+        left_alone(pod, now)
         or any(budget.disruptions_allowed <= 0 for budget in budgets_of(seen, pod))
         for pod in movable(seen, node)
     )

@@ -7,6 +7,7 @@ pkg/node/node.go (v1.25). It embeds `kubectl drain`; a drain that is over time b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from itertools import islice
 from typing import Final, override
 
@@ -31,6 +32,11 @@ FROM_METADATA: Final = frozenset({"spot-interruption", "health-scheduled-change"
 
 class QueueMode(Drainer):
     """One program for the cluster, that reads a queue."""
+
+    @property
+    @override
+    def delay(self) -> timedelta:
+        return self.rig_cluster.spec.queue_delay
 
     @override
     def chosen(self) -> Iterator[Machine]:

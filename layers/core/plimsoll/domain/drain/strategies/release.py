@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
 from plimsoll.domain.disruptions import PATIENCE, EvictablePod, WorkloadDisruption
@@ -40,14 +41,17 @@ def releasable(disruption: WorkloadDisruption) -> list[EvictablePod]:
     ]
 
 
-def releases(pods: Iterable[EvictablePod], reason: str) -> list[Release]:
-    """Return the releases of pods that `releasable` named."""
+def releases(
+    pods: Iterable[EvictablePod], reason: str, now: datetime | None = None
+) -> list[Release]:
+    """Return the releases of pods that `releasable` named; with the time, Karpenter leaves them to us."""
     return [
         Release(
             pod=one.pod,
             replica_set=one.replica_set,
             interruption=one.interruption,
             reason=reason,
+            do_not_disrupt=None if now is None else one.do_not_disrupt(now),
         )
         for one in pods
         if one.replica_set is not None
@@ -266,7 +270,7 @@ def _releases(
         f"{len(disruption.evictable)} of its {disruption.replicas} pods stand {where}; "
         "their replacements come first"
     )
-    return releases(chosen, reason), waiting
+    return releases(chosen, reason, disruption.now), waiting
 
 
 def _better_waits(
