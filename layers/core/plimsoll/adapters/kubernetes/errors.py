@@ -29,6 +29,7 @@ from plimsoll.domain.errors import (
 )
 
 _SERVER_ERROR: Final = 500
+_TOO_MANY: Final = 429
 _POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']+)'")
 _IMPERSONATE: Final = re.compile(r"cannot impersonate")  # since 1.36 the verb has more to it
 _WEBHOOK_DENIED: Final = re.compile(r'admission webhook "[^"]*" denied')
@@ -74,13 +75,8 @@ def refusal(
         f"cluster {cluster}: {call}{f' {about}' if about else ''}: {answer.status} {said}".strip()
     )
     match answer.status:
-        # A webhook that holds one eviction up is obeyed as a budget is, and nobody else waits for it.
-        case 429 if _WEBHOOK_DENIED.search(said):
-            error: PlimsollError = Blocked(text)
-        case 500 if call == EVICT and _WEBHOOK_FAILED.search(said):
-            error = Blocked(text)
-        case _ if _WEBHOOK_DENIED.search(said):
-            error = Refused(text)
+        case status if (held := _webhook(status, call, said)) is not None:
+            error: PlimsollError = held(text)
         case 401:
             error = Temporary(f"{text}: nor was a fresh token taken")
         case 403:
@@ -98,6 +94,15 @@ def refusal(
         case status:
             error = _MEANINGS.get(status, Refused)(text)
     return error
+
+
+def _webhook(status: int, call: Call, said: str) -> type[Blocked | Refused] | None:
+    """Return what an admission webhook's answer means: it is obeyed as a budget is, and nobody else waits for it."""
+    if call == EVICT and status == _SERVER_ERROR and _WEBHOOK_FAILED.search(said):
+        return Blocked
+    if _WEBHOOK_DENIED.search(said):
+        return Blocked if status == _TOO_MANY else Refused
+    return None
 
 
 def policy_of(answer: Response) -> str | None:
