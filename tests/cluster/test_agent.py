@@ -241,7 +241,7 @@ def test_a_signed_instruction_empties_a_node_while_every_pod_serves(acting: Site
         api=api,
         service=service,
         policy=lambda: read_policy(api.requests),
-        journal=ConfigMapJournal(api.requests),
+        journal=ConfigMapJournal(api.requests, clock),
         clock=clock,
         progress=Output(clock),
     )

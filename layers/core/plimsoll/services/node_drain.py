@@ -68,18 +68,22 @@ class NodeDrain:
     clock: Clock
     workers: Workers
     progress: Progress
-    has_priority: Callable[[Observation], bool] = lambda _: False
-    """Whether something else in the cluster has to be done first, for which this is called off."""
+    check: Callable[[Observation], None] = lambda _: None
+    """Asked before anything is done by an observation. Nothing is done while it raises Temporary; any other error ends
+    the drain."""
 
     def run(self, request: DrainRequest) -> tuple[End, DrainPlan]:
-        """Observe, plan and act until nothing is left to wait for; return how it ended.
+        """Cordon; then observe, check, plan and act until nothing is left to wait for; return how it ended.
 
         Raises:
             MissingRights: the user may not do what is needed.
-            Temporary: a node could not be cordoned.
+            Temporary: a node could not be cordoned, or the first observation or check failed.
+            Permanent: the check forbids to go on.
         """
         self.cordon(request.nodes, unschedulable=True)
-        latest = plan_nodes(self.api.observe(), request, self.clock.now())
+        seen = self.api.observe()
+        self.check(seen)
+        latest = plan_nodes(seen, request, self.clock.now())
         total = len(latest.left)
         while True:
             if latest.over:
@@ -96,8 +100,7 @@ class NodeDrain:
             if seen is None:
                 return "timed out", latest
             latest = plan_nodes(seen, request, self.clock.now())
-            uncordoned = (n.name in request.nodes and not n.unschedulable for n in seen.nodes)
-            if any(uncordoned) or self.has_priority(seen):
+            if any(n.name in request.nodes and not n.unschedulable for n in seen.nodes):
                 return "called off", latest
 
     def _next(self, pause: float, until: datetime | None) -> Observation | None:
@@ -105,7 +108,9 @@ class NodeDrain:
         while True:
             self.clock.sleep(pause)
             try:
-                return self.api.observe()
+                seen = self.api.observe()
+                self.check(seen)
+                return seen
             except Temporary as error:
                 self.progress.once(f"waits: the cluster does not answer: {error}")
                 if until is not None and self.clock.now() >= until:
