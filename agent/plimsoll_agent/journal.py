@@ -48,7 +48,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     pods: int = 0
     """That had to leave, when it was begun."""
     labels: dict[str, str | None] = {}
-    """That were to be written."""
+    """That are to be written; none once it ended."""
     outcome: Outcome | None = None
     """None: it is under way, or whoever began it died."""
     reason: str = ""
@@ -148,13 +148,15 @@ class Journal(Struct, frozen=True, kw_only=True):
         kept = (e for e in self.entries if e not in spare[:-KEPT])
         issued, last = self.issued, self.last
         ours = instruction.issued_at, instruction.number
-        if instruction.issued_at <= now + CLOCKS_APART and (issued is None or ours > (issued, last)):
+        if instruction.issued_at <= now + CLOCKS_APART and (
+            issued is None or ours > (issued, last)
+        ):
             issued, last = ours
         return replace(self, issued=issued, last=last, entries=(*kept, entry))
 
     def end(self, entry: Entry, outcome: Outcome, reason: str, now: datetime) -> Journal:
         """Return it with the outcome of an instruction."""
-        changes = {"outcome": outcome, "reason": reason[:_LONGEST], "ended": now}
+        changes = {"outcome": outcome, "reason": reason[:_LONGEST], "ended": now, "labels": {}}
         return self._changed([entry], **changes)
 
     def reported(self, entries: Sequence[Entry]) -> Journal:

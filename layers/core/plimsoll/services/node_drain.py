@@ -23,6 +23,8 @@ from plimsoll.services.ports import Clock, ClusterApi, Telemetry, Workers
 
 PAUSE_SECONDS: Final = 1.0
 """Between two observations."""
+MOST_PAUSE_SECONDS: Final = 10.0
+"""However long the API asks to be left alone: whoever may call the drain off is heard by then."""
 TRIES: Final = 10
 """How often a change is tried again that somebody else's write came before."""
 STUCK: Final = (
@@ -96,11 +98,12 @@ class NodeDrain:
                 self.progress.once(STUCK)
             if request.until is not None and self.clock.now() >= request.until:
                 return "timed out", latest
-            seen = self._next(max(PAUSE_SECONDS, requested_pause(outcomes)), request.until)
-            if seen is None:
+            asked = min(MOST_PAUSE_SECONDS, requested_pause(outcomes))
+            found = self._next(max(PAUSE_SECONDS, asked), request.until)
+            if found is None:
                 return "timed out", latest
-            latest = plan_nodes(seen, request, self.clock.now())
-            if any(n.name in request.nodes and not n.unschedulable for n in seen.nodes):
+            latest = plan_nodes(found, request, self.clock.now())
+            if any(n.name in request.nodes and not n.unschedulable for n in found.nodes):
                 return "called off", latest
 
     def _next(self, pause: float, until: datetime | None) -> Observation | None:
@@ -110,11 +113,12 @@ class NodeDrain:
             try:
                 seen = self.api.observe()
                 self.check(seen)
-                return seen
             except Temporary as error:
                 self.progress.once(f"waits: the cluster does not answer: {error}")
                 if until is not None and self.clock.now() >= until:
                     return None
+            else:
+                return seen
 
     def undo(self, nodes: frozenset[str]) -> None:
         """Uncordon nodes, and undo the releases of drains by hand.
