@@ -47,16 +47,27 @@ def against_policy(
     if not policy.open(now):
         return f"the owner's policy allows it {'; '.join(map(str, policy.hours))} UTC"
     if instruction.kind == "consolidate-node":
-        if journal.since is not None and now < journal.since + HOUR:
-            return f"the journal was lost: until {journal.since + HOUR:%H:%M:%SZ} nobody knows what the hour holds"
-        nodes, pods = journal.drained_since(now)
-        if nodes >= policy.nodes_per_hour:
-            return f"the owner's policy allows {policy.nodes_per_hour} nodes an hour"
-        if pods + instruction.preconditions.most_pods > policy.pods_per_hour:
-            return f"the owner's policy allows {policy.pods_per_hour} pods an hour, and {pods} have left"
+        why = _against_another_drain(instruction.preconditions.most_pods, policy, journal, now)
+        if why is not None:
+            return why
     foreign = [key for key in instruction.labels if not key.startswith(policy.labels or ("\0",))]
     if foreign:
         return f"the owner's policy does not allow the label {foreign[0]}"
+    return None
+
+
+def _against_another_drain(
+    pods: int, policy: OwnerPolicy, journal: Journal, now: datetime
+) -> str | None:
+    if journal.since is not None and now < journal.since + HOUR:
+        return f"the journal was lost: until {journal.since + HOUR:%H:%M:%SZ} nobody knows what the hour holds"
+    nodes, left = journal.drained_since(now)
+    if nodes >= policy.nodes_per_hour:
+        return f"the owner's policy allows {policy.nodes_per_hour} nodes an hour"
+    if left + pods > policy.pods_per_hour:
+        return (
+            f"the owner's policy allows {policy.pods_per_hour} pods an hour, and {left} have left"
+        )
     return None
 
 
