@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
+from itertools import chain
 
 from plimsoll.domain.disruptions import opted_out_on
 from plimsoll.domain.kubernetes import Node, Pod, Ref, replacement_of
 from plimsoll.domain.observation import Observation, leaves
 from plimsoll.domain.scheduling import ClusterSnapshot
-from plimsoll_agent.journal import Journal
+from plimsoll_agent.journal import CLOCKS_APART, HOUR, Journal
 from plimsoll_agent.owner_policy import OwnerPolicy
 from plimsoll_service.wire.instructions import Instruction, StandingWorkload
-
-_EARLY: Final = timedelta(minutes=5)
-"""How far the clocks of service and cluster may differ."""
 
 
 def against_instruction(
@@ -30,11 +27,11 @@ def against_instruction(
     """Return why this executor must not carry out an instruction at this time."""
     if instruction.cluster_id != cluster_id:
         return "it is for another cluster"
-    if journal.answered(instruction.number):
-        return f"its number {instruction.number} is not above {journal.last}"
+    if journal.answered(instruction):
+        return f"number {instruction.number} or one that was issued later came before"
     if now >= instruction.expires_at:
         return f"it expired at {instruction.expires_at:%H:%M:%SZ}"
-    if now < instruction.issued_at - _EARLY:
+    if now < instruction.issued_at - CLOCKS_APART:
         return (
             f"it was issued in the future, at {instruction.issued_at:%H:%M:%SZ}: see to the clocks"
         )
@@ -50,14 +47,27 @@ def against_policy(
     if not policy.open(now):
         return f"the owner's policy allows it {'; '.join(map(str, policy.hours))} UTC"
     if instruction.kind == "consolidate-node":
-        nodes, pods = journal.drained_since(now)
-        if nodes >= policy.nodes_per_hour:
-            return f"the owner's policy allows {policy.nodes_per_hour} nodes an hour"
-        if pods + instruction.preconditions.most_pods > policy.pods_per_hour:
-            return f"the owner's policy allows {policy.pods_per_hour} pods an hour, and {pods} have left"
+        why = _against_another_drain(instruction.preconditions.most_pods, policy, journal, now)
+        if why is not None:
+            return why
     foreign = [key for key in instruction.labels if not key.startswith(policy.labels or ("\0",))]
     if foreign:
         return f"the owner's policy does not allow the label {foreign[0]}"
+    return None
+
+
+def _against_another_drain(
+    pods: int, policy: OwnerPolicy, journal: Journal, now: datetime
+) -> str | None:
+    if journal.since is not None and now < journal.since + HOUR:
+        return f"the journal was lost: until {journal.since + HOUR:%H:%M:%SZ} nobody knows what the hour holds"
+    nodes, left = journal.drained_since(now)
+    if nodes >= policy.nodes_per_hour:
+        return f"the owner's policy allows {policy.nodes_per_hour} nodes an hour"
+    if left + pods > policy.pods_per_hour:
+        return (
+            f"the owner's policy allows {policy.pods_per_hour} pods an hour, and {left} have left"
+        )
     return None
 
 
@@ -78,11 +88,34 @@ def against_node(instruction: Instruction, policy: OwnerPolicy, node: Node | Non
     return None
 
 
+def against_cordon(instruction: Instruction, policy: OwnerPolicy, node: Node | None) -> str | None:
+    """Return why the Node must not be cordoned."""
+    why = against_node(instruction, policy, node)
+    if why is None and node is not None and node.unschedulable:
+        return f"Node {node.name} is cordoned already, by somebody else"
+    return why
+
+
 def against_drain(
-    instruction: Instruction, policy: OwnerPolicy, seen: Observation, node: Node
+    instruction: Instruction, policy: OwnerPolicy, seen: Observation, *, begun: bool = False
 ) -> str | None:
-    """Return why the cluster, as it is now, cannot do without the Node."""
-    return next(_against_drain(instruction, policy, seen, node), None)
+    """Return why the pods of the Node must not be moved.
+
+    Args:
+        instruction: What is asked.
+        policy: What the owner allows.
+        seen: The cluster as it is now.
+        begun: Some may have been moved, so that their replacements are Pending or took their places.
+    """
+    node = seen.node.get(instruction.target.name)
+    why = against_node(instruction, policy, node)
+    if why is not None or node is None:
+        return why
+    moved = leaving(seen, node)
+    found = _against_moving(instruction, policy, seen, node, moved)
+    if not begun:
+        found = chain(found, _against_beginning(instruction, seen, node, moved))
+    return next(found, None)
 
 
 def leaving(seen: Observation, node: Node) -> Sequence[Pod]:
@@ -97,18 +130,17 @@ def interrupted(seen: Observation) -> str | None:
     return None if name is None else f"Node {name} is interrupted: voluntary moves wait"
 
 
-def _against_drain(
-    instruction: Instruction, policy: OwnerPolicy, seen: Observation, node: Node
+def _against_moving(
+    instruction: Instruction,
+    policy: OwnerPolicy,
+    seen: Observation,
+    node: Node,
+    moved: Sequence[Pod],
 ) -> Iterator[str]:
-    if node.unschedulable:
-        yield f"Node {node.name} is cordoned already, by somebody else"
     if (why := interrupted(seen)) is not None:
         yield why
-    if (waiting := next((pod for pod in seen.pods if pod.pending), None)) is not None:
-        yield f"Pod {waiting} waits for a node"
     for out in opted_out_on(seen, node):
         yield f"Pod {out.pod} must be left alone: {out.why}"
-    moved = leaving(seen, node)
     if len(moved) > instruction.preconditions.most_pods:
         yield f"{len(moved)} pods would have to leave, and {instruction.preconditions.most_pods} were meant"
     standing = {Ref(w.kind, w.namespace, w.name): w for w in instruction.preconditions.workloads}
@@ -116,7 +148,6 @@ def _against_drain(
         if pod.namespace in policy.namespaces_kept:
             yield f"the owner's policy keeps the pods of namespace {pod.namespace}"
         yield from _against_leaving(pod, seen, standing)
-    yield from _without_a_place(instruction, seen, node, moved)
 
 
 def _against_leaving(
@@ -135,25 +166,29 @@ def _against_leaving(
         yield f"{owner} has {workload.replicas} replicas, and {meant.replicas} were meant"
 
 
-def _without_a_place(
+def _against_beginning(
     instruction: Instruction, seen: Observation, node: Node, moved: Sequence[Pod]
 ) -> Iterator[str]:
-    """Yield why the replacements do not fit beside what stands, on the Nodes that were meant."""
+    """Yield why the Node is needed: for a Pending pod, or because the replacements do not fit where they were meant."""
+    pending = [pod for pod in seen.pods if pod.pending]
+    open_node = replace(node, unschedulable=False)
+    snapshot = ClusterSnapshot([*seen.nodes, open_node], seen.pods, seen.claims)
+    for pod in pending:
+        if snapshot.why_not(pod, open_node) is None:
+            yield f"Pod {pod} waits for a node, and fits on Node {node.name}"
     meant = set(instruction.preconditions.destinations)
     staying = {each.uid for each in seen.nodes if each.staying}
     if lost := meant - staying:
         yield f"{len(lost)} of the {len(meant)} Nodes that were to take its pods are not there or not Ready"
-    nodes = [
-        each if each.uid in meant and each.name != node.name else replace(each, unschedulable=True)
-        for each in seen.nodes
-    ]
-    snapshot = ClusterSnapshot(nodes, seen.pods, seen.claims)
+    for each in seen.nodes:
+        if each.uid not in meant or each.name == node.name:
+            snapshot.add_node(replace(each, unschedulable=True))
     short = Counter[str]()
-    for pod in sorted(moved, key=lambda p: (-p.scheduling.requests.cpu, str(p))):
-        replacement = replacement_of(pod)
+    for pod in [*pending, *sorted(moved, key=lambda p: (-p.scheduling.requests.cpu, str(p)))]:
+        replacement = pod if pod.pending else replacement_of(pod)
         place = snapshot.choose(replacement)
-        if place is None:
-            short[f"Pod {pod}: {snapshot.explain(replacement)}"] += 1
-        else:
+        if place is not None:
             snapshot.place(replacement, place.name)
+        elif not pod.pending:
+            short[f"Pod {pod}: {snapshot.explain(replacement)}"] += 1
     yield from (f"no place is left for {words}" for words in short)

@@ -18,7 +18,7 @@ def pause_after(failures: int, *, asked: float | None = None) -> float:
 
     Args:
         failures: at least 1.
-        asked: what the other side asked for; it is waited for in any case.
+        asked: what the other side asked for; it is waited for, up to `MOST_SECONDS`.
     """
     bound = min(MOST_SECONDS, FIRST_SECONDS * 2 ** min(failures, 16))
-    return (asked or 0.0) + _RANDOM.uniform(0.0, bound)
+    return min(MOST_SECONDS, asked or 0.0) + _RANDOM.uniform(0.0, bound)

@@ -6,23 +6,24 @@ What was begun by somebody who died is brought to an end first: a drain that is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.drain import DrainRequest, plan_nodes
-from plimsoll.domain.errors import BadInput, PlimsollError
+from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.observation import Observation
 from plimsoll.services.node_drain import NodeDrain, Progress, waits
 from plimsoll.services.ports import Clock, ClusterApi
 from plimsoll_agent.authorization import (
+    against_cordon,
     against_drain,
     against_instruction,
     against_node,
     against_policy,
-    interrupted,
     leaving,
 )
+from plimsoll_agent.drain_permission import DrainPermission
 from plimsoll_agent.journal import Entry, Journal
 from plimsoll_agent.owner_policy import ACT, OwnerPolicy
 from plimsoll_service.wire.documents import Malformed
@@ -100,7 +101,7 @@ class InstructionExecutor:
             return
         journal, now = self.journal.load(), self.clock.now()
         why = against_instruction(instruction, self.cluster_id, journal, now)
-        if why is not None and journal.answered(instruction.number):
+        if why is not None and journal.answered(instruction):
             self._again(instruction, journal)
             return
         why = why or against_policy(instruction, policy, journal, now)
@@ -109,20 +110,17 @@ class InstructionExecutor:
             return
         match instruction.kind:
             case "consolidate-node":
-                self._consolidate(instruction, policy, journal)
+                self._consolidate(signed, instruction, policy, journal)
             case "label-node":
                 self._label(instruction, policy, journal)
 
     def _again(self, instruction: Instruction, journal: Journal) -> None:
         """Say once more what became of it: the service lost the answer. Or it is an old one."""
-        known = any(
-            (e.number, e.id) == (instruction.number, instruction.id) for e in journal.entries
-        )
-        if not known:
+        found = journal.find(instruction)
+        if found is None:
             self._heard(instruction.kind, "replayed", f"number {instruction.number} came before")
-            return
-        ended = [e for e in journal.entries if e.number == instruction.number and e.outcome]
-        self._send(ended)
+        elif found.outcome is not None:
+            self._send([found])
 
     def _label(self, instruction: Instruction, policy: OwnerPolicy, journal: Journal) -> None:
         node = self.api.node(instruction.target.name)
@@ -138,35 +136,50 @@ class InstructionExecutor:
         try:
             self.api.label(node, instruction.labels)
         except PlimsollError as error:
-            self._end(journal, instruction.number, "failed", str(error))
+            self._end(journal, journal.entries[-1], "failed", str(error))
         else:
-            self._end(journal, instruction.number, "done", f"Node {node.name} is labelled")
+            self._end(journal, journal.entries[-1], "done", f"Node {node.name} is labelled")
 
-    def _consolidate(self, instruction: Instruction, policy: OwnerPolicy, journal: Journal) -> None:
-        seen = self.api.observe()
-        node = seen.node.get(instruction.target.name)
-        why = against_node(instruction, policy, node)
-        if why is None and node is not None:
-            why = against_drain(instruction, policy, seen, node)
-        if why is not None or node is None:
-            self._answer(journal, instruction, "refused", why or "")
+    def _consolidate(
+        self,
+        signed: SignedInstruction,
+        instruction: Instruction,
+        policy: OwnerPolicy,
+        before: Journal,
+    ) -> None:
+        """Look, cordon, look again, and drain: a pod may land between the first look and the cordon."""
+        seen, name = self.api.observe(), instruction.target.name
+        why = against_cordon(instruction, policy, seen.node.get(name)) or against_drain(
+            instruction, policy, seen
+        )
+        if why is not None:
+            self._answer(before, instruction, "refused", why)
             return
-        request = self._request(node.name, policy)
+        now = self.clock.now()
+        request = DrainRequest(nodes=frozenset({name}), started=now, until=now + policy.drain_limit)
         if policy.mode != ACT:
             plan = plan_nodes(seen, request, request.started)
             steps = [f"{s.action.verb} {s.action.target}" for s in plan.plan.steps]
-            said = "; ".join([f"cordon Node {node.name}", *steps, *waits(plan)])
-            self._answer(journal, instruction, "would-do", f"would {said}")
+            said = "; ".join([f"cordon Node {name}", *steps, *waits(plan)])
+            self._answer(before, instruction, "would-do", f"would {said}")
             return
-        journal = self._begin(journal, instruction, pods=len(leaving(seen, node)))
-        outcome, reason = self._drain(request)
-        self._end(journal, instruction.number, outcome, reason)
+        journal = self._begin(before, instruction)
+        permission = DrainPermission(
+            signed=signed,
+            policy=self.policy,
+            before=before,
+            clock=self.clock,
+            started=now,
+            read=now,
+        )
+        outcome, reason = self._drain(request, permission)
+        self._end(journal, journal.entries[-1], outcome, reason)
 
-    def _drain(self, request: DrainRequest) -> tuple[Outcome, str]:
-        """Drain a node as `plimsoll drain` does; what is not drained in time is undone."""
+    def _drain(self, request: DrainRequest, permission: DrainPermission) -> tuple[Outcome, str]:
+        """Drain a node as `plimsoll drain` does; what is not drained in time, or refused meanwhile, is undone."""
         try:
             with self.api.following() as api:
-                end, plan = self._work(api).run(request)
+                end, plan = replace(self._work(api), check=permission.check).run(request)
         except PlimsollError as error:
             why = str(error)
         else:
@@ -182,29 +195,14 @@ class InstructionExecutor:
             clock=self.clock,
             workers=SerialWorkers(),
             progress=self.progress,
-            has_priority=lambda seen: interrupted(seen) is not None or self._stopped(),
         )
-
-    def _stopped(self) -> bool:
-        """Whether the owner has taken the right back meanwhile."""
-        try:
-            return self.policy().mode != ACT
-        except BadInput:
-            return True
-        except PlimsollError as error:
-            self.progress.warn("policy not read", because=str(error))
-            return False
-
-    def _request(self, node: str, policy: OwnerPolicy) -> DrainRequest:
-        now = self.clock.now()
-        return DrainRequest(nodes=frozenset({node}), started=now, until=now + policy.drain_limit)
 
     def _end_what_was_begun(self) -> None:
         """End what somebody began who is gone: this executor begins one at a time, and ends it."""
         journal = self.journal.load()
         for entry in journal.open():
             outcome, reason = self._found(entry, self.api.observe())
-            journal = self._end(journal, entry.number, outcome, reason)
+            journal = self._end(journal, entry, outcome, reason)
 
     def _found(self, entry: Entry, seen: Observation) -> tuple[Outcome, str]:
         node = seen.node.get(entry.node)
@@ -219,8 +217,8 @@ class InstructionExecutor:
         self._work(self.api).undo(frozenset({node.name}))
         return "failed", "the agent ended midway, and what it had begun is undone"
 
-    def _begin(self, journal: Journal, instruction: Instruction, *, pods: int = 0) -> Journal:
-        begun = journal.begin(instruction, self.clock.now(), pods=pods)
+    def _begin(self, journal: Journal, instruction: Instruction) -> Journal:
+        begun = journal.begin(instruction, self.clock.now())
         self.journal.save(begun)
         return begun
 
@@ -229,13 +227,12 @@ class InstructionExecutor:
     ) -> None:
         """Write an answer down without having acted."""
         begun = journal.begin(instruction, self.clock.now())
-        self._end(begun, instruction.number, outcome, reason)
+        self._end(begun, begun.entries[-1], outcome, reason)
 
-    def _end(self, journal: Journal, number: int, outcome: Outcome, reason: str) -> Journal:
-        ended = journal.end(number, outcome, reason, self.clock.now())
+    def _end(self, journal: Journal, entry: Entry, outcome: Outcome, reason: str) -> Journal:
+        ended = journal.end(entry, outcome, reason, self.clock.now())
         self.journal.save(ended)
-        kind = next(entry.kind for entry in ended.entries if entry.number == number)
-        self._heard(kind, outcome, reason)
+        self._heard(entry.kind, outcome, reason)
         return ended
 
     def _report(self) -> None:
@@ -245,7 +242,7 @@ class InstructionExecutor:
             return
         told = unreported[:MOST_RESULTS]
         self._send(told)
-        self.journal.save(journal.reported({entry.number for entry in told}))
+        self.journal.save(journal.reported(told))
 
     def _send(self, entries: Sequence[Entry]) -> None:
         if entries:

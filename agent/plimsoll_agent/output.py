@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from threading import Thread
-from typing import Any, Final, override
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from collections.abc import Mapping
+from threading import Lock
+from typing import Final
 
 from prometheus_client import (
     CollectorRegistry,
@@ -18,12 +17,13 @@ from prometheus_client import (
     Gauge,
     GCCollector,
     ProcessCollector,
-    make_wsgi_app,
 )
 
 from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import Clock
 
+MOST_SAID: Final = 1000
+"""Lines that are remembered so as not to be said again; tenants name the objects in them."""
 _NAMESPACE: Final = "plimsoll_agent"
 
 
@@ -33,7 +33,9 @@ class Output:
     def __init__(self, clock: Clock) -> None:
         self.registry = CollectorRegistry()
         self._clock = clock
-        self._said: set[str] = set()
+        self._lock = Lock()
+        self._said: dict[str, None] = {}
+        """Oldest first."""
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
 
@@ -92,10 +94,14 @@ class Output:
         self._say("warning", message, facts)
 
     def once(self, line: str) -> None:
-        """Say something unless it was said before."""
-        if line not in self._said:
-            self._said.add(line)
-            self._say("info", line, {})
+        """Say something unless it is among the last that were said."""
+        with self._lock:
+            if line in self._said:
+                return
+            if len(self._said) >= MOST_SAID:
+                del self._said[next(iter(self._said))]
+            self._said[line] = None
+        self._say("info", line, {})
 
     def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None:
         """Count nothing: these are the pipeline's."""
@@ -104,32 +110,3 @@ class Output:
         line = {"time": f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}", "level": level}
         sys.stdout.write(json.dumps({**line, "message": message, **facts}, default=str) + "\n")
         sys.stdout.flush()
-
-
-class _Quiet(WSGIRequestHandler):
-    @override
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing of each request."""
-
-
-def serve(output: Output, port: int, healthy: Callable[[], bool]) -> WSGIServer:
-    """Serve `/metrics` and `/healthz` in the background, and return the server.
-
-    Args:
-        output: what is measured.
-        port: 0 takes a free one.
-        healthy: whether the agent still does its work.
-    """
-    metrics = make_wsgi_app(output.registry)
-
-    def app(environ: dict[str, Any], start: Any) -> Iterable[bytes]:
-        if environ["PATH_INFO"] != "/healthz":
-            found: Iterable[bytes] = metrics(environ, start)
-            return found
-        good = healthy()
-        start("200 OK" if good else "503 Service Unavailable", [("Content-Type", "text/plain")])
-        return [b"ok\n" if good else b"no work was done lately\n"]
-
-    server = make_server("", port, app, handler_class=_Quiet)
-    Thread(target=server.serve_forever, name="metrics", daemon=True).start()
-    return server

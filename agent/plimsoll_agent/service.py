@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
 from types import NoneType
@@ -13,7 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 from uuid import uuid4
 
 import msgspec
-from urllib3 import BaseHTTPResponse, PoolManager, ProxyManager, Retry, Timeout
+from urllib3 import PoolManager, ProxyManager, Retry, Timeout
 from urllib3.exceptions import HTTPError
 
 from plimsoll.domain.errors import (
@@ -27,7 +28,7 @@ from plimsoll.domain.errors import (
 from plimsoll.services.ports import Clock
 from plimsoll_agent.identity import Identity
 from plimsoll_service.wire import access
-from plimsoll_service.wire.documents import Malformed, decode, encode
+from plimsoll_service.wire.documents import MOST_BYTES, Malformed, decode, encode
 from plimsoll_service.wire.instructions import Instructions, Results
 from plimsoll_service.wire.taints import TaintedInstances
 
@@ -38,6 +39,13 @@ _LOOPBACK: Final = {"127.0.0.1", "::1", "localhost"}
 _UNAUTHORIZED: Final = 401
 _REFUSED: Final = 400
 _SERVER_ERROR: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
 
 
 def check_address(url: str) -> None:
@@ -185,7 +193,7 @@ class Service:
 
     def _signed(
         self, method: str, path: str, query: str, body: bytes, encoding: str | None
-    ) -> BaseHTTPResponse:
+    ) -> _Answer:
         token = self._fresh_token()
         now = self._clock.now()
         with self._lock:
@@ -224,29 +232,34 @@ class Service:
         self._until = now + timedelta(seconds=granted.expires_in) - _EARLY
         return granted.access_token
 
-    def _send(
-        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
-    ) -> BaseHTTPResponse:
+    def _send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> _Answer:
         answer = self._request(method, path, body, headers)
         if answer.status >= _REFUSED:
             raise _error(answer)
         return answer
 
-    def _request(
-        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
-    ) -> BaseHTTPResponse:
+    def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> _Answer:
         said = {"Accept": "application/json", "User-Agent": "plimsoll-agent"}
         if body:
             said["Content-Type"] = "application/json"
         try:
-            return self._pool.request(
-                method, self._url + path, body=body or None, headers={**said, **headers}
+            answer = self._pool.request(
+                method,
+                self._url + path,
+                body=body or None,
+                headers={**said, **headers},
+                preload_content=False,
             )
+            data = answer.read(MOST_BYTES + 1)
         except HTTPError as error:
             why = getattr(error, "reason", None) or error
             raise Temporary(
                 f"{self._url} does not answer, is it the right address? {why}"
             ) from error
+        if len(data) > MOST_BYTES:
+            answer.close()
+            raise Temporary(f"{self._url} answers with more than {MOST_BYTES} bytes")
+        return _Answer(answer.status, answer.headers, data)
 
 
 def _pool(url: str) -> PoolManager:
@@ -259,7 +272,7 @@ def _pool(url: str) -> PoolManager:
     return ProxyManager(proxy, **settings)
 
 
-def _read[T](answer: BaseHTTPResponse, kind: type[T]) -> T:
+def _read[T](answer: _Answer, kind: type[T]) -> T:
     if kind is NoneType:
         return kind()
     try:
@@ -268,7 +281,7 @@ def _read[T](answer: BaseHTTPResponse, kind: type[T]) -> T:
         raise Temporary(f"{kind.__name__}: the service's answer cannot be read: {error}") from error
 
 
-def _error(answer: BaseHTTPResponse) -> PlimsollError:
+def _error(answer: _Answer) -> PlimsollError:
     """Return what a refusal means.
 
     Temporary: try again later. MissingRights: the key is revoked, or not enrolled. BadInput: trying
@@ -300,7 +313,7 @@ def _error(answer: BaseHTTPResponse) -> PlimsollError:
             return Refused(text)
 
 
-def _retry_after(answer: BaseHTTPResponse) -> float | None:
+def _retry_after(answer: _Answer) -> float | None:
     """Read how many seconds we shall wait. A date, which the header may hold too, is ignored."""
     try:
         return max(0.0, float(answer.headers.get("Retry-After", "")))

@@ -19,7 +19,8 @@ from plimsoll_agent.identity import Identity, PinnedKey, SecretIdentity
 from plimsoll_agent.instruction_executor import InstructionExecutor
 from plimsoll_agent.journal import ConfigMapJournal
 from plimsoll_agent.loops import Loops
-from plimsoll_agent.output import Output, serve
+from plimsoll_agent.metrics_server import serve
+from plimsoll_agent.output import Output
 from plimsoll_agent.owner_policy import OwnerPolicy, read_policy
 from plimsoll_agent.queue_changes import QueueChanges
 from plimsoll_agent.service import Service
@@ -77,7 +78,10 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
         PlimsollError: see `enrolled`.
     """
     requests, workers = Requests(transport=transport, cluster=NAME), ThreadWorkers(THREADS)
-    identity = enrolled(SecretIdentity(requests), config.service, clock)
+    store, journal = SecretIdentity(requests), ConfigMapJournal(requests, clock)
+    if store.load().enrolled is None:
+        journal.establish()
+    identity = enrolled(store, config.service, clock)
     known = identity.enrolled or Enrolled(cluster_id="", kid="")
     service = Service(config.service, identity, clock)
     pinned = {key.key_id: PinnedKey(key.public_key) for key in known.instruction_keys}
@@ -102,7 +106,7 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
         api=KubernetesCluster(transport, NAME, clock, workers=workers, warn=output.once),
         service=service,
         policy=policy,
-        journal=ConfigMapJournal(requests),
+        journal=journal,
         clock=clock,
         progress=output,
     )
@@ -123,7 +127,7 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
 
 def run(loops: Loops, output: Output, port: int) -> None:
     """Run all loops until `Loops.stop` is called."""
-    server = serve(output, port, loops.healthy)
+    server = serve(output.registry, port, loops.healthy)
     for loop, name in (
         (loops.execute_instructions, "instructions"),
         (loops.forward_taints, "taints"),

@@ -230,7 +230,10 @@ def test_a_signed_instruction_empties_a_node_while_every_pod_serves(acting: Site
     (new,) = ground.nodes("new")
     service = HandingOut()
     policy = {"data": {"instruction-keys": service.signer.pinned}}
-    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{POLICY}"
+    of_plimsoll = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    path = f"{of_plimsoll}/{POLICY}"
+    begun = {"data": {"journal": "{}"}}  # as an agent does that enrols
+    assert acting.patch(f"{of_plimsoll}/{JOURNAL}", begun).status == 200
     written = acting.plane.transport().call("PATCH", path, body=policy, content_type=MERGE_PATCH)
     assert written.body["data"]["mode"] == "act"
     service.ask(an_instruction(acting, ground, old, new, "c"))
@@ -241,7 +244,7 @@ def test_a_signed_instruction_empties_a_node_while_every_pod_serves(acting: Site
         api=api,
         service=service,
         policy=lambda: read_policy(api.requests),
-        journal=ConfigMapJournal(api.requests),
+        journal=ConfigMapJournal(api.requests, clock),
         clock=clock,
         progress=Output(clock),
     )

@@ -28,7 +28,8 @@ from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_agent.calls import CALLS, KEY
 from plimsoll_agent.config import Config
 from plimsoll_agent.loops import Loops
-from plimsoll_agent.output import Output, serve
+from plimsoll_agent.metrics_server import serve
+from plimsoll_agent.output import Output
 from plimsoll_agent.wiring import put_together
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.signers import LocalSigner, is_signed
@@ -45,7 +46,7 @@ from plimsoll_service.services.ingest import Intake
 from plimsoll_service.services.instructions import pending, post, report, result_of
 from plimsoll_service.services.taints import TaintForwarding
 from plimsoll_service.wire.access import Enrolment, InstructionKey, Problem, TokenRequest
-from plimsoll_service.wire.documents import decode, encode
+from plimsoll_service.wire.documents import MOST_BYTES, decode, encode
 from plimsoll_service.wire.instructions import (
     Instruction,
     Plan,
@@ -309,6 +310,21 @@ def test_an_agent_that_dies_before_it_hears_the_answer_enrols_the_same_key_again
     assert the_service.agent == first
 
 
+def test_enrolment_begins_the_journal_and_a_later_start_takes_an_empty_one_for_lost(service, site):
+    running = site.start()
+    assert running.executor.journal.load().since is None
+    site.put("ConfigMap", "plimsoll-agent-journal", {"journal": ""})
+    assert site.start().executor.journal.load().since is not None
+
+
+def test_an_answer_of_the_service_that_is_too_long_is_not_read_to_its_end(service, site):
+    the_service, _ = service
+    running = site.start()
+    the_service.answer = lambda *_: (200, Problem(status=200, detail="x" * (MOST_BYTES + 1)))
+    with pytest.raises(Temporary, match="more than"):
+        running.executor.round()
+
+
 def test_a_used_or_unknown_join_token_is_refused_with_the_reason(service, site):
     site.put("Secret", KEY, {"join-token": b64encode(b"another").decode()})
     with pytest.raises(MissingRights, match="join token is unknown"):
@@ -394,7 +410,7 @@ def test_all_loops_run_until_they_are_stopped_and_prometheus_hears_of_it(service
     clock = SystemClock()
     output = Output(clock)
     running.sender.measures = output
-    server = serve(output, 0, running.healthy)
+    server = serve(output.registry, 0, running.healthy)
     loops = (
         running.send_snapshots,
         running.execute_instructions,

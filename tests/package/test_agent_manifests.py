@@ -129,6 +129,22 @@ def test_its_environment_is_what_it_reads_and_its_spool_fits_the_volume():
     assert [port["containerPort"] for port in container["ports"]] == [config.metrics_port]
 
 
+def test_its_network_policy_is_of_its_pod_and_opens_its_port_alone():
+    found = printed()
+    policy = one(found, "NetworkPolicy")["spec"]
+    template = one(found, "Deployment")["spec"]["template"]
+    labels = policy["podSelector"]["matchLabels"]
+    assert labels.items() <= template["metadata"]["labels"].items()
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    (port,) = template["spec"]["containers"][0]["ports"]
+    opened = [port for rule in policy["ingress"] for port in rule["ports"]]
+    assert opened == [{"protocol": "TCP", "port": port["containerPort"]}]
+    asked = {
+        (port["protocol"], port["port"]) for rule in policy["egress"] for port in rule["ports"]
+    }
+    assert asked == {("UDP", 53), ("TCP", 53), ("TCP", 443), ("TCP", 6443)}
+
+
 # The image. No container engine is needed to see what goes into it.
 
 

@@ -18,7 +18,7 @@ from plimsoll.domain.kubernetes import NAMESPACE, RELEASED
 from plimsoll.domain.reports import Metric
 from plimsoll_agent.calls import JOURNAL, POLICY
 from plimsoll_agent.instruction_executor import InstructionExecutor
-from plimsoll_agent.journal import KEPT, ConfigMapJournal
+from plimsoll_agent.journal import KEPT, ConfigMapJournal, Journal
 from plimsoll_agent.owner_policy import OwnerPolicy, read_policy
 from plimsoll_service.wire import instructions as wire
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
@@ -81,7 +81,7 @@ class Site:
         self.cluster.join(fake_clusters.a_node("old"), now=early)
         for name in (NAMESPACE, "shop"):
             self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        for name, data in ((POLICY, ALLOWED | policy), (JOURNAL, {})):
+        for name, data in ((POLICY, ALLOWED | policy), (JOURNAL, {"journal": "{}"})):
             meta = {"name": name, "namespace": NAMESPACE}
             self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
         self.apply(fake_clusters.a_deployment("web", 2), *more)
@@ -103,7 +103,7 @@ class Site:
             api=api,
             service=self.service,
             policy=lambda: read_policy(api.requests),
-            journal=ConfigMapJournal(api.requests),
+            journal=ConfigMapJournal(api.requests, self.clock),
             clock=self.clock,
             progress=self.said,
         )
@@ -372,10 +372,6 @@ def test_without_a_policy_nothing_is_trusted():
 # What speaks against it in the cluster
 
 
-def waiting_pod() -> dict[str, Any]:
-    return fake_clusters.a_deployment("big", 1, fake_clusters.a_template("big", cpu="64"))
-
-
 def remade(site: Site) -> None:
     """Another Deployment has the name, and its pods are where the first one's were."""
     site.cluster.handle("DELETE", f"{fake_clusters.DEPLOYMENTS}/web", now=site.clock.now())
@@ -390,7 +386,6 @@ def remade(site: Site) -> None:
         (lambda s: s.patch("/api/v1/nodes/new", {"spec": {"unschedulable": True}}), "not Ready"),
         (lambda s: s.apply(fake_clusters.a_deployment("cart", 1)), "cart has a pod there"),
         (lambda s: s.apply(fake_clusters.a_pod("bare")), "nobody makes Pod default/bare anew"),
-        (lambda s: s.apply(waiting_pod()), "waits for a node"),
         (remade, "web is not the one that was meant"),
         (
             lambda s: s.patch(f"{fake_clusters.DEPLOYMENTS}/web", {"spec": {"replicas": 1}}),
@@ -442,6 +437,26 @@ def test_without_a_place_for_every_pod_nothing_begins():
     assert "no place is left for Pod default/fill" in site.reason
 
 
+def test_a_pod_that_waits_and_fits_on_the_node_speaks_against_emptying_it(site):
+    site.apply(fake_clusters.a_pod("late"))
+    assert site.round(site.consolidate()) == "refused"
+    assert "Pod default/late waits for a node, and fits on Node old" in site.reason
+    assert site.cluster_writes() == []
+
+
+def test_a_pod_that_waits_and_does_not_fit_on_the_node_does_not_speak_against_emptying_it(site):
+    site.apply(fake_clusters.a_pod("big", fake_clusters.a_template("big", cpu="64")))
+    assert site.round(site.consolidate()) == "done"
+
+
+def test_a_pod_that_waits_takes_its_place_before_the_replacements(site):
+    only_new = {"nodeSelector": {"kubernetes.io/hostname": "new"}}
+    template = fake_clusters.a_template("large", cpu="7500m", **only_new)
+    site.apply(fake_clusters.a_pod("large", template))
+    assert site.round(site.consolidate()) == "refused"
+    assert "no place is left for Pod default/web" in site.reason
+
+
 def test_an_interruption_anywhere_comes_first(site):
     api = site.executor.api
     node = api.node("new")
@@ -451,6 +466,107 @@ def test_an_interruption_anywhere_comes_first(site):
     assert site.round(site.label(1, group="a")) == "done"
     assert site.round(site.consolidate(2)) == "refused"
     assert "interrupted" in site.reason
+
+
+class Meddling(Counting):
+    """A transport with something that happens right before the first cordon, and a policy that may be out of reach."""
+
+    def __init__(self, inner: Counting, happens: Callable[[], None] = lambda: None) -> None:
+        super().__init__(inner)
+        self.happens = happens
+        self.away: Callable[[], bool] = lambda: False
+
+    def call(self, method: str, path: str, **request: Any) -> Response:
+        if path.endswith(POLICY) and self.away():
+            raise Temporary("the policy is out of reach")
+        if method == "PATCH" and path == "/api/v1/nodes/old":
+            happens, self.happens = self.happens, lambda: None
+            happens()
+        return super().call(method, path, **request)
+
+
+def released(site: Site) -> list[str]:
+    found = [p for p in pods(site) if RELEASED in p["metadata"].get("annotations", {})]
+    return [p["metadata"]["name"] for p in found]
+
+
+def test_a_pod_of_a_kept_namespace_that_lands_between_check_and_cordon_is_not_touched():
+    kept = "kept-1"
+    site = Site(**{"namespaces-kept": kept})
+    late = fake_clusters.a_deployment("late", 1)
+    late["metadata"]["namespace"] = kept
+
+    def land() -> None:
+        site.patch("/api/v1/nodes/new", {"spec": {"unschedulable": True}})
+        site.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kept}}, late)
+        for seconds in (1, 2, 40):
+            site.cluster.step(site.clock.now() + timedelta(seconds=seconds))
+        site.patch("/api/v1/nodes/new", {"spec": {"unschedulable": None}})
+        (landed,) = [p for p in pods(site) if p["metadata"]["namespace"] == kept]
+        assert landed["spec"]["nodeName"] == "old"
+
+    site.wire = Meddling(site.wire, land)
+    meant = replace(site.consolidate().preconditions, most_pods=3)
+    assert site.round(site.consolidate(preconditions=meant)) == "failed"
+    assert f"keeps the pods of namespace {kept}" in site.reason
+    assert not site.node("old")["spec"].get("unschedulable")
+    assert [w for w in site.cluster_writes() if "/pods/" in w] == []
+
+
+def test_a_policy_that_cannot_be_read_begins_nothing(site):
+    site.wire = Meddling(site.wire)
+    asked = site.consolidate()
+    site.wire.away = lambda: True
+    with pytest.raises(Temporary, match="out of reach"):
+        site.round(asked)
+    assert site.wire.writes == []
+
+
+def test_a_policy_that_cannot_be_read_once_the_node_is_cordoned_moves_no_pod(site):
+    site.wire = Meddling(site.wire)
+    site.wire.away = lambda: site.node("old")["spec"].get("unschedulable", False)
+    assert site.round(site.consolidate()) == "failed"
+    assert "out of reach" in site.reason
+    assert not site.node("old")["spec"].get("unschedulable")
+    assert [w for w in site.cluster_writes() if "/pods/" in w] == []
+
+
+def drained_without_the_policy(site: Site, last: int) -> tuple[str, list[int]]:
+    """Return the outcome, and how many writes there were at each second once a pod was released.
+
+    Args:
+        site: Its replacements are Ready after fifteen seconds.
+        last: The second until which the policy is away, from the tenth on.
+    """
+    site.wire = Meddling(site.wire)
+    writes: list[int] = []
+
+    def count() -> None:
+        if any("/pods/" in write for write in site.wire.writes):
+            writes.append(len(site.cluster_writes()))
+
+    site.clock.meanwhile = count
+    site.wire.away = lambda: 10 <= len(writes) <= last
+    outcome = site.round(site.consolidate())
+    site.clock.meanwhile = lambda: None
+    site.clock.sleep(60)
+    assert (len(pods(site)), site.clock.lowest) == (2, 2)
+    return outcome, writes
+
+
+def test_while_the_policy_cannot_be_read_a_drain_stands_still(site):
+    outcome, writes = drained_without_the_policy(site, 18)
+    assert outcome == "done"
+    assert len(set(writes[9:19])) == 1
+
+
+def test_after_ten_seconds_without_the_policy_what_was_begun_is_undone(site):
+    outcome, writes = drained_without_the_policy(site, 60)
+    assert (outcome, len(set(writes[9:18]))) == ("failed", 1)
+    assert writes[20] > writes[9]
+    assert "out of reach" in site.reason
+    assert not site.node("old")["spec"].get("unschedulable")
+    assert released(site) == []
 
 
 # Whoever dies, and when
@@ -550,6 +666,71 @@ def test_without_a_journal_that_can_be_read_nothing_is_begun(site, text):
     assert site.cluster_writes() == []
 
 
+def lose_the_journal(site: Site) -> None:
+    site.patch(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{JOURNAL}", {"data": None})
+
+
+def test_a_journal_that_is_lost_repeats_no_instruction(site):
+    asked = site.label(1, group="a")
+    site.round(asked)
+    site.patch("/api/v1/nodes/old", {"metadata": {"labels": {"plimsoll.dev/group": "mine"}}})
+    lose_the_journal(site)
+    for _ in range(31):
+        site.executor.round()
+        site.clock.sleep(60)
+    assert site.node("old")["metadata"]["labels"]["plimsoll.dev/group"] == "mine"
+    site.service.waiting.clear()
+    assert site.round(site.label(1, group="b")) == "done"
+
+
+def test_a_journal_that_is_lost_does_not_reset_the_hour(site):
+    site.round(site.consolidate(1))
+    site.patch("/api/v1/nodes/old", {"spec": {"unschedulable": None}})
+    lose_the_journal(site)
+    nobody = wire.Preconditions()
+    for number in range(2, 11):
+        site.executor.round()
+        site.clock.sleep(360)
+        assert site.round(site.consolidate(number, preconditions=nobody)) == "refused"
+        assert "the journal was lost" in site.reason
+    site.clock.sleep(360)
+    assert site.round(site.consolidate(11, preconditions=nobody)) == "done"
+
+
+def test_an_agent_that_is_enrolled_begins_its_journal_once(site):
+    journal = ConfigMapJournal(site.executor.api.requests, site.clock)
+    lose_the_journal(site)
+    journal.establish()
+    assert journal.load() == Journal()
+    site.round(site.label(1, group="a"))
+    journal.establish()
+    assert [entry.number for entry in journal.load().entries] == [1]
+
+
+def test_a_huge_number_shuts_out_nothing(site):
+    assert site.round(site.label(2**53, group="a")) == "done"
+    site.clock.sleep(1)
+    assert site.round(site.label(2, group="b")) == "done"
+    assert site.node("old")["metadata"]["labels"]["plimsoll.dev/group"] == "b"
+    assert site.round() == "done"
+    assert site.node("old")["metadata"]["labels"]["plimsoll.dev/group"] == "b"
+
+
+def test_one_that_is_issued_in_the_future_shuts_out_nothing(site):
+    later = site.clock.now() + timedelta(hours=5)
+    asked = replace(site.label(7, group="a"), issued_at=later, expires_at=later + timedelta(1 / 48))
+    assert site.round(asked) == "refused"
+    assert site.round(site.label(8, group="b")) == "done"
+
+
+def test_a_journal_of_the_version_before_keeps_its_word(site):
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{JOURNAL}"
+    site.patch(path, {"data": {"journal": '{"last": 7, "entries": []}'}})
+    assert site.round(site.label(7, group="a")) == "nothing"
+    assert site.said.answers == [("label-node", "replayed")]
+    assert site.round(site.label(8, group="a")) == "done"
+
+
 def test_killed_after_the_last_pod_left_it_is_done(site):
     site.clock.meanwhile = lambda: die() if site.on("old") == 0 else None
     with pytest.raises(KilledError):
@@ -585,8 +766,28 @@ def test_a_result_that_the_service_did_not_hear_is_told_again(site):
         lambda site: site.change_policy(mode="read-only"),
         lambda site: site.change_policy(mode="stop!"),
         lambda site: site.patch("/api/v1/nodes/old", {"spec": {"unschedulable": None}}),
+        lambda site: site.change_policy(namespaces_kept="default"),
+        lambda site: site.change_policy(kinds="label-node"),
+        lambda site: site.change_policy(nodes="team=web"),
+        lambda site: site.change_policy(nodes_per_hour="0"),
+        lambda site: site.change_policy(pods_per_hour="1"),
+        lambda site: site.change_policy(hours="fri 13:00-14:00"),
+        lambda site: site.change_policy(drain_minutes="0"),
+        lambda site: site.change_policy(instruction_keys=SeededSigner(2, "k-2").pinned),
     ],
-    ids=["read-only", "a policy that cannot be read", "uncordoned"],
+    ids=[
+        "read-only",
+        "a policy that cannot be read",
+        "uncordoned",
+        "its namespace is kept",
+        "no such kind",
+        "other nodes",
+        "no node an hour",
+        "fewer pods an hour",
+        "other hours",
+        "no time",
+        "another key",
+    ],
 )
 def test_the_owner_may_take_the_right_back_while_a_node_is_drained(site, happens):
     done: list[bool] = []

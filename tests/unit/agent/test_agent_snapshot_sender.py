@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -237,6 +238,15 @@ def test_after_failures_it_waits_longer_at_random_and_never_less_than_asked(make
     agent = make()
     agent.service.away = Throttled("429", retry_after=90)
     assert agent.round() >= 90
+
+
+@pytest.mark.parametrize("asked", [1e9, math.inf])
+def test_however_long_the_service_asks_to_be_left_alone_it_is_asked_again_within_ten_minutes(
+    make, asked
+):
+    agent = make()
+    agent.service.away = Throttled("429", retry_after=asked)
+    assert backoff.MOST_SECONDS <= agent.round() <= 2 * backoff.MOST_SECONDS
 
 
 def test_a_cluster_that_does_not_answer_costs_a_snapshot_and_no_number(make):

@@ -23,6 +23,8 @@ from plimsoll.services.ports import Clock, ClusterApi, Telemetry, Workers
 
 PAUSE_SECONDS: Final = 1.0
 """Between two observations."""
+MOST_PAUSE_SECONDS: Final = 10.0
+"""However long the API asks to be left alone: whoever may call the drain off is heard by then."""
 TRIES: Final = 10
 """How often a change is tried again that somebody else's write came before."""
 STUCK: Final = (
@@ -68,18 +70,22 @@ class NodeDrain:
     clock: Clock
     workers: Workers
     progress: Progress
-    has_priority: Callable[[Observation], bool] = lambda _: False
-    """Whether something else in the cluster has to be done first, for which this is called off."""
+    check: Callable[[Observation], None] = lambda _: None
+    """Asked before anything is done by an observation. Nothing is done while it raises Temporary; any other error ends
+    the drain."""
 
     def run(self, request: DrainRequest) -> tuple[End, DrainPlan]:
-        """Observe, plan and act until nothing is left to wait for; return how it ended.
+        """Cordon; then observe, check, plan and act until nothing is left to wait for; return how it ended.
 
         Raises:
             MissingRights: the user may not do what is needed.
-            Temporary: a node could not be cordoned.
+            Temporary: a node could not be cordoned, or the first observation or check failed.
+            Permanent: the check forbids to go on.
         """
         self.cordon(request.nodes, unschedulable=True)
-        latest = plan_nodes(self.api.observe(), request, self.clock.now())
+        seen = self.api.observe()
+        self.check(seen)
+        latest = plan_nodes(seen, request, self.clock.now())
         total = len(latest.left)
         while True:
             if latest.over:
@@ -92,12 +98,12 @@ class NodeDrain:
                 self.progress.once(STUCK)
             if request.until is not None and self.clock.now() >= request.until:
                 return "timed out", latest
-            seen = self._next(max(PAUSE_SECONDS, requested_pause(outcomes)), request.until)
-            if seen is None:
+            asked = min(MOST_PAUSE_SECONDS, requested_pause(outcomes))
+            found = self._next(max(PAUSE_SECONDS, asked), request.until)
+            if found is None:
                 return "timed out", latest
-            latest = plan_nodes(seen, request, self.clock.now())
-            uncordoned = (n.name in request.nodes and not n.unschedulable for n in seen.nodes)
-            if any(uncordoned) or self.has_priority(seen):
+            latest = plan_nodes(found, request, self.clock.now())
+            if any(n.name in request.nodes and not n.unschedulable for n in found.nodes):
                 return "called off", latest
 
     def _next(self, pause: float, until: datetime | None) -> Observation | None:
@@ -105,11 +111,14 @@ class NodeDrain:
         while True:
             self.clock.sleep(pause)
             try:
-                return self.api.observe()
+                seen = self.api.observe()
+                self.check(seen)
             except Temporary as error:
                 self.progress.once(f"waits: the cluster does not answer: {error}")
                 if until is not None and self.clock.now() >= until:
                     return None
+            else:
+                return seen
 
     def undo(self, nodes: frozenset[str]) -> None:
         """Uncordon nodes, and undo the releases of drains by hand.
