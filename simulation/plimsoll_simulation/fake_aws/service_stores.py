@@ -5,9 +5,11 @@ They hold to the same contract suite as AWS's (`tests/contract/test_service_stor
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from threading import Lock
 
 from plimsoll.domain.errors import Conflict
 from plimsoll_service.domain.access import Invitation, Principal
@@ -96,7 +98,8 @@ class MemoryMembers:
 
     _invited: dict[str, tuple[Invitation, str | None]] = field(default_factory=dict)
     _members: dict[str, Principal] = field(default_factory=dict)
-    _said: set[str] = field(default_factory=set)
+    _said: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
 
     def invite(self, digest: str, invitation: Invitation) -> None:
         """Keep an invitation."""
@@ -135,11 +138,16 @@ class MemoryMembers:
         """Return the agents of all tenants."""
         return [p for p in self._members.values() if p.role == "agent"]
 
-    def once(self, word: str, expires: datetime) -> bool:  # noqa: ARG002 - memory is short-lived
+    def once(self, word: str, expires: datetime) -> bool:
         """Whether a word is said for the first time."""
-        first = word not in self._said
-        self._said.add(word)
-        return first
+        return self.count(f"once#{word}", expires, most=1)
+
+    def count(self, word: str, expires: datetime, *, most: int) -> bool:  # noqa: ARG002 - memory is short-lived
+        """Count a word, up to `most`."""
+        with self._lock:
+            counted = self._said[word] < most
+            self._said[word] += counted
+            return counted
 
 
 @dataclass(slots=True)

@@ -30,7 +30,14 @@ from plimsoll_service.domain.snapshots import (
 from plimsoll_service.services.history import NEWEST, last_advice
 from plimsoll_service.services.instructions import pending
 from plimsoll_service.services.limits import count
-from plimsoll_service.services.ports import AdviceQueue, Clock, Queue, TenantData, Tenants
+from plimsoll_service.services.ports import (
+    AdviceQueue,
+    Clock,
+    Members,
+    Queue,
+    TenantData,
+    Tenants,
+)
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.access import Accepted
 from plimsoll_service.wire.documents import Malformed
@@ -48,6 +55,7 @@ class Intake:
     """Takes snapshots in."""
 
     tenants: Tenants
+    members: Members
     queue: Queue
     clock: Clock
     snapshots_per_minute: int
@@ -63,6 +71,9 @@ class Intake:
             Throttled: the tenant sends too many.
             Temporary: it could not be kept; it was not acknowledged, and is sent again.
         """
+        now = self.clock.now()
+        most = self.snapshots_per_minute
+        count(self.members, agent.tenant, "snapshots", most=most, now=now)
         if len(body) > MOST_COMPRESSED:
             raise TooLarge(f"the snapshot has {len(body)} bytes; {MOST_COMPRESSED} are taken")
         snapshot = wire.decode(body)
@@ -70,14 +81,12 @@ class Intake:
             raise Forbidden("the snapshot is of another cluster than its token")
         if not _is_word(snapshot.epoch):
             raise Malformed("has an epoch that is no UUID - at `$.epoch`")
-        now = self.clock.now()
         if not now - Span.MINUTE.kept <= snapshot.taken_at <= now + AHEAD:
             raise Malformed(
                 f"was taken at {snapshot.taken_at:%Y-%m-%dT%H:%M:%SZ}, and it is {now:%Y-%m-%dT%H:%M:%SZ}: "
                 "see to the clock of the cluster - at `$.taken_at`"
             )
         data = self.tenants.of(agent.tenant)
-        count(data, "", "snapshots", most=self.snapshots_per_minute, now=now)
         data.put_snapshot(agent.subject, snapshot.epoch, snapshot.sequence, body)
         self.queue.send(
             Arrival(

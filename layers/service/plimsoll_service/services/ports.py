@@ -110,6 +110,13 @@ class Members(Protocol):
         """Whether a word is said for the first time; from now on it is not."""
         ...
 
+    def count(self, word: str, expires: datetime, *, most: int) -> bool:
+        """Count a word; return False, and count no further, where `most` were counted already.
+
+        Of those who count at once, too, exactly `most` get True.
+        """
+        ...
+
 
 class Queue(Protocol):
     """The queue of snapshots that were acknowledged."""

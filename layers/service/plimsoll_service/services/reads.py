@@ -12,7 +12,7 @@ from plimsoll_service.domain.snapshots import interrupted_nodes, pool_rows, work
 from plimsoll_service.services.access import refuse_others
 from plimsoll_service.services.history import Known, has_cluster, known_clusters, newest, usage
 from plimsoll_service.services.limits import count
-from plimsoll_service.services.ports import Clock, TenantData, Tenants
+from plimsoll_service.services.ports import Clock, Members, TenantData, Tenants
 from plimsoll_service.wire.views import Cluster, Clusters, Interruptions, Pools, Workloads
 
 READS_PER_MINUTE: Final = 600
@@ -33,6 +33,7 @@ class Reads:
     """Reads for people and executors."""
 
     tenants: Tenants
+    members: Members
     clock: Clock
     reads_per_minute: int = READS_PER_MINUTE
     polls_per_minute: int = POLLS_PER_MINUTE
@@ -94,15 +95,15 @@ class Reads:
         Raises:
             Throttled: it asks too often.
         """
-        data = self.tenants.of(agent.tenant)
-        count(data, agent.subject, "polls", most=self.polls_per_minute, now=self.clock.now())
-        return data
+        now = self.clock.now()
+        count(self.members, agent.subject, "polls", most=self.polls_per_minute, now=now)
+        return self.tenants.of(agent.tenant)
 
     def _counted(self, person: Principal) -> TenantData:
         refuse_others(person, "", Role.PERSON)
-        data = self.tenants.of(person.tenant)
-        count(data, "", "reads", most=self.reads_per_minute, now=self.clock.now())
-        return data
+        now = self.clock.now()
+        count(self.members, person.tenant, "reads", most=self.reads_per_minute, now=now)
+        return self.tenants.of(person.tenant)
 
     def _known(self, person: Principal, cluster: str) -> tuple[TenantData, Known]:
         data = self.data(person, cluster)

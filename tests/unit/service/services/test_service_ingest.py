@@ -30,6 +30,7 @@ from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.snapshot import Snapshot, Usage, delta, encode
 from plimsoll_simulation.fake_aws.service_stores import (
     MemoryAdviceQueue,
+    MemoryMembers,
     MemoryQueue,
     MemoryTenantData,
     MemoryTenants,
@@ -65,6 +66,7 @@ class Rig:
         self.service = IngestService(tenants=self.tenants, advice=self.advice, clock=self.clock)
         self.intake = Intake(
             tenants=self.tenants,
+            members=MemoryMembers(),
             queue=self.queue,
             clock=self.clock,
             snapshots_per_minute=self.per_minute,
