@@ -46,7 +46,7 @@ from plimsoll_service.wire.access import (
     Problem,
     TokenRequest,
 )
-from plimsoll_service.wire.advice import Advice, Recommendations
+from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.instructions import Results
 
@@ -187,7 +187,7 @@ def read_pools(cluster: str) -> msgspec.Struct:
 def read_recommendations(cluster: str) -> msgspec.Struct:
     """Return the recommendations, the one that saves most first."""
     data = bootstrap.reads().data(_principal(), cluster)
-    return Recommendations(recommendations=recommendations(data, cluster))
+    return recommendations(data, cluster)
 
 
 @app.route(

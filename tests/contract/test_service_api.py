@@ -39,9 +39,10 @@ from plimsoll_service.openapi import OPERATIONS, Operation
 from plimsoll_service.services.access import TOKENS_PER_MINUTE, AccessService
 from plimsoll_service.services.ingest import MOST_COMPRESSED, Intake
 from plimsoll_service.services.reads import Reads
+from plimsoll_service.services.recommendations import RECOMMENDATIONS
 from plimsoll_service.services.taints import TaintForwarding
 from plimsoll_service.wire.access import SEQUENCE, SIGNATURE, TIMESTAMP
-from plimsoll_service.wire.advice import About, Recommendation
+from plimsoll_service.wire.advice import About, Recommendation, Recommendations
 from plimsoll_service.wire.documents import encode as encode_document
 from plimsoll_service.wire.instructions import Result, Results
 from plimsoll_service.wire.snapshot import Snapshot, encode
@@ -375,7 +376,8 @@ def test_who_reports_or_accepts_has_the_advice_asked_for_at_once(gateway: Gatewa
         changed_at=NOW,
     )
     data = gateway.tenants.of(person.tenant)
-    data.put(agent.subject, "recommendation#r1", encode_document(advised))
+    kept = Recommendations(recommendations=(advised,))
+    data.put(agent.subject, RECOMMENDATIONS, encode_document(kept))
     asked = AdviceRequest(tenant="acme", cluster=agent.subject, at=gateway.clock.now())
     gateway.advice_queue.sent.clear()
     path = f"/v1/clusters/{agent.subject}/results"

@@ -84,7 +84,7 @@ def test_a_document_that_has_expired_is_absent_and_may_be_written_anew(stores: S
     data.put("c", "key", b"1", expires=NOW + HOUR)
     stores.clock.sleep(3600)
     assert data.get("c", "key") is None
-    assert data.list("c", "a", "z") == []
+    assert not list(data.list("c", "a", "z"))
     assert data.put("c", "key", b"2").version == 1
 
 
@@ -97,7 +97,7 @@ def test_documents_are_listed_in_the_order_of_their_keys_and_only_those_of_a_clu
     data.put("other", "b#3", b"")
     assert [d.key for d in data.list("c", "b#", "b#~")] == ["b#1", "b#2"]
     assert [d.key for d in data.list("c", "a", "z", limit=2)] == ["a#1", "b#1"]
-    assert data.list("c", "b#2", "b#1") == []
+    assert not list(data.list("c", "b#2", "b#1"))
 
 
 def test_a_document_that_was_deleted_is_gone_and_again_is_once(stores: Stores):
@@ -148,7 +148,7 @@ def test_tenants_do_not_see_each_other(stores: Stores):
     stores.tenants.of("acme").put_snapshot("c", "e", 1, b"1")
     other = stores.tenants.of("globex")
     assert other.get("c", "key") is None
-    assert other.list("c", "a", "z") == []
+    assert not list(other.list("c", "a", "z"))
     assert not other.has_snapshot("c", "e", 1)
 
 

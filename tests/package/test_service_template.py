@@ -368,6 +368,7 @@ def test_each_queue_outlives_its_source_and_its_worker():
     source, dead = queues["ArrivalsQueue"], queues["ArrivalsDeadQueue"]
     worker = RESOURCES["MetricsFunction"]["Properties"]
     assert source["VisibilityTimeout"] >= 6 * worker["Timeout"]
+    assert worker["Events"]["Arrivals"]["Properties"]["BatchSize"] == 1, "a tenant waits for itself"
     assert dead["MessageRetentionPeriod"] > source["MessageRetentionPeriod"]
     kept = SERVICE["Parameters"]["SnapshotDays"]["Default"] * 86400
     assert kept > dead["MessageRetentionPeriod"], "a snapshot goes before the message that names it"

@@ -6,9 +6,10 @@ They hold to the same contract suite as AWS's (`tests/contract/test_service_stor
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from threading import Lock
 
 from plimsoll.domain.errors import Conflict
@@ -69,11 +70,11 @@ class MemoryTenantData:
         self._documents[cluster, key] = made, expires
         return made
 
-    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Sequence[Document]:
-        """Return the documents between two keys, in their order."""
+    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Iterator[Document]:
+        """Yield the documents between two keys, in their order."""
         keys = sorted(key for its, key in self._documents if its == cluster)
         found = (self.get(cluster, key) for key in keys if first <= key <= last)
-        return [document for document in found if document is not None][:limit]
+        return islice((document for document in found if document is not None), limit)
 
     def delete(self, cluster: str, key: str) -> None:
         """Delete a document."""
