@@ -36,6 +36,5 @@ def _answer(record: dict[str, Any]) -> None:
             "found": advised.found,
             "changed": advised.changed,
             "instructions": advised.instructions,
-            "lost": advised.lost,
         },
     )

@@ -36,6 +36,7 @@ from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven
 from plimsoll_service.openapi import document
 from plimsoll_service.services.access import SignedRequest, refuse_others, refuse_unsigned
 from plimsoll_service.services.instructions import pending, report
+from plimsoll_service.services.limits import count
 from plimsoll_service.services.recommendations import SAVINGS, accept, recommendations
 from plimsoll_service.wire.access import (
     SEQUENCE,
@@ -45,12 +46,13 @@ from plimsoll_service.wire.access import (
     Problem,
     TokenRequest,
 )
-from plimsoll_service.wire.advice import Advice, Recommendations
+from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.instructions import Results
-from plimsoll_service.wire.taints import TaintedInstances
 
 app = Chalice(app_name="plimsoll")
+FROM_ADDRESS_PER_MINUTE: Final = 120
+"""Enrolments, and as many requests for tokens: the agents behind one address may all begin at once."""
 _ANY: Final = ["*/*"]
 _STATUS: Final[tuple[tuple[type[Exception], HTTPStatus], ...]] = (
     (Unproven, HTTPStatus.UNAUTHORIZED),
@@ -89,6 +91,7 @@ def answer(status: HTTPStatus = HTTPStatus.OK) -> Callable[[View], Callable[...,
 @answer(HTTPStatus.CREATED)
 def enrol() -> msgspec.Struct:
     """Admit a key by a join token."""
+    _count_address("enrolments")
     return bootstrap.access().enrol(decode(_body(), Enrolment), bootstrap.clock().now())
 
 
@@ -96,6 +99,7 @@ def enrol() -> msgspec.Struct:
 @answer()
 def grant() -> msgspec.Struct:
     """Exchange a signed assertion for an access token."""
+    _count_address("assertions")
     return bootstrap.access().grant(decode(_body(), TokenRequest), bootstrap.clock().now())
 
 
@@ -110,7 +114,7 @@ def push_snapshot(cluster: str) -> msgspec.Struct:
 @answer(HTTPStatus.ACCEPTED)
 def forward_taints(cluster: str) -> msgspec.Struct:
     """Forward interruption taints of other handlers."""
-    return bootstrap.taints().forward(_agent(cluster), decode(_body(), TaintedInstances))
+    return bootstrap.taints().forward(_agent(cluster), _body())
 
 
 @app.route("/v1/clusters/{cluster}/queue-changes", methods=["POST"], content_types=_ANY)
@@ -133,8 +137,9 @@ def poll_instructions(cluster: str) -> msgspec.Struct:
 def post_results(cluster: str) -> msgspec.Struct:
     """Write down what became of instructions."""
     agent = _agent(cluster)
+    data = bootstrap.reads().for_executor(agent)
     results = decode(_body(), Results)
-    report(bootstrap.reads().for_executor(agent), cluster, results.results)
+    report(data, cluster, results.results)
     _ask_for_advice(agent, cluster)
     return results
 
@@ -182,7 +187,7 @@ def read_pools(cluster: str) -> msgspec.Struct:
 def read_recommendations(cluster: str) -> msgspec.Struct:
     """Return the recommendations, the one that saves most first."""
     data = bootstrap.reads().data(_principal(), cluster)
-    return Recommendations(recommendations=recommendations(data, cluster))
+    return recommendations(data, cluster)
 
 
 @app.route(
@@ -212,6 +217,13 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer a request of API Gateway."""
     answered: dict[str, Any] = app(event, context)
     return answered
+
+
+def _count_address(what: str) -> None:
+    """Count a request of nobody yet against the limit of the address that it comes from."""
+    address = _request().context["identity"]["sourceIp"]
+    now = bootstrap.clock().now()
+    count(bootstrap.members(), address, what, most=FROM_ADDRESS_PER_MINUTE, now=now)
 
 
 def _principal() -> Principal:

@@ -53,7 +53,7 @@ from plimsoll_simulation.fake_aws.service_stores import (
     MemoryTenants,
     MemoryTokenKeys,
 )
-from tests.package.template import template
+from tests.package.template import requests_for_tables, template
 from tests.support.enrolled import Key, invitation
 from tests.support.snapshots import NOW
 
@@ -218,9 +218,13 @@ class Hour:
             verify=is_signed,
             instruction_keys=list,
         )
-        self._reads = Reads(tenants=tenants, clock=clock)
+        self._reads = Reads(tenants=tenants, members=members, clock=clock)
         self._intake = Intake(
-            tenants=tenants, queue=self._queue, clock=clock, snapshots_per_minute=600
+            tenants=tenants,
+            members=members,
+            queue=self._queue,
+            clock=clock,
+            snapshots_per_minute=600,
         )
         self._ingest = IngestService(tenants=tenants, advice=self._requests, clock=clock)
         self._schedule = AdviceSchedule(members=members, queue=self._requests, clock=clock)
@@ -274,12 +278,8 @@ class Hour:
 def counted() -> Mapping[str, Counter[str]]:
     """Return what each function asks of AWS in an hour."""
     with mock_aws():
-        for name in ("DocumentsTable", "MembersTable"):
-            said = template("service.yaml")["Resources"][name]["Properties"]
-            taken = ("BillingMode", "AttributeDefinitions", "KeySchema")
-            boto3.client("dynamodb", region_name=REGION).create_table(
-                TableName=name, **{key: said[key] for key in taken}
-            )
+        for name, said in requests_for_tables("service.yaml").items():
+            boto3.client("dynamodb", region_name=REGION).create_table(TableName=name, **said)
         boto3.client("s3", region_name=REGION).create_bucket(Bucket="snapshots")
         aws, clock = CountedAws(), Clock()
         tenants = AwsTenants(

@@ -56,7 +56,7 @@ from plimsoll_service.wire.instructions import (
     sign,
 )
 from plimsoll_service.wire.snapshot import decode as decode_snapshot
-from plimsoll_service.wire.taints import FORWARDED, TaintedInstances
+from plimsoll_service.wire.taints import FORWARDED
 from plimsoll_simulation.fake_aws.service_stores import (
     MemoryMembers,
     MemoryQueue,
@@ -102,11 +102,12 @@ class TheService:
         )
         self.intake = Intake(
             tenants=self.tenants,
+            members=self.members,
             queue=self.queue,
             clock=SystemClock(),
             snapshots_per_minute=1000,
         )
-        self.taints = TaintForwarding(tenants=self.tenants, bus=self, clock=SystemClock())
+        self.taints = TaintForwarding(members=self.members, bus=self, clock=SystemClock())
 
     def forward(self, agent: str, instances: Any) -> None:
         """Be the bus."""
@@ -159,7 +160,7 @@ class TheService:
             case "snapshots":
                 return 202, self.intake.take(principal, body)
             case "taints":
-                return 202, self.taints.forward(principal, decode(body, TaintedInstances))
+                return 202, self.taints.forward(principal, body)
             case "queue-changes":
                 return 202, self.taints.queue_changed(principal)
             case "instructions":

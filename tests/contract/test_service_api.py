@@ -13,8 +13,10 @@ import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -25,19 +27,22 @@ from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
 from functions import api, authorizer
+from plimsoll.domain.errors import Throttled
 from plimsoll_cli.doctor.iam_requests import Request as IamRequest
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.signers import is_signed
 from plimsoll_service.domain.access.principals import Principal, Role
 from plimsoll_service.domain.advice.advice_requests import AdviceRequest
+from plimsoll_service.domain.errors import Unproven
 from plimsoll_service.openapi import OPERATIONS, Operation
-from plimsoll_service.services.access import AccessService
+from plimsoll_service.services.access import TOKENS_PER_MINUTE, AccessService
 from plimsoll_service.services.ingest import MOST_COMPRESSED, Intake
 from plimsoll_service.services.reads import Reads
+from plimsoll_service.services.recommendations import RECOMMENDATIONS
 from plimsoll_service.services.taints import TaintForwarding
 from plimsoll_service.wire.access import SEQUENCE, SIGNATURE, TIMESTAMP
-from plimsoll_service.wire.advice import About, Recommendation
+from plimsoll_service.wire.advice import About, Recommendation, Recommendations
 from plimsoll_service.wire.documents import encode as encode_document
 from plimsoll_service.wire.instructions import Result, Results
 from plimsoll_service.wire.snapshot import Snapshot, encode
@@ -63,6 +68,8 @@ from .conftest import FakeClock
 
 ARN = "arn:aws:execute-api:us-east-1:123456789012:api/live"
 NOW = datetime.now(UTC)
+ADDRESSES = count(2**31)
+HOME = {"identity": {"sourceIp": "192.0.2.1"}}
 
 
 class Context:
@@ -88,13 +95,22 @@ class Gateway:
             instruction_keys=list,
         )
         self.intake = Intake(
-            tenants=self.tenants, queue=self.queue, clock=clock, snapshots_per_minute=10**6
+            tenants=self.tenants,
+            members=self.members,
+            queue=self.queue,
+            clock=clock,
+            snapshots_per_minute=10**6,
         )
         self.reads = Reads(
-            tenants=self.tenants, clock=clock, reads_per_minute=10**6, polls_per_minute=10**6
+            tenants=self.tenants,
+            members=self.members,
+            clock=clock,
+            reads_per_minute=10**6,
+            polls_per_minute=10**6,
         )
-        self.taints = TaintForwarding(tenants=self.tenants, bus=self, clock=clock)
+        self.taints = TaintForwarding(members=self.members, bus=self, clock=clock)
         self.clock = clock
+        self._enrolled: dict[tuple[int, Role, str], tuple[Principal, str]] = {}
 
     def forward(self, agent: str, instances: Sequence[str]) -> None:
         """Take what is put on the bus; who listens there has tests of its own."""
@@ -103,7 +119,16 @@ class Gateway:
         """The same."""
 
     def stand_behind(self, patch: pytest.MonkeyPatch) -> None:
-        for name in ("tenants", "access", "intake", "reads", "clock", "advice_queue", "taints"):
+        for name in (
+            "tenants",
+            "members",
+            "access",
+            "intake",
+            "reads",
+            "clock",
+            "advice_queue",
+            "taints",
+        ):
             patch.setattr(bootstrap, name, lambda name=name: getattr(self, name))
 
     def __call__(self, environ: Any, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -139,7 +164,13 @@ class Gateway:
         return Response(said["body"], status=said["statusCode"], headers=said["headers"])
 
     def enrolled(self, key: Key, role: Role, tenant: str = "acme") -> tuple[Principal, str]:
-        """Let somebody in; return who they are, and an access token."""
+        """Let somebody in, once; return who they are, and an access token."""
+        known = self._enrolled.get((key.seed, role, tenant))
+        if known is None:
+            known = self._enrolled[key.seed, role, tenant] = self._let_in(key, role, tenant)
+        return known
+
+    def _let_in(self, key: Key, role: Role, tenant: str) -> tuple[Principal, str]:
         token = f"join-{tenant}-{role}"
         self.members.invite(digest_of(token), invitation(tenant, role=role, now=NOW))
         answer = self.access.enrol(key.enrolment(token), NOW)
@@ -157,9 +188,11 @@ def handled(  # noqa: PLR0913, PLR0917 - the parts of a request
     body: bytes,
     context: dict[str, Any],
 ) -> dict[str, Any]:
-    """Call the function as API Gateway does, for a path of the template."""
+    """Call the function as API Gateway does, for a path of the template; each time from another address."""
+    identity = {"sourceIp": str(ip_address(next(ADDRESSES)))}
+    said_of = {"resourcePath": path, "httpMethod": method, "path": path, "identity": identity}
     event = {
-        "requestContext": {"resourcePath": path, "httpMethod": method, "path": path} | context,
+        "requestContext": said_of | context,
         "headers": headers,
         "multiValueHeaders": {k: [v] for k, v in headers.items()},
         "multiValueQueryStringParameters": None,
@@ -343,7 +376,8 @@ def test_who_reports_or_accepts_has_the_advice_asked_for_at_once(gateway: Gatewa
         changed_at=NOW,
     )
     data = gateway.tenants.of(person.tenant)
-    data.put(agent.subject, "recommendation#r1", encode_document(advised))
+    kept = Recommendations(recommendations=(advised,))
+    data.put(agent.subject, RECOMMENDATIONS, encode_document(kept))
     asked = AdviceRequest(tenant="acme", cluster=agent.subject, at=gateway.clock.now())
     gateway.advice_queue.sent.clear()
     path = f"/v1/clusters/{agent.subject}/results"
@@ -366,3 +400,54 @@ def test_of_two_agents_neither_gets_to_the_others_cluster(gateway: Gateway):
         path = f"/v1/clusters/{theirs.subject}/{name}"
         headers = signed_headers(KEY, token, "GET", path, at=NOW)
         assert Client(gateway).get(path, headers=headers).status_code == 403
+
+
+# --- Limits ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> Gateway:
+    """A service that nobody has asked yet."""
+    found = Gateway()
+    found.stand_behind(monkeypatch)
+    return found
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("path", ["/v1/token", "/v1/enrolments"])
+def test_of_one_address_so_many_requests_without_a_token_are_read_and_others_are_heard(path: str):
+    def asked(where: dict[str, Any]) -> int:
+        status: int = handled("POST", path, {}, {}, b"no JSON", where)["statusCode"]
+        return status
+
+    seen = Counter(asked(HOME) for _ in range(api.FROM_ADDRESS_PER_MINUTE + 5))
+    assert seen == {400: api.FROM_ADDRESS_PER_MINUTE, 429: 5}
+    assert asked({}) == 400
+
+
+def test_nobody_locks_another_out_of_tokens_without_the_key(quiet: Gateway):
+    agent, _ = quiet.enrolled(KEY, Role.AGENT)
+    thief = Key(9)
+    for _ in range(2 * TOKENS_PER_MINUTE):
+        with pytest.raises(Unproven):
+            quiet.access.grant(thief.assertion(agent.subject, agent.kid, NOW), NOW)
+    for _ in range(TOKENS_PER_MINUTE - 1):  # the first was for the enrolment
+        quiet.access.grant(KEY.assertion(agent.subject, agent.kid, NOW), NOW)
+    with pytest.raises(Throttled):
+        quiet.access.grant(KEY.assertion(agent.subject, agent.kid, NOW), NOW)
+
+
+@pytest.mark.parametrize("name", ["push_snapshot", "forward_taints", "post_results"])
+def test_of_an_agent_malformed_requests_count(quiet: Gateway, name: str):
+    agent, token = quiet.enrolled(KEY, Role.AGENT)
+    quiet.intake = replace(quiet.intake, snapshots_per_minute=30)
+    quiet.reads = replace(quiet.reads, polls_per_minute=30)
+    (operation,) = (o for o in OPERATIONS if o.name == name)
+    path = operation.path.format(cluster=agent.subject)
+
+    def asked(body: bytes, key: Key = KEY) -> int:
+        headers = signed_headers(key, token, "POST", path, at=NOW, body=body)
+        return Client(quiet).post(path, data=body, headers=headers).status_code
+
+    assert {asked(b"no JSON", Key(9)) for _ in range(40)} == {401}, "what is not signed does not"
+    assert Counter(asked(b"no JSON") for _ in range(35)) == {400: 30, 429: 5}

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
+from threading import Lock
 from typing import Any
 
 import boto3
 import pytest
 from moto import mock_aws
+from moto.dynamodb.models import DynamoDBBackend
 
-from plimsoll.domain.errors import Conflict
+from plimsoll.domain.errors import Conflict, Throttled
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.tenants import MOST_IN_AN_ITEM, AwsTenants
 from plimsoll_service.domain.access.principals import Role
+from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Members, Tenants
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
-from tests.package.template import template
+from tests.package.template import requests_for_tables
 from tests.support.enrolled import Key, agent_of, invitation
 
 from .conftest import FakeClock
@@ -36,15 +40,6 @@ class Stores:
     clock: FakeClock
 
 
-def create_table(name: str) -> None:
-    """Create a table as `service.yaml` says."""
-    said: dict[str, Any] = template("service.yaml")["Resources"][name]["Properties"]
-    taken = ("BillingMode", "AttributeDefinitions", "KeySchema")
-    boto3.client("dynamodb", region_name="us-east-1").create_table(
-        TableName=name, **{key: said[key] for key in taken}
-    )
-
-
 @pytest.fixture(params=["memory", "moto"])
 def stores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stores]:
     clock = FakeClock(NOW)
@@ -53,11 +48,19 @@ def stores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         return
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    # DynamoDB writes an item by one request after another; moto, in threads, by several at once.
+    update, lock = DynamoDBBackend.update_item, Lock()
+
+    def one_at_a_time(*args: Any, **more: Any) -> Any:
+        with lock:
+            return update(*args, **more)
+
+    monkeypatch.setattr(DynamoDBBackend, "update_item", one_at_a_time)
     with mock_aws():
-        create_table("DocumentsTable")
-        create_table("MembersTable")
-        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="snapshots")
         aws = ServiceAws("us-east-1")
+        for name, said in requests_for_tables("service.yaml").items():
+            aws.dynamodb.create_table(TableName=name, **said)
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="snapshots")
         tenants = AwsTenants(
             sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=clock
         )
@@ -81,7 +84,7 @@ def test_a_document_that_has_expired_is_absent_and_may_be_written_anew(stores: S
     data.put("c", "key", b"1", expires=NOW + HOUR)
     stores.clock.sleep(3600)
     assert data.get("c", "key") is None
-    assert data.list("c", "a", "z") == []
+    assert not list(data.list("c", "a", "z"))
     assert data.put("c", "key", b"2").version == 1
 
 
@@ -94,7 +97,7 @@ def test_documents_are_listed_in_the_order_of_their_keys_and_only_those_of_a_clu
     data.put("other", "b#3", b"")
     assert [d.key for d in data.list("c", "b#", "b#~")] == ["b#1", "b#2"]
     assert [d.key for d in data.list("c", "a", "z", limit=2)] == ["a#1", "b#1"]
-    assert data.list("c", "b#2", "b#1") == []
+    assert not list(data.list("c", "b#2", "b#1"))
 
 
 def test_a_document_that_was_deleted_is_gone_and_again_is_once(stores: Stores):
@@ -145,7 +148,7 @@ def test_tenants_do_not_see_each_other(stores: Stores):
     stores.tenants.of("acme").put_snapshot("c", "e", 1, b"1")
     other = stores.tenants.of("globex")
     assert other.get("c", "key") is None
-    assert other.list("c", "a", "z") == []
+    assert not list(other.list("c", "a", "z"))
     assert not other.has_snapshot("c", "e", 1)
 
 
@@ -178,6 +181,8 @@ def test_agents_are_listed_and_people_are_not(stores: Stores):
     stores.members.admit(agent)
     stores.members.admit(replace(agent, subject="p-1", role=Role.PERSON))
     stores.members.invite("digest", invitation(now=NOW))
+    stores.members.once("word", NOW + HOUR)
+    stores.members.count("word", NOW + HOUR, most=9)
     assert stores.members.agents() == [agent]
 
 
@@ -185,3 +190,18 @@ def test_a_word_is_said_once(stores: Stores):
     assert stores.members.once("word", NOW + HOUR)
     assert not stores.members.once("word", NOW + HOUR)
     assert stores.members.once("another", NOW + HOUR)
+
+
+def test_of_requests_that_come_at_once_a_limit_lets_exactly_so_many_pass(stores: Stores):
+    def passes(_: int) -> bool:
+        try:
+            count(stores.members, "acme", "snapshots", most=30, now=NOW)
+        except Throttled:
+            return False
+        return True
+
+    with ThreadPoolExecutor(20) as threads:
+        assert sum(threads.map(passes, range(200))) == 30
+    count(stores.members, "globex", "snapshots", most=30, now=NOW)
+    count(stores.members, "acme", "reads", most=30, now=NOW)
+    count(stores.members, "acme", "snapshots", most=30, now=NOW + timedelta(minutes=1))

@@ -36,17 +36,17 @@ def template(name: str = "template.yaml") -> Any:
     return yaml.load((ROOT / name).read_text(), _Loader)
 
 
-def resources(kind) -> dict[str, Any]:
+def resources(kind, of: str = "template.yaml") -> dict[str, Any]:
     """Resources of one type: logical id -> the resource."""
-    return {k: r for k, r in template()["Resources"].items() if r["Type"] == kind}
+    return {k: r for k, r in template(of)["Resources"].items() if r["Type"] == kind}
 
 
-def requests_for_tables() -> dict[str, Any]:
+def requests_for_tables(of: str = "template.yaml") -> dict[str, Any]:
     """What CreateTable takes for each table, by logical id; the caller adds the name."""
     taken = ("BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
     return {
         name: {key: table["Properties"][key] for key in taken if key in table["Properties"]}
-        for name, table in resources("AWS::DynamoDB::Table").items()
+        for name, table in resources("AWS::DynamoDB::Table", of).items()
     }
 
 

@@ -16,6 +16,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE
 from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE
 from plimsoll_cli.doctor.iam_requests import Request
+from plimsoll_service.adapters.members import SUBJECTS
 from plimsoll_service.config import Config
 from plimsoll_service.domain.access.principals import Principal, Role
 from plimsoll_service.domain.access.tenancy import (
@@ -84,6 +85,33 @@ def test_the_answer_of_the_authorizer_is_kept_for_less_than_a_minute():
     auth = RESOURCES["Api"]["Properties"]["Auth"]
     assert auth["DefaultAuthorizer"] == "Holder"
     assert auth["Authorizers"]["Holder"]["Identity"]["ReauthorizeEvery"] <= 60
+
+
+def test_who_needs_no_token_has_a_rate_of_its_own():
+    """Else whoever floods these routes takes the rate of all."""
+    settings = {
+        (each["HttpMethod"], each["ResourcePath"].replace("~1", "/").removeprefix("/")): each
+        for each in RESOURCES["Api"]["Properties"]["MethodSettings"]
+    }
+    anonymous = {route for route, has_token in declared().items() if not has_token}
+    assert settings.keys() == {("*", "*"), *anonymous}
+    for route in anonymous:
+        assert settings[route]["ThrottlingRateLimit"] <= 50
+        assert settings[route]["MetricsEnabled"]
+
+
+def test_the_schedule_of_the_advice_reads_the_index_of_members_and_not_what_anybody_can_add():
+    scans = [s["Resource"] for s in statements("AdviceScheduleRole") if "Scan" in str(s["Action"])]
+    assert scans == [{"Fn::Sub": f"${{MembersTable.Arn}}/index/{SUBJECTS}"}]
+    (index,) = RESOURCES["MembersTable"]["Properties"]["GlobalSecondaryIndexes"]
+    assert index["IndexName"] == SUBJECTS
+
+
+def test_a_firewall_stands_before_the_api_only_where_it_is_asked_for():
+    assert SERVICE["Parameters"]["WafRequestsPerAddress"]["Default"] == 0
+    firewall = {name for name, each in RESOURCES.items() if "WAFv2" in each["Type"]}
+    assert firewall == {"WebAcl", "WebAclOfApi"}
+    assert {RESOURCES[name]["Condition"] for name in firewall} == {"HasWaf"}
 
 
 # --- What a token opens ----------------------------------------------------------------------------
@@ -340,6 +368,7 @@ def test_each_queue_outlives_its_source_and_its_worker():
     source, dead = queues["ArrivalsQueue"], queues["ArrivalsDeadQueue"]
     worker = RESOURCES["MetricsFunction"]["Properties"]
     assert source["VisibilityTimeout"] >= 6 * worker["Timeout"]
+    assert worker["Events"]["Arrivals"]["Properties"]["BatchSize"] == 1, "a tenant waits for itself"
     assert dead["MessageRetentionPeriod"] > source["MessageRetentionPeriod"]
     kept = SERVICE["Parameters"]["SnapshotDays"]["Default"] * 86400
     assert kept > dead["MessageRetentionPeriod"], "a snapshot goes before the message that names it"

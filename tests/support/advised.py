@@ -93,7 +93,7 @@ class AdvisedCluster:
 
     def all(self) -> dict[str, Recommendation]:
         """Return the recommendations by kind and name, as in `consolidate-node a`."""
-        found = recommendations.recommendations(self.data, "harbor")
+        found = recommendations.recommendations(self.data, "harbor").recommendations
         return {f"{each.kind} {each.about.name}": each for each in found}
 
     def accept(self, name: str) -> Recommendation:

@@ -105,6 +105,8 @@ def recommendations(ctx: click.Context, cluster: str | None, folder: Path, outpu
         print_answer(msgspec.to_builtins(found), output)
     else:
         _show_recommendations(console(), found.recommendations)
+        if found.left_out:
+            console().print(f"{found.left_out} more save less, and are not kept")
 
 
 def _asked(ctx: click.Context, cluster: str | None, folder: Path) -> tuple[Service, str]:

@@ -107,6 +107,7 @@ def intake() -> Intake:
     """Return the taking in of snapshots."""
     return Intake(
         tenants=tenants(),
+        members=members(),
         queue=SqsArrivals(aws=aws(), url=config().arrivals_queue),
         clock=clock(),
         snapshots_per_minute=config().snapshots_per_minute,
@@ -116,7 +117,7 @@ def intake() -> Intake:
 @cache
 def taints() -> TaintForwarding:
     """Return the forwarding of interruption taints."""
-    return TaintForwarding(tenants=tenants(), bus=EventBridgeBus(aws=aws()), clock=clock())
+    return TaintForwarding(members=members(), bus=EventBridgeBus(aws=aws()), clock=clock())
 
 
 @cache
@@ -136,7 +137,7 @@ def arrivals() -> NoticesQueue:
 @cache
 def reads() -> Reads:
     """Return what people read."""
-    return Reads(tenants=tenants(), clock=clock())
+    return Reads(tenants=tenants(), members=members(), clock=clock())
 
 
 @cache

@@ -5,9 +5,12 @@ They hold to the same contract suite as AWS's (`tests/contract/test_service_stor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
+from threading import Lock
 
 from plimsoll.domain.errors import Conflict
 from plimsoll_service.domain.access import Invitation, Principal
@@ -67,11 +70,11 @@ class MemoryTenantData:
         self._documents[cluster, key] = made, expires
         return made
 
-    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Sequence[Document]:
-        """Return the documents between two keys, in their order."""
+    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Iterator[Document]:
+        """Yield the documents between two keys, in their order."""
         keys = sorted(key for its, key in self._documents if its == cluster)
         found = (self.get(cluster, key) for key in keys if first <= key <= last)
-        return [document for document in found if document is not None][:limit]
+        return islice((document for document in found if document is not None), limit)
 
     def delete(self, cluster: str, key: str) -> None:
         """Delete a document."""
@@ -96,7 +99,8 @@ class MemoryMembers:
 
     _invited: dict[str, tuple[Invitation, str | None]] = field(default_factory=dict)
     _members: dict[str, Principal] = field(default_factory=dict)
-    _said: set[str] = field(default_factory=set)
+    _said: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
 
     def invite(self, digest: str, invitation: Invitation) -> None:
         """Keep an invitation."""
@@ -135,11 +139,16 @@ class MemoryMembers:
         """Return the agents of all tenants."""
         return [p for p in self._members.values() if p.role == "agent"]
 
-    def once(self, word: str, expires: datetime) -> bool:  # noqa: ARG002 - memory is short-lived
+    def once(self, word: str, expires: datetime) -> bool:
         """Whether a word is said for the first time."""
-        first = word not in self._said
-        self._said.add(word)
-        return first
+        return self.count(f"once#{word}", expires, most=1)
+
+    def count(self, word: str, expires: datetime, *, most: int) -> bool:  # noqa: ARG002 - memory is short-lived
+        """Count a word, up to `most`."""
+        with self._lock:
+            counted = self._said[word] < most
+            self._said[word] += counted
+            return counted
 
 
 @dataclass(slots=True)

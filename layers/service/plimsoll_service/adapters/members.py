@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import Conflict
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.domain.access import Invitation, Principal, Role
 
+SUBJECTS: Final = "subjects"
+"""The index of those who were let in."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamoMembers:
-    """Invitations as `join#DIGEST`, principals as `member#SUBJECT`, words as `once#WORD`."""
+    """Invitations as `join#DIGEST`, principals as `member#SUBJECT`, words as `once#WORD` and `count#WORD`."""
 
     aws: ServiceAws
     table: str
@@ -97,24 +100,41 @@ class DynamoMembers:
             self.aws.dynamodb.delete_item(TableName=self.table, Key=_key(f"member#{subject}"))
 
     def agents(self) -> Sequence[Principal]:
-        """Return the agents of all tenants."""
+        """Return the agents of all tenants.
+
+        Only members have the attribute that the index is by: words, which anybody can add, are not in it.
+        """
         with translated("list the agents"):
             pages = self.aws.dynamodb.get_paginator("scan").paginate(
                 TableName=self.table,
-                FilterExpression="begins_with(id, :member) AND #role = :agent",
+                IndexName=SUBJECTS,
+                FilterExpression="#role = :agent",
                 ExpressionAttributeNames={"#role": "role"},
-                ExpressionAttributeValues={":member": {"S": "member#"}, ":agent": {"S": "agent"}},
+                ExpressionAttributeValues={":agent": {"S": "agent"}},
             )
             return [_principal(item) for page in pages for item in page["Items"]]
 
     def once(self, word: str, expires: datetime) -> bool:
         """Whether a word is said for the first time."""
+        return self._counted(f"once#{word}", expires, most=1)
+
+    def count(self, word: str, expires: datetime, *, most: int) -> bool:
+        """Count a word, up to `most`."""
+        return self._counted(f"count#{word}", expires, most=most)
+
+    def _counted(self, name: str, expires: datetime, *, most: int) -> bool:
         try:
-            with translated("hear a word"):
-                self.aws.dynamodb.put_item(
+            with translated("count a word"):
+                self.aws.dynamodb.update_item(
                     TableName=self.table,
-                    Item=_key(f"once#{word}") | {"expires": _time(expires)},
-                    ConditionExpression="attribute_not_exists(id)",
+                    Key=_key(name),
+                    UpdateExpression="SET expires = :expires ADD times :one",
+                    ConditionExpression="attribute_not_exists(id) OR times < :most",
+                    ExpressionAttributeValues={
+                        ":expires": _time(expires),
+                        ":one": {"N": "1"},
+                        ":most": {"N": str(most)},
+                    },
                 )
         except Conflict:
             return False

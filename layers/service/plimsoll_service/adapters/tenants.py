@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Final
 
 from plimsoll.adapters.aws_errors import code_of, translated
@@ -106,11 +107,13 @@ class AwsTenantData:
             )
         return Document(key=key, body=body, version=version + 1)
 
-    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Sequence[Document]:
-        """Return the documents between two keys, in their order."""
-        found: list[Document] = []
+    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Iterator[Document]:
+        """Yield the documents between two keys, in their order."""
+        return islice(self._listed(cluster, first, last), limit)
+
+    def _listed(self, cluster: str, first: str, last: str) -> Iterator[Document]:
         if last < first:  # DynamoDB refuses such a query
-            return found
+            return
         with translated(f"list {first} to {last}"):
             pages = self.aws.dynamodb.get_paginator("query").paginate(
                 TableName=self.table,
@@ -126,10 +129,7 @@ class AwsTenantData:
                 for item in page["Items"]:
                     document = self._document(item)
                     if document is not None:
-                        found.append(document)
-                    if len(found) == limit:
-                        return found
-        return found
+                        yield document
 
     def delete(self, cluster: str, key: str) -> None:
         """Delete a document."""

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Protocol
+from typing import Final, Protocol
 
 from plimsoll_service.domain.access import TOKEN_LIFE, Principal, Role, kid_of
 from plimsoll_service.domain.errors import Forbidden, Unproven
 from plimsoll_service.services.history import remember_cluster
+from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Members, Tenants
 from plimsoll_service.wire.access import (
     ASSERTION_LIFE,
@@ -26,6 +27,9 @@ from plimsoll_service.wire.access import (
     request_message,
 )
 from plimsoll_service.wire.documents import decode
+
+TOKENS_PER_MINUTE: Final = 30
+"""Of one key. A token lasts ten minutes, and the command line asks for one each time."""
 
 type Verify = Callable[[bytes, bytes, bytes], bool]
 """Whether a signature of a message is by a public key: key, signature, message."""
@@ -97,6 +101,7 @@ class AccessService:
 
         Raises:
             Unproven: the key is not let in, or the assertion is forged, old, or was used.
+            Throttled: the holder of the key asks too often. Nobody else can have that said.
         """
         said = decode(asked.payload, Assertion)
         principal = self.members.get(said.cluster_id)
@@ -108,6 +113,7 @@ class AccessService:
             )
         ):
             raise Unproven("the assertion is not signed by a key that is let in")
+        count(self.members, principal.subject, "tokens", most=TOKENS_PER_MINUTE, now=now)
         if not 0 < said.exp - said.iat <= ASSERTION_LIFE.total_seconds():
             raise Unproven("the assertion claims to be good for longer than it may be")
         skew = CLOCK_SKEW.total_seconds()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from plimsoll_service.domain.advice import LastAdvice
 from plimsoll_service.domain.snapshots import Newest, Rollup, Span, WorkloadUsage, combined_rollup
 from plimsoll_service.services.ports import TenantData
-from plimsoll_service.wire.snapshot import Snapshot, apply, decode
+from plimsoll_service.wire.snapshot import Snapshot, apply, decode, decode_objects
 
 NEWEST: Final = "newest"
 """The document that says which snapshot counts."""
@@ -48,6 +49,12 @@ def has_cluster(data: TenantData, cluster: str) -> bool:
     return data.get("", f"{_CLUSTER}{cluster}") is not None
 
 
+def newest_taken_at(data: TenantData, cluster: str) -> datetime | None:
+    """Return when the newest snapshot of a cluster was taken, or None: none came yet."""
+    found = data.get(cluster, NEWEST)
+    return None if found is None else msgspec.json.decode(found.body, type=Newest).taken_at
+
+
 def newest(data: TenantData, cluster: str) -> Known | None:
     """Return the newest snapshot of a cluster, or None: none came yet, or its time is over."""
     found = data.get(cluster, NEWEST)
@@ -63,34 +70,35 @@ def newest(data: TenantData, cluster: str) -> Known | None:
     base = data.get_snapshot(cluster, said.epoch, said.base)
     if base is None:
         return None
-    return Known(snapshot=apply(decode(base), change), received_at=said.received_at)
+    return Known(snapshot=apply(decode_objects(base), change), received_at=said.received_at)
 
 
 def rollups(
     data: TenantData, cluster: str, span: Span, since: datetime, until: datetime
-) -> tuple[Rollup, ...]:
-    """Return the rollups of a span whose start lies between two times, in their order."""
+) -> Iterator[Rollup]:
+    """Yield the rollups of a span whose start lies between two times, in their order."""
     found = data.list(cluster, span.key(since), span.key(until), limit=10_000)
-    return tuple(msgspec.json.decode(d.body, type=Rollup) for d in found)
+    return (msgspec.json.decode(d.body, type=Rollup) for d in found)
 
 
 def usage(
-    data: TenantData, cluster: str, since: datetime, until: datetime
-) -> Mapping[str, WorkloadUsage]:
-    """Return what the pods of each workload used between two times, by the workload's uid.
+    data: TenantData, known: Known, since: datetime, until: datetime
+) -> tuple[Mapping[str, WorkloadUsage], int]:
+    """Return what the pods of each workload of a cluster used between two times, and of how many nothing is kept.
 
     Whole hours count. The one of the newest snapshot is made an hour by a later one, and counts by its
-    minutes until then.
+    minutes until then. Workloads that are gone are left out, by their uid.
     """
-    found = data.get(cluster, NEWEST)
-    if found is None:
-        return {}
-    taken = msgspec.json.decode(found.body, type=Newest).taken_at
-    current = Span.HOUR.start(taken)
-    hours = [h for h in rollups(data, cluster, Span.HOUR, since, until) if h.start != current]
+    cluster, taken = known.snapshot.cluster_id, known.snapshot.taken_at
+    current, uids = Span.HOUR.start(taken), {each.uid for each in known.snapshot.workloads}
+    hours = (h for h in rollups(data, cluster, Span.HOUR, since, until) if h.start != current)
     minutes = rollups(data, cluster, Span.MINUTE, max(since, current), min(until, taken))
-    made = combined_rollup((*hours, *minutes), Span.DAY)
-    return made.usage if made else {}
+    parts = (
+        replace(part, usage={uid: its for uid, its in part.usage.items() if uid in uids})
+        for part in chain(hours, minutes)
+    )
+    made = combined_rollup(parts, Span.DAY)
+    return (made.usage, made.left_out) if made else ({}, 0)
 
 
 def last_advice(data: TenantData, cluster: str) -> tuple[LastAdvice | None, int]:

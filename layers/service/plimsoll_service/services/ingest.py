@@ -6,7 +6,7 @@ twice or out of order: each step is carried out again with the same result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
@@ -30,7 +30,14 @@ from plimsoll_service.domain.snapshots import (
 from plimsoll_service.services.history import NEWEST, last_advice
 from plimsoll_service.services.instructions import pending
 from plimsoll_service.services.limits import count
-from plimsoll_service.services.ports import AdviceQueue, Clock, Queue, TenantData, Tenants
+from plimsoll_service.services.ports import (
+    AdviceQueue,
+    Clock,
+    Members,
+    Queue,
+    TenantData,
+    Tenants,
+)
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.access import Accepted
 from plimsoll_service.wire.documents import Malformed
@@ -39,6 +46,8 @@ MOST_COMPRESSED: Final = 4 * 2**20
 """Lambda takes requests of 6 MB, in base64."""
 POLL_SECONDS: Final = 60
 ATTEMPTS: Final = 5
+REMADE_AFTER: Final = timedelta(minutes=10)
+"""Since one hour or day of a cluster was made anew, until the next one is."""
 AHEAD: Final = timedelta(minutes=5)
 """How far the clock of a cluster may be ahead of ours."""
 
@@ -48,6 +57,7 @@ class Intake:
     """Takes snapshots in."""
 
     tenants: Tenants
+    members: Members
     queue: Queue
     clock: Clock
     snapshots_per_minute: int
@@ -63,6 +73,9 @@ class Intake:
             Throttled: the tenant sends too many.
             Temporary: it could not be kept; it was not acknowledged, and is sent again.
         """
+        now = self.clock.now()
+        most = self.snapshots_per_minute
+        count(self.members, agent.tenant, "snapshots", most=most, now=now)
         if len(body) > MOST_COMPRESSED:
             raise TooLarge(f"the snapshot has {len(body)} bytes; {MOST_COMPRESSED} are taken")
         snapshot = wire.decode(body)
@@ -70,14 +83,12 @@ class Intake:
             raise Forbidden("the snapshot is of another cluster than its token")
         if not _is_word(snapshot.epoch):
             raise Malformed("has an epoch that is no UUID - at `$.epoch`")
-        now = self.clock.now()
         if not now - Span.MINUTE.kept <= snapshot.taken_at <= now + AHEAD:
             raise Malformed(
                 f"was taken at {snapshot.taken_at:%Y-%m-%dT%H:%M:%SZ}, and it is {now:%Y-%m-%dT%H:%M:%SZ}: "
                 "see to the clock of the cluster - at `$.taken_at`"
             )
         data = self.tenants.of(agent.tenant)
-        count(data, "", "snapshots", most=self.snapshots_per_minute, now=now)
         data.put_snapshot(agent.subject, snapshot.epoch, snapshot.sequence, body)
         self.queue.send(
             Arrival(
@@ -119,25 +130,27 @@ class IngestService:
         """
         data = self.tenants.of(arrival.tenant)
         snapshot = read_whole(data, arrival)
+        minute, configuration = rollup_of(snapshot), configuration_of(snapshot)
+        del snapshot  # the largest thing in memory, before the hour is read
         for _ in range(ATTEMPTS):
             try:
-                is_newest = self._work(data, arrival, snapshot)
+                is_newest = self._work(data, arrival, minute)
             except Conflict:
                 continue
             if is_newest:
-                self._ask_for_advice(data, arrival, snapshot)
+                self._ask_for_advice(data, arrival, configuration)
             return is_newest
         raise Temporary(f"others wrote about {arrival.cluster} {ATTEMPTS} times meanwhile")
 
-    def _ask_for_advice(self, data: TenantData, arrival: Arrival, snapshot: wire.Snapshot) -> None:
+    def _ask_for_advice(self, data: TenantData, arrival: Arrival, configuration: str) -> None:
         last, _ = last_advice(data, arrival.cluster)
-        if last is None or last.configuration != configuration_of(snapshot):
+        if last is None or last.configuration != configuration:
             request = AdviceRequest(
                 tenant=arrival.tenant, cluster=arrival.cluster, at=self.clock.now()
             )
             self.advice.send([request])
 
-    def _work(self, data: TenantData, arrival: Arrival, snapshot: wire.Snapshot) -> bool:
+    def _work(self, data: TenantData, arrival: Arrival, minute: Rollup) -> bool:
         """Write the minute, then what is made of it, and only then say which one is the newest.
 
         Who dies in between is followed by one who does it all again.
@@ -145,18 +158,38 @@ class IngestService:
         cluster = arrival.cluster
         found = data.get(cluster, NEWEST)
         known = msgspec.json.decode(found.body, type=Newest) if found else None
-        minute = rollup_of(snapshot)
         _put_minute(data, cluster, minute)
-        for span, start in due_rollups(snapshot.taken_at, known.taken_at if known else None):
-            _make_anew(data, cluster, span, start)
-        newest = newest_after(known, arrival, snapshot.taken_at)
-        if newest is None and known is not None and known.is_of(arrival):
+        if known is not None and known.is_of(arrival):
             return True
+        newest = newest_after(known, arrival, minute.last)
+        said = newest or known
+        if known is not None and said is not None:
+            owed, remade_at = self._make_one(data, cluster, known, minute.last)
+            said = replace(said, owed=owed, remade_at=remade_at)
         # A late one is written over what was read, too. Else another, which closes the hour at the same
         # time, would have counted its minutes before this one was there, and nobody would again.
         version = found.version if found else 0
-        data.put(cluster, NEWEST, msgspec.json.encode(newest or known), version=version)
+        data.put(cluster, NEWEST, msgspec.json.encode(said), version=version)
         return newest is not None
+
+    def _make_one(
+        self, data: TenantData, cluster: str, known: Newest, taken: datetime
+    ) -> tuple[tuple[tuple[Span, datetime], ...], datetime | None]:
+        """Make at most one hour or day; return what is owed then, and when one was made anew last.
+
+        An hour that was never made is made at once. All others wait, for later snapshots too, until ten minutes
+        have passed since the last one: a late snapshot costs little more than another.
+        """
+        due = list(due_rollups(taken, known.taken_at))
+        owed, now = {*known.owed, *due}, self.clock.now()
+        if due and data.get(cluster, due[0][0].key(due[0][1])) is None:
+            made, remade_at = due[0], known.remade_at
+        elif owed and (known.remade_at is None or now - known.remade_at >= REMADE_AFTER):
+            made, remade_at = min(owed, key=lambda each: (each[0].length, each[1])), now
+        else:
+            return tuple(sorted(owed)), known.remade_at
+        _make_anew(data, cluster, *made)
+        return tuple(sorted(owed - {made})), remade_at
 
 
 def read_whole(data: TenantData, arrival: Arrival) -> wire.Snapshot:
@@ -178,7 +211,7 @@ def read_whole(data: TenantData, arrival: Arrival) -> wire.Snapshot:
         base = data.get_snapshot(arrival.cluster, arrival.epoch, arrival.base)
         if base is None:
             raise NotFound(f"{_name(arrival)}: its base {arrival.base} never came")
-        return wire.apply(wire.decode(base), change)
+        return wire.apply(wire.decode_objects(base), change)
     except Malformed as error:
         raise BadInput(f"{_name(arrival)} {error}") from error
 

@@ -1,35 +1,31 @@
-"""How much somebody may ask for in a minute."""
+"""How often somebody may ask in a minute."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from plimsoll.domain.errors import Conflict, Throttled
+from plimsoll.domain.errors import Throttled
 from plimsoll_service.domain.snapshots import Span
-from plimsoll_service.services.ports import TenantData
+from plimsoll_service.services.ports import Members
 
 
-def count(data: TenantData, cluster: str, what: str, *, most: int, now: datetime) -> None:
-    """Count one more against a limit, of a cluster or, where that is empty, of the tenant.
+def count(members: Members, who: str, what: str, *, most: int, now: datetime) -> None:
+    """Count one more request against a limit. Of requests that come at once, too, no more than `most` pass.
 
-    Two that are counted at once may be counted as one: the limit keeps a tenant from flooding what others
-    share, and no more.
+    Args:
+        members: keeps the counts.
+        who: a subject, a tenant or an address.
+        what: the requests that the limit is for.
+        most: how many pass in a minute.
+        now: the time.
 
     Raises:
         Throttled: there were so many in this minute.
     """
     minute = Span.MINUTE.start(now)
-    key = f"{what}#{minute:%Y-%m-%dT%H:%M}"
-    found = data.get(cluster, key)
-    before = int(found.body) if found else 0
-    if before >= most:
+    word = f"{what}#{who}#{minute:%Y-%m-%dT%H:%M}"
+    if not members.count(word, minute + timedelta(hours=1), most=most):
         left = (minute + timedelta(minutes=1) - now).total_seconds()
         raise Throttled(
-            f"{before} requests with {what} came in this minute", retry_after=max(1.0, left)
+            f"more than {most} requests came in this minute ({what})", retry_after=max(1.0, left)
         )
-    version = found.version if found else 0
-    expires = minute + timedelta(hours=1)
-    try:
-        data.put(cluster, key, str(before + 1).encode(), version=version, expires=expires)
-    except Conflict:
-        return

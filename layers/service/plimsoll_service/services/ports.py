@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -46,8 +46,11 @@ class TenantData(Protocol):
         """
         ...
 
-    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Sequence[Document]:
-        """Return the documents from one key to another, both included, in the order of their keys."""
+    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Iterator[Document]:
+        """Yield the documents from one key to another, both included, in the order of their keys.
+
+        Each is read when it is asked for: all of them may not fit into memory.
+        """
         ...
 
     def delete(self, cluster: str, key: str) -> None:
@@ -108,6 +111,13 @@ class Members(Protocol):
 
     def once(self, word: str, expires: datetime) -> bool:
         """Whether a word is said for the first time; from now on it is not."""
+        ...
+
+    def count(self, word: str, expires: datetime, *, most: int) -> bool:
+        """Count a word; return False, and count no further, where `most` were counted already.
+
+        Of those who count at once, too, exactly `most` get True.
+        """
         ...
 
 

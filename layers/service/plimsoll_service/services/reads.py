@@ -10,15 +10,24 @@ from plimsoll.domain.errors import NotFound
 from plimsoll_service.domain.access import Principal, Role
 from plimsoll_service.domain.snapshots import interrupted_nodes, pool_rows, workload_rows
 from plimsoll_service.services.access import refuse_others
-from plimsoll_service.services.history import Known, has_cluster, known_clusters, newest, usage
+from plimsoll_service.services.history import (
+    Known,
+    has_cluster,
+    known_clusters,
+    newest,
+    newest_taken_at,
+    usage,
+)
 from plimsoll_service.services.limits import count
-from plimsoll_service.services.ports import Clock, TenantData, Tenants
+from plimsoll_service.services.ports import Clock, Members, TenantData, Tenants
 from plimsoll_service.wire.views import Cluster, Clusters, Interruptions, Pools, Workloads
 
 READS_PER_MINUTE: Final = 600
 """Of all people of one tenant: what they read costs as much as what their agents send."""
 POLLS_PER_MINUTE: Final = 30
 """Of one agent, what it reports included. It asks every five minutes, and when it is told to."""
+MOST_ROWS: Final = 4000
+"""Of an answer: Lambda returns 6 MB at most, and the longest rows have 1 kB."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -33,6 +42,7 @@ class Reads:
     """Reads for people and executors."""
 
     tenants: Tenants
+    members: Members
     clock: Clock
     reads_per_minute: int = READS_PER_MINUTE
     polls_per_minute: int = POLLS_PER_MINUTE
@@ -55,8 +65,14 @@ class Reads:
         """
         data, known = self._known(person, cluster)
         taken = known.snapshot.taken_at
-        used = usage(data, cluster, taken - _DAY, taken)
-        return Workloads(workloads=workload_rows(known.snapshot, used), **self._seen(known))
+        used, unmeasured = usage(data, known, taken - _DAY, taken)
+        rows = workload_rows(known.snapshot, used, most=MOST_ROWS)
+        return Workloads(
+            workloads=rows,
+            left_out=len(known.snapshot.workloads) - len(rows),
+            usage_left_out=unmeasured,
+            **self._seen(known),
+        )
 
     def interruptions(self, person: Principal, cluster: str) -> Interruptions:
         """Return the nodes of a cluster that are marked as going.
@@ -65,7 +81,10 @@ class Reads:
             NotFound, Throttled: as above.
         """
         _, known = self._known(person, cluster)
-        return Interruptions(interruptions=interrupted_nodes(known.snapshot), **self._seen(known))
+        rows = interrupted_nodes(known.snapshot)
+        return Interruptions(
+            interruptions=rows[:MOST_ROWS], left_out=len(rows[MOST_ROWS:]), **self._seen(known)
+        )
 
     def pools(self, person: Principal, cluster: str) -> Pools:
         """Return the capacity pools of a cluster.
@@ -74,7 +93,8 @@ class Reads:
             NotFound, Throttled: as above.
         """
         _, known = self._known(person, cluster)
-        return Pools(pools=pool_rows(known.snapshot), **self._seen(known))
+        rows = pool_rows(known.snapshot)
+        return Pools(pools=rows[:MOST_ROWS], left_out=len(rows[MOST_ROWS:]), **self._seen(known))
 
     def data(self, person: Principal, cluster: str) -> TenantData:
         """Return the data of a person's tenant, which has that cluster.
@@ -94,15 +114,15 @@ class Reads:
         Raises:
             Throttled: it asks too often.
         """
-        data = self.tenants.of(agent.tenant)
-        count(data, agent.subject, "polls", most=self.polls_per_minute, now=self.clock.now())
-        return data
+        now = self.clock.now()
+        count(self.members, agent.subject, "polls", most=self.polls_per_minute, now=now)
+        return self.tenants.of(agent.tenant)
 
     def _counted(self, person: Principal) -> TenantData:
         refuse_others(person, "", Role.PERSON)
-        data = self.tenants.of(person.tenant)
-        count(data, "", "reads", most=self.reads_per_minute, now=self.clock.now())
-        return data
+        now = self.clock.now()
+        count(self.members, person.tenant, "reads", most=self.reads_per_minute, now=now)
+        return self.tenants.of(person.tenant)
 
     def _known(self, person: Principal, cluster: str) -> tuple[TenantData, Known]:
         data = self.data(person, cluster)
@@ -112,13 +132,13 @@ class Reads:
         return data, known
 
     def _cluster(self, data: TenantData, cluster: str, name: str) -> Cluster:
-        known = newest(data, cluster)
-        if known is None:
-            return Cluster(id=cluster, name=name)
-        seen = self._seen(known)
-        return Cluster(id=cluster, name=name, taken_at=seen["taken_at"], age_s=seen["age_s"])
+        taken = newest_taken_at(data, cluster)
+        age = None if taken is None else self._age(taken)
+        return Cluster(id=cluster, name=name, taken_at=taken, age_s=age)
 
     def _seen(self, known: Known) -> _Seen:
         taken = known.snapshot.taken_at
-        age = max(0, int((self.clock.now() - taken).total_seconds()))
-        return _Seen(cluster_id=known.snapshot.cluster_id, taken_at=taken, age_s=age)
+        return _Seen(cluster_id=known.snapshot.cluster_id, taken_at=taken, age_s=self._age(taken))
+
+    def _age(self, taken: datetime) -> int:
+        return max(0, int((self.clock.now() - taken).total_seconds()))

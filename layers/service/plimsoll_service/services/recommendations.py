@@ -1,6 +1,6 @@
 """Advice about a cluster: analysed, kept, accepted, and made into instructions.
 
-The document `savings` holds the newest advice, and `recommendation#ID` a recommendation. Accepting
+The document `savings` holds the newest advice, and `recommendations` the recommendations. Accepting
 one is a word in that document. Only `advise` signs, with a key that no other function may use: the API,
 which anybody can reach, cannot make an instruction.
 """
@@ -8,6 +8,7 @@ which anybody can reach, cannot make an instruction.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -28,25 +29,25 @@ from plimsoll_service.domain.advice import (
     refused,
     resolved,
 )
-from plimsoll_service.domain.analysis import HISTORY, YOUNGEST, Analysis, PriceTable, View, analyse
+from plimsoll_service.domain.analysis import HISTORY, YOUNGEST, PriceTable, View, analyse
 from plimsoll_service.services.history import ADVISED, last_advice, newest, usage
 from plimsoll_service.services.instructions import post, result_of
 from plimsoll_service.services.ports import (
     AdviceQueue,
     Clock,
-    Document,
     Members,
     TenantData,
     Tenants,
 )
-from plimsoll_service.wire.advice import Recommendation
+from plimsoll_service.wire.advice import Recommendation, Recommendations
 from plimsoll_service.wire.documents import decode, encode
-from plimsoll_service.wire.instructions import Signer, sign
+from plimsoll_service.wire.instructions import Instruction, SignedInstruction, Signer, sign
 
 type Prices = Callable[[str | None], PriceTable]
 """Returns the prices of a region."""
 
 SAVINGS: Final = "savings"
+RECOMMENDATIONS: Final = "recommendations"
 NUMBER: Final = "instruction-number"
 """The document whose version is the number of the last instruction to a cluster."""
 FRESH: Final = timedelta(minutes=10)
@@ -55,7 +56,10 @@ KEPT: Final = timedelta(days=90)
 """How long a recommendation that is not advised any more is kept."""
 ATTEMPTS: Final = 3
 """How often a run begins anew after others wrote about its cluster."""
-_PREFIX: Final = "recommendation#"
+OVER: Final = frozenset({"withdrawn", "refused"})
+MOST_KEPT: Final = 300
+"""Recommendations of a cluster that are open, and as many others. They are one document: a run writes once, and
+an answer of Lambda has 6 MB at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +74,6 @@ class Advised:
     """Of the snapshot that it is made of; empty where an accepted one waits for a later snapshot."""
     instructions: tuple[int, ...] = ()
     """Numbers of the instructions that were issued."""
-    lost: tuple[str, ...] = ()
-    """Ids of recommendations that somebody else wrote meanwhile: the next run sees to them."""
 
 
 def advise(
@@ -88,35 +90,53 @@ def advise(
 
     Returns:
         What was done, or None: no snapshot of the cluster is there.
+
+    Raises:
+        Conflict: others wrote about the cluster meanwhile: run again.
     """
-    known = newest(data, cluster)
-    if known is None:
+    seen = newest(data, cluster)
+    if seen is None:
         return None
-    view = View(seen=known.snapshot)
+    view = View(seen=seen.snapshot)
     analysis = analyse(
         view,
         prices(view.region),
-        week=usage(data, cluster, now - HISTORY, now),
-        earlier=usage(data, cluster, now - HISTORY, now - YOUNGEST),
+        week=usage(data, seen, now - HISTORY, now)[0],
+        earlier=usage(data, seen, now - HISTORY, now - YOUNGEST)[0],
     )
     before, body = data.get(cluster, SAVINGS), encode(analysis.advice)
     if before is None or before.body != body:
         data.put(cluster, SAVINGS, body, version=before.version if before else 0)
-    run = _Run(data, cluster)
-    run.keep(lapsed(_resolved(data, cluster, each, now), now) for each in list(run.kept.values()))
-    run.keep(list(merged(run.kept, analysis.recommendations, view)))
-    issued = []
+    kept, version = _read(data, cluster)
+    known = {each.id: each for each in kept.recommendations}
+    after = {id_: lapsed(_resolved(data, cluster, each, now), now) for id_, each in known.items()}
+    after |= {each.id: each for each in merged(after, analysis.recommendations, view)}
+    waiting = [each for each in after.values() if awaits_instruction(each)]
     is_fresh = now - view.at <= FRESH
-    waiting = [each for each in run.kept.values() if awaits_instruction(each)]
+    issued: list[tuple[Instruction, SignedInstruction]] = []
     if signer is not None and is_fresh:
+        nodes = {found.node.uid: found for found in analysis.consolidations.found}
         for each in waiting:
-            issued += run.issue(each, analysis, view, signer=signer, now=now)
+            found = nodes.get(each.about.uid)
+            if found is None:
+                why = analysis.consolidations.kept.get(each.about.name, "the node is gone")
+                after[each.id] = refused(each, why, now)
+                continue
+            number = _next_number(data, cluster)
+            instruction = instruction_for(each, found, view, number, now)
+            issued.append((instruction, sign(instruction, signer)))
+            after[each.id] = replace(each, instruction=number, changed_at=now)
+    made = _bounded(after.values(), now)
+    if made != kept:
+        data.put(cluster, RECOMMENDATIONS, encode(made), version=version)
+    # Only now: a run that dies here leaves no instruction that no recommendation knows of.
+    for instruction, signed in issued:
+        post(data, cluster, instruction.number, signed, instruction.expires_at)
     return Advised(
         found=len(analysis.recommendations),
-        changed=len(run.changed),
-        configuration="" if waiting and not is_fresh else configuration_of(known.snapshot),
-        instructions=tuple(issued),
-        lost=tuple(run.lost),
+        changed=sum(known.get(each.id) != each for each in made.recommendations),
+        configuration="" if waiting and not is_fresh else configuration_of(seen.snapshot),
+        instructions=tuple(instruction.number for instruction, _ in issued),
     )
 
 
@@ -126,27 +146,55 @@ def accept(data: TenantData, cluster: str, id_: str, by: str, now: datetime) -> 
     Raises:
         NotFound: there is none of that id.
         Refused: it is not open.
-        Conflict: it was written meanwhile: try again.
+        Conflict: others wrote meanwhile, again and again: try again.
     """
-    found = data.get(cluster, _PREFIX + id_)
-    if found is None:
+    for _ in range(ATTEMPTS - 1):
+        with suppress(Conflict):
+            return _accept(data, cluster, id_, by, now)
+    return _accept(data, cluster, id_, by, now)
+
+
+def _accept(data: TenantData, cluster: str, id_: str, by: str, now: datetime) -> Recommendation:
+    kept, version = _read(data, cluster)
+    before = next((each for each in kept.recommendations if each.id == id_), None)
+    if before is None:
         raise NotFound(f"there is no recommendation {id_[:64]!r}")
-    before = decode(found.body, Recommendation)
     after = accepted(before, now)
     if after != before:
         after = replace(after, note=f"accepted by {by[:256]}")
-        data.put(cluster, found.key, encode(after), version=found.version)
+        others = (after if each is before else each for each in kept.recommendations)
+        made = replace(kept, recommendations=tuple(others))
+        data.put(cluster, RECOMMENDATIONS, encode(made), version=version)
     return after
 
 
-def recommendations(data: TenantData, cluster: str) -> tuple[Recommendation, ...]:
+def recommendations(data: TenantData, cluster: str) -> Recommendations:
     """Return the recommendations of a cluster, the one that saves most first."""
-    found = [decode(document.body, Recommendation) for document in _documents(data, cluster)]
-    return tuple(sorted(found, key=lambda each: (-each.monthly, each.id)))
+    kept, _ = _read(data, cluster)
+    found = sorted(kept.recommendations, key=lambda each: (-each.monthly, each.id))
+    return replace(kept, recommendations=tuple(found))
 
 
-def _documents(data: TenantData, cluster: str) -> list[Document]:
-    return list(data.list(cluster, _PREFIX, _PREFIX + "~", limit=10_000))
+def _read(data: TenantData, cluster: str) -> tuple[Recommendations, int]:
+    """Return what is kept, and the version of its document."""
+    found = data.get(cluster, RECOMMENDATIONS)
+    if found is None:
+        return Recommendations(recommendations=()), 0
+    return decode(found.body, Recommendations), found.version
+
+
+def _bounded(found: Iterable[Recommendation], now: datetime) -> Recommendations:
+    """Return what is kept: of those that are open what saves most, of the others what was accepted or is newest."""
+    still = [f for f in found if f.state not in OVER or now - f.changed_at < KEPT]
+    is_open = sorted((f for f in still if f.state == "open"), key=lambda f: (-f.monthly, f.id))
+    others = sorted(
+        (f for f in still if f.state != "open"),
+        key=lambda f: (f.state != "accepted", -f.changed_at.timestamp(), f.id),
+    )
+    return Recommendations(
+        recommendations=(*is_open[:MOST_KEPT], *others[:MOST_KEPT]),
+        left_out=len(is_open[MOST_KEPT:]),
+    )
 
 
 def _resolved(
@@ -158,78 +206,9 @@ def _resolved(
     return each if result is None else resolved(each, result, now)
 
 
-class _Run:
-    """The recommendations of a cluster during one run, each over the version that was read."""
-
-    def __init__(self, data: TenantData, cluster: str) -> None:
-        self._data = data
-        self._cluster = cluster
-        self._documents: dict[str, Document] = {}
-        self.kept: dict[str, Recommendation] = {}
-        self.changed: set[str] = set()
-        self.lost: list[str] = []
-        for document in _documents(data, cluster):
-            each = decode(document.body, Recommendation)
-            self.kept[each.id] = each
-            self._documents[each.id] = document
-
-    def keep(self, each_after: Iterable[Recommendation]) -> None:
-        """Write those that differ from what is kept."""
-        for after in each_after:
-            if after != self.kept.get(after.id):
-                self._write(after)
-
-    def issue(
-        self,
-        each: Recommendation,
-        analysis: Analysis,
-        view: View,
-        *,
-        signer: Signer,
-        now: datetime,
-    ) -> list[int]:
-        """Make an instruction of an accepted recommendation, if the cluster still allows it.
-
-        The number is written down first: a run that dies between leaves no instruction that nobody knows
-        of, and the recommendation is refused once its time is over.
-        """
-        nodes = {found.node.uid: found for found in analysis.consolidations.found}
-        found = nodes.get(each.about.uid)
-        if found is None:
-            why = analysis.consolidations.kept.get(each.about.name, "the node is gone")
-            self._write(refused(each, why, now))
-            return []
-        number = self._next_number()
-        if not self._write(replace(each, instruction=number, changed_at=now)):
-            return []
-        instruction = instruction_for(each, found, view, number, now)
-        signed = sign(instruction, signer)
-        post(self._data, self._cluster, number, signed, instruction.expires_at)
-        return [number]
-
-    def _next_number(self) -> int:
-        last = self._data.get(self._cluster, NUMBER)
-        made = self._data.put(self._cluster, NUMBER, b"{}", version=last.version if last else 0)
-        return made.version
-
-    def _write(self, after: Recommendation) -> bool:
-        before = self._documents.get(after.id)
-        over = after.state in {"withdrawn", "refused"}
-        try:
-            self._documents[after.id] = self._data.put(
-                self._cluster,
-                _PREFIX + after.id,
-                encode(after),
-                version=before.version if before else 0,
-                expires=after.changed_at + KEPT if over else None,
-            )
-        except Conflict:
-            self.lost.append(after.id)
-            self.kept.pop(after.id, None)
-            return False
-        self.kept[after.id] = after
-        self.changed.add(after.id)
-        return True
+def _next_number(data: TenantData, cluster: str) -> int:
+    last = data.get(cluster, NUMBER)
+    return data.put(cluster, NUMBER, b"{}", version=last.version if last else 0).version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from typing import Final
 
 from plimsoll_service.domain.access import Principal
 from plimsoll_service.services.limits import count
-from plimsoll_service.services.ports import Bus, Clock, Tenants
+from plimsoll_service.services.ports import Bus, Clock, Members
+from plimsoll_service.wire.documents import decode
 from plimsoll_service.wire.taints import Forwarded, TaintedInstances
 
 REQUESTS_PER_MINUTE: Final = 30
@@ -25,19 +26,20 @@ CHANGES_PER_MINUTE: Final = 30
 class TaintForwarding:
     """Forwards taints, and changes of queues."""
 
-    tenants: Tenants
+    members: Members
     bus: Bus
     clock: Clock
 
-    def forward(self, agent: Principal, said: TaintedInstances) -> Forwarded:
+    def forward(self, agent: Principal, body: bytes) -> Forwarded:
         """Put on the bus what an agent saw.
 
         Raises:
+            Malformed: it names no instances.
             Throttled: it says too much.
             Temporary: the bus does not take it.
         """
-        data, now = self.tenants.of(agent.tenant), self.clock.now()
-        count(data, agent.subject, "taints", most=REQUESTS_PER_MINUTE, now=now)
+        self._count(agent, "taints", REQUESTS_PER_MINUTE)
+        said = decode(body, TaintedInstances)
         self.bus.forward(agent.subject, said.instances)
         return Forwarded(forwarded=len(said.instances))
 
@@ -48,7 +50,9 @@ class TaintForwarding:
             Throttled: it says so too often.
             Temporary: the bus does not take it.
         """
-        data, now = self.tenants.of(agent.tenant), self.clock.now()
-        count(data, agent.subject, "queue-changes", most=CHANGES_PER_MINUTE, now=now)
+        self._count(agent, "queue-changes", CHANGES_PER_MINUTE)
         self.bus.queue_changed(agent.subject)
         return Forwarded(forwarded=1)
+
+    def _count(self, agent: Principal, what: str, most: int) -> None:
+        count(self.members, agent.subject, what, most=most, now=self.clock.now())

@@ -119,6 +119,8 @@ class Advice(Part, frozen=True, kw_only=True):
     """Name of a node that stays what it is in `optimised` -> why."""
     left: dict[str, str] = {}
     """Name of a workload whose requests stay as they are -> why."""
+    left_out: int = 0
+    """More such workloads than `left` has room for."""
     unpriced: tuple[str, ...] = ()
     """Instance types whose price is not known: their nodes count as costing nothing."""
 
@@ -127,3 +129,5 @@ class Recommendations(Part, frozen=True, kw_only=True):
     """Those of one cluster."""
 
     recommendations: tuple[Recommendation, ...]
+    left_out: int = 0
+    """Open ones that are not kept, because there are too many: those that save least."""

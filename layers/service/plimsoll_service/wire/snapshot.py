@@ -314,6 +314,16 @@ class LoadBalancer(Part, frozen=True, kw_only=True):
 type Kind = Literal[
     "nodes", "pods", "workloads", "volumes", "budgets", "autoscalers", "load_balancers"
 ]
+MOST: Final[dict[Kind, int]] = {
+    "nodes": 5_000,
+    "pods": 30_000,
+    "workloads": 20_000,
+    "volumes": 20_000,
+    "budgets": 10_000,
+    "autoscalers": 10_000,
+    "load_balancers": 5_000,
+}
+"""How many of each kind a snapshot holds, as a delta makes it of its base, too."""
 
 
 class Deleted(Part, array_like=True, frozen=True, kw_only=True):
@@ -323,8 +333,8 @@ class Deleted(Part, array_like=True, frozen=True, kw_only=True):
     uid: Text
 
 
-class Snapshot(Part, frozen=True, kw_only=True):
-    """A cluster, or how it differs from a full snapshot."""
+class Objects(Part, frozen=True, kw_only=True):
+    """The objects of a snapshot: of its base a delta needs no more, and usage is the larger half."""
 
     version: Literal[1] = 1
     cluster_id: Text
@@ -337,13 +347,20 @@ class Snapshot(Part, frozen=True, kw_only=True):
     taken_at: Time
     kubernetes: Text
     """The version of the API server."""
-    nodes: Annotated[tuple[Node, ...], Meta(max_length=5000)] = ()
-    pods: Annotated[tuple[Pod, ...], Meta(max_length=30_000)] = ()
-    workloads: Annotated[tuple[Workload, ...], Meta(max_length=20_000)] = ()
-    volumes: Annotated[tuple[Volume, ...], Meta(max_length=20_000)] = ()
-    budgets: Annotated[tuple[Budget, ...], Meta(max_length=10_000)] = ()
-    autoscalers: Annotated[tuple[Autoscaler, ...], Meta(max_length=10_000)] = ()
-    load_balancers: Annotated[tuple[LoadBalancer, ...], Meta(max_length=5000)] = ()
+    nodes: Annotated[tuple[Node, ...], Meta(max_length=MOST["nodes"])] = ()
+    pods: Annotated[tuple[Pod, ...], Meta(max_length=MOST["pods"])] = ()
+    workloads: Annotated[tuple[Workload, ...], Meta(max_length=MOST["workloads"])] = ()
+    volumes: Annotated[tuple[Volume, ...], Meta(max_length=MOST["volumes"])] = ()
+    budgets: Annotated[tuple[Budget, ...], Meta(max_length=MOST["budgets"])] = ()
+    autoscalers: Annotated[tuple[Autoscaler, ...], Meta(max_length=MOST["autoscalers"])] = ()
+    load_balancers: Annotated[
+        tuple[LoadBalancer, ...], Meta(max_length=MOST["load_balancers"])
+    ] = ()
+
+
+class Snapshot(Objects, frozen=True, kw_only=True):
+    """A cluster, or how it differs from a full snapshot."""
+
     usage: Annotated[tuple[Usage, ...], Meta(max_length=35_000)] = ()
     """Of nodes and pods; empty where the cluster has no metrics.k8s.io."""
     deleted: Annotated[tuple[Deleted, ...], Meta(max_length=100_000)] = ()
@@ -352,17 +369,6 @@ class Snapshot(Part, frozen=True, kw_only=True):
     def full(self) -> bool:
         """Whether it stands for itself."""
         return self.base == 0
-
-
-_KINDS: Final[tuple[Kind, ...]] = (
-    "nodes",
-    "pods",
-    "workloads",
-    "volumes",
-    "budgets",
-    "autoscalers",
-    "load_balancers",
-)
 
 
 def encode(snapshot: Snapshot) -> bytes:
@@ -379,6 +385,15 @@ def decode(body: bytes) -> Snapshot:
     return parse(decompress(body))
 
 
+def decode_objects(body: bytes) -> Objects:
+    """Return the objects of a snapshot that was decoded whole before.
+
+    Raises:
+        Malformed: it is no snapshot.
+    """
+    return decode_document(decompress(body), Objects)
+
+
 def parse(document: bytes) -> Snapshot:
     """Return the snapshot that a JSON document holds.
 
@@ -390,7 +405,7 @@ def parse(document: bytes) -> Snapshot:
         raise Malformed(f"base {found.base} is not before sequence {found.sequence} - at `$.base`")
     if found.full and found.deleted:
         raise Malformed("a full snapshot deletes nothing - at `$.deleted`")
-    for kind in _KINDS:
+    for kind in MOST:
         _refuse_twins(kind, (each.uid for each in getattr(found, kind)))
     _refuse_twins("usage", (each.uid for each in found.usage))
     return found
@@ -405,7 +420,7 @@ def delta(base: Snapshot, full: Snapshot) -> Snapshot:
     if not base.full or base.epoch != full.epoch or base.sequence >= full.sequence:
         raise ValueError(f"{full.epoch} {full.sequence} cannot be told from {base.sequence}")
     changed, deleted = {}, []
-    for kind in _KINDS:
+    for kind in MOST:
         before = {each.uid: each for each in getattr(base, kind)}
         after = getattr(full, kind)
         changed[kind] = tuple(each for each in after if before.get(each.uid) != each)
@@ -414,11 +429,11 @@ def delta(base: Snapshot, full: Snapshot) -> Snapshot:
     return replace(full, base=base.sequence, deleted=tuple(deleted), **changed)
 
 
-def apply(base: Snapshot, change: Snapshot) -> Snapshot:
+def apply(base: Objects, change: Snapshot) -> Snapshot:
     """Return the full snapshot that a delta stands for. A full one is returned as it is.
 
     Raises:
-        Malformed: the delta is to another snapshot.
+        Malformed: the delta is to another snapshot, or the whole is larger than a snapshot may be.
     """
     if change.full:
         return change
@@ -429,10 +444,12 @@ def apply(base: Snapshot, change: Snapshot) -> Snapshot:
     ):
         raise Malformed(f"the base {change.base} is not the snapshot {base.sequence} - at `$.base`")
     whole = {}
-    for kind in _KINDS:
+    for kind in MOST:
         gone = {each.uid for each in change.deleted if each.kind == kind}
         objects = {e.uid: e for e in chain(getattr(base, kind), getattr(change, kind))}
         whole[kind] = tuple(each for uid, each in objects.items() if uid not in gone)
+        if len(whole[kind]) > MOST[kind]:
+            raise Malformed(f"makes {len(whole[kind])} {kind} of its base - at `$.{kind}`")
     return replace(change, base=0, deleted=(), **whole)
 
 

@@ -35,6 +35,8 @@ class View(Part, frozen=True, kw_only=True):
     cluster_id: str
     taken_at: datetime
     age_s: int
+    left_out: int = 0
+    """Rows that the answer has no room for."""
 
 
 class WorkloadRow(Part, frozen=True, kw_only=True):
@@ -58,6 +60,9 @@ class Workloads(View, frozen=True, kw_only=True):
     """The workloads of a cluster."""
 
     workloads: tuple[WorkloadRow, ...]
+    """By namespace and name; of too many, those that ask for most."""
+    usage_left_out: int = 0
+    """Workloads whose usage is not kept, because the cluster has too many: those that ask for least."""
 
 
 class InterruptedNode(Part, frozen=True, kw_only=True):

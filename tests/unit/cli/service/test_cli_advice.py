@@ -18,7 +18,6 @@ from plimsoll_cli.service.login import FILE, log_in, logged_in
 from plimsoll_service.services import recommendations
 from plimsoll_service.services.recommendations import SAVINGS
 from plimsoll_service.wire.access import Enrolled
-from plimsoll_service.wire.advice import Recommendations
 from plimsoll_service.wire.views import Cluster, Clusters
 from tests.support.advised import AdvisedCluster, harbor
 from tests.support.cli_environment import MemoryEnvironment, StillClock, run
@@ -47,9 +46,7 @@ class Api:
                 assert document is not None
                 return msgspec.json.decode(document.body, type=kind)
             case "GET", ["clusters", "harbor", "recommendations"]:
-                return Recommendations(
-                    recommendations=recommendations.recommendations(data, "harbor")
-                )
+                return recommendations.recommendations(data, "harbor")
             case "POST", ["clusters", "harbor", "recommendations", id_, "accept"]:
                 return recommendations.accept(data, "harbor", id_, "ada", self.cluster.now())
             case _:

@@ -27,9 +27,10 @@ from plimsoll_service.domain.snapshots.rollups import Span
 from plimsoll_service.services.history import ADVISED, last_advice, newest, rollups, usage
 from plimsoll_service.services.ingest import MOST_COMPRESSED, IngestService, Intake
 from plimsoll_service.wire.documents import Malformed
-from plimsoll_service.wire.snapshot import Snapshot, Usage, delta, encode
+from plimsoll_service.wire.snapshot import Snapshot, Usage, Workload, delta, encode
 from plimsoll_simulation.fake_aws.service_stores import (
     MemoryAdviceQueue,
+    MemoryMembers,
     MemoryQueue,
     MemoryTenantData,
     MemoryTenants,
@@ -65,6 +66,7 @@ class Rig:
         self.service = IngestService(tenants=self.tenants, advice=self.advice, clock=self.clock)
         self.intake = Intake(
             tenants=self.tenants,
+            members=MemoryMembers(),
             queue=self.queue,
             clock=self.clock,
             snapshots_per_minute=self.per_minute,
@@ -81,8 +83,11 @@ class Rig:
         return replace(self.service, tenants=tenants)
 
     def work_off(self) -> None:
+        """Work each snapshot off when it came."""
         while self.queue.sent:
-            self.service.work(self.queue.sent.pop(0))
+            arrival = self.queue.sent.pop(0)
+            self.clock.time = arrival.received_at
+            self.service.work(arrival)
 
 
 def a_snapshot(
@@ -291,7 +296,7 @@ def test_hours_and_days_hold_each_minute_once_however_messages_come(seed):
         rig.push(a_snapshot(181 + i, at=rig.clock.time))
     rig.queue.sent = rig.queue.sent[180:]
     rig.work_off()
-    hours = rollups(rig.data, SHOP, Span.HOUR, start, end)
+    hours = list(rollups(rig.data, SHOP, Span.HOUR, start, end))
     assert [(f"{h.start:%H}", h.samples) for h in hours] == [
         ("22", 30),
         ("23", 60),
@@ -347,7 +352,10 @@ def test_usage_is_that_of_whole_hours_and_of_the_minutes_since():
         used = tuple(Usage(uid=p.uid, cpu_m=250, memory=2**28) for p in full.pods)
         rig.push(msgspec.structs.replace(full, usage=used))
     rig.work_off()
-    found = usage(rig.data, SHOP, NOW, NOW + 90 * MINUTE)
+    known = newest(rig.data, SHOP)
+    assert known is not None
+    found, left_out = usage(rig.data, known, NOW, NOW + 90 * MINUTE)
+    assert left_out == 0
     assert {uid: its.cpu_m.samples for uid, its in found.items()} == {"uid-web": 180}
 
 
@@ -362,7 +370,7 @@ def test_two_workers_that_write_at_once_both_count():
     found = newest(rig.data, SHOP)
     assert found is not None
     assert found.snapshot.sequence == 2
-    assert len(rollups(rig.data, SHOP, Span.MINUTE, NOW, NOW + MINUTE)) == 2
+    assert len(list(rollups(rig.data, SHOP, Span.MINUTE, NOW, NOW + MINUTE))) == 2
 
 
 def test_a_late_minute_counts_although_its_hour_is_closed_at_the_same_time():
@@ -375,6 +383,9 @@ def test_a_late_minute_counts_although_its_hour_is_closed_at_the_same_time():
     rig.service.work(known)
     busy = Interrupted(rig.tenants, lambda: rig.service.work(closing))
     assert not rig.over(busy).work(late)
+    rig.clock.time += 11 * MINUTE
+    rig.push(a_snapshot(4, at=rig.clock.time))
+    rig.service.work(rig.queue.sent[-1])
     [hour] = rollups(rig.data, SHOP, Span.HOUR, NOW, NOW)
     assert hour.samples == 2
 
@@ -499,3 +510,97 @@ def test_a_document_that_others_write_without_end_comes_back_later():
     rig.tenants._data[AGENT.tenant] = contended
     with pytest.raises(Temporary):
         rig.service.work(sent)
+
+
+# --- What one agent may cost -------------------------------------------------------------------------
+
+
+def test_an_hour_for_which_snapshots_come_late_is_made_anew_once_in_ten_minutes_and_then_whole():
+    """Each comes after the hour was closed, and before the last one that was worked in."""
+    rig = Rig()
+    rig.clock.time = NOW + 31 * MINUTE  # 13:01
+    for sequence, minutes in ((1, -20), (2, 31)):
+        rig.push(a_snapshot(sequence, at=NOW + minutes * MINUTE))
+    rig.work_off()
+    made: list[str] = []
+    counting = rig.over(Counting(rig.tenants, made))
+    late = range(20)
+    for n in late:
+        rig.push(a_snapshot(100 + 2 * n, at=NOW - (19 - n) * MINUTE))  # of the hour before
+        rig.push(a_snapshot(101 + 2 * n, at=rig.clock.time))
+        for arrival in rig.queue.sent:
+            counting.work(arrival)
+        rig.queue.sent.clear()
+        rig.clock.time += 10 * timedelta(seconds=1)
+    assert made.count("hour#2026-11-22T12:00") <= 1
+    for _ in range(2):
+        rig.clock.time += 11 * MINUTE
+        rig.push(a_snapshot(200 + int(rig.clock.time.timestamp()), at=rig.clock.time))
+        counting.work(rig.queue.sent.pop())
+    [hour] = rollups(rig.data, SHOP, Span.HOUR, NOW, NOW)
+    assert hour.samples == 1 + len(late)
+    assert made.count("hour#2026-11-22T12:00") <= 3
+
+
+def test_a_snapshot_that_is_pushed_again_and_again_makes_nothing_anew():
+    rig = Rig()
+    for sequence, minutes in ((1, 0), (2, 31), (3, 1), (4, 32)):
+        rig.clock.time = NOW + 32 * MINUTE
+        rig.push(a_snapshot(sequence, at=NOW + minutes * MINUTE))
+    rig.work_off()
+    made: list[str] = []
+    counting = rig.over(Counting(rig.tenants, made))
+    rig.clock.time += 30 * MINUTE
+    rig.push(a_snapshot(4, at=NOW + 32 * MINUTE))
+    [again] = rig.queue.sent
+    for _ in range(5):
+        assert counting.work(again)
+    assert made == []
+
+
+def test_one_snapshot_makes_one_hour_or_day_at_most():
+    rig = Rig()
+    midnight = datetime(2026, 11, 23, tzinfo=UTC)
+    for sequence, at in ((1, midnight - MINUTE), (2, midnight)):
+        rig.clock.time = at
+        rig.push(a_snapshot(sequence, at=at))
+    rig.work_off()
+    assert [h.samples for h in rollups(rig.data, SHOP, Span.HOUR, NOW, midnight)] == [1]
+    assert not list(rollups(rig.data, SHOP, Span.DAY, NOW, NOW))
+    rig.push(a_snapshot(3, at=midnight + MINUTE))
+    rig.work_off()
+    assert [d.samples for d in rollups(rig.data, SHOP, Span.DAY, NOW, NOW)] == [1]
+
+
+def test_a_delta_that_makes_more_of_its_base_than_a_snapshot_may_hold_is_set_aside():
+    rig = Rig()
+    base = msgspec.structs.replace(a_snapshot(1), workloads=many(15_000, "a"))
+    whole = msgspec.structs.replace(a_snapshot(2), workloads=many(15_000, "b"))
+    rig.push(base)
+    rig.push(msgspec.structs.replace(delta(base, whole), deleted=()))
+    with pytest.raises(BadInput, match="30000 workloads"):
+        rig.work_off()
+
+
+def many(number: int, name: str) -> tuple[Workload, ...]:
+    like = wire_workload("web")
+    return tuple(msgspec.structs.replace(like, uid=f"{name}-{n}") for n in range(number))
+
+
+@dataclass
+class Counting:
+    """Tenants who write down which hours and days are written."""
+
+    inner: MemoryTenants
+    made: list[str]
+
+    def of(self, tenant: str) -> Any:
+        data = self.inner.of(tenant)
+
+        class Noted(Wrapped):
+            def put(noted, cluster: str, key: str, *args: Any, **more: Any) -> Any:  # noqa: N805
+                if key.startswith(("hour#", "day#")):
+                    self.made.append(key)
+                return data.put(cluster, key, *args, **more)
+
+        return Noted(data, lambda: None)

@@ -85,13 +85,19 @@ class World:
         )
         self.members.admit(self.agent)
         remember_cluster(self.memory.of("acme"), self.agent.subject, "shop")
-        self.intake = Intake(tenants=self, queue=self, clock=self.clock, snapshots_per_minute=1000)
+        self.intake = Intake(
+            tenants=self,
+            members=self.members,
+            queue=self,
+            clock=self.clock,
+            snapshots_per_minute=1000,
+        )
         self.ingest = IngestService(tenants=self, advice=Asking(self), clock=self.clock)
         self.schedule = AdviceSchedule(members=self.members, queue=Asking(self), clock=self.clock)
         self.advice = AdviceService(
             tenants=self, prices=prices, signer=lambda: SIGNER, clock=self.clock
         )
-        self.reads = Reads(tenants=self, clock=self.clock)
+        self.reads = Reads(tenants=self, members=self.members, clock=self.clock)
         self.sender = SnapshotSender(
             cluster_id=self.agent.subject,
             follow=lambda: None,

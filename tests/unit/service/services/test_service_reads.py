@@ -9,7 +9,7 @@ import pytest
 from plimsoll.domain.errors import NotFound, Throttled
 from plimsoll_service.domain.access.principals import Principal, Role
 from plimsoll_service.services.reads import POLLS_PER_MINUTE, Reads
-from plimsoll_simulation.fake_aws.service_stores import MemoryTenants
+from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.support.enrolled import KUBE_SYSTEM, Key, agent_of, invitation
 
 NOW = datetime(2026, 11, 22, 12, 30, 10, tzinfo=UTC)
@@ -30,7 +30,9 @@ def person_of(tenant: str, name: str) -> Principal:
 
 def test_of_a_tenant_whose_people_read_too_much_agents_and_neighbours_are_still_heard():
     clock = Clock()
-    reads = Reads(tenants=MemoryTenants(clock), clock=clock, reads_per_minute=FEW)
+    reads = Reads(
+        tenants=MemoryTenants(clock), members=MemoryMembers(), clock=clock, reads_per_minute=FEW
+    )
     for name in ("ann", "ben", "cleo", "dan"):
         reads.clusters(person_of("acme", name))
     with pytest.raises(NotFound):  # a guess counts as well
@@ -46,7 +48,7 @@ def test_of_a_tenant_whose_people_read_too_much_agents_and_neighbours_are_still_
 
 def test_an_agent_that_polls_without_end_is_told_when_to_come_back_and_the_others_are_heard():
     clock = Clock()
-    reads = Reads(tenants=MemoryTenants(clock), clock=clock)
+    reads = Reads(tenants=MemoryTenants(clock), members=MemoryMembers(), clock=clock)
     for _ in range(POLLS_PER_MINUTE):
         reads.for_executor(agent_of(Key(), now=NOW))
     with pytest.raises(Throttled):

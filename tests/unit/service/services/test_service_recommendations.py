@@ -12,7 +12,13 @@ from plimsoll.domain.errors import Conflict, NotFound, Refused
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.domain.advice.advice_requests import configuration_of
 from plimsoll_service.services import recommendations
-from plimsoll_service.services.recommendations import SAVINGS, Advised, advise
+from plimsoll_service.services.recommendations import (
+    MOST_KEPT,
+    RECOMMENDATIONS,
+    SAVINGS,
+    Advised,
+    advise,
+)
 from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import decode
 from plimsoll_service.wire.snapshot import LoadBalancer, Volume
@@ -154,19 +160,90 @@ def test_accepting_again_is_once_and_what_does_not_exist_is_not_found(service):
         recommendations.accept(service.data, "harbor", "r-0", "ada", NOW)
 
 
-def test_who_loses_a_race_says_so_and_the_next_run_sees_to_it(service, monkeypatch):
+def test_who_loses_a_race_has_changed_nothing_and_the_next_run_sees_to_it(service, monkeypatch):
+    service.accept(NODE)
     real = service.data.put
 
     def put(cluster: str, key: str, body: bytes, **how: Any):
-        if key.startswith("recommendation#"):
+        if key == RECOMMENDATIONS:
             raise Conflict("somebody else wrote it")
         return real(cluster, key, body, **how)
 
     with monkeypatch.context() as patch:
         patch.setattr(type(service.data), "put", lambda _, *args, **how: put(*args, **how))
-        assert service.advise(without_a()).lost
-    assert service.advise(without_a()).lost == ()
+        with pytest.raises(Conflict):
+            service.advise(harbor())
+    assert service.waiting() == []
+    service.advise(harbor())
+    assert len(service.waiting()) == 1
+
+
+def test_who_accepts_while_a_run_writes_is_heard(service, monkeypatch):
+    real, others = service.data.put, [1]
+
+    def put(cluster: str, key: str, body: bytes, **how: Any):
+        if others.pop() if others else False:
+            real(cluster, key, service.data.get(cluster, key).body, **how)
+        return real(cluster, key, body, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(service.data), "put", lambda _, *args, **how: put(*args, **how))
+        assert service.accept(NODE).state == "accepted"
+    assert service.all()[NODE].state == "accepted"
+
+
+def test_of_twenty_thousand_volumes_those_that_save_most_are_advised_in_one_write_and_the_rest_counted(
+    monkeypatch,
+):
+    service = AdvisedCluster()
+    volumes = tuple(
+        Volume(
+            uid=f"v-{n}",
+            name=f"pv-{n}",
+            phase="Released",
+            capacity=(n + 1) * GIB,
+            type="gp3",
+            created_at=OLD,
+        )
+        for n in range(20_000)
+    )
+    written: list[str] = []
+    real = service.data.put
+
+    def put(cluster: str, key: str, body: bytes, **how: Any):
+        written.append(key)
+        return real(cluster, key, body, **how)
+
+    monkeypatch.setattr(type(service.data), "put", lambda _, *args, **how: put(*args, **how))
+    service.advise(harbor(volumes=volumes))
+    found = recommendations.recommendations(service.data, "harbor")
+    assert written.count(RECOMMENDATIONS) == 1
+    assert len(written) < 10
+    assert len(found.recommendations) == MOST_KEPT
+    assert found.left_out + MOST_KEPT > 20_000
+    assert "orphan-volume pv-19999" in service.all()
+    service.accept("orphan-volume pv-19999")
+    service.advise(harbor(volumes=volumes[:-1]))
+    assert service.all()["orphan-volume pv-19999"].state == "done"
+
+
+def test_what_was_accepted_is_kept_whatever_saves_more(service):
+    service.accept(NODE)
+    volumes = tuple(
+        Volume(uid=f"v-{n}", name="v", phase="Released", capacity=2**50, type="gp3", created_at=OLD)
+        for n in range(MOST_KEPT)
+    )
+    service.advise(harbor(volumes=volumes))
+    assert service.all()[NODE].state == "accepted"
+    assert len(service.waiting()) == 1
+
+
+def test_what_is_over_is_forgotten_after_ninety_days(service):
+    service.advise(without_a())
+    service.advise(without_a(), minutes=89 * 24 * 60)
     assert service.all()[NODE].state == "withdrawn"
+    service.advise(without_a(), minutes=2 * 24 * 60)
+    assert NODE not in service.all()
 
 
 def test_what_costs_and_serves_nobody_is_named():

@@ -18,13 +18,14 @@ from plimsoll_service.services.taints import (
 )
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.taints import MOST, TaintedInstances
-from plimsoll_simulation.fake_aws.service_stores import MemoryTenants
+from plimsoll_simulation.fake_aws.service_stores import MemoryMembers
 from tests.support.enrolled import Key, agent_of
 
 NOW = datetime(2026, 11, 22, 12, 30, 10, tzinfo=UTC)
 SHOP = agent_of(Key(), now=NOW)
 DOCK = agent_of(Key(2), name="dock", now=NOW)
-SEEN = TaintedInstances(instances=("i-0123456789abcdef0",))
+SEEN = ("i-0123456789abcdef0",)
+SAID = encode(TaintedInstances(instances=SEEN))
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Rig:
     deaf: bool = False
 
     def __post_init__(self) -> None:
-        self.forwarding = TaintForwarding(tenants=MemoryTenants(self), bus=self, clock=self)
+        self.forwarding = TaintForwarding(members=MemoryMembers(), bus=self, clock=self)
 
     def now(self) -> datetime:
         return self.time
@@ -50,39 +51,39 @@ class Rig:
 
 def test_it_goes_on_under_the_name_of_the_agent_that_asked():
     rig = Rig()
-    assert rig.forwarding.forward(SHOP, SEEN).forwarded == 1
-    assert rig.put == [(SHOP.subject, SEEN.instances)]
+    assert rig.forwarding.forward(SHOP, SAID).forwarded == 1
+    assert rig.put == [(SHOP.subject, SEEN)]
 
 
 def test_who_says_too_much_is_told_when_to_come_back_and_the_neighbour_is_heard():
     rig = Rig()
     for _ in range(REQUESTS_PER_MINUTE):
-        rig.forwarding.forward(SHOP, SEEN)
+        rig.forwarding.forward(SHOP, SAID)
     with pytest.raises(Throttled) as told:
-        rig.forwarding.forward(SHOP, SEEN)
+        rig.forwarding.forward(SHOP, SAID)
     assert told.value.retry_after == 50
     assert len(rig.put) == REQUESTS_PER_MINUTE
-    rig.forwarding.forward(DOCK, SEEN)
+    rig.forwarding.forward(DOCK, SAID)
     rig.time += timedelta(minutes=1)
-    rig.forwarding.forward(SHOP, SEEN)
+    rig.forwarding.forward(SHOP, SAID)
     assert [agent for agent, _ in rig.put[-2:]] == [DOCK.subject, SHOP.subject]
 
 
 def test_a_change_of_a_queue_names_the_agent_alone_and_has_a_limit_of_its_own():
     rig = Rig()
-    rig.forwarding.forward(SHOP, SEEN)
+    rig.forwarding.forward(SHOP, SAID)
     for _ in range(CHANGES_PER_MINUTE):
         assert rig.forwarding.queue_changed(SHOP).forwarded == 1
     with pytest.raises(Throttled):
         rig.forwarding.queue_changed(SHOP)
-    rig.forwarding.forward(SHOP, SEEN)
+    rig.forwarding.forward(SHOP, SAID)
     rig.forwarding.queue_changed(DOCK)
     assert rig.put[-1] == (DOCK.subject, ())
 
 
 def test_what_the_bus_did_not_take_was_not_forwarded():
     with pytest.raises(Temporary):
-        Rig(deaf=True).forwarding.forward(SHOP, SEEN)
+        Rig(deaf=True).forwarding.forward(SHOP, SAID)
 
 
 @pytest.mark.parametrize(

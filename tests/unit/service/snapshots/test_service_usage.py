@@ -13,15 +13,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from plimsoll_service.domain.snapshots.usage import (
+    HISTOGRAM_WEIGHT,
     MOST_NAMES,
+    MOST_OF_HOUR,
     ContainerUsage,
     Histogram,
+    UsageSum,
     WorkloadUsage,
     usage_by_workload,
 )
 from plimsoll_service.wire.snapshot import Container, Restarted, Usage
 from plimsoll_service.wire.snapshot import ContainerUsage as ContainerTold
 from tests.support.snapshots import GIB, NOW, wire_pods, wire_snapshot, wire_workload
+from tests.support.snapshots import amounts as wire_amounts
 
 HOUR = timedelta(hours=1)
 
@@ -30,13 +34,47 @@ amounts = st.lists(st.integers(0, 2**53), max_size=40)
 
 @given(here=amounts, there=amounts)
 def test_the_histogram_of_two_hours_is_their_sum(here, there):
-    assert Histogram.of(here) + Histogram.of(there) == Histogram.of(here + there)
+    parts = [WorkloadUsage(cpu_m=Histogram.of(amounts)) for amounts in (here, there)]
+    assert summed(*parts).cpu_m == Histogram.of(here + there)
 
 
 @given(seen=amounts.filter(bool), percent=st.sampled_from([50, 90, 95, 99, 100]))
 def test_a_percentile_is_at_most_a_bucket_above_the_true_one(seen, percent):
     true = sorted(seen)[ceil(len(seen) * percent / 100) - 1]
     assert true <= Histogram.of(seen).percentile(percent) <= max(1, true * 1.051 + 1)
+
+
+def summed(*parts: WorkloadUsage) -> WorkloadUsage:
+    found = UsageSum(MOST_OF_HOUR)
+    for part in parts:
+        found.add({"uid": part})
+    return found.usage["uid"]
+
+
+def one(*cpu_m: int) -> WorkloadUsage:
+    return WorkloadUsage(cpu_m=Histogram.of(cpu_m))
+
+
+def test_of_too_many_workloads_the_first_ones_are_kept_whole_and_the_others_counted():
+    two = 2 * (2 * HISTOGRAM_WEIGHT + 1)
+    found = UsageSum(two)
+    for _ in range(3):
+        found.add({"large": one(100), "middling": one(10), "small": one(1)}, left_out=4)
+    assert found.usage.keys() == {"large", "middling"}
+    assert {its.cpu_m.samples for its in found.usage.values()} == {3}
+    assert found.left_out == 5
+
+
+def test_a_minute_keeps_the_usage_of_the_workloads_that_ask_for_most():
+    small, large = (
+        wire_workload(name, replicas=1, requests=wire_amounts(cpu, GIB))
+        for name, cpu in (("a", 10), ("z", 1000))
+    )
+    pods = (*wire_pods(small, "n"), *wire_pods(large, "n"))
+    used = tuple(Usage(uid=pod.uid, cpu_m=1, memory=1) for pod in pods)
+    seen = wire_snapshot(workloads=(small, large), pods=pods, usage=used)
+    found = usage_by_workload(seen, most=2 * HISTOGRAM_WEIGHT + 2)
+    assert (list(found.usage), found.left_out) == ([large.uid], 1)
 
 
 def test_without_samples_nothing_was_used():
@@ -58,7 +96,7 @@ def test_pods_of_a_workload_are_samples_of_the_same_and_only_ready_ones_count():
             ),
         )
     )
-    assert found == {
+    assert found.usage == {
         web.uid: WorkloadUsage(
             cpu_m=Histogram.of([100, 300]), memory_mib=Histogram.of([1024, 1024])
         )
@@ -75,7 +113,7 @@ def containers_of(*restarted: Restarted, **states: bool) -> Mapping[str, Contain
     told = tuple(ContainerTold(name=n, cpu_m=cpu, memory=memory) for n, cpu, memory in containers)
     used = (Usage(uid=pod.uid, cpu_m=1010, memory=2 * GIB, containers=told),)
     seen = wire_snapshot(workloads=(TWO,), pods=(pod,), usage=used)
-    return usage_by_workload(seen)[TWO.uid].containers
+    return usage_by_workload(seen).usage[TWO.uid].containers
 
 
 def test_containers_of_the_template_are_samples_of_their_own_and_what_is_injected_is_not():
@@ -112,14 +150,15 @@ def test_the_last_oom_kill_of_all_hours_is_kept():
         WorkloadUsage(containers={"main": ContainerUsage(killed=killed)})
         for killed in (None, NOW, NOW - HOUR, None)
     ]
-    assert sum(hours, WorkloadUsage()).containers["main"].killed == NOW
+    assert summed(*hours).containers["main"].killed == NOW
 
 
 def test_an_owner_who_renames_containers_all_the_time_fills_no_memory_but_hides_no_oom_kill():
-    whole = WorkloadUsage(containers={"main": ContainerUsage(killed=NOW)})
+    parts = [WorkloadUsage(containers={"main": ContainerUsage(killed=NOW)})]
     for number in range(500):
         names = {f"{number}-{n}": ContainerUsage(cpu_m=Histogram.of([1])) for n in range(20)}
-        whole += WorkloadUsage(containers=names)
+        parts.append(WorkloadUsage(containers=names))
+    whole = summed(*parts)
     assert len(whole.containers) == MOST_NAMES
     assert whole.containers["main"].killed == NOW
 

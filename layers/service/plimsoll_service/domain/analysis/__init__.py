@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll_service.domain.analysis.analysis import Analysis, analyse
+from plimsoll_service.domain.analysis.analysis import analyse
 from plimsoll_service.domain.analysis.cluster_view import View
 from plimsoll_service.domain.analysis.consolidation import Consolidation
 from plimsoll_service.domain.analysis.fleet import Offer
@@ -13,7 +13,6 @@ from plimsoll_service.domain.analysis.right_sizing import HISTORY, YOUNGEST
 __all__ = [
     "HISTORY",
     "YOUNGEST",
-    "Analysis",
     "Consolidation",
     "Offer",
     "Price",

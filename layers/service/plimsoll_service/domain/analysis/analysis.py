@@ -44,6 +44,8 @@ SPREADABLE: Final = 4
 """With fewer replicas than this a floor of half leaves at most one on spot: not worth a change."""
 LEAST_GAIN: Final = 0.05
 """A mix that saves a smaller share of the bill is not advised."""
+MOST_LEFT: Final = 2000
+"""Workloads whose requests stay, each with its reason: an answer has 6 MB at most."""
 SETTLED_UNUSED: Final = timedelta(days=1)
 """A younger volume or load balancer may be about to be used."""
 
@@ -75,6 +77,7 @@ def analyse(
     """
     resized = list(resizes(view, week, earlier))
     better = [each for each in resized if isinstance(each, Resize)]
+    left = [(_name(each[0]), each[1]) for each in resized if not isinstance(each, Resize)]
     mix = cheaper_mix(view, table)
     spare = consolidations(view, table)
     today = _configuration((standing_instance(view, table, name) for name in view.nodes), table)
@@ -88,7 +91,8 @@ def analyse(
         resized=_configuration(cheaper_mix(after, table).instances, table) if after else None,
         gap=round(mix.gap, 4),
         kept=dict(mix.kept),
-        left={_name(each[0]): each[1] for each in resized if not isinstance(each, Resize)},
+        left=dict(left[:MOST_LEFT]),
+        left_out=len(left[MOST_LEFT:]),
         unpriced=tuple(sorted({t for t in _types(view) if t not in table.prices})),
     )
     found = [

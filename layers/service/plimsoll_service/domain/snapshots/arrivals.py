@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from plimsoll_service.domain.snapshots.rollups import Span
+
 PAST_EPOCHS: Final = 20
 """How many are remembered. A late message is hours old at most, an epoch begins with an agent."""
 
@@ -41,6 +43,10 @@ class Newest:
     taken_at: datetime
     past: tuple[str, ...] = ()
     """Epochs that were followed by others, the last one at the end."""
+    owed: tuple[tuple[Span, datetime], ...] = ()
+    """Hours and days that are to be made anew, by their start."""
+    remade_at: datetime | None = None
+    """When one of them was made last."""
 
     def is_of(self, arrival: Arrival) -> bool:
         """Whether an arrival is the one that counts, come once more."""

@@ -7,13 +7,18 @@ never by adding, so that a message that comes twice is counted once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from plimsoll.domain.kubernetes import capacity_of
-from plimsoll_service.domain.snapshots.usage import WorkloadUsage, usage_by_workload
-from plimsoll_service.wire.snapshot import Snapshot
+from plimsoll_service.domain.snapshots.usage import (
+    MOST_OF_HOUR,
+    UsageSum,
+    WorkloadUsage,
+    usage_by_workload,
+)
+from plimsoll_service.wire.snapshot import Amounts, Snapshot, Usage
 
 
 class Span(StrEnum):
@@ -86,11 +91,14 @@ class Rollup:
     """By pods, as far as the cluster measures it."""
     usage: Mapping[str, WorkloadUsage] = field(default_factory=dict)
     """By the uid of the workload."""
+    left_out: int = 0
+    """Workloads whose usage is not kept, because there are too many: those that ask for least."""
 
 
 def rollup_of(snapshot: Snapshot) -> Rollup:
     """Return the minute of a full snapshot."""
     used = {each.uid: each for each in snapshot.usage}
+    usage = usage_by_workload(snapshot)
     measured = [used[pod.uid] for pod in snapshot.pods if pod.uid in used]
     return Rollup(
         start=Span.MINUTE.start(snapshot.taken_at),
@@ -100,22 +108,22 @@ def rollup_of(snapshot: Snapshot) -> Rollup:
         spot_nodes=sum(capacity_of(node.labels) == "spot" for node in snapshot.nodes),
         pods=len(snapshot.pods),
         pending=sum(not pod.node for pod in snapshot.pods),
-        allocatable=_sum((n.allocatable.cpu_m, n.allocatable.memory) for n in snapshot.nodes),
-        requested=_sum((p.requests.cpu_m, p.requests.memory) for p in snapshot.pods),
-        used=_sum((each.cpu_m, each.memory) for each in measured),
-        usage=usage_by_workload(snapshot),
+        allocatable=_sum(node.allocatable for node in snapshot.nodes),
+        requested=_sum(pod.requests for pod in snapshot.pods),
+        used=_sum(measured),
+        usage=usage.usage,
+        left_out=usage.left_out,
     )
 
 
 def combined_rollup(parts: Iterable[Rollup], span: Span) -> Rollup | None:
-    """Return the rollup of a longer span; None: it has no parts."""
-    found = list(parts)
+    """Return the rollup of a longer span; None: it has no parts. Of the parts it holds one at a time."""
+    usage, found = UsageSum(MOST_OF_HOUR), []
+    for part in parts:
+        usage.add(part.usage, left_out=part.left_out)
+        found.append(replace(part, usage={}))
     if not found:
         return None
-    usage: dict[str, WorkloadUsage] = {}
-    for part in found:
-        for uid, its in part.usage.items():
-            usage[uid] = usage[uid] + its if uid in usage else its
     return Rollup(
         start=span.start(min(part.start for part in found)),
         last=max(part.last for part in found),
@@ -127,7 +135,8 @@ def combined_rollup(parts: Iterable[Rollup], span: Span) -> Rollup | None:
         allocatable=sum((part.allocatable for part in found), Amount()),
         requested=sum((part.requested for part in found), Amount()),
         used=sum((part.used for part in found), Amount()),
-        usage=usage,
+        usage=usage.usage,
+        left_out=usage.left_out,
     )
 
 
@@ -146,5 +155,6 @@ def due_rollups(taken: datetime, newest: datetime | None) -> Iterator[tuple[Span
             yield span, span.start(earlier)
 
 
-def _sum(amounts: Iterable[tuple[int, int]]) -> Amount:
-    return sum((Amount(cpu_m=cpu, memory=memory) for cpu, memory in amounts), Amount())
+def _sum(amounts: Iterable[Amounts | Usage]) -> Amount:
+    found = list(amounts)
+    return Amount(cpu_m=sum(a.cpu_m for a in found), memory=sum(a.memory for a in found))

@@ -7,19 +7,29 @@ https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/pkg
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from math import ceil, log
-from typing import Final, Self
+from functools import partial
+from math import ceil
+from typing import Final, Self, TypedDict
 
-from plimsoll_service.wire.snapshot import MOST_CONTAINERS, Amounts, Snapshot
+from plimsoll_service.wire.snapshot import MOST_CONTAINERS, Amounts, Pod, Snapshot, Usage, Workload
 
 GROWTH: Final = 1.05
 MIB: Final = 2**20
 MOST_NAMES: Final = 2 * MOST_CONTAINERS
 """Of the containers of one workload: its owner may rename them as often as he likes."""
+HISTOGRAM_WEIGHT: Final = 6
+"""What a histogram costs beside its counts, of which each costs 1: time and memory go with the sum."""
+MOST_OF_MINUTE: Final = 32_000
+"""Weight of the usage of a minute: 700 workloads of two containers and one pod, or fewer with more."""
+MOST_OF_HOUR: Final = 100_000
+"""Of the usage of a longer span, whose histograms have more buckets."""
+_ENDS: Final = tuple(ceil(GROWTH**bucket) for bucket in range(760))
+"""Where buckets end: beyond 2**53, which no amount exceeds."""
 OOM_KILLED: Final = "OOMKilled"
 UNTOLD: Final = frozenset({"", "ContainerStatusUnknown"})
 """Reasons that do not say why a container ended: it may have been OOM-killed."""
@@ -34,15 +44,12 @@ class Histogram:
     @classmethod
     def of(cls, amounts: Iterable[int]) -> Self:
         """Return the histogram of amounts, each a whole number."""
-        return cls(counts=Counter(map(_bucket, amounts)))
+        return cls(counts=Counter(map(partial(bisect_left, _ENDS), amounts)))
 
     @property
     def samples(self) -> int:
         """How many amounts it holds."""
         return sum(self.counts.values())
-
-    def __add__(self, other: Histogram) -> Histogram:
-        return Histogram(counts=Counter(self.counts) + Counter(other.counts))
 
     def percentile(self, percent: float) -> int:
         """Return an amount that so many percent of the samples do not exceed; 0 without samples."""
@@ -51,7 +58,7 @@ class Histogram:
         for bucket, count in sorted(self.counts.items()):
             seen += count
             if seen >= wanted:
-                return _end(bucket)
+                return _ENDS[bucket]
         return 0
 
 
@@ -77,13 +84,6 @@ class ContainerUsage(Samples):
     killed: datetime | None = None
     """When one was last OOM-killed, or ended for a reason that nobody knows."""
 
-    def __add__(self, other: ContainerUsage) -> ContainerUsage:
-        return ContainerUsage(
-            cpu_m=self.cpu_m + other.cpu_m,
-            memory_mib=self.memory_mib + other.memory_mib,
-            killed=max(filter(None, (self.killed, other.killed)), default=None),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadUsage(Samples):
@@ -92,58 +92,115 @@ class WorkloadUsage(Samples):
     containers: Mapping[str, ContainerUsage] = field(default_factory=dict)
     """By name. Those of the template only: containers that admission adds are not its owner's to size."""
 
-    def __add__(self, other: WorkloadUsage) -> WorkloadUsage:
-        nothing = ContainerUsage()
-        containers = {
-            name: self.containers.get(name, nothing) + other.containers.get(name, nothing)
-            for name in {**self.containers, **other.containers}
+
+class UsageSum:
+    """The usage of workloads, added up part by part, and no more of it than a function can work off.
+
+    Of too many workloads the last ones are left out whole: what is left of a histogram would mislead. So parts
+    begin with the workloads that ask for most.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._weight = 0
+        self._found: dict[str, _Sum] = {}
+        self.left_out = 0
+        """Workloads that were left out at once."""
+
+    def add(self, usage: Mapping[str, WorkloadUsage], *, left_out: int = 0) -> None:
+        """Add a part, in which so many were left out already."""
+        for uid, its in usage.items():
+            known = self._found.get(uid)
+            if known is None:
+                known = self._found[uid] = _Sum()
+                self._weight += known.weight
+            self._weight += known.add(its)
+            for name, container in its.containers.items():
+                part = known.containers.get(name)
+                if part is None:
+                    part = known.containers[name] = _Sum()
+                    self._weight += part.weight
+                self._weight += part.add(container)
+                part.kill(container.killed)
+            if len(known.containers) > MOST_NAMES:
+                before = known.weight
+                known.containers = _most_telling(known.containers)
+                self._weight += known.weight - before
+        while self._weight > self._most:
+            _, dropped = self._found.popitem()
+            self._weight -= dropped.weight
+            left_out += 1
+        self.left_out = max(self.left_out, left_out)
+
+    @property
+    def usage(self) -> Mapping[str, WorkloadUsage]:
+        """What is kept, by the uid of the workload."""
+        return {
+            uid: WorkloadUsage(
+                **its.samples,
+                containers={
+                    name: ContainerUsage(**part.samples, killed=part.killed)
+                    for name, part in its.containers.items()
+                },
+            )
+            for uid, its in self._found.items()
         }
-        return WorkloadUsage(
-            cpu_m=self.cpu_m + other.cpu_m,
-            memory_mib=self.memory_mib + other.memory_mib,
-            containers=_most_telling(containers),
-        )
 
 
-def usage_by_workload(snapshot: Snapshot) -> Mapping[str, WorkloadUsage]:
+def usage_by_workload(snapshot: Snapshot, *, most: int = MOST_OF_MINUTE) -> UsageSum:
     """Return what the pods of a full snapshot use, by the uid of their workload.
 
     A pod that starts or stops tells nothing of what its workload needs, but for how its containers ended.
     """
-    used = {each.uid: each for each in snapshot.usage}
-    templates = {w.uid: frozenset(c.name for c in w.template) for w in snapshot.workloads}
-    whole: dict[str, _Seen] = defaultdict(_Seen)
-    parts: dict[str, dict[str, _Seen]] = defaultdict(lambda: defaultdict(_Seen))
+    pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.pods:
-        if pod.owner is None:
-            continue
-        uid = pod.owner.uid
-        template = templates.get(uid, frozenset())
+        if pod.owner is not None:
+            pods[pod.owner.uid].append(pod)
+    used = {each.uid: each for each in snapshot.usage}
+    workloads = {each.uid: each for each in snapshot.workloads}
+    asked = {uid: asked_by(workloads[uid]) if uid in workloads else -1 for uid in pods}
+    found, order = UsageSum(most), sorted(pods, key=lambda uid: (-asked[uid], uid))
+    for number, uid in enumerate(order):
+        template = workloads[uid].template if uid in workloads else ()
+        its = _usage_of(pods[uid], used, frozenset(c.name for c in template), snapshot.taken_at)
+        if its is not None:
+            found.add({uid: its})
+        if found.left_out:
+            found.left_out = len(order) - number
+            break
+    return found
+
+
+def _usage_of(
+    pods: Iterable[Pod], used: Mapping[str, Usage], template: frozenset[str], taken: datetime
+) -> WorkloadUsage | None:
+    """Return what the pods of one workload tell; None: nothing."""
+    whole, parts = _Seen(), dict[str, _Seen]()
+    for pod in pods:
         for ended in pod.restarted:
             if ended.name in template and ended.reason in {OOM_KILLED, *UNTOLD}:
-                parts[uid][ended.name].kill(min(ended.at or snapshot.taken_at, snapshot.taken_at))
+                parts.setdefault(ended.name, _Seen()).kill(min(ended.at or taken, taken))
         sample = used.get(pod.uid)
         if sample is None or not pod.ready or pod.deleting:
             continue
-        whole[uid].add(sample.cpu_m, sample.memory)
+        whole.add(sample.cpu_m, sample.memory)
         for each in sample.containers:
             if each.name in template:
-                parts[uid][each.name].add(each.cpu_m, each.memory)
-    return {
-        uid: WorkloadUsage(
-            cpu_m=Histogram.of(whole[uid].cpu_m),
-            memory_mib=Histogram.of(whole[uid].memory_mib),
-            containers={
-                name: ContainerUsage(
-                    cpu_m=Histogram.of(part.cpu_m),
-                    memory_mib=Histogram.of(part.memory_mib),
-                    killed=part.killed,
-                )
-                for name, part in parts[uid].items()
-            },
-        )
-        for uid in {**whole, **parts}
-    }
+                parts.setdefault(each.name, _Seen()).add(each.cpu_m, each.memory)
+    if not whole.cpu_m and not parts:
+        return None
+    return WorkloadUsage(
+        cpu_m=Histogram.of(whole.cpu_m),
+        memory_mib=Histogram.of(whole.memory_mib),
+        containers={
+            name: ContainerUsage(
+                cpu_m=Histogram.of(part.cpu_m),
+                memory_mib=Histogram.of(part.memory_mib),
+                killed=part.killed,
+            )
+            for name, part in parts.items()
+        },
+    )
 
 
 @dataclass(slots=True)
@@ -156,10 +213,57 @@ class _Seen:
 
     def add(self, cpu_m: int, memory: int) -> None:
         self.cpu_m.append(cpu_m)
-        self.memory_mib.append(ceil(memory / MIB))
+        self.memory_mib.append(-(-memory // MIB))
 
     def kill(self, at: datetime) -> None:
         self.killed = max(self.killed or at, at)
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What is added up of a workload, or of one of its containers."""
+
+    cpu_m: dict[int, int] = field(default_factory=dict)
+    memory_mib: dict[int, int] = field(default_factory=dict)
+    killed: datetime | None = None
+    containers: dict[str, _Sum] = field(default_factory=dict)
+
+    def add(self, part: Samples) -> int:
+        """Add a part, without its containers; return by how much the weight grows."""
+        return _added(self.cpu_m, part.cpu_m) + _added(self.memory_mib, part.memory_mib)
+
+    def kill(self, at: datetime | None) -> None:
+        self.killed = max(filter(None, (self.killed, at)), default=None)
+
+    @property
+    def weight(self) -> int:
+        own = 2 * HISTOGRAM_WEIGHT + len(self.cpu_m) + len(self.memory_mib)
+        return own + sum(each.weight for each in self.containers.values())
+
+    @property
+    def samples(self) -> _Samples:
+        return {
+            "cpu_m": Histogram(counts=self.cpu_m),
+            "memory_mib": Histogram(counts=self.memory_mib),
+        }
+
+
+class _Samples(TypedDict):
+    cpu_m: Histogram
+    memory_mib: Histogram
+
+
+def _added(counts: dict[int, int], part: Histogram) -> int:
+    before = len(counts)
+    for bucket, count in part.counts.items():
+        counts[bucket] = counts.get(bucket, 0) + count
+    return len(counts) - before
+
+
+def asked_by(workload: Workload) -> int:
+    """Return how much a workload asks for: a processor counts as 4 GiB do."""
+    one = workload.requests
+    return (one.cpu_m + one.memory // (4 * MIB)) * workload.replicas
 
 
 def sum_of(amounts: Iterable[Amounts]) -> Amounts:
@@ -172,21 +276,10 @@ def sum_of(amounts: Iterable[Amounts]) -> Amounts:
     )
 
 
-def _most_telling(containers: dict[str, ContainerUsage]) -> Mapping[str, ContainerUsage]:
+def _most_telling(containers: dict[str, _Sum]) -> dict[str, _Sum]:
     """Return as many containers as are kept: first those that were killed, then by their samples."""
-    if len(containers) <= MOST_NAMES:
-        return containers
     order = sorted(
         containers.items(),
-        key=lambda item: (item[1].killed is None, -item[1].cpu_m.samples, item[0]),
+        key=lambda item: (item[1].killed is None, -sum(item[1].cpu_m.values()), item[0]),
     )
     return dict(order[:MOST_NAMES])
-
-
-def _bucket(amount: int) -> int:
-    bucket = max(0, ceil(log(amount) / log(GROWTH))) if amount > 1 else 0
-    return bucket if _end(bucket) >= amount else bucket + 1
-
-
-def _end(bucket: int) -> int:
-    return ceil(GROWTH**bucket) if bucket else 1

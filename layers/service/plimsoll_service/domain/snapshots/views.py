@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from heapq import nlargest
 from typing import Final
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, INTERRUPTION, ZONE, capacity_of
-from plimsoll_service.domain.snapshots.usage import WorkloadUsage, sum_of
+from plimsoll_service.domain.snapshots.usage import WorkloadUsage, asked_by, sum_of
 from plimsoll_service.wire.snapshot import Amounts, Snapshot
 from plimsoll_service.wire.taints import FORWARDED
 from plimsoll_service.wire.views import InterruptedNode, Pool, WorkloadRow
@@ -23,13 +24,14 @@ GOING: Final = (
 
 
 def workload_rows(
-    snapshot: Snapshot, usage: Mapping[str, WorkloadUsage]
+    snapshot: Snapshot, usage: Mapping[str, WorkloadUsage], *, most: int
 ) -> tuple[WorkloadRow, ...]:
-    """Return the workloads by namespace and name, with what their pods used."""
+    """Return the workloads by namespace and name, with what their pods used; of many, those that ask for most."""
     spot = {node.name for node in snapshot.nodes if capacity_of(node.labels) == "spot"}
     on_spot = Counter(p.owner.uid for p in snapshot.pods if p.owner and p.node in spot)
     rows = []
-    for each in sorted(snapshot.workloads, key=lambda w: (w.namespace, w.name, w.kind)):
+    largest = nlargest(most, snapshot.workloads, key=asked_by)
+    for each in sorted(largest, key=lambda w: (w.namespace, w.name, w.kind)):
         its = usage.get(each.uid)
         used = its.at(PERCENT, PERCENT) if its and its.cpu_m.samples else None
         rows.append(

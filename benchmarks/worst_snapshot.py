@@ -1,0 +1,242 @@
+"""What the worst snapshots that the service takes cost to work in, with the hour or the day that they make.
+
+    python -m benchmarks.worst_snapshot
+
+Each is a delta of nearly 10 MiB to a full snapshot of the same size. It comes late, so that an hour of sixty
+such minutes is made anew, or a day of 24 such hours. A fresh process works it in, over documents on disk.
+"""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import boto3
+import msgspec
+
+from benchmarks.output import machine
+from plimsoll_service.domain.snapshots import (
+    Arrival,
+    Newest,
+    Span,
+    combined_rollup,
+    rollup_of,
+)
+from plimsoll_service.services.history import NEWEST
+from plimsoll_service.services.ingest import IngestService
+from plimsoll_service.services.ports import Document
+from plimsoll_service.wire.documents import MOST_BYTES
+from plimsoll_service.wire.documents import encode as document_of
+from plimsoll_service.wire.snapshot import (
+    MOST,
+    Container,
+    ContainerUsage,
+    Owner,
+    Pod,
+    Snapshot,
+    Usage,
+    Workload,
+    encode,
+)
+from plimsoll_simulation.fake_aws.service_stores import MemoryAdviceQueue
+
+NOW: Final = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
+CLUSTER: Final = "a-1"
+EPOCH: Final = "e-1"
+SHAPES: Final = {"as many workloads as fit": (20_000, 1), "as many containers as fit": (100, 20)}
+"""Workloads, and the containers of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The data of a tenant on disk, packed as in AWS; also the tenants, and the clock."""
+
+    root: Path
+
+    def of(self, tenant: str) -> Folder:
+        """Return the data of the only tenant."""
+        del tenant
+        return self
+
+    def now(self) -> datetime:
+        """Return the time."""
+        return NOW + timedelta(days=1)
+
+    def get(self, cluster: str, key: str) -> Document | None:
+        """Return a document."""
+        del cluster
+        path = self.root / key
+        if not path.exists():
+            return None
+        return Document(key=key, body=gzip.decompress(path.read_bytes()), version=1)
+
+    def put(
+        self,
+        cluster: str,
+        key: str,
+        body: bytes,
+        *,
+        version: int = 0,
+        expires: datetime | None = None,
+    ) -> Document:
+        """Write a document."""
+        del cluster, expires
+        (self.root / key).write_bytes(gzip.compress(body, mtime=0))
+        return Document(key=key, body=body, version=version + 1)
+
+    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Iterator[Document]:
+        """Yield documents in the order of their keys."""
+        keys = sorted(path.name for path in self.root.iterdir() if first <= path.name <= last)
+        found = (self.get(cluster, key) for key in keys[:limit])
+        return (document for document in found if document is not None)
+
+    def delete(self, cluster: str, key: str) -> None:
+        """Delete a document."""
+        del cluster
+        (self.root / key).unlink(missing_ok=True)
+
+    def put_snapshot(self, cluster: str, epoch: str, sequence: int, body: bytes) -> None:
+        """Keep a snapshot."""
+        (self.root / f"{cluster}-{epoch}-{sequence}").write_bytes(body)
+
+    def get_snapshot(self, cluster: str, epoch: str, sequence: int) -> bytes | None:
+        """Return a snapshot."""
+        return (self.root / f"{cluster}-{epoch}-{sequence}").read_bytes()
+
+    def has_snapshot(self, cluster: str, epoch: str, sequence: int) -> bool:
+        """Whether a snapshot is there."""
+        return (self.root / f"{cluster}-{epoch}-{sequence}").exists()
+
+
+def snapshot(sequence: int, taken: datetime, workloads: int, containers: int) -> Snapshot:
+    """Return a snapshot with as many pods as fit, no two of a workload of the same size."""
+    names = [f"c{n}" for n in range(containers)]
+    template = tuple(Container(name=name) for name in names)
+    whole = Snapshot(
+        cluster_id=CLUSTER,
+        epoch=EPOCH,
+        sequence=sequence,
+        taken_at=taken,
+        kubernetes="v1.36.3",
+        workloads=tuple(
+            Workload(
+                uid=f"w{n}", kind="Job", namespace="a", name="a", template=template, created_at=NOW
+            )
+            for n in range(workloads)
+        ),
+    )
+
+    def with_pods(number: int) -> Snapshot:
+        pods = tuple(
+            Pod(
+                uid=f"p{n}",
+                namespace="a",
+                name="a",
+                owner=Owner(kind="Job", name="a", uid=f"w{n % workloads}"),
+                created_at=NOW,
+            )
+            for n in range(number)
+        )
+        used = tuple(
+            Usage(
+                uid=f"p{n}",
+                cpu_m=(size := 1 + (n // workloads + sequence) ** 3 % 10**7),
+                memory=size * 2**20,
+                containers=tuple(
+                    ContainerUsage(name=name, cpu_m=size, memory=size * 2**20) for name in names
+                ),
+            )
+            for n in range(number)
+        )
+        return msgspec.structs.replace(whole, pods=pods, usage=used)
+
+    least, most = 0, MOST["pods"]
+    while most - least > 100:  # noqa: PLR2004 - near enough
+        middle = (least + most + 1) // 2
+        fits = len(document_of(with_pods(middle))) <= MOST_BYTES
+        least, most = (middle, most) if fits else (least, middle)
+    return with_pods(least)
+
+
+def prepare(data: Folder, workloads: int, containers: int, span: Span) -> Arrival:
+    """Write what is known before the snapshot comes, and the snapshot; return its arrival."""
+    start = span.start(NOW)
+    base = snapshot(1, NOW, workloads, containers)
+    data.put_snapshot(CLUSTER, EPOCH, 1, encode(base))
+    minutes = [rollup_of(snapshot(n, NOW, workloads, containers)) for n in (1, 20, 40)]
+    at = [start + n * timedelta(minutes=1) for n in range(60)]
+    parts, length = (
+        [replace(minutes[n % 3], start=t, last=t) for n, t in enumerate(at)],
+        Span.MINUTE,
+    )
+    if span is Span.DAY:
+        hour, length = combined_rollup(parts, Span.HOUR), Span.HOUR
+        assert hour is not None
+        at = [start + n * timedelta(hours=1) for n in range(24)]
+        parts = [replace(hour, start=t, last=t) for t in at]
+    for part in parts:
+        data.put(CLUSTER, length.key(part.start), msgspec.json.encode(part))
+    before = replace(parts[0], start=start, samples=0)
+    data.put(CLUSTER, span.key(start), msgspec.json.encode(before))
+    known = Newest(
+        epoch=EPOCH,
+        sequence=9,
+        base=0,
+        received_at=NOW,
+        taken_at=NOW,
+        owed=((span, start),),
+    )
+    data.put(CLUSTER, NEWEST, msgspec.json.encode(known))
+    late = msgspec.structs.replace(snapshot(2, NOW, workloads, containers), base=1)
+    body = encode(late)
+    data.put_snapshot(CLUSTER, EPOCH, 2, body)
+    return Arrival(
+        tenant="acme",
+        cluster=CLUSTER,
+        epoch=EPOCH,
+        sequence=2,
+        base=1,
+        received_at=NOW,
+        digest=sha256(body).hexdigest(),
+    )
+
+
+def work(root: Path, arrival: Arrival) -> None:
+    """Work a snapshot in, and print what it cost."""
+    data = Folder(root)
+    boto3.client("dynamodb", region_name="us-east-1")
+    service = IngestService(tenants=data, advice=MemoryAdviceQueue(), clock=data)
+    began = time.process_time()
+    service.work(arrival)
+    seconds = time.process_time() - began
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
+    print(f"{seconds:.2f} s, {int(peak) / 1000:.0f} MB")
+
+
+def main() -> None:
+    print(machine("msgspec"))
+    for shape, (workloads, containers) in SHAPES.items():
+        for span in (Span.HOUR, Span.DAY):
+            with tempfile.TemporaryDirectory() as folder:
+                arrival = prepare(Folder(Path(folder)), workloads, containers, span)
+                said = msgspec.json.encode(arrival).decode()
+                command = [sys.executable, "-m", "benchmarks.worst_snapshot", folder, said]
+                found = subprocess.run(command, check=True, capture_output=True, text=True)
+                print(f"{shape}, with its {span}: {found.stdout.strip()}", flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        work(Path(sys.argv[1]), msgspec.json.decode(sys.argv[2], type=Arrival))
+    else:
+        main()
