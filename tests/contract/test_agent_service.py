@@ -325,11 +325,13 @@ def test_a_revoked_key_is_told_so_and_nothing_is_lost(service, site):
     the_service, _ = service
     running = site.start()
     agent = the_service.agent
-    the_service.members.revoke(agent.subject)
+    the_service.members.revoke(agent.subject, datetime.now(UTC))
     running.sender.take()
     assert running.sender.send() != 60
     assert len(running.sender.spool.entries) == 1
-    the_service.members.admit(agent)
+    the_service.invite()
+    again = (digest_of(JOIN), agent.public_key, agent.cluster_uid, datetime.now(UTC))
+    assert the_service.members.admit(*again) == agent
     running.sender.send()
     assert running.sender.spool.entries == []
 

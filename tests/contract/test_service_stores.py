@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -21,7 +21,7 @@ from plimsoll_service.domain.access.principals import Role
 from plimsoll_service.services.ports import Members, Tenants
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.package.template import template
-from tests.support.enrolled import Key, agent_of, invitation
+from tests.support.enrolled import KUBE_SYSTEM, Key, admitted, agent_of, invitation
 
 from .conftest import FakeClock
 
@@ -149,35 +149,49 @@ def test_tenants_do_not_see_each_other(stores: Stores):
     assert not other.has_snapshot("c", "e", 1)
 
 
-def test_an_invitation_is_redeemed_by_one_key(stores: Stores):
-    invited = invitation(now=NOW)
-    stores.members.invite("digest", invited)
-    assert stores.members.redeem("digest", "k-1", NOW) == invited
-    assert stores.members.redeem("digest", "k-1", NOW) == invited
-    assert stores.members.redeem("digest", "k-2", NOW) is None
-    assert stores.members.redeem("unknown", "k-1", NOW) is None
-    assert stores.members.redeem("digest", "k-1", NOW + HOUR) is None
+def test_an_invitation_lets_one_key_in_for_as_long_as_it_is_good(stores: Stores):
+    key, other = Key(), Key(2)
+    agent = agent_of(key, now=NOW)
+    stores.members.invite("digest", invitation(now=NOW))
+    assert stores.members.admit("unknown", key.public, KUBE_SYSTEM, NOW) is None
+    assert stores.members.admit("digest", key.public, KUBE_SYSTEM, NOW + HOUR) is None
+    assert stores.members.get(agent.subject) is None
+    for _ in range(2):
+        assert stores.members.admit("digest", key.public, KUBE_SYSTEM, NOW) == agent
+    assert stores.members.admit("digest", other.public, KUBE_SYSTEM, NOW) is None
+    assert stores.members.admit("digest", key.public, KUBE_SYSTEM, NOW + HOUR) is None
+    assert stores.members.get(agent.subject) == agent
+
+
+def test_an_invitation_replaces_only_what_stood_when_it_was_made(stores: Stores):
+    first = admitted(stores.members, Key(1), invitation(now=NOW))
+    for token in ("second", "third"):
+        stores.members.invite(token, invitation(now=NOW))
+    replaced = stores.members.admit("second", Key(2).public, KUBE_SYSTEM, NOW)
+    assert replaced == stores.members.get(first.subject) == agent_of(Key(2), now=NOW)
+    assert stores.members.admit("third", Key(3).public, KUBE_SYSTEM, NOW) is None
+    assert stores.members.get(first.subject) == replaced
 
 
 def test_a_member_is_as_it_was_admitted_until_it_is_revoked(stores: Stores):
-    agent = agent_of(Key(), now=NOW)
-    assert stores.members.get(agent.subject) is None
-    stores.members.admit(agent)
-    rotated = replace(agent, kid="k-2", public_key=Key(2).public)
-    stores.members.admit(rotated)
-    assert stores.members.get(agent.subject) == rotated
+    agent = admitted(stores.members, Key(), invitation(now=NOW))
+    stores.members.invite("another", invitation(now=NOW))
     with pytest.raises(Conflict, match="revoke"):
-        stores.members.admit(replace(agent, cluster_uid="another"))
-    stores.members.revoke(agent.subject)
-    stores.members.revoke(agent.subject)
+        stores.members.admit("another", Key(2).public, "another", NOW)
+    assert stores.members.get(agent.subject) == agent
+    for _ in range(2):
+        stores.members.revoke(agent.subject, NOW)
     assert stores.members.get(agent.subject) is None
+    assert stores.members.agents() == []
+    assert stores.members.admit("another", Key(2).public, "another", NOW) is None
+    again = admitted(stores.members, Key(2), invitation(now=NOW), "another")
+    assert stores.members.get(agent.subject) == again
 
 
 def test_agents_are_listed_and_people_are_not(stores: Stores):
-    agent = agent_of(Key(), now=NOW)
-    stores.members.admit(agent)
-    stores.members.admit(replace(agent, subject="p-1", role=Role.PERSON))
-    stores.members.invite("digest", invitation(now=NOW))
+    agent = admitted(stores.members, Key(), invitation(now=NOW))
+    admitted(stores.members, Key(2), invitation(role=Role.PERSON, now=NOW))
+    stores.members.invite("digest", invitation(name="other", now=NOW))
     assert stores.members.agents() == [agent]
 
 

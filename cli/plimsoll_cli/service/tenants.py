@@ -62,7 +62,8 @@ def tenants() -> None:
 def invite(tenant: str, cluster: str | None, person: str | None, minutes: int, stack: str) -> None:
     """Print a join token, valid once and for one key.
 
-    The token is stored nowhere. If you invite the same name again, the new token replaces the key.
+    The token is stored nowhere. If you invite the same name again, the new token replaces the key. A
+    token made before the name was enrolled, replaced or revoked is not valid any more.
     """
     if (cluster is None) == (person is None):
         raise click.UsageError("give either --cluster or --person")
@@ -86,8 +87,8 @@ def invite(tenant: str, cluster: str | None, person: str | None, minutes: int, s
 @click.argument("subject")
 @service_option
 def revoke(subject: str, stack: str) -> None:
-    """Revoke the access of SUBJECT within 30 seconds."""
-    _members(stack).revoke(subject)
+    """Revoke the access of SUBJECT within 30 seconds, with its unused join tokens."""
+    _members(stack).revoke(subject, SystemClock().now())
     click.echo(f"{subject} loses access within 30 seconds")
 
 

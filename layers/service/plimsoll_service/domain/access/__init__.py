@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plimsoll_service.domain.access.principals import (
     JOIN_LIFE,
+    REVOCATION_KEPT,
     TOKEN_LIFE,
     Invitation,
     Principal,
@@ -20,6 +21,7 @@ from plimsoll_service.domain.access.tenancy import (
 
 __all__ = [
     "JOIN_LIFE",
+    "REVOCATION_KEPT",
     "TOKEN_LIFE",
     "Invitation",
     "Principal",
