@@ -366,3 +366,47 @@ def test_of_two_agents_neither_gets_to_the_others_cluster(gateway: Gateway):
         path = f"/v1/clusters/{theirs.subject}/{name}"
         headers = signed_headers(KEY, token, "GET", path, at=NOW)
         assert Client(gateway).get(path, headers=headers).status_code == 403
+
+
+PERSON = Key(3)
+
+
+@pytest.mark.parametrize("name", ["x" * 2000, "a#b", "é", ""], ids=["long", "#", "é", "empty"])
+def test_a_name_that_is_none_is_a_bad_request(gateway: Gateway, name: str):
+    person, _ = gateway.enrolled(PERSON, Role.PERSON)
+    context = {"authorizer": authorizer.policy(person, f"{ARN}/GET/v1/x")["context"]}
+    of_cluster, accept = (
+        "/v1/clusters/{cluster}/savings",
+        "/recommendations/{recommendation}/accept",
+    )
+    for method, path, named in (
+        ("GET", of_cluster, {"cluster": name}),
+        ("POST", f"/v1/clusters/{{cluster}}{accept}", {"cluster": "c", "recommendation": name}),
+    ):
+        said = handled(method, path, named, {}, b"", context)
+        assert (said["statusCode"], json.loads(said["body"])["status"]) == (400, 400)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "kind", "status"),
+    [
+        ("DELETE", "/v1/clusters", "application/json", 405),
+        ("GET", "/v1/clusters", "text/plain", 415),
+    ],
+)
+def test_the_refusals_of_the_router_are_problems_too(
+    method: str, path: str, kind: str, status: int
+):
+    said = handled(method, path, {}, {"Content-Type": kind}, b"", {})
+    assert said["statusCode"] == status
+    assert said["headers"]["Content-Type"] == "application/problem+json"
+    assert json.loads(said["body"])["status"] == status
+    if status == 405:
+        assert said["headers"]["Allow"] == "GET"
+
+
+def test_the_name_of_the_scheme_counts_in_any_case(gateway: Gateway):
+    _, token = gateway.enrolled(PERSON, Role.PERSON)
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        answer = Client(gateway).get("/v1/clusters", headers={"Authorization": f"{scheme} {token}"})
+        assert answer.status_code == 200

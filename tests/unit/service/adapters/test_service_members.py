@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64encode
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 
@@ -275,6 +278,31 @@ def test_a_token_without_a_signature_is_worth_nothing():
     none = "eyJhbGciOiJub25lIn0"  # {"alg":"none"}
     for forged in (f"{none}.{claims}.", "", "a.b.c", "x" * 5000, f"{token}x"):
         assert at.service.authorize(forged, NOW) is None
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"crit": 1}, {"crit": [1]}, {"b64": False}, {"alg": ["HS256"]}, {"zip": "DEF"}, {"kid": {}}],
+    ids=str,
+)
+def test_a_token_with_an_odd_header_is_worth_nothing_and_no_fault(odd):
+    at, key = door(), Key()
+    _, claims, signature = at.token(key, at.enrolled(key)).split(".")
+    header = urlsafe_b64encode(json.dumps({"alg": "HS256", "typ": "JWT"} | odd).encode())
+    forged = f"{header.decode().rstrip('=')}.{claims}.{signature}"
+    assert at.service.authorize(forged, NOW) is None
+
+
+def test_no_token_that_anybody_could_write_is_a_fault():
+    at, random = door(), Random(7)
+    agent = at.enrolled(Key())
+    token = at.token(Key(), agent)
+    for _ in range(3000):
+        changed = list(token)
+        for _ in range(random.randrange(1, 6)):
+            changed[random.randrange(len(changed))] = random.choice("aZ_-.=é\x00 {")
+        # the last letter has bits that are not part of the signature
+        assert at.service.authorize("".join(changed), NOW) in {None, agent}
 
 
 # --- Requests --------------------------------------------------------------------------------------
