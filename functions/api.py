@@ -39,7 +39,6 @@ from plimsoll_service.services.access import SignedRequest, refuse_others, refus
 from plimsoll_service.services.instructions import pending, report
 from plimsoll_service.services.recommendations import SAVINGS, accept, recommendations
 from plimsoll_service.wire.access import (
-    SEQUENCE,
     SIGNATURE,
     TIMESTAMP,
     Enrolment,
@@ -263,7 +262,6 @@ def _signed(request: Request) -> SignedRequest:
         path=request.context["resourcePath"].format(**(request.uri_params or {})),
         query=urlencode(sorted(query.items())),
         timestamp=request.headers.get(TIMESTAMP, ""),
-        sequence=request.headers.get(SEQUENCE, ""),
         signature=_decoded(request.headers.get(SIGNATURE, "")),
         body=_body(),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from threading import Lock
 from types import NoneType
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -74,8 +73,6 @@ class Service:
         self._url = url.rstrip("/")
         self._identity = identity
         self._clock = clock
-        self._lock = Lock()
-        self._sequence = 0
         self._token: str | None = None
         self._until: datetime | None = None
         self._pool = _pool(url)
@@ -188,14 +185,10 @@ class Service:
     ) -> BaseHTTPResponse:
         token = self._fresh_token()
         now = self._clock.now()
-        with self._lock:
-            self._sequence = max(self._sequence + 1, int(now.timestamp() * 1000))
-            sequence = self._sequence
-        message = access.request_message(method, path, query, int(now.timestamp()), sequence, body)
+        message = access.request_message(method, path, query, int(now.timestamp()), body)
         headers = {
             "Authorization": f"Bearer {token}",
             access.TIMESTAMP: str(int(now.timestamp())),
-            access.SEQUENCE: str(sequence),
             access.SIGNATURE: b64encode(self._identity.key.sign(message)).decode(),
         }
         if encoding is not None:

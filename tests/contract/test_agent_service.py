@@ -147,7 +147,6 @@ class TheService:
             path=path.removeprefix("/prod"),
             query="",
             timestamp=headers["X-Plimsoll-Timestamp"],
-            sequence=headers["X-Plimsoll-Sequence"],
             signature=b64decode(headers["X-Plimsoll-Signature"]),
             body=body,
         )

@@ -36,7 +36,7 @@ from plimsoll_service.services.access import AccessService
 from plimsoll_service.services.ingest import MOST_COMPRESSED, Intake
 from plimsoll_service.services.reads import Reads
 from plimsoll_service.services.taints import TaintForwarding
-from plimsoll_service.wire.access import SEQUENCE, SIGNATURE, TIMESTAMP
+from plimsoll_service.wire.access import SIGNATURE, TIMESTAMP
 from plimsoll_service.wire.advice import About, Recommendation
 from plimsoll_service.wire.documents import encode as encode_document
 from plimsoll_service.wire.instructions import Result, Results
@@ -235,7 +235,6 @@ def test_ten_thousand_malformed_requests_are_refused_and_take_no_memory_for_long
         request = KEY.request(operation.method, path, NOW, body)
         headers = {
             TIMESTAMP: request.timestamp,
-            SEQUENCE: request.sequence,
             SIGNATURE: base64.b64encode(request.signature).decode(),
         }
         if random.random() < 0.1:

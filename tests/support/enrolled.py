@@ -66,14 +66,13 @@ class Key:
     def request(
         self, method: str, path: str, at: datetime, body: bytes = b"", query: str = ""
     ) -> SignedRequest:
-        timestamp, sequence = int(at.timestamp()), next(self.numbers)
-        message = request_message(method, path, query, timestamp, sequence, body)
+        timestamp = int(at.timestamp())
+        message = request_message(method, path, query, timestamp, body)
         return SignedRequest(
             method=method,
             path=path,
             query=query,
             timestamp=str(timestamp),
-            sequence=str(sequence),
             signature=self.sign(message),
             body=body,
         )

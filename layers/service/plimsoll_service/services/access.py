@@ -51,7 +51,6 @@ class SignedRequest:
     path: str
     query: str
     timestamp: str
-    sequence: str
     signature: bytes
     body: bytes
 
@@ -144,17 +143,10 @@ def refuse_unsigned(
     """
     if principal.role is Role.PERSON:
         return
-    if not (_is_number(request.timestamp) and _is_number(request.sequence)):
-        raise Unproven("the request has no timestamp or no sequence")
+    if not _is_number(request.timestamp):
+        raise Unproven("the request has no timestamp")
     timestamp = int(request.timestamp)
-    message = request_message(
-        request.method,
-        request.path,
-        request.query,
-        timestamp,
-        int(request.sequence),
-        request.body,
-    )
+    message = request_message(request.method, request.path, request.query, timestamp, request.body)
     if not verify(principal.public_key, request.signature, message):
         raise Unproven("the request is not signed by the key of its token")
     if abs(now.timestamp() - timestamp) > CLOCK_SKEW.total_seconds():

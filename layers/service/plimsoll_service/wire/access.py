@@ -17,16 +17,16 @@ from plimsoll_service.wire.documents import Count, Text, Words, encode
 ASSERTION_LIFE: Final = timedelta(seconds=60)
 """An assertion that claims to be good for longer is refused."""
 CLOCK_SKEW: Final = timedelta(seconds=300)
-"""A request that was signed longer ago, or later than now, is refused."""
+"""A request that was signed longer ago, or later than now, is refused. Within this time it may be sent again:
+each request is carried out again with the same result."""
 
 TIMESTAMP: Final = "X-Plimsoll-Timestamp"
-SEQUENCE: Final = "X-Plimsoll-Sequence"
 SIGNATURE: Final = "X-Plimsoll-Signature"
 """Header: Ed25519 over `request_message`, in base64."""
 
 _ENROLMENT: Final = b"plimsoll-enrolment-v1\n"
 _ASSERTION: Final = b"plimsoll-assertion-v1\n"
-_REQUEST: Final = b"plimsoll-request-v1\n"
+_REQUEST: Final = b"plimsoll-request-v2\n"
 
 type PublicKey = Annotated[bytes, Meta(min_length=32, max_length=32)]
 type Signature = Annotated[bytes, Meta(min_length=64, max_length=64)]
@@ -127,9 +127,7 @@ def assertion_message(payload: bytes) -> bytes:
     return _ASSERTION + payload
 
 
-def request_message(  # noqa: PLR0913, PLR0917 - the parts of a request
-    method: str, path: str, query: str, timestamp: int, sequence: int, body: bytes
-) -> bytes:
+def request_message(method: str, path: str, query: str, timestamp: int, body: bytes) -> bytes:
     """Return what an agent signs of each request.
 
     Args:
@@ -137,10 +135,9 @@ def request_message(  # noqa: PLR0913, PLR0917 - the parts of a request
         path: Without the stage of the API, as in `/v1/token`.
         query: As it was sent, without `?`; empty where there is none.
         timestamp: Seconds since 1970, by the agent's clock.
-        sequence: Higher than that of every earlier request by this key, also of one that is repeated.
         body: As it was sent, that is compressed.
     """
-    parts = (method, path, query, str(timestamp), str(sequence), sha256(body).hexdigest())
+    parts = (method, path, query, str(timestamp), sha256(body).hexdigest())
     return _REQUEST + "\n".join(parts).encode()
 
 
