@@ -13,8 +13,10 @@ from plimsoll_cli.options import Decorator
 from plimsoll_cli.stack import describe
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.signers import signer_of
 from plimsoll_service.domain.access import JOIN_LIFE, Invitation, Role, checked_name
 from plimsoll_service.services.access import digest_of
+from plimsoll_service.wire.access import agents_join_token
 
 EXAMPLES: Final = """\b
 Examples:
@@ -43,7 +45,8 @@ _LONGEST: Final = int(JOIN_LIFE.total_seconds() // 60)
 def tenants() -> None:
     """Invite agents and people to the optimisation service, or revoke their access.
 
-    You need the right to write the service's table of members. The API has no call for it.
+    You need the right to write the service's table of members, and to read the public key of
+    instructions. The API has no call for it.
     """
 
 
@@ -73,7 +76,12 @@ def invite(tenant: str, cluster: str | None, person: str | None, minutes: int, s
         name=checked_name(cluster or person or "", "the name"),
         expires=SystemClock().now() + timedelta(minutes=minutes),
     )
+    aws = ServiceAws()
+    found = describe(aws, stack)
     token = token_urlsafe(32)
+    if invitation.role is Role.AGENT:
+        signer = signer_of(aws, found.output("InstructionKey"), SystemClock())
+        token = agents_join_token(token, signer.public_key())
     _members(stack).invite(digest_of(token), invitation)
     click.echo(token)
     click.echo(

@@ -62,7 +62,8 @@ class Enrolled(Part, frozen=True, kw_only=True):
     kid: Text
     """How the service names the key."""
     instruction_keys: Annotated[tuple[InstructionKey, ...], Meta(max_length=8)] = ()
-    """Those that an executor pins: it follows no others, until it is enrolled again."""
+    """Those that an executor pins, once its join token tells of them: it follows no others but their
+    successors, until it is enrolled again."""
 
 
 class Assertion(Part, frozen=True, kw_only=True):
@@ -114,6 +115,16 @@ class Problem(Part, frozen=True, kw_only=True):
     status: Count = 0
     detail: Words = ""
     instance: Words = ""
+
+
+def agents_join_token(secret: str, instruction_key: bytes) -> str:
+    """Return the join token of an agent: it tells which key signs instructions, past the service's API."""
+    return f"{secret}.{sha256(instruction_key).hexdigest()}"
+
+
+def tells_of(join_token: str, instruction_key: bytes) -> bool:
+    """Whether a join token was made for agents that pin a key."""
+    return join_token.rpartition(".")[2] == sha256(instruction_key).hexdigest()
 
 
 def enrolment_message(join_token: str, public_key: bytes, cluster_uid: str) -> bytes:
