@@ -367,7 +367,8 @@ def test_a_key_that_the_former_one_signed_is_followed_and_no_other(service, site
             labels={"plimsoll.dev/group": "a"},
             plan=Plan(reason="a try"),
         )
-        signed = sign(asked, replace(signer, successor=succeed(by, signer)))
+        successor = succeed(by, signer.key_id, signer.public_key())
+        signed = sign(asked, replace(signer, successor=successor))
         post(the_service.data, the_service.agent.subject, number, signed, asked.expires_at)
     running.executor.round()
     cluster = the_service.agent.subject

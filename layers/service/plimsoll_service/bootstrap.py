@@ -102,7 +102,7 @@ def signer() -> Signer:
     if not config().former_instruction_key:
         return current
     former = signer_of(aws(), config().former_instruction_key, clock())
-    return replace(current, successor=succeed(former, current))
+    return replace(current, successor=succeed(former, current.key_id, current.public_key()))
 
 
 @cache

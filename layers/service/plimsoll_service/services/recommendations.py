@@ -47,8 +47,8 @@ type Prices = Callable[[str | None], PriceTable]
 """Returns the prices of a region."""
 
 SAVINGS: Final = "savings"
-NUMBER: Final = "instruction-number"
-"""The document whose version is the number of the last instruction to a cluster."""
+NUMBER: Final = "last-number"
+"""The document that holds the number of the last instruction to a cluster."""
 FRESH: Final = timedelta(minutes=10)
 """From an older snapshot no instruction is made."""
 KEPT: Final = timedelta(days=90)
@@ -145,6 +145,21 @@ def recommendations(data: TenantData, cluster: str) -> tuple[Recommendation, ...
     return tuple(sorted(found, key=lambda each: (-each.monthly, each.id)))
 
 
+def next_number(data: TenantData, cluster: str, now: datetime) -> int:
+    """Take the next number of an instruction: the time in seconds, or more where that was taken.
+
+    An executor takes no number below one that it has seen. So it still takes those that follow the restore of
+    a table, which forgets numbers.
+
+    Raises:
+        Conflict: another run takes one.
+    """
+    last = data.get(cluster, NUMBER)
+    number = max(int(now.timestamp()), int(last.body) + 1 if last else 0)
+    data.put(cluster, NUMBER, str(number).encode(), version=last.version if last else 0)
+    return number
+
+
 def _documents(data: TenantData, cluster: str) -> list[Document]:
     return list(data.list(cluster, _PREFIX, _PREFIX + "~", limit=10_000))
 
@@ -199,18 +214,13 @@ class _Run:
             why = analysis.consolidations.kept.get(each.about.name, "the node is gone")
             self._write(refused(each, why, now))
             return []
-        number = self._next_number()
+        number = next_number(self._data, self._cluster, now)
         if not self._write(replace(each, instruction=number, changed_at=now)):
             return []
         instruction = instruction_for(each, found, view, number, now)
         signed = sign(instruction, signer)
         post(self._data, self._cluster, number, signed, instruction.expires_at)
         return [number]
-
-    def _next_number(self) -> int:
-        last = self._data.get(self._cluster, NUMBER)
-        made = self._data.put(self._cluster, NUMBER, b"{}", version=last.version if last else 0)
-        return made.version
 
     def _write(self, after: Recommendation) -> bool:
         before = self._documents.get(after.id)

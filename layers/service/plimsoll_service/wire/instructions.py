@@ -165,10 +165,6 @@ class Signer(Protocol):
         """What the former key says of this one; None: there is no former one."""
         ...
 
-    def public_key(self) -> bytes:
-        """Return the 32 bytes of the public key."""
-        ...
-
     def sign(self, message: bytes) -> bytes:
         """Return the 64 bytes of a signature."""
         ...
@@ -195,14 +191,13 @@ def sign(instruction: Instruction, signer: Signer) -> SignedInstruction:
     )
 
 
-def succeed(former: Signer, current: Signer) -> Successor:
+def succeed(former: Signer, key_id: str, public_key: bytes) -> Successor:
     """Return the key that signs from now on, signed by the former one."""
-    public_key = current.public_key()
     return Successor(
-        key_id=current.key_id,
+        key_id=key_id,
         public_key=public_key,
         former_id=former.key_id,
-        signature=former.sign(successor_message(current.key_id, public_key)),
+        signature=former.sign(successor_message(key_id, public_key)),
     )
 
 

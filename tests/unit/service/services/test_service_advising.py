@@ -99,7 +99,7 @@ def test_without_a_snapshot_there_is_no_advice_and_nothing_is_written():
     assert last_advice(advised.cluster.data, "quay") == (None, 0)
 
 
-@pytest.mark.parametrize("key", [SAVINGS, "recommendation#", "instruction-number", "advised"])
+@pytest.mark.parametrize("key", [SAVINGS, "recommendation#", "last-number", "advised"])
 def test_two_runs_at_once_issue_one_instruction(key):
     """Each of the documents is written by the other run just before ours writes it."""
     advised = Advised()
