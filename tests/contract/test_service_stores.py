@@ -6,8 +6,10 @@ import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
+from zipfile import ZipFile
 
 import boto3
 import pytest
@@ -16,6 +18,7 @@ from moto import mock_aws
 from plimsoll.domain.errors import Conflict
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.tenant_archive import TenantArchive
 from plimsoll_service.adapters.tenants import MOST_IN_AN_ITEM, AwsTenants
 from plimsoll_service.domain.access.principals import Role
 from plimsoll_service.services.ports import Members, Tenants
@@ -193,6 +196,54 @@ def test_agents_are_listed_and_people_are_not(stores: Stores):
     admitted(stores.members, Key(2), invitation(role=Role.PERSON, now=NOW))
     stores.members.invite("digest", invitation(name="other", now=NOW))
     assert stores.members.agents() == [agent]
+
+
+def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    with mock_aws():
+        for table in ("DocumentsTable", "MembersTable"):
+            create_table(table)
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="snapshots")
+        aws = ServiceAws("us-east-1")
+        members = DynamoMembers(aws=aws, table="MembersTable")
+        stores = AwsTenants(
+            sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=FakeClock(NOW)
+        )
+        for tenant in ("acme", "acme-2"):
+            data = stores.of(tenant)
+            data.put("c", "key", b"1")
+            data.put("c", "large", large(1))
+            data.put_snapshot("c", "e", 1, b"2")
+            admitted(members, Key(), invitation(tenant, now=NOW))
+            members.invite(tenant, invitation(tenant, "other", now=NOW))
+        archive = TenantArchive(
+            aws=aws,
+            members="MembersTable",
+            documents="DocumentsTable",
+            bucket="snapshots",
+            tenant="acme",
+        )
+        with ZipFile(tmp_path / "acme.zip", "w") as to:
+            files = archive.export(to)
+        with ZipFile(tmp_path / "acme.zip") as found:
+            names = found.namelist()
+            assert len(names) == files == 6  # an agent, two invitations, a row and two objects
+            assert found.read("rows/acme#c/key.json") == b"1"
+            assert found.read("snapshots/acme/c/e/1.json.gz") == b"2"
+        assert not [name for name in names if "acme-2" in name]
+        assert archive.remove(NOW) == 4
+        assert archive.remove(NOW) == 0
+        gone, stays = stores.of("acme"), stores.of("acme-2")
+        assert gone.list("c", "a", "z") == []
+        assert not gone.has_snapshot("c", "e", 1)
+        assert [each.key for each in stays.list("c", "a", "z")] == ["key", "large"]
+        assert stays.has_snapshot("c", "e", 1)
+        assert [each.tenant for each in members.agents()] == ["acme-2"]
+        assert members.admit("acme", Key(2).public, KUBE_SYSTEM, NOW) is None
+        assert members.admit("acme-2", Key(2).public, KUBE_SYSTEM, NOW) is not None
 
 
 def test_a_word_is_said_once(stores: Stores):

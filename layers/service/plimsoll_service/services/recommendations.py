@@ -29,7 +29,8 @@ from plimsoll_service.domain.advice import (
     resolved,
 )
 from plimsoll_service.domain.analysis import HISTORY, YOUNGEST, Analysis, PriceTable, View, analyse
-from plimsoll_service.services.history import ADVISED, last_advice, newest, usage
+from plimsoll_service.domain.snapshots import Span
+from plimsoll_service.services.history import ADVISED, keep_last, last_advice, newest, usage
 from plimsoll_service.services.instructions import post, result_of
 from plimsoll_service.services.ports import (
     AdviceQueue,
@@ -92,6 +93,7 @@ def advise(
     known = newest(data, cluster)
     if known is None:
         return None
+    keep_last(data, cluster, known, now)
     view = View(seen=known.snapshot)
     analysis = analyse(
         view,
@@ -101,7 +103,8 @@ def advise(
     )
     before, body = data.get(cluster, SAVINGS), encode(analysis.advice)
     if before is None or before.body != body:
-        data.put(cluster, SAVINGS, body, version=before.version if before else 0)
+        version = before.version if before else 0
+        data.put(cluster, SAVINGS, body, version=version, expires=now + Span.DAY.kept)
     run = _Run(data, cluster)
     run.keep(lapsed(_resolved(data, cluster, each, now), now) for each in list(run.kept.values()))
     run.keep(list(merged(run.kept, analysis.recommendations, view)))

@@ -13,6 +13,7 @@ from plimsoll.domain.errors import Conflict, NotFound, Refused
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.domain.advice.advice_requests import configuration_of
 from plimsoll_service.services import instructions, recommendations
+from plimsoll_service.services.history import LAST, newest
 from plimsoll_service.services.recommendations import SAVINGS, Advised, advise
 from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import decode
@@ -148,6 +149,29 @@ def test_what_was_issued_and_answered_is_forgotten_after_ninety_days(service):
     service.report("refused")
     service.time += timedelta(days=91)
     assert service.data.list("harbor", "result#", "result#~") == []
+
+
+def test_a_cluster_that_fell_silent_answers_with_what_it_had(service):
+    before = newest(service.data, "harbor")
+    for _ in range(2):
+        service.advise(minutes=2 * 24 * 60)
+    service.data.forget_snapshots()  # as the bucket does after fifteen days
+    assert newest(service.data, "harbor") == before
+    service.advise(minutes=30 * 24 * 60)
+    assert service.all()[NODE].state == "open"
+    service.advise(without_a())
+    assert newest(service.data, "harbor") != before
+    service.data.forget_snapshots()
+    assert newest(service.data, "harbor") is None
+
+
+def test_what_may_be_too_large_for_a_row_expires(service):
+    service.advise(minutes=2 * 24 * 60)
+    assert service.data.get("harbor", SAVINGS) is not None
+    assert service.data.get("harbor", LAST) is not None
+    service.time += timedelta(days=401)
+    assert service.data.get("harbor", SAVINGS) is None
+    assert service.data.get("harbor", LAST) is None
 
 
 def test_an_instruction_that_nobody_answers_lapses(service):

@@ -15,6 +15,7 @@ from plimsoll_service.domain.access.principals import (
 from plimsoll_service.domain.access.tenancy import (
     document_key,
     leading_key,
+    object_prefixes,
     session_policy,
     snapshot_key,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "document_key",
     "kid_of",
     "leading_key",
+    "object_prefixes",
     "session_policy",
     "snapshot_key",
 ]
