@@ -71,8 +71,8 @@ class TenantArchive:
                 self._delete(self.members, {"id": item["id"]})
         deleted = 0
         for item in self._documents():
-            key = {name: item[name] for name in ("tenant_cluster", "document_key")}
-            self._delete(self.documents, key)
+            row = {name: item[name] for name in ("tenant_cluster", "document_key")}
+            self._delete(self.documents, row)
             deleted += 1
         for key in self._objects():
             with translated(f"delete {key}"):

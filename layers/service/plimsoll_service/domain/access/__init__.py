@@ -10,7 +10,6 @@ from plimsoll_service.domain.access.principals import (
     Principal,
     Role,
     checked_name,
-    kid_of,
 )
 from plimsoll_service.domain.access.tenancy import (
     document_key,
@@ -29,7 +28,6 @@ __all__ = [
     "Role",
     "checked_name",
     "document_key",
-    "kid_of",
     "leading_key",
     "object_prefixes",
     "session_policy",
