@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from functools import wraps
 from http import HTTPStatus
 from typing import Any, Final
@@ -39,7 +40,6 @@ from plimsoll_service.services.instructions import pending, report
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.recommendations import SAVINGS, accept, recommendations
 from plimsoll_service.wire.access import (
-    SEQUENCE,
     SIGNATURE,
     TIMESTAMP,
     Enrolment,
@@ -54,6 +54,9 @@ app = Chalice(app_name="plimsoll")
 FROM_ADDRESS_PER_MINUTE: Final = 120
 """Enrolments, and as many requests for tokens: the agents behind one address may all begin at once."""
 _ANY: Final = ["*/*"]
+_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
+"""What stands in a path, as the description says: a key of a table has room for it."""
+_PROBLEM: Final = "application/problem+json"
 _STATUS: Final[tuple[tuple[type[Exception], HTTPStatus], ...]] = (
     (Unproven, HTTPStatus.UNAUTHORIZED),
     (Forbidden, HTTPStatus.FORBIDDEN),
@@ -78,6 +81,9 @@ def answer(status: HTTPStatus = HTTPStatus.OK) -> Callable[[View], Callable[...,
         @wraps(view)
         def carried_out(**arguments: str) -> Response:
             try:
+                for name, value in arguments.items():
+                    if _NAME.fullmatch(value) is None:
+                        raise Malformed(f"{value[:64]!r} is no {name}")  # noqa: TRY301 - becomes an answer
                 return _response(encode(view(**arguments)), status)
             except Exception as error:  # noqa: BLE001 - each becomes an answer; a fault is logged
                 return _problem(error)
@@ -85,6 +91,20 @@ def answer(status: HTTPStatus = HTTPStatus.OK) -> Callable[[View], Callable[...,
         return carried_out
 
     return wrapped
+
+
+@app.middleware("http")
+def router_refusals(event: Request, get_response: Callable[[Request], Response]) -> Response:
+    """Make a problem of what Chalice itself refuses: a method, or a kind of content."""
+    answered = get_response(event)
+    if isinstance(answered.body, Mapping):
+        status = HTTPStatus(answered.status_code)
+        problem = Problem(
+            title=status.phrase, status=status, detail=answered.body["Message"][:1024]
+        )
+        headers = {**answered.headers, "Content-Type": _PROBLEM}
+        return Response(encode(problem).decode(), headers=headers, status_code=status)
+    return answered
 
 
 @app.route("/v1/enrolments", methods=["POST"], content_types=_ANY)
@@ -254,7 +274,6 @@ def _signed(request: Request) -> SignedRequest:
         path=request.context["resourcePath"].format(**(request.uri_params or {})),
         query=urlencode(sorted(query.items())),
         timestamp=request.headers.get(TIMESTAMP, ""),
-        sequence=request.headers.get(SEQUENCE, ""),
         signature=_decoded(request.headers.get(SIGNATURE, "")),
         body=_body(),
     )
@@ -307,4 +326,4 @@ def _problem(error: Exception) -> Response:
         wait = error.retry_after if isinstance(error, Temporary) and error.retry_after else 5
         headers["Retry-After"] = str(int(wait) or 1)
     problem = Problem(title=status.phrase, status=int(status), detail=detail)
-    return _response(encode(problem), status, kind="application/problem+json", **headers)
+    return _response(encode(problem), status, kind=_PROBLEM, **headers)

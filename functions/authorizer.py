@@ -17,7 +17,8 @@ from plimsoll.observability import logger
 from plimsoll_service import bootstrap
 from plimsoll_service.domain.access import Principal, Role
 
-_BEARER: Final = "Bearer "
+_BEARER: Final = "bearer "
+"""In any case: https://www.rfc-editor.org/rfc/rfc9110#section-11.1"""
 _AGENT: Final = (
     "POST/v1/clusters/{}/snapshots",
     "POST/v1/clusters/{}/taints",
@@ -42,7 +43,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
     said = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     scheme, token = said.get("authorization", "")[:7], said.get("authorization", "")[7:]
     principal = (
-        bootstrap.access().authorize(token, bootstrap.clock().now()) if scheme == _BEARER else None
+        bootstrap.access().authorize(token, bootstrap.clock().now())
+        if scheme.lower() == _BEARER
+        else None
     )
     if principal is None:
         raise Unauthorized("Unauthorized")

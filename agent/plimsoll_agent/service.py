@@ -6,7 +6,6 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from threading import Lock
 from types import NoneType
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -82,8 +81,6 @@ class Service:
         self._url = url.rstrip("/")
         self._identity = identity
         self._clock = clock
-        self._lock = Lock()
-        self._sequence = 0
         self._token: str | None = None
         self._until: datetime | None = None
         self._pool = _pool(url)
@@ -196,14 +193,10 @@ class Service:
     ) -> _Answer:
         token = self._fresh_token()
         now = self._clock.now()
-        with self._lock:
-            self._sequence = max(self._sequence + 1, int(now.timestamp() * 1000))
-            sequence = self._sequence
-        message = access.request_message(method, path, query, int(now.timestamp()), sequence, body)
+        message = access.request_message(method, path, query, int(now.timestamp()), body)
         headers = {
             "Authorization": f"Bearer {token}",
             access.TIMESTAMP: str(int(now.timestamp())),
-            access.SEQUENCE: str(sequence),
             access.SIGNATURE: b64encode(self._identity.key.sign(message)).decode(),
         }
         if encoding is not None:

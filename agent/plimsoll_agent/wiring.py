@@ -15,19 +15,20 @@ from plimsoll.services.ports import Clock
 from plimsoll_agent.calls import KEY
 from plimsoll_agent.cluster_reader import ClusterReader
 from plimsoll_agent.config import Config
-from plimsoll_agent.identity import Identity, PinnedKey, SecretIdentity
+from plimsoll_agent.identity import Identity, SecretIdentity
 from plimsoll_agent.instruction_executor import InstructionExecutor
 from plimsoll_agent.journal import ConfigMapJournal
 from plimsoll_agent.loops import Loops
 from plimsoll_agent.metrics_server import serve
 from plimsoll_agent.output import Output
 from plimsoll_agent.owner_policy import OwnerPolicy, read_policy
+from plimsoll_agent.pinning_service import PinningService
 from plimsoll_agent.queue_changes import QueueChanges
 from plimsoll_agent.service import Service
 from plimsoll_agent.snapshot_sender import SnapshotSender
 from plimsoll_agent.spool import Spool
 from plimsoll_agent.taint_forwarder import TaintForwarder
-from plimsoll_service.wire.access import Enrolled
+from plimsoll_service.wire.access import Enrolled, tells_of
 
 NAME = "cluster"
 """What messages call the cluster: an agent knows one."""
@@ -56,7 +57,8 @@ def enrolled(store: SecretIdentity, url: str, clock: Clock) -> Identity:
     """Return the identity of this cluster's agent, enrolling its key where that was not done.
 
     Raises:
-        BadInput: there is neither an enrolled key nor a join token.
+        BadInput: there is neither an enrolled key nor a join token; or instructions are to be signed by
+            another key than the token tells of.
         PlimsollError: the service or the cluster cannot be reached, or refuses.
     """
     identity = store.load()
@@ -67,6 +69,11 @@ def enrolled(store: SecretIdentity, url: str, clock: Clock) -> Identity:
             f"Secret {KEY} holds no join-token, and no key is enrolled yet: put a fresh one there"
         )
     answer = Service(url, identity, clock).enrol(identity.join_token, store.cluster_uid())
+    if not all(tells_of(identity.join_token, key.public_key) for key in answer.instruction_keys):
+        raise BadInput(
+            "the service names a key for instructions that the join token does not tell of: join by a "
+            "fresh token of `plimsoll tenants invite`. If this stays so, somebody has changed the service"
+        )
     store.enrolled(answer)
     return replace(identity, enrolled=answer)
 
@@ -84,11 +91,13 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
     identity = enrolled(store, config.service, clock)
     known = identity.enrolled or Enrolled(cluster_id="", kid="")
     service = Service(config.service, identity, clock)
-    pinned = {key.key_id: PinnedKey(key.public_key) for key in known.instruction_keys}
+    instructing = PinningService(service, store, known)
 
     def policy() -> OwnerPolicy:
         found = read_policy(requests)
-        return found if found.instruction_keys else replace(found, instruction_keys=pinned)
+        return (
+            found if found.instruction_keys else replace(found, instruction_keys=instructing.keys)
+        )
 
     reader = ClusterReader(requests, workers, clock, output.once)
     sender = SnapshotSender(
@@ -104,7 +113,7 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
     executor = InstructionExecutor(
         cluster_id=known.cluster_id,
         api=KubernetesCluster(transport, NAME, clock, workers=workers, warn=output.once),
-        service=service,
+        service=instructing,
         policy=policy,
         journal=journal,
         clock=clock,

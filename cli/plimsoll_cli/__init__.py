@@ -78,7 +78,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
             "service.advice:recommendations", "Show recommendations and accept them."
         ),
         "tenants": Entry(
-            "service.tenants:tenants", "Invite agents and people, or revoke their access."
+            "service.tenants:tenants", "Invite, revoke, export and remove members of the service."
         ),
         "agent": Entry("service.agent:agent", "Install or run the agent of a cluster."),
     },

@@ -12,7 +12,7 @@ import sys
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from msgspec import structs
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import BadInput, MissingRights, Temporary
@@ -45,7 +46,13 @@ from plimsoll_service.services.access import (
 from plimsoll_service.services.ingest import Intake
 from plimsoll_service.services.instructions import pending, post, report, result_of
 from plimsoll_service.services.taints import TaintForwarding
-from plimsoll_service.wire.access import Enrolment, InstructionKey, Problem, TokenRequest
+from plimsoll_service.wire.access import (
+    Enrolment,
+    InstructionKey,
+    Problem,
+    TokenRequest,
+    agents_join_token,
+)
 from plimsoll_service.wire.documents import MOST_BYTES, decode, encode
 from plimsoll_service.wire.instructions import (
     Instruction,
@@ -54,6 +61,7 @@ from plimsoll_service.wire.instructions import (
     Results,
     Target,
     sign,
+    succeed,
 )
 from plimsoll_service.wire.snapshot import decode as decode_snapshot
 from plimsoll_service.wire.taints import FORWARDED
@@ -69,14 +77,15 @@ from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support import fake_clusters
 from tests.support.agent_image import image
 from tests.support.certificates import server_context
+from tests.support.enrolled import invitation
 from tests.support.queue_scenes import a_job
 
 from .conftest import Recorder
 from .rights import Grant, Rights, granted_by
 
 MANIFESTS = Path(__file__).parents[2] / "agent" / "plimsoll_agent" / "manifests"
-JOIN = "join-token-of-32-random-bytes"
 SIGNER = LocalSigner.of("k-1", bytes([7]) * 32)
+JOIN = agents_join_token("join-token-of-32-random-bytes", SIGNER.public_key())
 
 
 @dataclass
@@ -149,7 +158,6 @@ class TheService:
             path=path.removeprefix("/prod"),
             query="",
             timestamp=headers["X-Plimsoll-Timestamp"],
-            sequence=headers["X-Plimsoll-Sequence"],
             signature=b64decode(headers["X-Plimsoll-Signature"]),
             body=body,
         )
@@ -332,6 +340,63 @@ def test_a_used_or_unknown_join_token_is_refused_with_the_reason(service, site):
         site.start()
 
 
+def test_a_service_that_was_taken_over_does_not_choose_the_key_that_an_agent_follows(service, site):
+    the_service, _ = service
+    answer = the_service.answer
+    forged = InstructionKey(key_id=SIGNER.key_id, public_key=bytes([8]) * 32)
+
+    def taken_over(method: str, path: str, headers: Any, body: bytes) -> Any:
+        status, said = answer(method, path, headers, body)
+        return status, structs.replace(said, instruction_keys=(*said.instruction_keys, forged))
+
+    the_service.answer = taken_over
+    with pytest.raises(BadInput, match="does not tell of"):
+        site.start()
+    the_service.answer = answer
+    assert site.start().executor.policy().instruction_keys.keys() == {SIGNER.key_id}
+
+
+def test_a_join_token_that_tells_of_no_key_enrols_no_agent(service, site):
+    the_service, _ = service
+    bare = JOIN.partition(".")[0]
+    now = datetime.now(UTC)
+    the_service.members.invite(digest_of(bare), invitation(name="harbor", now=now))
+    site.put("Secret", KEY, {"join-token": b64encode(bare.encode()).decode()})
+    with pytest.raises(BadInput, match="does not tell of"):
+        site.start()
+
+
+def test_a_key_that_the_former_one_signed_is_followed_and_no_other(service, site):
+    the_service, _ = service
+    running = site.start()
+    rotated, foreign = (LocalSigner.of(f"k-{n}", bytes([n]) * 32) for n in (2, 3))
+    now = datetime.now(UTC)
+    for number, signer, by in ((1, foreign, rotated), (2, rotated, SIGNER)):
+        asked = Instruction(
+            id=f"r-{number}",
+            cluster_id=the_service.agent.subject,
+            number=number,
+            issued_at=now,
+            expires_at=now + timedelta(minutes=10),
+            kind="label-node",
+            target=Target(name="a", uid="another"),
+            preconditions=Preconditions(),
+            labels={"plimsoll.dev/group": "a"},
+            plan=Plan(reason="a try"),
+        )
+        successor = succeed(by, signer.key_id, signer.public_key())
+        signed = sign(asked, replace(signer, successor=successor))
+        post(the_service.data, the_service.agent.subject, number, signed, asked.expires_at)
+    running.executor.round()
+    cluster = the_service.agent.subject
+    assert result_of(the_service.data, cluster, 1) is None
+    answered = result_of(the_service.data, cluster, 2)
+    assert answered is not None
+    assert answered.outcome == "refused"  # it was read, and is about another Node
+    for each in (running, site.start()):
+        assert each.executor.policy().instruction_keys.keys() == {rotated.key_id}
+
+
 def test_without_key_and_token_it_says_where_to_put_one(site):
     site.put("Secret", KEY, {"join-token": ""})
     with pytest.raises(BadInput, match="join-token"):
@@ -342,11 +407,13 @@ def test_a_revoked_key_is_told_so_and_nothing_is_lost(service, site):
     the_service, _ = service
     running = site.start()
     agent = the_service.agent
-    the_service.members.revoke(agent.subject)
+    the_service.members.revoke(agent.subject, datetime.now(UTC))
     running.sender.take()
     assert running.sender.send() != 60
     assert len(running.sender.spool.entries) == 1
-    the_service.members.admit(agent)
+    the_service.invite()
+    again = (digest_of(JOIN), agent.public_key, agent.cluster_uid, datetime.now(UTC))
+    assert the_service.members.admit(*again) == agent
     running.sender.send()
     assert running.sender.spool.entries == []
 

@@ -41,7 +41,7 @@ from plimsoll_service.services.ingest import MOST_COMPRESSED, Intake
 from plimsoll_service.services.reads import Reads
 from plimsoll_service.services.recommendations import RECOMMENDATIONS
 from plimsoll_service.services.taints import TaintForwarding
-from plimsoll_service.wire.access import SEQUENCE, SIGNATURE, TIMESTAMP
+from plimsoll_service.wire.access import SIGNATURE, TIMESTAMP
 from plimsoll_service.wire.advice import About, Recommendation, Recommendations
 from plimsoll_service.wire.documents import encode as encode_document
 from plimsoll_service.wire.instructions import Result, Results
@@ -268,7 +268,6 @@ def test_ten_thousand_malformed_requests_are_refused_and_take_no_memory_for_long
         request = KEY.request(operation.method, path, NOW, body)
         headers = {
             TIMESTAMP: request.timestamp,
-            SEQUENCE: request.sequence,
             SIGNATURE: base64.b64encode(request.signature).decode(),
         }
         if random.random() < 0.1:
@@ -451,3 +450,47 @@ def test_of_an_agent_malformed_requests_count(quiet: Gateway, name: str):
 
     assert {asked(b"no JSON", Key(9)) for _ in range(40)} == {401}, "what is not signed does not"
     assert Counter(asked(b"no JSON") for _ in range(35)) == {400: 30, 429: 5}
+
+
+PERSON = Key(3)
+
+
+@pytest.mark.parametrize("name", ["x" * 2000, "a#b", "é", ""], ids=["long", "#", "é", "empty"])
+def test_a_name_that_is_none_is_a_bad_request(gateway: Gateway, name: str):
+    person, _ = gateway.enrolled(PERSON, Role.PERSON)
+    context = {"authorizer": authorizer.policy(person, f"{ARN}/GET/v1/x")["context"]}
+    of_cluster, accept = (
+        "/v1/clusters/{cluster}/savings",
+        "/recommendations/{recommendation}/accept",
+    )
+    for method, path, named in (
+        ("GET", of_cluster, {"cluster": name}),
+        ("POST", f"/v1/clusters/{{cluster}}{accept}", {"cluster": "c", "recommendation": name}),
+    ):
+        said = handled(method, path, named, {}, b"", context)
+        assert (said["statusCode"], json.loads(said["body"])["status"]) == (400, 400)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "kind", "status"),
+    [
+        ("DELETE", "/v1/clusters", "application/json", 405),
+        ("GET", "/v1/clusters", "text/plain", 415),
+    ],
+)
+def test_the_refusals_of_the_router_are_problems_too(
+    method: str, path: str, kind: str, status: int
+):
+    said = handled(method, path, {}, {"Content-Type": kind}, b"", {})
+    assert said["statusCode"] == status
+    assert said["headers"]["Content-Type"] == "application/problem+json"
+    assert json.loads(said["body"])["status"] == status
+    if status == 405:
+        assert said["headers"]["Allow"] == "GET"
+
+
+def test_the_name_of_the_scheme_counts_in_any_case(gateway: Gateway):
+    _, token = gateway.enrolled(PERSON, Role.PERSON)
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        answer = Client(gateway).get("/v1/clusters", headers={"Authorization": f"{scheme} {token}"})
+        assert answer.status_code == 200

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 from threading import Lock
 from typing import Any
+from zipfile import ZipFile
 
 import boto3
 import pytest
@@ -19,13 +21,14 @@ from moto.dynamodb.models import DynamoDBBackend
 from plimsoll.domain.errors import Conflict, Throttled
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.tenant_archive import TenantArchive
 from plimsoll_service.adapters.tenants import MOST_IN_AN_ITEM, AwsTenants
 from plimsoll_service.domain.access.principals import Role
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Members, Tenants
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.package.template import requests_for_tables
-from tests.support.enrolled import Key, agent_of, invitation
+from tests.support.enrolled import KUBE_SYSTEM, Key, admitted, agent_of, invitation
 
 from .conftest import FakeClock
 
@@ -38,6 +41,15 @@ class Stores:
     tenants: Tenants
     members: Members
     clock: FakeClock
+
+
+def service_aws() -> ServiceAws:
+    """Return a way to moto with the tables of `service.yaml` and the bucket of snapshots."""
+    aws = ServiceAws("us-east-1")
+    for name, said in requests_for_tables("service.yaml").items():
+        aws.dynamodb.create_table(TableName=name, **said)
+    boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="snapshots")
+    return aws
 
 
 @pytest.fixture(params=["memory", "moto"])
@@ -57,10 +69,7 @@ def stores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
     monkeypatch.setattr(DynamoDBBackend, "update_item", one_at_a_time)
     with mock_aws():
-        aws = ServiceAws("us-east-1")
-        for name, said in requests_for_tables("service.yaml").items():
-            aws.dynamodb.create_table(TableName=name, **said)
-        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="snapshots")
+        aws = service_aws()
         tenants = AwsTenants(
             sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=clock
         )
@@ -152,38 +161,97 @@ def test_tenants_do_not_see_each_other(stores: Stores):
     assert not other.has_snapshot("c", "e", 1)
 
 
-def test_an_invitation_is_redeemed_by_one_key(stores: Stores):
-    invited = invitation(now=NOW)
-    stores.members.invite("digest", invited)
-    assert stores.members.redeem("digest", "k-1", NOW) == invited
-    assert stores.members.redeem("digest", "k-1", NOW) == invited
-    assert stores.members.redeem("digest", "k-2", NOW) is None
-    assert stores.members.redeem("unknown", "k-1", NOW) is None
-    assert stores.members.redeem("digest", "k-1", NOW + HOUR) is None
+def test_an_invitation_lets_one_key_in_for_as_long_as_it_is_good(stores: Stores):
+    key, other = Key(), Key(2)
+    agent = agent_of(key, now=NOW)
+    stores.members.invite("digest", invitation(now=NOW))
+    assert stores.members.admit("unknown", key.public, KUBE_SYSTEM, NOW) is None
+    assert stores.members.admit("digest", key.public, KUBE_SYSTEM, NOW + HOUR) is None
+    assert stores.members.get(agent.subject) is None
+    for _ in range(2):
+        assert stores.members.admit("digest", key.public, KUBE_SYSTEM, NOW) == agent
+    assert stores.members.admit("digest", other.public, KUBE_SYSTEM, NOW) is None
+    assert stores.members.admit("digest", key.public, KUBE_SYSTEM, NOW + HOUR) is None
+    assert stores.members.get(agent.subject) == agent
+
+
+def test_an_invitation_replaces_only_what_stood_when_it_was_made(stores: Stores):
+    first = admitted(stores.members, Key(1), invitation(now=NOW))
+    for token in ("second", "third"):
+        stores.members.invite(token, invitation(now=NOW))
+    replaced = stores.members.admit("second", Key(2).public, KUBE_SYSTEM, NOW)
+    assert replaced == stores.members.get(first.subject) == agent_of(Key(2), now=NOW)
+    assert stores.members.admit("third", Key(3).public, KUBE_SYSTEM, NOW) is None
+    assert stores.members.get(first.subject) == replaced
 
 
 def test_a_member_is_as_it_was_admitted_until_it_is_revoked(stores: Stores):
-    agent = agent_of(Key(), now=NOW)
-    assert stores.members.get(agent.subject) is None
-    stores.members.admit(agent)
-    rotated = replace(agent, kid="k-2", public_key=Key(2).public)
-    stores.members.admit(rotated)
-    assert stores.members.get(agent.subject) == rotated
+    agent = admitted(stores.members, Key(), invitation(now=NOW))
+    stores.members.invite("another", invitation(now=NOW))
     with pytest.raises(Conflict, match="revoke"):
-        stores.members.admit(replace(agent, cluster_uid="another"))
-    stores.members.revoke(agent.subject)
-    stores.members.revoke(agent.subject)
+        stores.members.admit("another", Key(2).public, "another", NOW)
+    assert stores.members.get(agent.subject) == agent
+    for _ in range(2):
+        stores.members.revoke(agent.subject, NOW)
     assert stores.members.get(agent.subject) is None
+    assert stores.members.agents() == []
+    assert stores.members.admit("another", Key(2).public, "another", NOW) is None
+    again = admitted(stores.members, Key(2), invitation(now=NOW), "another")
+    assert stores.members.get(agent.subject) == again
 
 
 def test_agents_are_listed_and_people_are_not(stores: Stores):
-    agent = agent_of(Key(), now=NOW)
-    stores.members.admit(agent)
-    stores.members.admit(replace(agent, subject="p-1", role=Role.PERSON))
-    stores.members.invite("digest", invitation(now=NOW))
+    agent = admitted(stores.members, Key(), invitation(now=NOW))
+    admitted(stores.members, Key(2), invitation(role=Role.PERSON, now=NOW))
+    stores.members.invite("digest", invitation(name="other", now=NOW))
     stores.members.once("word", NOW + HOUR)
     stores.members.count("word", NOW + HOUR, most=9)
     assert stores.members.agents() == [agent]
+
+
+def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    with mock_aws():
+        aws = service_aws()
+        members = DynamoMembers(aws=aws, table="MembersTable")
+        stores = AwsTenants(
+            sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=FakeClock(NOW)
+        )
+        for tenant in ("acme", "acme-2"):
+            data = stores.of(tenant)
+            data.put("c", "key", b"1")
+            data.put("c", "large", large(1))
+            data.put_snapshot("c", "e", 1, b"2")
+            admitted(members, Key(), invitation(tenant, now=NOW))
+            members.invite(tenant, invitation(tenant, "other", now=NOW))
+        archive = TenantArchive(
+            aws=aws,
+            members="MembersTable",
+            documents="DocumentsTable",
+            bucket="snapshots",
+            tenant="acme",
+        )
+        with ZipFile(tmp_path / "acme.zip", "w") as to:
+            files = archive.export(to)
+        with ZipFile(tmp_path / "acme.zip") as found:
+            names = found.namelist()
+            assert len(names) == files == 6  # an agent, two invitations, a row and two objects
+            assert found.read("rows/acme#c/key.json") == b"1"
+            assert found.read("snapshots/acme/c/e/1.json.gz") == b"2"
+        assert not [name for name in names if "acme-2" in name]
+        assert archive.remove(NOW) == 4
+        assert archive.remove(NOW) == 0
+        gone, stays = stores.of("acme"), stores.of("acme-2")
+        assert gone.list("c", "a", "z") == []
+        assert not gone.has_snapshot("c", "e", 1)
+        assert [each.key for each in stays.list("c", "a", "z")] == ["key", "large"]
+        assert stays.has_snapshot("c", "e", 1)
+        assert [each.tenant for each in members.agents()] == ["acme-2"]
+        assert members.admit("acme", Key(2).public, KUBE_SYSTEM, NOW) is None
+        assert members.admit("acme-2", Key(2).public, KUBE_SYSTEM, NOW) is not None
 
 
 def test_a_word_is_said_once(stores: Stores):

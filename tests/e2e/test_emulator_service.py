@@ -225,7 +225,7 @@ def test_the_session_of_a_tenant_is_refused_the_objects_of_another(rig: ServiceR
 def test_whoever_is_revoked_is_out_within_a_minute(rig: ServiceRig):
     cluster, agent = rig.enrolled("acme", "leaving", Role.AGENT)
     assert not agent.instructions().instructions
-    rig.members.revoke(cluster)
+    rig.members.revoke(cluster, rig.clock.now())
 
     def is_out() -> bool:
         try:

@@ -236,8 +236,16 @@ def test_only_those_who_work_for_tenants_may_assume_their_role():
 # --- Keys, variables, alarms -----------------------------------------------------------------------
 
 
-def test_only_the_advice_may_sign_instructions():
-    said = RESOURCES["InstructionKey"]["Properties"]["KeyPolicy"]["Statement"]
+@pytest.mark.parametrize("table", ["MembersTable", "DocumentsTable"])
+def test_nobody_deletes_a_table_in_passing_and_each_can_be_restored(table: str):
+    said = RESOURCES[table]["Properties"]
+    assert said["DeletionProtectionEnabled"]
+    assert said["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
+
+
+@pytest.mark.parametrize("key", ["InstructionKey", "SecondInstructionKey"])
+def test_only_the_advice_may_sign_instructions(key: str):
+    said = RESOURCES[key]["Properties"]["KeyPolicy"]["Statement"]
     may_sign = [
         s["Principal"]["AWS"]
         for s in said

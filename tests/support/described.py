@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from schemathesis.checks import CHECKS, load_all_checks
 
 from plimsoll_service.openapi import Operation, document
-from plimsoll_service.wire.access import SEQUENCE, SIGNATURE, TIMESTAMP
+from plimsoll_service.wire.access import SIGNATURE, TIMESTAMP
 from tests.support.enrolled import Key
 
 type Case = schemathesis.Case[Any]
@@ -52,7 +52,6 @@ def signed_headers(key: Key, token: str, method: str, path: str, **of: Any) -> d
         "Authorization": f"Bearer {token}",
         "Content-Type": "application/json",
         TIMESTAMP: request.timestamp,
-        SEQUENCE: request.sequence,
         SIGNATURE: base64.b64encode(request.signature).decode(),
     }
 

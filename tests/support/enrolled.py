@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from plimsoll_service.domain.access.principals import Invitation, Principal, Role
 from plimsoll_service.services.access import SignedRequest, digest_of
+from plimsoll_service.services.ports import Members
 from plimsoll_service.wire.access import (
     Assertion,
     Enrolment,
@@ -65,14 +66,13 @@ class Key:
     def request(
         self, method: str, path: str, at: datetime, body: bytes = b"", query: str = ""
     ) -> SignedRequest:
-        timestamp, sequence = int(at.timestamp()), next(self.numbers)
-        message = request_message(method, path, query, timestamp, sequence, body)
+        timestamp = int(at.timestamp())
+        message = request_message(method, path, query, timestamp, body)
         return SignedRequest(
             method=method,
             path=path,
             query=query,
             timestamp=str(timestamp),
-            sequence=str(sequence),
             signature=self.sign(message),
             body=body,
         )
@@ -88,4 +88,16 @@ def agent_of(key: Key, tenant: str = "acme", name: str = "shop", *, now: datetim
     return Principal.admitted(invitation(tenant, name, now=now), key.public, KUBE_SYSTEM)
 
 
-__all__ = ["KUBE_SYSTEM", "Key", "agent_of", "digest_of", "invitation"]
+def admitted(
+    members: Members, key: Key, invited: Invitation, cluster_uid: str = KUBE_SYSTEM
+) -> Principal:
+    """Let a key in by an invitation, as it is let in whatever was there before."""
+    token = f"{invited.subject} for {key.seed} at {invited.expires}"
+    members.invite(digest_of(token), invited)
+    now = invited.expires - timedelta(hours=1)
+    found = members.admit(digest_of(token), key.public, cluster_uid, now)
+    assert found is not None
+    return found
+
+
+__all__ = ["KUBE_SYSTEM", "Key", "admitted", "agent_of", "digest_of", "invitation"]

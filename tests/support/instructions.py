@@ -14,6 +14,7 @@ from plimsoll_service.wire.instructions import (
     Result,
     Results,
     SignedInstruction,
+    Successor,
     sign,
 )
 
@@ -24,6 +25,7 @@ class SeededSigner:
     def __init__(self, seed: int = 1, key_id: str = "k-1") -> None:
         self._key = Ed25519PrivateKey.from_private_bytes(bytes([seed]) * 32)
         self.key_id = key_id
+        self.successor: Successor | None = None
 
     def sign(self, message: bytes) -> bytes:
         return self._key.sign(message)

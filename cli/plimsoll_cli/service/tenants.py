@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from secrets import token_urlsafe
 from typing import Final
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import click
 
@@ -13,14 +15,19 @@ from plimsoll_cli.options import Decorator
 from plimsoll_cli.stack import describe
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.signers import signer_of
+from plimsoll_service.adapters.tenant_archive import TenantArchive
 from plimsoll_service.domain.access import JOIN_LIFE, Invitation, Role, checked_name
 from plimsoll_service.services.access import digest_of
+from plimsoll_service.wire.access import agents_join_token
 
 EXAMPLES: Final = """\b
 Examples:
   plimsoll tenants invite acme --cluster shop
   plimsoll tenants invite acme --person ann --minutes 10
   plimsoll tenants revoke a-d12436e2cf24b1d86001dfd9
+  plimsoll tenants export acme --to acme.zip
+  plimsoll tenants remove acme
 
 \b
 Exit status:
@@ -41,9 +48,10 @@ _LONGEST: Final = int(JOIN_LIFE.total_seconds() // 60)
 
 @click.group(epilog=EXAMPLES)
 def tenants() -> None:
-    """Invite agents and people to the optimisation service, or revoke their access.
+    """Invite agents and people to the optimisation service, revoke them, and export or remove tenants.
 
-    You need the right to write the service's table of members. The API has no call for it.
+    You need rights to the service's tables, its bucket and the public key of instructions. The API has
+    no call for it.
     """
 
 
@@ -62,7 +70,8 @@ def tenants() -> None:
 def invite(tenant: str, cluster: str | None, person: str | None, minutes: int, stack: str) -> None:
     """Print a join token, valid once and for one key.
 
-    The token is stored nowhere. If you invite the same name again, the new token replaces the key.
+    The token is stored nowhere. If you invite the same name again, the new token replaces the key. A
+    token made before the name was enrolled, replaced or revoked is not valid any more.
     """
     if (cluster is None) == (person is None):
         raise click.UsageError("give either --cluster or --person")
@@ -72,7 +81,12 @@ def invite(tenant: str, cluster: str | None, person: str | None, minutes: int, s
         name=checked_name(cluster or person or "", "the name"),
         expires=SystemClock().now() + timedelta(minutes=minutes),
     )
+    aws = ServiceAws()
+    found = describe(aws, stack)
     token = token_urlsafe(32)
+    if invitation.role is Role.AGENT:
+        signer = signer_of(aws, found.output("InstructionKey"), SystemClock())
+        token = agents_join_token(token, signer.public_key())
     _members(stack).invite(digest_of(token), invitation)
     click.echo(token)
     click.echo(
@@ -86,9 +100,52 @@ def invite(tenant: str, cluster: str | None, person: str | None, minutes: int, s
 @click.argument("subject")
 @service_option
 def revoke(subject: str, stack: str) -> None:
-    """Revoke the access of SUBJECT within 30 seconds."""
-    _members(stack).revoke(subject)
+    """Revoke the access of SUBJECT within 30 seconds, with its unused join tokens."""
+    _members(stack).revoke(subject, SystemClock().now())
     click.echo(f"{subject} loses access within 30 seconds")
+
+
+@tenants.command(epilog=EXAMPLES)
+@click.argument("tenant")
+@click.option(
+    "--to",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="Write a zip archive here.",
+)
+@service_option
+def export(tenant: str, file: Path, stack: str) -> None:
+    """Write all data of TENANT into an archive: members, documents and snapshots."""
+    archive = _archive(tenant, stack)
+    with ZipFile(file, "x", ZIP_DEFLATED) as to:
+        click.echo(f"{archive.export(to)} files in {file}")
+
+
+@tenants.command(epilog=EXAMPLES)
+@click.argument("tenant")
+@click.confirmation_option(prompt="Revoke all members and delete all data of this tenant?")
+@service_option
+def remove(tenant: str, stack: str) -> None:
+    """Revoke all members of TENANT and delete its data, for good.
+
+    Run it again after five days: until then the queues may hold messages of the tenant.
+    """
+    deleted = _archive(tenant, stack).remove(SystemClock().now())
+    click.echo(f"{deleted} rows and objects of {tenant} deleted")
+
+
+def _archive(tenant: str, stack: str) -> TenantArchive:
+    aws = ServiceAws()
+    found = describe(aws, stack)
+    return TenantArchive(
+        aws=aws,
+        members=found.output("MembersTable"),
+        documents=found.output("DocumentsTable"),
+        bucket=found.output("SnapshotsBucket"),
+        tenant=checked_name(tenant, "the tenant"),
+    )
 
 
 def _members(stack: str) -> DynamoMembers:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -22,7 +23,7 @@ from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.price_list import AwsPrices
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.adapters.queues import SqsAdvice, SqsArrivals
-from plimsoll_service.adapters.signers import KmsSigner, LocalSigner, is_signed
+from plimsoll_service.adapters.signers import is_signed, signer_of
 from plimsoll_service.adapters.tenants import AwsTenants
 from plimsoll_service.config import Config
 from plimsoll_service.services.access import AccessService
@@ -31,6 +32,7 @@ from plimsoll_service.services.reads import Reads
 from plimsoll_service.services.recommendations import AdviceSchedule, AdviceService
 from plimsoll_service.services.taints import TaintForwarding
 from plimsoll_service.wire.access import InstructionKey
+from plimsoll_service.wire.instructions import Signer, succeed
 
 PRICE_LIST_REGION: Final = "us-east-1"
 """Few regions have the API of the price list, and each has the prices of all."""
@@ -94,12 +96,13 @@ def access() -> AccessService:
 
 
 @cache
-def signer() -> KmsSigner | LocalSigner:
-    """Return the key that signs instructions: in KMS, and on a rig in Secrets Manager."""
-    key = config().instruction_key
-    if ":kms:" in key:
-        return KmsSigner(aws().kms, key)
-    return LocalSigner.of("rig", SecretTokenKeys(aws=aws(), secret=key, clock=clock()).newest())
+def signer() -> Signer:
+    """Return the key that signs instructions; a former one signs once, that this one is its successor."""
+    current = signer_of(aws(), config().instruction_key, clock())
+    if not config().former_instruction_key:
+        return current
+    former = signer_of(aws(), config().former_instruction_key, clock())
+    return replace(current, successor=succeed(former, current.key_id, current.public_key()))
 
 
 @cache
@@ -171,5 +174,5 @@ def _warn_of_prices(region: str, error: PlimsollError) -> None:
 
 @cache
 def _instruction_keys() -> Sequence[InstructionKey]:
-    key = signer()
+    key = signer_of(aws(), config().instruction_key, clock())
     return [InstructionKey(key_id=key.key_id, public_key=key.public_key())]

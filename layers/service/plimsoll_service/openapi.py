@@ -168,7 +168,7 @@ OPERATIONS: Final = (
     ),
 )
 """All but that which returns this description."""
-_REFUSALS: Final = (400, 401, 403, 404, 409, 413, 429, 503)
+_REFUSALS: Final = (400, 401, 403, 404, 409, 413, 415, 429, 503)
 
 
 @cache

@@ -88,6 +88,10 @@ class MemoryTenantData:
         """Return a snapshot."""
         return self._snapshots.get((cluster, epoch, sequence))
 
+    def forget_snapshots(self) -> None:
+        """Delete all snapshots, as the bucket does once they are old."""
+        self._snapshots.clear()
+
     def has_snapshot(self, cluster: str, epoch: str, sequence: int) -> bool:
         """Whether a snapshot is there."""
         return (cluster, epoch, sequence) in self._snapshots
@@ -97,43 +101,49 @@ class MemoryTenantData:
 class MemoryMembers:
     """Who was invited, and who was let in."""
 
-    _invited: dict[str, tuple[Invitation, str | None]] = field(default_factory=dict)
+    _invited: dict[str, tuple[Invitation, str]] = field(default_factory=dict)
+    """By the digest of the join token: the invitation, and the change of the subject that it follows."""
     _members: dict[str, Principal] = field(default_factory=dict)
+    _changes: dict[str, str] = field(default_factory=dict)
     _said: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
 
     def invite(self, digest: str, invitation: Invitation) -> None:
         """Keep an invitation."""
-        self._invited[digest] = invitation, None
+        self._invited[digest] = invitation, self._changes.get(invitation.subject, "")
 
-    def redeem(self, digest: str, kid: str, now: datetime) -> Invitation | None:
-        """Use up a join token for a key."""
-        invitation, used_for = self._invited.get(digest, (None, None))
-        if invitation is None or invitation.expires <= now or used_for not in {None, kid}:
+    def admit(
+        self, digest: str, public_key: bytes, cluster_uid: str, now: datetime
+    ) -> Principal | None:
+        """Let a key in by a join token.
+
+        Raises:
+            Conflict: the subject is another cluster.
+        """
+        invitation, replaces = self._invited.get(digest, (None, ""))
+        if invitation is None or invitation.expires <= now:
             return None
-        self._invited[digest] = invitation, kid
-        return invitation
+        principal = Principal.admitted(invitation, public_key, cluster_uid)
+        known = self._members.get(principal.subject)
+        if known is not None and known.cluster_uid != cluster_uid:
+            raise Conflict(
+                f"{principal.name} is enrolled already, as another cluster: revoke it first"
+            )
+        change = self._changes.get(principal.subject, "")
+        if change != replaces and not (change == digest and known == principal):
+            return None
+        self._members[principal.subject] = principal
+        self._changes[principal.subject] = digest
+        return principal
 
     def get(self, subject: str) -> Principal | None:
         """Return a principal."""
         return self._members.get(subject)
 
-    def admit(self, principal: Principal) -> None:
-        """Let a principal in.
-
-        Raises:
-            Conflict: the subject is another cluster.
-        """
-        known = self._members.get(principal.subject)
-        if known is not None and known.cluster_uid != principal.cluster_uid:
-            raise Conflict(
-                f"{principal.name} is enrolled already, as another cluster: revoke it first"
-            )
-        self._members[principal.subject] = principal
-
-    def revoke(self, subject: str) -> None:
-        """Let nobody in by that subject's key."""
+    def revoke(self, subject: str, now: datetime) -> None:
+        """Let nobody in by that subject's key, nor by what was given out for it."""
         self._members.pop(subject, None)
+        self._changes[subject] = f"revoked at {now} after {self._changes.get(subject)}"
 
     def agents(self) -> Sequence[Principal]:
         """Return the agents of all tenants."""

@@ -7,6 +7,7 @@ for reading.
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -27,6 +28,8 @@ _SHORTEST: Final = 32
 """Bytes of a key; as long as what HS256 makes of it."""
 _ALGORITHM: Final = "HS256"
 _ISSUER: Final = "plimsoll"
+_BEGIN: Final = f"{urlsafe_b64encode(b'{"typ":"JWT","alg":"HS256"}').decode()}."
+"""All of ours begin so. No other header is even read: anybody may write one."""
 _LONGEST: Final = 4096
 
 
@@ -45,11 +48,11 @@ class AccessTokens:
             "exp": int(expires.timestamp()),
         }
         key = OctKey.import_key(self.keys.newest())
-        return jwt.encode({"alg": _ALGORITHM}, claims, key, algorithms=[_ALGORITHM])
+        return jwt.encode({"typ": "JWT", "alg": _ALGORITHM}, claims, key, algorithms=[_ALGORITHM])
 
     def read(self, token: str, now: datetime) -> tuple[str, str] | None:
         """Return subject and key of a token; None: no key of ours signed it, or its time is over."""
-        if len(token) > _LONGEST:
+        if len(token) > _LONGEST or not token.startswith(_BEGIN):
             return None
         for key in self.keys.all():
             try:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from secrets import token_hex
 from typing import Any, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import Conflict
 from plimsoll_service.adapters.aws import ServiceAws
-from plimsoll_service.domain.access import Invitation, Principal, Role
+from plimsoll_service.domain.access import REVOCATION_KEPT, Invitation, Principal, Role
+
+_NEVER_CHANGED: Final = "attribute_not_exists(change)"
 
 SUBJECTS: Final = "subjects"
 """The index of those who were let in."""
@@ -18,86 +21,82 @@ SUBJECTS: Final = "subjects"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamoMembers:
-    """Invitations as `join#DIGEST`, principals as `member#SUBJECT`, words as `once#WORD` and `count#WORD`."""
+    """Invitations as `invitation#DIGEST`, principals as `member#SUBJECT`, words as `once#WORD` and `count#WORD`.
+
+    The item of a subject names its last change: the digest of the join token that let its key in, or a
+    random word if it was revoked. An invitation replaces only the change that it was made after.
+    """
 
     aws: ServiceAws
     table: str
 
     def invite(self, digest: str, invitation: Invitation) -> None:
         """Keep an invitation."""
-        item = {
+        item = _key(f"invitation#{digest}") | {
             "tenant": {"S": invitation.tenant},
             "role": {"S": invitation.role},
             "name": {"S": invitation.name},
             "expires": _time(invitation.expires),
+            "replaces": self._item(f"member#{invitation.subject}").get("change", {"S": ""}),
         }
         with translated(f"invite {invitation.name} of {invitation.tenant}"):
-            self.aws.dynamodb.put_item(TableName=self.table, Item=_key(f"join#{digest}") | item)
+            self.aws.dynamodb.put_item(TableName=self.table, Item=item)
 
-    def redeem(self, digest: str, kid: str, now: datetime) -> Invitation | None:
-        """Use up a join token for a key."""
-        try:
-            with translated("redeem a join token"):
-                answer = self.aws.dynamodb.update_item(
-                    TableName=self.table,
-                    Key=_key(f"join#{digest}"),
-                    UpdateExpression="SET used_for = :kid",
-                    ConditionExpression=(
-                        "expires > :now AND (attribute_not_exists(used_for) OR used_for = :kid)"
-                    ),
-                    ExpressionAttributeValues={":kid": {"S": kid}, ":now": _time(now)},
-                    ReturnValues="ALL_NEW",
-                )
-        except Conflict:
-            return None
-        item = answer["Attributes"]
-        return Invitation(
-            tenant=item["tenant"]["S"],
-            role=Role(item["role"]["S"]),
-            name=item["name"]["S"],
-            expires=datetime.fromtimestamp(int(item["expires"]["N"]), UTC),
-        )
-
-    def get(self, subject: str) -> Principal | None:
-        """Return a principal as it is now."""
-        with translated(f"look {subject} up"):
-            answer = self.aws.dynamodb.get_item(
-                TableName=self.table, Key=_key(f"member#{subject}"), ConsistentRead=True
-            )
-        return _principal(answer["Item"]) if "Item" in answer else None
-
-    def admit(self, principal: Principal) -> None:
-        """Let a principal in.
+    def admit(
+        self, digest: str, public_key: bytes, cluster_uid: str, now: datetime
+    ) -> Principal | None:
+        """Let a key in by a join token.
 
         Raises:
             Conflict: the subject is another cluster.
         """
-        item: dict[str, Any] = _key(f"member#{principal.subject}") | {
-            "subject": {"S": principal.subject},
-            "tenant": {"S": principal.tenant},
-            "role": {"S": principal.role},
-            "name": {"S": principal.name},
-            "kid": {"S": principal.kid},
-            "public_key": {"B": principal.public_key},
-            "cluster_uid": {"S": principal.cluster_uid},
-        }
+        invited = self._item(f"invitation#{digest}")
+        if not invited or int(invited["expires"]["N"]) <= now.timestamp():
+            return None
+        invitation = Invitation(
+            tenant=invited["tenant"]["S"],
+            role=Role(invited["role"]["S"]),
+            name=invited["name"]["S"],
+            expires=datetime.fromtimestamp(int(invited["expires"]["N"]), UTC),
+        )
+        principal = Principal.admitted(invitation, public_key, cluster_uid)
+        unchanged = "change = :replaces" if invited["replaces"]["S"] else _NEVER_CHANGED
+        values = {":kid": {"S": principal.kid}, ":uid": {"S": cluster_uid}, ":by": {"S": digest}}
+        if invited["replaces"]["S"]:
+            values[":replaces"] = invited["replaces"]
         try:
             with translated(f"let {principal.name} in"):
                 self.aws.dynamodb.put_item(
                     TableName=self.table,
-                    Item=item,
-                    ConditionExpression="attribute_not_exists(id) OR cluster_uid = :uid",
-                    ExpressionAttributeValues={":uid": {"S": principal.cluster_uid}},
+                    Item=_member(principal) | {"change": {"S": digest}},
+                    ConditionExpression=(
+                        f"({unchanged} OR (change = :by AND kid = :kid))"
+                        " AND (attribute_not_exists(cluster_uid) OR cluster_uid = :uid)"
+                    ),
+                    ExpressionAttributeValues=values,
                 )
         except Conflict as error:
+            known = self.get(principal.subject)
+            if known is None or known.cluster_uid == cluster_uid:
+                return None
             raise Conflict(
                 f"{principal.name} is enrolled already, as another cluster: revoke it first"
             ) from error
+        return principal
 
-    def revoke(self, subject: str) -> None:
-        """Let nobody in by that subject's key."""
+    def get(self, subject: str) -> Principal | None:
+        """Return a principal as it is now."""
+        item = self._item(f"member#{subject}")
+        return _principal(item) if "kid" in item else None
+
+    def revoke(self, subject: str, now: datetime) -> None:
+        """Let nobody in by that subject's key, nor by what was given out for it."""
+        item = _key(f"member#{subject}") | {
+            "change": {"S": token_hex(16)},
+            "expires": _time(now + REVOCATION_KEPT),
+        }
         with translated(f"revoke {subject}"):
-            self.aws.dynamodb.delete_item(TableName=self.table, Key=_key(f"member#{subject}"))
+            self.aws.dynamodb.put_item(TableName=self.table, Item=item)
 
     def agents(self) -> Sequence[Principal]:
         """Return the agents of all tenants.
@@ -140,6 +139,14 @@ class DynamoMembers:
             return False
         return True
 
+    def _item(self, name: str) -> Mapping[str, Any]:
+        with translated(f"look {name.partition('#')[0]} up"):
+            answer = self.aws.dynamodb.get_item(
+                TableName=self.table, Key=_key(name), ConsistentRead=True
+            )
+        item: Mapping[str, Any] = answer.get("Item", {})
+        return item
+
 
 def _key(name: str) -> dict[str, Any]:
     return {"id": {"S": name}}
@@ -147,6 +154,18 @@ def _key(name: str) -> dict[str, Any]:
 
 def _time(at: datetime) -> Any:
     return {"N": str(int(at.timestamp()))}
+
+
+def _member(principal: Principal) -> dict[str, Any]:
+    return _key(f"member#{principal.subject}") | {
+        "subject": {"S": principal.subject},
+        "tenant": {"S": principal.tenant},
+        "role": {"S": principal.role},
+        "name": {"S": principal.name},
+        "kid": {"S": principal.kid},
+        "public_key": {"B": principal.public_key},
+        "cluster_uid": {"S": principal.cluster_uid},
+    }
 
 
 def _principal(item: Mapping[str, Any]) -> Principal:

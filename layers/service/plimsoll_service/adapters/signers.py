@@ -15,6 +15,10 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import BadInput
+from plimsoll_service.adapters.access_tokens import SecretTokenKeys
+from plimsoll_service.adapters.aws import ServiceAws
+from plimsoll_service.services.ports import Clock
+from plimsoll_service.wire.instructions import Successor
 
 ALGORITHM: Final = "ED25519_SHA_512"
 """Plain Ed25519. KMS takes up to 4096 bytes for it, and calls such a message RAW."""
@@ -37,6 +41,8 @@ class KmsSigner:
     """Of boto3, for KMS."""
     key_id: str
     """Its ARN, or an alias; agents know the public key by this name."""
+    successor: Successor | None = None
+    """What the former key says of this one; None: there is no former one."""
 
     def public_key(self) -> bytes:
         """Return the 32 bytes of the public key, which agents pin.
@@ -70,6 +76,8 @@ class LocalSigner:
 
     key_id: str
     _key: Ed25519PrivateKey
+    successor: Successor | None = None
+    """What the former key says of this one; None: there is no former one."""
 
     @classmethod
     def of(cls, key_id: str, seed: bytes) -> Self:
@@ -83,3 +91,10 @@ class LocalSigner:
     def sign(self, message: bytes) -> bytes:
         """Return the 64 bytes of a signature."""
         return self._key.sign(message)
+
+
+def signer_of(aws: ServiceAws, key: str, clock: Clock) -> KmsSigner | LocalSigner:
+    """Return the signer by a key of KMS; on a rig, which has none, by a secret. Both are named by ARN."""
+    if ":kms:" in key:
+        return KmsSigner(aws.kms, key)
+    return LocalSigner.of("rig", SecretTokenKeys(aws=aws, secret=key, clock=clock).newest())

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final, Protocol
 
-from plimsoll_service.domain.access import TOKEN_LIFE, Principal, Role, kid_of
+from plimsoll_service.domain.access import TOKEN_LIFE, Principal, Role
 from plimsoll_service.domain.errors import Forbidden, Unproven
 from plimsoll_service.services.history import remember_cluster
 from plimsoll_service.services.limits import count
@@ -55,7 +55,6 @@ class SignedRequest:
     path: str
     query: str
     timestamp: str
-    sequence: str
     signature: bytes
     body: bytes
 
@@ -72,21 +71,23 @@ class AccessService:
     """The public keys that executors pin."""
 
     def enrol(self, asked: Enrolment, now: datetime) -> Enrolled:
-        """Admit a key by a join token. The same key by the same token gets the same answer.
+        """Admit a key by a join token. The current key by its own token gets the same answer again.
 
         Raises:
-            Unproven: the token is unknown or used up, or the key is not theirs.
+            Unproven: the token is not good any more, or the key is not theirs.
             Conflict: a cluster of that name is enrolled already, and is another one.
         """
         message = enrolment_message(asked.join_token, asked.public_key, asked.cluster_uid)
         if not self.verify(asked.public_key, asked.signature, message):
             raise Unproven("the enrolment is not signed by the key that it names")
-        digest = digest_of(asked.join_token)
-        invitation = self.members.redeem(digest, kid_of(asked.public_key), now)
-        if invitation is None:
-            raise Unproven("the join token is unknown, has expired, or was used: ask for another")
-        principal = Principal.admitted(invitation, asked.public_key, asked.cluster_uid)
-        self.members.admit(principal)
+        principal = self.members.admit(
+            digest_of(asked.join_token), asked.public_key, asked.cluster_uid, now
+        )
+        if principal is None:
+            raise Unproven(
+                "the join token is unknown, has expired, was used, or is of before a revocation or "
+                "another enrolment: ask for another"
+            )
         if principal.role is Role.AGENT:
             data = self.tenants.of(principal.tenant)
             remember_cluster(data, principal.subject, principal.name)
@@ -148,17 +149,10 @@ def refuse_unsigned(
     """
     if principal.role is Role.PERSON:
         return
-    if not (_is_number(request.timestamp) and _is_number(request.sequence)):
-        raise Unproven("the request has no timestamp or no sequence")
+    if not _is_number(request.timestamp):
+        raise Unproven("the request has no timestamp")
     timestamp = int(request.timestamp)
-    message = request_message(
-        request.method,
-        request.path,
-        request.query,
-        timestamp,
-        int(request.sequence),
-        request.body,
-    )
+    message = request_message(request.method, request.path, request.query, timestamp, request.body)
     if not verify(principal.public_key, request.signature, message):
         raise Unproven("the request is not signed by the key of its token")
     if abs(now.timestamp() - timestamp) > CLOCK_SKEW.total_seconds():

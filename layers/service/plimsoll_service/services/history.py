@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final
 
@@ -13,12 +13,15 @@ import msgspec
 from plimsoll_service.domain.advice import LastAdvice
 from plimsoll_service.domain.snapshots import Newest, Rollup, Span, WorkloadUsage, combined_rollup
 from plimsoll_service.services.ports import TenantData
-from plimsoll_service.wire.snapshot import Snapshot, apply, decode, decode_objects
+from plimsoll_service.wire.snapshot import Snapshot, apply, decode, decode_objects, encode
 
 NEWEST: Final = "newest"
 """The document that says which snapshot counts."""
 ADVISED: Final = "advised"
 """The document that says of the last run of the advice."""
+LAST: Final = "last-snapshot"
+"""The document with the newest snapshot of a cluster that fell silent: the bucket keeps it for days only."""
+SILENT: Final = timedelta(days=1)
 
 _CLUSTER: Final = "cluster#"
 
@@ -61,16 +64,38 @@ def newest(data: TenantData, cluster: str) -> Known | None:
     if found is None:
         return None
     said = msgspec.json.decode(found.body, type=Newest)
+    snapshot = _whole(data, cluster, said) or _last(data, cluster, said)
+    return Known(snapshot=snapshot, received_at=said.received_at) if snapshot else None
+
+
+def keep_last(data: TenantData, cluster: str, known: Known, now: datetime) -> None:
+    """Keep the newest snapshot of a cluster that fell silent, for as long as its days. Again is once.
+
+    Raises:
+        Conflict: another run keeps it.
+    """
+    found = data.get(cluster, LAST)
+    body = encode(known.snapshot)
+    if now - known.received_at > SILENT and (found is None or found.body != body):
+        version, expires = found.version if found else 0, known.received_at + Span.DAY.kept
+        data.put(cluster, LAST, body, version=version, expires=expires)
+
+
+def _whole(data: TenantData, cluster: str, said: Newest) -> Snapshot | None:
     body = data.get_snapshot(cluster, said.epoch, said.sequence)
     if body is None:
         return None
     change = decode(body)
     if change.full:
-        return Known(snapshot=change, received_at=said.received_at)
+        return change
     base = data.get_snapshot(cluster, said.epoch, said.base)
-    if base is None:
-        return None
-    return Known(snapshot=apply(decode_objects(base), change), received_at=said.received_at)
+    return apply(decode_objects(base), change) if base is not None else None
+
+
+def _last(data: TenantData, cluster: str, said: Newest) -> Snapshot | None:
+    found = data.get(cluster, LAST)
+    kept = decode(found.body) if found else None
+    return kept if kept and (kept.epoch, kept.sequence) == (said.epoch, said.sequence) else None
 
 
 def rollups(

@@ -1,24 +1,34 @@
 """Instructions on their way to executors, and what became of them.
 
 One that waits is the document `waiting#NUMBER`, which expires with the instruction. Its result is the
-document `result#NUMBER`, and stays.
+document `result#NUMBER`, written with it and filled in by its executor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict
 from plimsoll_service.services.ports import TenantData
 from plimsoll_service.wire.documents import decode, encode
 from plimsoll_service.wire.instructions import Instructions, Result, SignedInstruction
 
+RESULT_KEPT: Final = timedelta(days=90)
+"""How long a result is kept after its instruction has expired, and how late it may come."""
 MOST: Final = 100
 """How many an executor is given at once."""
 _LAST: Final = 2**53
+
+
+class _Issued(Struct, frozen=True, kw_only=True):
+    expires: datetime
+    result: Result | None = None
 
 
 def post(
@@ -27,8 +37,10 @@ def post(
     """Let an instruction wait for the executor of a cluster.
 
     Raises:
-        Conflict: one of that number waits already.
+        Conflict: one of that number was issued already.
     """
+    issued = _Issued(expires=expires + RESULT_KEPT)
+    data.put(cluster, _result(number), encode(issued), expires=issued.expires)
     data.put(cluster, _waiting(number), encode(signed), expires=expires)
 
 
@@ -39,17 +51,26 @@ def pending(data: TenantData, cluster: str, *, most: int = MOST) -> Instructions
 
 
 def report(data: TenantData, cluster: str, results: Sequence[Result]) -> None:
-    """Write down what became of instructions. Of two results of one number the first counts."""
+    """Write down what became of instructions, and drop what is of none that was issued.
+
+    Of two results of one number the first counts.
+    """
     for result in results:
-        with suppress(Conflict):  # reported before, by one who may have died before the next line
-            data.put(cluster, _result(result.number), encode(result))
+        found = data.get(cluster, _result(result.number))
+        if found is None:
+            continue
+        issued = decode(found.body, _Issued)
+        if issued.result is None:
+            body = encode(replace(issued, result=result))
+            with suppress(Conflict):  # somebody reports it at the same time
+                data.put(cluster, found.key, body, version=found.version, expires=issued.expires)
         data.delete(cluster, _waiting(result.number))
 
 
 def result_of(data: TenantData, cluster: str, number: int) -> Result | None:
     """Return what became of an instruction, once its executor has said so."""
     found = data.get(cluster, _result(number))
-    return decode(found.body, Result) if found else None
+    return decode(found.body, _Issued).result if found else None
 
 
 def _waiting(number: int) -> str:

@@ -85,24 +85,28 @@ class Members(Protocol):
         """Keep an invitation under the digest of its join token."""
         ...
 
-    def redeem(self, digest: str, kid: str, now: datetime) -> Invitation | None:
-        """Use up a join token for a key; None: unknown, expired, or used for another key."""
-        ...
+    def admit(
+        self, digest: str, public_key: bytes, cluster_uid: str, now: datetime
+    ) -> Principal | None:
+        """Let a key in by a join token; whoever had the same subject is out: a key is replaced so.
 
-    def get(self, subject: str) -> Principal | None:
-        """Return a principal as it is now, or None: nobody, or revoked."""
-        ...
+        The same key by the same token is let in again as long as it is the current one.
 
-    def admit(self, principal: Principal) -> None:
-        """Let a principal in. Whoever had the same subject is out: a key is replaced so.
+        Returns:
+            Whom it let in. None: the token is unknown, has expired, or let another key in; or the subject
+            was replaced or revoked since the token was made.
 
         Raises:
             Conflict: the subject is another cluster, by its uid; revoke it first.
         """
         ...
 
-    def revoke(self, subject: str) -> None:
-        """Let nobody in by that subject's key from now on. Again is once."""
+    def get(self, subject: str) -> Principal | None:
+        """Return a principal as it is now, or None: nobody, or revoked."""
+        ...
+
+    def revoke(self, subject: str, now: datetime) -> None:
+        """Let nobody in by that subject's key, nor by a join token that was made for it before."""
         ...
 
     def agents(self) -> Sequence[Principal]:

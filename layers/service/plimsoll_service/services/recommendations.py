@@ -30,7 +30,8 @@ from plimsoll_service.domain.advice import (
     resolved,
 )
 from plimsoll_service.domain.analysis import HISTORY, YOUNGEST, PriceTable, View, analyse
-from plimsoll_service.services.history import ADVISED, last_advice, newest, usage
+from plimsoll_service.domain.snapshots import Span
+from plimsoll_service.services.history import ADVISED, keep_last, last_advice, newest, usage
 from plimsoll_service.services.instructions import post, result_of
 from plimsoll_service.services.ports import (
     AdviceQueue,
@@ -48,8 +49,8 @@ type Prices = Callable[[str | None], PriceTable]
 
 SAVINGS: Final = "savings"
 RECOMMENDATIONS: Final = "recommendations"
-NUMBER: Final = "instruction-number"
-"""The document whose version is the number of the last instruction to a cluster."""
+NUMBER: Final = "last-number"
+"""The document that holds the number of the last instruction to a cluster."""
 FRESH: Final = timedelta(minutes=10)
 """From an older snapshot no instruction is made."""
 KEPT: Final = timedelta(days=90)
@@ -97,6 +98,7 @@ def advise(
     seen = newest(data, cluster)
     if seen is None:
         return None
+    keep_last(data, cluster, seen, now)
     view = View(seen=seen.snapshot)
     analysis = analyse(
         view,
@@ -106,7 +108,8 @@ def advise(
     )
     before, body = data.get(cluster, SAVINGS), encode(analysis.advice)
     if before is None or before.body != body:
-        data.put(cluster, SAVINGS, body, version=before.version if before else 0)
+        version = before.version if before else 0
+        data.put(cluster, SAVINGS, body, version=version, expires=now + Span.DAY.kept)
     kept, version = _read(data, cluster)
     known = {each.id: each for each in kept.recommendations}
     after = {id_: lapsed(_resolved(data, cluster, each, now), now) for id_, each in known.items()}
@@ -122,7 +125,7 @@ def advise(
                 why = analysis.consolidations.kept.get(each.about.name, "the node is gone")
                 after[each.id] = refused(each, why, now)
                 continue
-            number = _next_number(data, cluster)
+            number = next_number(data, cluster, now)
             instruction = instruction_for(each, found, view, number, now)
             issued.append((instruction, sign(instruction, signer)))
             after[each.id] = replace(each, instruction=number, changed_at=now)
@@ -206,9 +209,19 @@ def _resolved(
     return each if result is None else resolved(each, result, now)
 
 
-def _next_number(data: TenantData, cluster: str) -> int:
+def next_number(data: TenantData, cluster: str, now: datetime) -> int:
+    """Take the next number of an instruction: the time in seconds, or more where that was taken.
+
+    An executor takes no number below one that it has seen. So it still takes those that follow the restore of
+    a table, which forgets numbers.
+
+    Raises:
+        Conflict: another run takes one.
+    """
     last = data.get(cluster, NUMBER)
-    return data.put(cluster, NUMBER, b"{}", version=last.version if last else 0).version
+    number = max(int(now.timestamp()), int(last.body) + 1 if last else 0)
+    data.put(cluster, NUMBER, str(number).encode(), version=last.version if last else 0)
+    return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

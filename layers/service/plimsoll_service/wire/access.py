@@ -17,16 +17,16 @@ from plimsoll_service.wire.documents import Count, Text, Words, encode
 ASSERTION_LIFE: Final = timedelta(seconds=60)
 """An assertion that claims to be good for longer is refused."""
 CLOCK_SKEW: Final = timedelta(seconds=300)
-"""A request that was signed longer ago, or later than now, is refused."""
+"""A request that was signed longer ago, or later than now, is refused. Within this time it may be sent again:
+each request is carried out again with the same result."""
 
 TIMESTAMP: Final = "X-Plimsoll-Timestamp"
-SEQUENCE: Final = "X-Plimsoll-Sequence"
 SIGNATURE: Final = "X-Plimsoll-Signature"
 """Header: Ed25519 over `request_message`, in base64."""
 
 _ENROLMENT: Final = b"plimsoll-enrolment-v1\n"
 _ASSERTION: Final = b"plimsoll-assertion-v1\n"
-_REQUEST: Final = b"plimsoll-request-v1\n"
+_REQUEST: Final = b"plimsoll-request-v2\n"
 
 type PublicKey = Annotated[bytes, Meta(min_length=32, max_length=32)]
 type Signature = Annotated[bytes, Meta(min_length=64, max_length=64)]
@@ -62,7 +62,8 @@ class Enrolled(Part, frozen=True, kw_only=True):
     kid: Text
     """How the service names the key."""
     instruction_keys: Annotated[tuple[InstructionKey, ...], Meta(max_length=8)] = ()
-    """Those that an executor pins: it follows no others, until it is enrolled again."""
+    """Those that an executor pins, once its join token tells of them: it follows no others but their
+    successors, until it is enrolled again."""
 
 
 class Assertion(Part, frozen=True, kw_only=True):
@@ -116,6 +117,16 @@ class Problem(Part, frozen=True, kw_only=True):
     instance: Words = ""
 
 
+def agents_join_token(secret: str, instruction_key: bytes) -> str:
+    """Return the join token of an agent: it tells which key signs instructions, past the service's API."""
+    return f"{secret}.{sha256(instruction_key).hexdigest()}"
+
+
+def tells_of(join_token: str, instruction_key: bytes) -> bool:
+    """Whether a join token was made for agents that pin a key."""
+    return join_token.rpartition(".")[2] == sha256(instruction_key).hexdigest()
+
+
 def enrolment_message(join_token: str, public_key: bytes, cluster_uid: str) -> bytes:
     """Return what an agent signs to enrol."""
     parts = (join_token.encode(), public_key.hex().encode(), cluster_uid.encode())
@@ -127,9 +138,7 @@ def assertion_message(payload: bytes) -> bytes:
     return _ASSERTION + payload
 
 
-def request_message(  # noqa: PLR0913, PLR0917 - the parts of a request
-    method: str, path: str, query: str, timestamp: int, sequence: int, body: bytes
-) -> bytes:
+def request_message(method: str, path: str, query: str, timestamp: int, body: bytes) -> bytes:
     """Return what an agent signs of each request.
 
     Args:
@@ -137,10 +146,9 @@ def request_message(  # noqa: PLR0913, PLR0917 - the parts of a request
         path: Without the stage of the API, as in `/v1/token`.
         query: As it was sent, without `?`; empty where there is none.
         timestamp: Seconds since 1970, by the agent's clock.
-        sequence: Higher than that of every earlier request by this key, also of one that is repeated.
         body: As it was sent, that is compressed.
     """
-    parts = (method, path, query, str(timestamp), str(sequence), sha256(body).hexdigest())
+    parts = (method, path, query, str(timestamp), sha256(body).hexdigest())
     return _REQUEST + "\n".join(parts).encode()
 
 

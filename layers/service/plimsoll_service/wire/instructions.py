@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from plimsoll_service.wire.documents import Count, Malformed, Text, Words, decode, encode
 
 PURPOSE: Final = b"plimsoll-instruction-v1\n"
+_SUCCESSION: Final = b"plimsoll-successor-v1\n"
 LONGEST_LIFE: Final = timedelta(hours=1)
 """An instruction that could be carried out later than this after it was issued is refused."""
 
@@ -103,6 +104,16 @@ class Instruction(Part, frozen=True, kw_only=True):
     plan: Plan
 
 
+class Successor(Part, frozen=True, kw_only=True):
+    """The key that signs from now on, signed by the former one."""
+
+    key_id: Text
+    public_key: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    former_id: Text
+    signature: Annotated[bytes, Meta(min_length=64, max_length=64)]
+    """Over `successor_message`."""
+
+
 class SignedInstruction(Part, frozen=True, kw_only=True):
     """An instruction on its way."""
 
@@ -111,6 +122,8 @@ class SignedInstruction(Part, frozen=True, kw_only=True):
     key_id: Text
     signature: Annotated[bytes, Meta(min_length=64, max_length=64)]
     """Ed25519."""
+    successor: Successor | None = None
+    """How whoever pinned the former key knows this one; None: the key was not rotated."""
 
 
 class Instructions(Part, frozen=True, kw_only=True):
@@ -147,6 +160,11 @@ class Signer(Protocol):
         """How executors name the public key."""
         ...
 
+    @property
+    def successor(self) -> Successor | None:
+        """What the former key says of this one; None: there is no former one."""
+        ...
+
     def sign(self, message: bytes) -> bytes:
         """Return the 64 bytes of a signature."""
         ...
@@ -168,7 +186,19 @@ def sign(instruction: Instruction, signer: Signer) -> SignedInstruction:
     """Return a signed instruction."""
     payload = encode(instruction)
     signature = signer.sign(message_of(payload))
-    return SignedInstruction(payload=payload, key_id=signer.key_id, signature=signature)
+    return SignedInstruction(
+        payload=payload, key_id=signer.key_id, signature=signature, successor=signer.successor
+    )
+
+
+def succeed(former: Signer, key_id: str, public_key: bytes) -> Successor:
+    """Return the key that signs from now on, signed by the former one."""
+    return Successor(
+        key_id=key_id,
+        public_key=public_key,
+        former_id=former.key_id,
+        signature=former.sign(successor_message(key_id, public_key)),
+    )
 
 
 def verify(signed: SignedInstruction, pinned: Mapping[str, Verifier]) -> Instruction:
@@ -193,6 +223,11 @@ def verify(signed: SignedInstruction, pinned: Mapping[str, Verifier]) -> Instruc
     if not found.issued_at < found.expires_at <= found.issued_at + LONGEST_LIFE:
         raise Malformed(f"lives from {found.issued_at} to {found.expires_at} - at `$.expires_at`")
     return found
+
+
+def successor_message(key_id: str, public_key: bytes) -> bytes:
+    """Return what a key signs of its successor."""
+    return _SUCCESSION + b"\n".join((public_key.hex().encode(), key_id.encode()))
 
 
 def message_of(payload: bytes) -> bytes:

@@ -16,13 +16,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from plimsoll.adapters.clock import SystemClock
 from plimsoll_agent.identity import Identity
 from plimsoll_agent.service import Service
-from plimsoll_service.adapters.access_tokens import SecretTokenKeys
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
-from plimsoll_service.adapters.signers import LocalSigner
+from plimsoll_service.adapters.signers import KmsSigner, LocalSigner, signer_of
 from plimsoll_service.adapters.tenants import AwsTenantData
 from plimsoll_service.domain.access import JOIN_LIFE, Invitation, Role, session_policy
 from plimsoll_service.services.access import digest_of
+from plimsoll_service.wire.access import agents_join_token
 from plimsoll_testbed.rigs.emulated.emulator import REGION
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 
@@ -128,18 +128,16 @@ class ServiceRig:
         )["Credentials"]
         return _EmulatedAws(self.emulator, credentials)
 
-    def signer(self) -> LocalSigner:
+    def signer(self) -> KmsSigner | LocalSigner:
         """Return the key by which the deployed advice signs instructions, and which agents pin."""
-        aws, secret = (
-            _EmulatedAws(self.emulator),
-            self._variables("AdviceFunction")["INSTRUCTION_KEY"],
-        )
-        keys = SecretTokenKeys(aws=aws, secret=secret, clock=self.clock)
-        return LocalSigner.of("rig", keys.newest())
+        key = self.emulator.outputs["InstructionKey"]
+        return signer_of(_EmulatedAws(self.emulator), key, self.clock)
 
     def invite(self, tenant: str, name: str, role: Role) -> str:
         """Return a join token."""
         token = token_urlsafe(32)
+        if role is Role.AGENT:
+            token = agents_join_token(token, self.signer().public_key())
         expires = self.clock.now() + JOIN_LIFE - timedelta(minutes=1)
         invitation = Invitation(tenant=tenant, role=role, name=name, expires=expires)
         self.members.invite(digest_of(token), invitation)

@@ -20,7 +20,7 @@ from plimsoll_simulation.fake_aws.service_stores import (
     MemoryTenantData,
 )
 from tests.support.advised import SIGNER, AdvisedCluster, harbor, prices, without_a
-from tests.support.enrolled import Key, agent_of
+from tests.support.enrolled import Key, admitted, invitation
 from tests.support.snapshots import NOW, amounts, wire_node
 
 SECOND = timedelta(seconds=1)
@@ -99,7 +99,7 @@ def test_without_a_snapshot_there_is_no_advice_and_nothing_is_written():
     assert last_advice(advised.cluster.data, "quay") == (None, 0)
 
 
-@pytest.mark.parametrize("key", [SAVINGS, "recommendations", "instruction-number", "advised"])
+@pytest.mark.parametrize("key", [SAVINGS, "recommendations", "last-number", "advised"])
 def test_two_runs_at_once_issue_one_instruction(key):
     """Each of the documents is written by the other run just before ours writes it."""
     advised = Advised()
@@ -218,9 +218,10 @@ def test_only_what_cannot_wait_for_the_schedule_makes_another_configuration(chan
 
 def test_the_schedule_asks_for_each_cluster_by_a_message_of_its_own():
     members, queue = MemoryMembers(), MemoryAdviceQueue()
-    agents = [agent_of(Key(n), tenant, now=NOW) for n, tenant in ((1, "acme"), (2, "globex"))]
-    for agent in agents:
-        members.admit(agent)
+    agents = [
+        admitted(members, Key(n), invitation(tenant, now=NOW))
+        for n, tenant in ((1, "acme"), (2, "globex"))
+    ]
     assert AdviceSchedule(members=members, queue=queue, clock=AdvisedCluster()).run() == 2
     assert {(r.tenant, r.cluster, r.at) for r in queue.sent} == {
         (a.tenant, a.subject, NOW) for a in agents

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from copy import deepcopy
 from datetime import timedelta
 
 import pytest
@@ -95,6 +96,25 @@ def test_what_is_accepted_is_carried_out_and_measured_once_the_node_is_gone():
     loop.site.cluster.store.remove("nodes", "", "new", now=loop.site.clock.now())
     loop.advise()
     assert loop.service.all()["consolidate-node new"].measured == pytest.approx(MONTHLY, abs=0.01)
+
+
+def test_after_a_restore_the_executor_still_takes_what_is_asked():
+    loop = Loop()
+    loop.advise()
+    before = deepcopy(loop.service.data)
+    for restored in (False, True):
+        if restored:  # the tables of an hour ago, in which the first instruction was never made
+            loop.site.patch("/api/v1/nodes/new", {"spec": {"unschedulable": None}})
+            loop.site.clock.sleep(
+                timedelta(minutes=61).total_seconds()
+            )  # the owner allows one an hour
+            before.clock = loop.service
+            loop.service.data = before
+        loop.advise()
+        loop.service.accept("consolidate-node new")
+        loop.advise()
+        assert loop.execute() == "done"
+        assert loop.site.node("new")["spec"]["unschedulable"]
 
 
 def test_pods_are_moved_off_the_emptier_node_and_no_replica_is_missed():

@@ -36,7 +36,7 @@ from plimsoll_service.wire.snapshot import decode as decode_snapshot
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.support.advised import SIGNER, prices
 from tests.support.cli_environment import StillClock
-from tests.support.enrolled import Key, invitation
+from tests.support.enrolled import Key, admitted, invitation
 from tests.support.snapshots import wire_node, wire_pods, wire_workload
 from tests.support.total_queue import TotalQueue
 from tests.unit.agent.test_agent_snapshot_sender import EMPTY, Counted
@@ -83,7 +83,7 @@ class World:
             )
             for role in (Role.AGENT, Role.PERSON)
         )
-        self.members.admit(self.agent)
+        admitted(self.members, Key(), invitation(name=Role.AGENT, now=self.start), "uid")
         remember_cluster(self.memory.of("acme"), self.agent.subject, "shop")
         self.intake = Intake(
             tenants=self,

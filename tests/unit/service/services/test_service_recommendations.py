@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from msgspec.structs import replace
 from plimsoll.domain.errors import Conflict, NotFound, Refused
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.domain.advice.advice_requests import configuration_of
-from plimsoll_service.services import recommendations
+from plimsoll_service.services import instructions, recommendations
+from plimsoll_service.services.history import LAST, newest
 from plimsoll_service.services.recommendations import (
     MOST_KEPT,
     RECOMMENDATIONS,
@@ -21,6 +23,7 @@ from plimsoll_service.services.recommendations import (
 )
 from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import decode
+from plimsoll_service.wire.instructions import Result
 from plimsoll_service.wire.snapshot import LoadBalancer, Volume
 from tests.support.advised import OLD, SIGNER, AdvisedCluster, harbor, prices, without_a
 from tests.support.snapshots import GIB, NOW, amounts, wire_pods, wire_workload
@@ -78,10 +81,10 @@ def test_nothing_is_asked_of_an_executor_that_nobody_accepted(service):
 
 def test_an_accepted_recommendation_becomes_a_signed_instruction_once(service):
     service.accept(NODE)
-    assert service.advise(harbor()).instructions == (1,)
+    (number,) = service.advise(harbor()).instructions
     assert service.advise(harbor()).instructions == ()
     (told,) = service.waiting()
-    assert (told.id, told.number, told.cluster_id) == (service.all()[NODE].id, 1, "harbor")
+    assert (told.id, told.number, told.cluster_id) == (service.all()[NODE].id, number, "harbor")
     assert (told.target.name, told.target.uid) == ("a", "uid-a")
     assert told.preconditions.most_pods == 1
     assert [each.uid for each in told.preconditions.workloads] == ["uid-web"]
@@ -116,6 +119,67 @@ def test_what_its_executor_does_not_do_is_refused_and_advised_again_after_an_hou
     assert service.all()[NODE].state == "open"
 
 
+def test_a_result_ahead_of_its_instruction_is_not_kept_and_makes_nothing_done(service):
+    service.accept(NODE)
+    id_ = service.all()[NODE].id
+    soon = int(service.time.timestamp())
+    ahead = [
+        Result(id=id_, number=number, outcome="done", reason="so", at=NOW)
+        for number in (1, *range(soon, soon + 300), 2**53)
+    ]
+    instructions.report(service.data, "harbor", ahead)
+    service.advise(harbor())
+    service.advise(harbor())
+    assert service.all()[NODE].state == "accepted"
+    (told,) = service.waiting()
+    kept = service.data.list("harbor", "result#", "result#~")
+    assert [int(each.key.partition("#")[2]) for each in kept] == [told.number]
+
+
+def test_a_result_counts_also_after_its_instruction_has_ceased_to_wait(service):
+    service.accept(NODE)
+    service.advise(harbor())
+    (told,) = service.waiting()
+    service.advise(harbor(), minutes=40)
+    assert service.waiting() == []
+    done = Result(id=told.id, number=told.number, outcome="done", reason="so", at=NOW)
+    for each in (done, replace(done, outcome="refused")):
+        instructions.report(service.data, "harbor", [each])
+    service.advise(harbor())
+    assert service.all()[NODE].state == "done"
+
+
+def test_what_was_issued_and_answered_is_forgotten_after_ninety_days(service):
+    service.accept(NODE)
+    service.advise(harbor())
+    service.report("refused")
+    service.time += timedelta(days=91)
+    assert service.data.list("harbor", "result#", "result#~") == []
+
+
+def test_a_cluster_that_fell_silent_answers_with_what_it_had(service):
+    before = newest(service.data, "harbor")
+    for _ in range(2):
+        service.advise(minutes=2 * 24 * 60)
+    service.data.forget_snapshots()  # as the bucket does after fifteen days
+    assert newest(service.data, "harbor") == before
+    service.advise(minutes=30 * 24 * 60)
+    assert service.all()[NODE].state == "open"
+    service.advise(without_a())
+    assert newest(service.data, "harbor") != before
+    service.data.forget_snapshots()
+    assert newest(service.data, "harbor") is None
+
+
+def test_what_may_be_too_large_for_a_row_expires(service):
+    service.advise(minutes=2 * 24 * 60)
+    assert service.data.get("harbor", SAVINGS) is not None
+    assert service.data.get("harbor", LAST) is not None
+    service.time += timedelta(days=401)
+    assert service.data.get("harbor", SAVINGS) is None
+    assert service.data.get("harbor", LAST) is None
+
+
 def test_an_instruction_that_nobody_answers_lapses(service):
     service.accept(NODE)
     service.advise(harbor())
@@ -145,12 +209,22 @@ def test_without_a_signer_nothing_is_issued(service):
 
 def test_numbers_rise(service):
     service.accept(NODE)
-    service.advise(harbor())
+    (first,) = service.advise(harbor()).instructions
     service.report("refused")
     service.advise(harbor())
     service.advise(harbor(), minutes=61)
     service.accept(NODE)
-    assert service.advise(harbor()).instructions == (2,)
+    (second,) = service.advise(harbor()).instructions
+    assert second > first
+
+
+def test_numbers_rise_also_within_a_second(service):
+    service.accept(NODE)
+    (first,) = service.advise(harbor()).instructions
+    service.time -= timedelta(minutes=1)  # another function's clock is behind
+    found = recommendations.next_number(service.data, "harbor", service.time)
+    assert found == first + 1
+    assert recommendations.next_number(service.data, "harbor", service.time) == first + 2
 
 
 def test_accepting_again_is_once_and_what_does_not_exist_is_not_found(service):

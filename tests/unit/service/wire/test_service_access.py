@@ -19,7 +19,6 @@ REQUEST: dict[str, Any] = {
     "path": "/v1/clusters/c1/snapshots",
     "query": "",
     "timestamp": 1000,
-    "sequence": 7,
     "body": b"body",
 }
 
@@ -31,7 +30,6 @@ REQUEST: dict[str, Any] = {
         {"path": "/v1/clusters/c2/snapshots"},
         {"query": "full=1"},
         {"timestamp": 1001},
-        {"sequence": 8},
         {"body": b"other"},
     ],
 )

@@ -21,6 +21,7 @@ from plimsoll_service.wire.instructions import (
     Plan,
     Preconditions,
     SignedInstruction,
+    Successor,
     Target,
     Untrusted,
 )
@@ -148,6 +149,7 @@ class Key:
 
     private: Ed25519PrivateKey
     key_id: str = "first"
+    successor: Successor | None = None
 
     @classmethod
     def number(cls, number: int, key_id: str = "first") -> Key:

@@ -19,6 +19,8 @@ JOIN_LIFE: Final = timedelta(hours=1)
 """How long a join token is good for, unless its operator says less."""
 TOKEN_LIFE: Final = timedelta(minutes=10)
 """How long an access token is good for: what a thief of one has."""
+REVOCATION_KEPT: Final = timedelta(days=1)
+"""How long a revocation is remembered: longer than any join token from before it is good for."""
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 

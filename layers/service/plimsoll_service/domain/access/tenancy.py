@@ -48,6 +48,12 @@ def document_key(tenant: str, cluster: str, name: str, needed: timedelta | None)
     return f"{prefix}/{checked_name(tenant, 'a tenant')}/{cluster}/{name}"
 
 
+def object_prefixes(tenant: str) -> tuple[str, ...]:
+    """Return how the keys of a tenant's objects begin in the bucket."""
+    name = checked_name(tenant, "a tenant")
+    return tuple(f"{prefix}/{name}/" for prefix in (_SNAPSHOTS, *_DOCUMENTS))
+
+
 def session_policy(tenant: str, *, table: str, bucket: str) -> str:
     """Return the policy of a session that works for one tenant.
 
@@ -70,7 +76,7 @@ def session_policy(tenant: str, *, table: str, bucket: str) -> str:
         {
             "Effect": "Allow",
             "Action": ["s3:GetObject", "s3:PutObject"],
-            "Resource": [f"{bucket}/{prefix}/{name}/*" for prefix in (_SNAPSHOTS, *_DOCUMENTS)],
+            "Resource": [f"{bucket}/{prefix}*" for prefix in object_prefixes(tenant)],
         },
     ]
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
