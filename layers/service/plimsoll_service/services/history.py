@@ -48,6 +48,12 @@ def has_cluster(data: TenantData, cluster: str) -> bool:
     return data.get("", f"{_CLUSTER}{cluster}") is not None
 
 
+def last_heard(data: TenantData, cluster: str) -> datetime | None:
+    """Return when the newest snapshot of a cluster came, even if its time is over; None: none came yet."""
+    found = data.get(cluster, NEWEST)
+    return None if found is None else msgspec.json.decode(found.body, type=Newest).received_at
+
+
 def newest(data: TenantData, cluster: str) -> Known | None:
     """Return the newest snapshot of a cluster, or None: none came yet, or its time is over."""
     found = data.get(cluster, NEWEST)

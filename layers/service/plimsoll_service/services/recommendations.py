@@ -29,7 +29,7 @@ from plimsoll_service.domain.advice import (
     resolved,
 )
 from plimsoll_service.domain.analysis import HISTORY, YOUNGEST, Analysis, PriceTable, View, analyse
-from plimsoll_service.services.history import ADVISED, last_advice, newest, usage
+from plimsoll_service.services.history import ADVISED, last_advice, last_heard, newest, usage
 from plimsoll_service.services.instructions import post, result_of
 from plimsoll_service.services.ports import (
     AdviceQueue,
@@ -51,6 +51,8 @@ NUMBER: Final = "instruction-number"
 """The document whose version is the number of the last instruction to a cluster."""
 FRESH: Final = timedelta(minutes=10)
 """From an older snapshot no instruction is made."""
+SILENCE: Final = timedelta(minutes=10)
+"""For how long an agent, which sends a snapshot each minute, may send none."""
 KEPT: Final = timedelta(days=90)
 """How long a recommendation that is not advised any more is kept."""
 ATTEMPTS: Final = 3
@@ -257,6 +259,11 @@ class AdviceService:
             except Conflict:
                 continue
         raise Temporary(f"others wrote about {request.cluster} {ATTEMPTS} times meanwhile")
+
+    def is_silent(self, request: AdviceRequest) -> bool:
+        """Whether the agent of a cluster has sent no snapshot for long, or never."""
+        heard = last_heard(self.tenants.of(request.tenant), request.cluster)
+        return heard is None or self.clock.now() - heard > SILENCE
 
     def _answer(self, data: TenantData, request: AdviceRequest) -> Advised | None:
         last, version = last_advice(data, request.cluster)
