@@ -28,12 +28,13 @@ from plimsoll.domain.errors import (
     Temporary,
     Throttled,
 )
-from plimsoll.observability import logger
+from plimsoll.observability import logger, metrics
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.signers import is_signed
 from plimsoll_service.domain.access import Principal, Role
 from plimsoll_service.domain.advice import AdviceRequest, awaits_instruction
 from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven
+from plimsoll_service.domain.metrics import ServiceMetric
 from plimsoll_service.openapi import document
 from plimsoll_service.services.access import SignedRequest, refuse_others, refuse_unsigned
 from plimsoll_service.services.instructions import pending, report
@@ -232,6 +233,7 @@ def read_openapi() -> Response:
     return _response(msgspec.json.encode(document()), HTTPStatus.OK)
 
 
+@metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer a request of API Gateway."""
@@ -286,6 +288,12 @@ def _request() -> Request:
     return request
 
 
+def _is_known() -> bool:
+    """Whether the caller holds a token: nobody else may ring an alarm."""
+    request = app.current_request
+    return request is not None and bool(request.context.get("authorizer"))
+
+
 def _body() -> bytes:
     body = _request().raw_body
     return body if isinstance(body, bytes) else body.encode()
@@ -315,6 +323,8 @@ def _problem(error: Exception) -> Response:
         HTTPStatus.INTERNAL_SERVER_ERROR,
     )
     detail = str(error)[:1024]
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR and _is_known():
+        metrics.add_metric(ServiceMetric.FAULTS, "Count", 1)
     if status is HTTPStatus.INTERNAL_SERVER_ERROR:
         logger.error("request failed", exc_info=error)
         detail = "the fault is ours, and was written down"

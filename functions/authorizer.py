@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plimsoll.observability import logger
+from plimsoll.observability import logger, metrics
 from plimsoll_service import bootstrap
 from plimsoll_service.domain.access import Principal, Role
+from plimsoll_service.domain.metrics import ServiceMetric
 
 _BEARER: Final = "bearer "
 """In any case: https://www.rfc-editor.org/rfc/rfc9110#section-11.1"""
@@ -37,16 +38,13 @@ class Unauthorized(Exception):  # noqa: N818 - API Gateway knows it by its messa
     """API Gateway answers 401 when the authorizer fails with exactly this word."""
 
 
+@metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's own signature
     """Return what the holder of a token may call."""
     said = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     scheme, token = said.get("authorization", "")[:7], said.get("authorization", "")[7:]
-    principal = (
-        bootstrap.access().authorize(token, bootstrap.clock().now())
-        if scheme.lower() == _BEARER
-        else None
-    )
+    principal = _holder(token) if scheme.lower() == _BEARER else None
     if principal is None:
         raise Unauthorized("Unauthorized")
     return policy(principal, event["methodArn"])
@@ -90,6 +88,15 @@ def known(context: Mapping[str, Any]) -> Principal:
         public_key=base64.b64decode(context["public_key"]),
         cluster_uid=context["cluster_uid"],
     )
+
+
+def _holder(token: str) -> Principal | None:
+    try:
+        return bootstrap.access().authorize(token, bootstrap.clock().now())
+    except Exception:
+        # Lambda counts refusals among the errors of the function, so no alarm goes by these.
+        metrics.add_metric(ServiceMetric.FAULTS, "Count", 1)
+        raise
 
 
 def _paths(principal: Principal) -> Sequence[str]:

@@ -23,7 +23,7 @@ from plimsoll.adapters.limits import AwsLimits
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll_cli import stack as stacks
-from plimsoll_cli.doctor import aws_probe
+from plimsoll_cli.doctor import aws_probe, concurrency
 from plimsoll_cli.doctor.iam_simulation import simulated
 from plimsoll_cli.doctor.kubernetes_probe import probe_of
 from plimsoll_cli.doctor.probes import Probes
@@ -78,6 +78,10 @@ class LiveEnvironment:
                     aws.of_cluster(cluster), self.clock, groups
                 ),
                 simulated=partial(simulated, aws, stack),
+                concurrency=lambda: concurrency.read(aws.session.client("lambda"), found),
+                reserve=lambda function, executions: concurrency.reserve(
+                    aws.session.client("lambda"), found.output(function), executions
+                ),
                 limits=lambda cluster: AwsLimits(aws.of_cluster(cluster)),
                 unknown_roles=lambda cluster: aws_probe.unknown_roles(aws, stack, cluster),
             ),

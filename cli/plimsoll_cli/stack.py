@@ -43,6 +43,11 @@ class Stack:
         """Whether notices of drills are taken as real."""
         return self.parameters.get("AcceptDrills") == "true"
 
+    @property
+    def size(self) -> str:
+        """How much of it runs at once: a key of the template's mapping of concurrency."""
+        return self.parameters.get("Size", "usual")
+
     def output(self, name: str) -> str:
         """Return an output.
 

@@ -16,6 +16,7 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.notices import Canary, parse
+from plimsoll_cli.doctor import concurrency
 from plimsoll_cli.doctor.aws_probe import (
     group_settings,
     queue_delay,
@@ -24,10 +25,11 @@ from plimsoll_cli.doctor.aws_probe import (
     targets,
     unknown_roles,
 )
+from plimsoll_cli.doctor.concurrency import RESERVES
 from plimsoll_cli.doctor.facts import Direct, Target
 from plimsoll_cli.doctor.iam_requests import Case, Place, Request
 from plimsoll_cli.doctor.iam_simulation import decision
-from plimsoll_cli.stack import describe, roles
+from plimsoll_cli.stack import Stack, describe, roles
 from tests.support.builders import a_group
 from tests.support.cli_environment import a_cluster
 
@@ -254,3 +256,27 @@ def test_iam_simulates_one_request_of_a_deployed_role(said):
         case = Case(role="DrainsRole", request=request, allowed=True)
         assert decision(iam, place, case) == said
         stub.assert_no_pending_responses()
+
+
+def test_what_is_reserved_for_the_functions_is_read_beside_the_quota(aws: Aws):
+    functions = boto3.client("lambda")
+    limit = {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 990}
+    stack = Stack(
+        name="plimsoll",
+        account=ACCOUNT,
+        region="us-east-1",
+        status="CREATE_COMPLETE",
+        outputs={name: f"the-{name}" for name in RESERVES["usual"]},
+        parameters={},
+    )
+    reserve_of = {"FunctionName": "the-NoticesFunction", "ReservedConcurrentExecutions": 10}
+    with Stubber(functions) as stub:
+        stub.add_response("put_function_concurrency", {}, reserve_of)
+        concurrency.reserve(functions, "the-NoticesFunction", 10)
+        stub.add_response("get_account_settings", {"AccountLimit": limit}, {})
+        for name in RESERVES["usual"]:
+            said = {"ReservedConcurrentExecutions": 10} if name == "NoticesFunction" else {}
+            stub.add_response("get_function_concurrency", said, {"FunctionName": f"the-{name}"})
+        found = concurrency.read(functions, stack)
+    assert (found.quota, found.unreserved) == (1000, 990)
+    assert found.reserved == {**dict.fromkeys(RESERVES["usual"]), "NoticesFunction": 10}

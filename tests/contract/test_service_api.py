@@ -145,7 +145,7 @@ class Gateway:
                 method = f"{ARN}/{request.method}{request.path}"
                 event = {"headers": dict(request.headers), "methodArn": method}
                 try:
-                    said = authorizer.handler(event, Context())  # type: ignore[arg-type] # as Lambda's
+                    said = authorizer.handler(event, Context())
                 except authorizer.Unauthorized:
                     return Response("{}", status=401)
                 asked = IamRequest(action="execute-api:Invoke", resource=method)

@@ -15,6 +15,8 @@ from plimsoll_service import bootstrap
 from plimsoll_service.domain.advice.advice_requests import AdviceRequest
 from plimsoll_service.services.recommendations import Advised
 
+from .conftest import embedded_metrics
+
 DONE = Advised(found=2, changed=1, configuration="c", instructions=(7,))
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -23,6 +25,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 class Fake:
     answers: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    silent: frozenset[str] = frozenset()
 
     def answer(self, request: AdviceRequest) -> Advised | None:
         self.asked.append(request.cluster)
@@ -30,6 +33,9 @@ class Fake:
         if isinstance(said, Exception):
             raise said
         return said
+
+    def is_silent(self, request: AdviceRequest) -> bool:
+        return request.cluster in self.silent
 
     def run(self) -> int:
         return 3
@@ -56,6 +62,15 @@ def test_each_cluster_that_was_asked_for_is_advised_and_logged(fake, context, lo
     lines = {line["message"]: line for line in log()}
     assert lines["cluster advised"]["instructions"] == [7]
     assert lines["nothing to advise"]["cluster"] == "quay"
+
+
+def test_an_agent_that_is_silent_is_counted_and_named(fake, context, log, capsys):
+    fake.silent = frozenset({"quay", "pier"})
+    fake.answers = {"pier": Temporary("away")}
+    advice.handler(event("harbor", "quay", "pier"), context)
+    assert sum(embedded_metrics(capsys.readouterr().out)["AgentsSilent"]) == 2
+    named = [line["cluster"] for line in log() if line["message"] == "agent silent"]
+    assert named == ["quay", "pier"]
 
 
 @pytest.mark.parametrize("error", [Temporary("away"), RuntimeError("a bug")])

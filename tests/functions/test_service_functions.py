@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +19,7 @@ from plimsoll_service.domain.snapshots.arrivals import Arrival
 from plimsoll_service.wire.documents import Malformed
 from tests.support.enrolled import Key, agent_of
 
-from .conftest import Context
+from .conftest import Context, embedded_metrics
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 AGENT = agent_of(Key(), now=NOW)
@@ -197,4 +198,62 @@ def test_without_a_token_the_answer_is_the_word_that_makes_401(
 
     monkeypatch.setattr(bootstrap, "access", Nobody)
     with pytest.raises(authorizer.Unauthorized, match=r"^Unauthorized$"):
-        authorizer.handler({"headers": headers, "methodArn": "a/live/GET/x"}, Context())  # type: ignore[arg-type] # as Lambda's
+        authorizer.handler({"headers": headers, "methodArn": "a/live/GET/x"}, Context())
+
+
+# --- What rings the alarm on faults ----------------------------------------------------------------
+
+
+def failing(error: Exception) -> Callable[[], Any]:
+    """Return a part of `bootstrap` that cannot be had."""
+
+    def fails() -> Any:
+        raise error
+
+    return fails
+
+
+@pytest.mark.parametrize(
+    ("error", "counted"),
+    [
+        (Temporary("DynamoDB does not answer"), {"ServiceFaults": [1]}),
+        (RuntimeError("a bug"), {"ServiceFaults": [1]}),
+        (Throttled("x"), {}),
+        (NotFound("x"), {}),
+        (Unproven("x"), {}),
+        (Malformed("x"), {}),
+    ],
+    ids=lambda e: type(e).__name__ if isinstance(e, Exception) else "",
+)
+def test_a_fault_that_a_holder_of_a_token_meets_is_counted_and_none_of_their_own(
+    error: Exception, counted: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: Any
+):
+    monkeypatch.setattr(bootstrap, "reads", failing(error))
+    monkeypatch.setattr(api, "refuse_unsigned", lambda *_: None)
+    context = {"authorizer": authorizer.policy(AGENT, "a/live/GET/x")["context"]}
+    api.handler(asked("/v1/clusters", **context), Context())
+    assert embedded_metrics(capsys.readouterr().out) == counted
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(Temporary("DynamoDB does not answer"), 503), (RuntimeError("bug"), 500)]
+)
+def test_a_caller_without_a_token_counts_no_fault_even_where_there_is_one(
+    error: Exception, status: int, monkeypatch: pytest.MonkeyPatch, capsys: Any
+):
+    monkeypatch.setattr(bootstrap, "access", failing(error))
+    assert api.handler(asked("/v1/token", "POST"), Context())["statusCode"] == status
+    assert not embedded_metrics(capsys.readouterr().out)
+
+
+def test_a_token_that_cannot_be_looked_up_is_a_fault_and_one_that_is_refused_is_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
+):
+    event = {"headers": {"Authorization": "Bearer t"}, "methodArn": "a/live/GET/x"}
+    monkeypatch.setattr(bootstrap, "access", failing(Temporary("DynamoDB does not answer")))
+    with pytest.raises(Temporary):
+        authorizer.handler(event, Context())
+    assert embedded_metrics(capsys.readouterr().out)["ServiceFaults"] == [1]
+    with pytest.raises(authorizer.Unauthorized):
+        authorizer.handler({**event, "headers": {}}, Context())
+    assert not embedded_metrics(capsys.readouterr().out)

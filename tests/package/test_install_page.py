@@ -236,6 +236,50 @@ def test_the_quotas_that_reserving_needs_are_those_of_the_sizes():
             assert re.search(rf"\b{needed} with `{name}`", page)
 
 
+def at_once(name: str, size: str) -> dict[str, int]:
+    """Return how many of each function of a template run at once."""
+    found = {}
+    sizes = template(name)["Mappings"]["Concurrency"][size]
+    for function, resource in template(name)["Resources"].items():
+        if resource["Type"] == "AWS::Serverless::Function":
+            properties = resource["Properties"]
+            bounds = (
+                [
+                    event["Properties"]["ScalingConfig"]["MaximumConcurrency"]
+                    for event in properties["Events"].values()
+                    if event["Type"] == "SQS"
+                ]
+                if "Events" in properties
+                else []
+            )
+            reserve = properties.get("ReservedConcurrentExecutions", {}).get("Fn::If", [None, 1])[1]
+            bound = bounds[0] if bounds else reserve
+            found[function] = sizes[bound["Fn::FindInMap"][2]] if isinstance(bound, dict) else bound
+    return found
+
+
+def test_the_page_has_the_sum_of_concurrency_for_every_size():
+    said = {row[0]: [int(cell) for cell in row[1:4]] for row in rows("functions at once")}
+    requests = {"ApiFunction", "AuthorizerFunction"}
+    for column, size in enumerate(template()["Mappings"]["Concurrency"]):
+        path, service, batch = (
+            at_once(name, size) for name in ("template.yaml", "service.yaml", "batch.yaml")
+        )
+        capped = sum(count for name, count in service.items() if name in requests)
+        sums = [sum(path.values()), capped, sum(service.values()) - capped, sum(batch.values())]
+        assert [row[column] for row in said.values()] == sums, size
+
+
+def test_the_page_says_what_is_left_of_a_quota_of_a_thousand():
+    path, capped, *pooled = ([int(c) for c in row[1:4]][1] for row in rows("functions at once"))
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    left = 1000 - path - capped
+    assert (
+        f"{path + capped} are reserved and {left} are left, of which Plimsoll uses {sum(pooled)}"
+        in page
+    )
+
+
 # --- The manifests --------------------------------------------------------------------------------
 
 

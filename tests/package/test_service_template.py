@@ -26,6 +26,7 @@ from plimsoll_service.domain.access.tenancy import (
     snapshot_key,
 )
 from plimsoll_service.domain.advice.advice_requests import CLOCKS_APART
+from plimsoll_service.domain.metrics import ServiceMetric
 from plimsoll_service.domain.snapshots.rollups import Span
 from plimsoll_service.openapi import OPERATIONS, document
 from tests.package.template import ROOT, listed, template
@@ -292,13 +293,51 @@ def test_a_missing_variable_is_named():
         Config.from_env({})
 
 
-def test_the_alarm_on_faults_counts_those_of_the_api_by_its_name():
-    api = RESOURCES["Api"]["Properties"]
-    dimensions = RESOURCES["ApiFaults"]["Properties"]["Dimensions"]
-    assert dimensions == [
-        {"Name": "ApiName", "Value": api["Name"]},
-        {"Name": "Stage", "Value": api["StageName"]},
-    ]
+def test_no_alarm_goes_by_what_a_caller_without_a_token_can_cause():
+    """Refused tokens are errors of the authorizer, and what exceeds a cap is a fault to API Gateway.
+
+    Of the rest, AWS counts queues that no stranger may send to and functions that they start; our own
+    metrics leave strangers out, as tests of the functions show.
+    """
+    reachable = {"ApiFunction", "AuthorizerFunction"}
+    for name, alarm in of("AWS::CloudWatch::Alarm").items():
+        (dimension,) = alarm["Dimensions"]
+        match alarm["Namespace"]:
+            case "AWS/SQS":
+                assert dimension["Value"]["Fn::GetAtt"][0] in SENDERS, name
+            case "AWS/Lambda":
+                assert dimension["Value"]["Ref"] not in reachable, name
+            case "Plimsoll":
+                assert alarm["MetricName"] in set(ServiceMetric), name
+            case other:
+                pytest.fail(f"{name}: {other}")
+
+
+def test_each_queue_with_work_has_an_alarm_on_its_age():
+    waiting = {
+        alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0]
+        for alarm in of("AWS::CloudWatch::Alarm").values()
+        if alarm["MetricName"] == "ApproximateAgeOfOldestMessage"
+    }
+    assert waiting == {"ArrivalsQueue", "AdviceQueue"}
+    age, queue = RESOURCES["AdviceWaiting"]["Properties"], of("AWS::SQS::Queue")["AdviceQueue"]
+    assert age["Threshold"] < queue["MessageRetentionPeriod"], "it rings before a request is gone"
+
+
+# --- Concurrency -----------------------------------------------------------------------------------
+
+
+def test_what_requests_start_is_capped_and_what_queues_start_is_bounded():
+    """The pool of the account is an interruption's too."""
+    for name, function in of("AWS::Serverless::Function").items():
+        if name in {"ApiFunction", "AuthorizerFunction"}:
+            reserved, cap, nothing = function["ReservedConcurrentExecutions"]["Fn::If"]
+            assert (reserved, nothing) == ("Reserved", {"Ref": "AWS::NoValue"})
+            assert cap["Fn::FindInMap"][1] == {"Ref": "Size"}
+        else:
+            (event,) = function["Events"].values()
+            assert event["Type"] == "Schedule" or "ScalingConfig" in event["Properties"], name
+    assert SERVICE["Parameters"]["ReserveConcurrency"]["Default"] == "true"
 
 
 def test_each_alarm_has_a_heading_on_the_page():

@@ -24,7 +24,9 @@ from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports import canary_echo
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from plimsoll_cli import main
+from plimsoll_cli.doctor.concurrency import RESERVES
 from plimsoll_cli.doctor.facts import (
+    Concurrency,
     Direct,
     GroupSettings,
     Simulated,
@@ -160,6 +162,11 @@ class MemoryEnvironment:
     unknown_roles: Sequence[str] = ()
     queue_delays: dict[str, int] = field(default_factory=dict)
     """DelaySeconds of the queues of Karpenter, by name."""
+    quota: int = 1000
+    """Of concurrent executions of Lambda."""
+    reserved: dict[str, int | None] = field(default_factory=lambda: dict(RESERVES["usual"]))
+    """Of that quota, for each function of the stack."""
+    reserved_by_others: int = 0
     profiles: dict[str, MemoryEnvironment] = field(default_factory=dict)
     """Stacks of other accounts."""
     account: str = "111122223333"
@@ -204,6 +211,8 @@ class MemoryEnvironment:
                     if g.name in self.group_settings
                 },
                 simulated=lambda: self.simulated,
+                concurrency=self._concurrency,
+                reserve=self.reserved.__setitem__,
                 limits=lambda _: self.limits,
                 unknown_roles=lambda _: self.unknown_roles,
             ),
@@ -245,6 +254,12 @@ class MemoryEnvironment:
         )
         assert echo is not None
         self.reports.merge(echo)
+
+    def _concurrency(self) -> Concurrency:
+        taken = self.reserved_by_others + sum(n or 0 for n in self.reserved.values())
+        return Concurrency(
+            quota=self.quota, unreserved=self.quota - taken, reserved=dict(self.reserved)
+        )
 
     def _groups(self, cluster: Cluster) -> NodeGroups:
         return FixedGroups(self.groups)

@@ -10,6 +10,7 @@ from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll_cli.doctor.cluster_checks import access, answers, index, rights
+from plimsoll_cli.doctor.concurrency import concurrency
 from plimsoll_cli.doctor.facts import Facts
 from plimsoll_cli.doctor.field_checks import fields, queue
 from plimsoll_cli.doctor.findings import Finding, skipped
@@ -35,6 +36,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "drills": drills,
     "mode": mode,
     "AWS rights": aws_rights,
+    "concurrency": concurrency,
     "notices": canary,
     "senders": senders,
     "delivery": delivery,

@@ -14,6 +14,7 @@ import click
 from rich.table import Table
 
 from plimsoll_cli.doctor.checks import findings_of
+from plimsoll_cli.doctor.concurrency import missing
 from plimsoll_cli.doctor.findings import Finding, State
 from plimsoll_cli.doctor.read_facts import read_facts
 from plimsoll_cli.options import (
@@ -30,6 +31,7 @@ EXAMPLES: Final = """\b
 Examples:
   plimsoll doctor --cluster harbor
   plimsoll doctor --cluster harbor --output json
+  plimsoll doctor --cluster harbor --fix reserve
 
 \b
 Exit status:
@@ -52,25 +54,36 @@ SKIPPED: Final = 2
     metavar="SECONDS",
     help="Wait this long for the canary to reach the function and return.",
 )
+@click.option(
+    "--fix",
+    type=click.Choice(["reserve"]),
+    help="First reserve concurrency for the functions of the stack, where the account's quota allows it.",
+)
 @output_option
 @stack_option
 @click.pass_context
-def doctor(
+def doctor(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
     cluster: str,
     wait: float,
+    fix: str | None,
     output: Output,
     stack: str,
 ) -> None:
     """Check a cluster and its stack, and print a fix for each fault.
 
     The doctor sends a canary to the event bus to see that notices reach the function; a canary changes
-    nothing. It tries writes to the cluster in dry runs, and reads everything else. To check rights in
-    an EKS cluster, you must be an administrator of the cluster.
+    nothing. It tries writes to the cluster in dry runs, and reads everything else; only with --fix does
+    it write, to the functions of the stack. To check rights in an EKS cluster, you must be an
+    administrator of the cluster.
     """
     environment = environment_of(ctx)
     deployed = environment.deployed(stack)
     asked = registered(deployed, cluster)
+    if fix is not None:
+        wanted = missing(deployed.stack, deployed.probes.concurrency())
+        for function, executions in wanted.items():
+            deployed.probes.reserve(function, executions)
     word = f"doctor-{uuid4()}"
     found = list(findings_of(read_facts(deployed, asked, environment.clock, word=word, wait=wait)))
     if output != "table":

@@ -129,6 +129,17 @@ class Simulated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Concurrency:
+    """How many functions Lambda runs at once in the account and region of a stack."""
+
+    quota: int
+    unreserved: int
+    """Of the quota, the part that is reserved for no function."""
+    reserved: Mapping[str, int | None]
+    """Function, by the output of the stack -> its reserve; None: it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Drainer:
     """A program in the cluster that is known to drain nodes."""
 
@@ -180,3 +191,4 @@ class Facts:
     images: Asked[Collection[str]]
     """Of the images that node groups name, those that exist."""
     simulated: Asked[Sequence[Simulated]]
+    concurrency: Asked[Concurrency]

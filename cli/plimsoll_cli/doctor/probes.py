@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import Limits
-from plimsoll_cli.doctor.facts import Direct, GroupSettings, Simulated, Target
+from plimsoll_cli.doctor.facts import Concurrency, Direct, GroupSettings, Simulated, Target
 
 if TYPE_CHECKING:
     from plimsoll_cli.doctor.kubernetes_probe import KubernetesProbe
@@ -34,5 +34,8 @@ class Probes:
     limits: Callable[[Cluster], Limits]
     simulated: Callable[[], Sequence[Simulated]]
     """What IAM decides on requests of the stack's roles."""
+    concurrency: Callable[[], Concurrency]
+    reserve: Callable[[str, int], None]
+    """Reserves concurrency for a function, by the output of the stack."""
     unknown_roles: Callable[[Cluster], Sequence[str]]
     """The roles of the stack that an EKS cluster does not put into our group."""

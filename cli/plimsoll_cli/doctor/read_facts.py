@@ -78,6 +78,7 @@ def read_facts(
         addresses=_asked(lambda: limits.free_addresses(subnets_of(known))),
         images=_asked(lambda: limits.images(images_of(known))),
         simulated=_asked(probes.simulated),
+        concurrency=_asked(probes.concurrency),
         canary=canary
         if isinstance(canary, PlimsollError)
         else _asked(lambda: _arrival(deployed.reports, clock, word, sent, wait)),

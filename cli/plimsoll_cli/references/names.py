@@ -16,6 +16,7 @@ from plimsoll.domain.reports import Metric
 from plimsoll_batch.domain import names as batch_names
 from plimsoll_cli.references.markdown import code, page, table, text
 from plimsoll_cli.references.templates import STACKS, loaded
+from plimsoll_service.domain.metrics import ServiceMetric
 from plimsoll_simulation.fake_cluster.controllers import kubelet
 
 # What is read is their source: the docstrings of constants, which no face exports.
@@ -61,8 +62,11 @@ def render_metrics(root: Path) -> str:
         if resource["Type"] == "AWS::CloudWatch::Alarm"
     }
     ours = [
-        (f"`{m}`", m.unit, about, code(n for n, (_, a) in alarms.items() if a["MetricName"] == m))
-        for m, about in _documented(Metric)
+        (f"`{m}`", unit, about, code(n for n, (_, a) in alarms.items() if a["MetricName"] == m))
+        for m, unit, about in (
+            *((m, m.unit, about) for m, about in _documented(Metric)),
+            *((m, "Count", about) for m, about in _documented(ServiceMetric)),
+        )
     ]
     rows = [
         (f"`{name}`", f"`{stack}`", text(alarm["AlarmDescription"]), code(_metric(alarm)))

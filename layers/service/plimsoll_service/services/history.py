@@ -52,18 +52,17 @@ def has_cluster(data: TenantData, cluster: str) -> bool:
     return data.get("", f"{_CLUSTER}{cluster}") is not None
 
 
-def newest_taken_at(data: TenantData, cluster: str) -> datetime | None:
-    """Return when the newest snapshot of a cluster was taken, or None: none came yet."""
+def newest_said(data: TenantData, cluster: str) -> Newest | None:
+    """Return what is said of the newest snapshot of a cluster, even if its time is over; None: none came yet."""
     found = data.get(cluster, NEWEST)
-    return None if found is None else msgspec.json.decode(found.body, type=Newest).taken_at
+    return None if found is None else msgspec.json.decode(found.body, type=Newest)
 
 
 def newest(data: TenantData, cluster: str) -> Known | None:
     """Return the newest snapshot of a cluster, or None: none came yet, or its time is over."""
-    found = data.get(cluster, NEWEST)
-    if found is None:
+    said = newest_said(data, cluster)
+    if said is None:
         return None
-    said = msgspec.json.decode(found.body, type=Newest)
     snapshot = _whole(data, cluster, said) or _last(data, cluster, said)
     return Known(snapshot=snapshot, received_at=said.received_at) if snapshot else None
 

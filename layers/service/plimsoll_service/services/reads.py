@@ -15,7 +15,7 @@ from plimsoll_service.services.history import (
     has_cluster,
     known_clusters,
     newest,
-    newest_taken_at,
+    newest_said,
     usage,
 )
 from plimsoll_service.services.limits import count
@@ -132,7 +132,8 @@ class Reads:
         return data, known
 
     def _cluster(self, data: TenantData, cluster: str, name: str) -> Cluster:
-        taken = newest_taken_at(data, cluster)
+        said = newest_said(data, cluster)
+        taken = None if said is None else said.taken_at
         age = None if taken is None else self._age(taken)
         return Cluster(id=cluster, name=name, taken_at=taken, age_s=age)
 

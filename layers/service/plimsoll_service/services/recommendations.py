@@ -31,7 +31,14 @@ from plimsoll_service.domain.advice import (
 )
 from plimsoll_service.domain.analysis import HISTORY, YOUNGEST, PriceTable, View, analyse
 from plimsoll_service.domain.snapshots import Span
-from plimsoll_service.services.history import ADVISED, keep_last, last_advice, newest, usage
+from plimsoll_service.services.history import (
+    ADVISED,
+    keep_last,
+    last_advice,
+    newest,
+    newest_said,
+    usage,
+)
 from plimsoll_service.services.instructions import post, result_of
 from plimsoll_service.services.ports import (
     AdviceQueue,
@@ -53,6 +60,8 @@ NUMBER: Final = "last-number"
 """The document that holds the number of the last instruction to a cluster."""
 FRESH: Final = timedelta(minutes=10)
 """From an older snapshot no instruction is made."""
+SILENCE: Final = timedelta(minutes=10)
+"""For how long an agent, which sends a snapshot each minute, may send none."""
 KEPT: Final = timedelta(days=90)
 """How long a recommendation that is not advised any more is kept."""
 ATTEMPTS: Final = 3
@@ -249,6 +258,11 @@ class AdviceService:
             except Conflict:
                 continue
         raise Temporary(f"others wrote about {request.cluster} {ATTEMPTS} times meanwhile")
+
+    def is_silent(self, request: AdviceRequest) -> bool:
+        """Whether the agent of a cluster has sent no snapshot for long, or never."""
+        said = newest_said(self.tenants.of(request.tenant), request.cluster)
+        return said is None or self.clock.now() - said.received_at > SILENCE
 
     def _answer(self, data: TenantData, request: AdviceRequest) -> Advised | None:
         last, version = last_advice(data, request.cluster)

@@ -175,6 +175,7 @@ def test_nothing_is_wrong_with_a_healthy_installation():
             "node groups",
             "group maxima",
             "AWS rights",
+            "concurrency",
             "quota",
             "addresses",
             "launch templates",

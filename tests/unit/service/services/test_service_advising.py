@@ -99,6 +99,17 @@ def test_without_a_snapshot_there_is_no_advice_and_nothing_is_written():
     assert last_advice(advised.cluster.data, "quay") == (None, 0)
 
 
+def test_an_agent_is_silent_that_sent_nothing_for_ten_minutes_or_never():
+    advised = Advised()
+    advised.cluster.time += timedelta(minutes=10)
+    assert not advised.service().is_silent(advised.request())
+    advised.cluster.time += SECOND
+    assert advised.service().is_silent(advised.request())
+    advised.cluster.push(harbor())
+    assert not advised.service().is_silent(advised.request())
+    assert advised.service().is_silent(AdviceRequest(tenant="acme", cluster="quay", at=NOW))
+
+
 @pytest.mark.parametrize("key", [SAVINGS, "recommendations", "last-number", "advised"])
 def test_two_runs_at_once_issue_one_instruction(key):
     """Each of the documents is written by the other run just before ours writes it."""

@@ -343,6 +343,17 @@ def test_what_costs_and_serves_nobody_is_named():
     assert done.measured == pytest.approx(8.0)
 
 
+@pytest.mark.parametrize("type_", ["", "pd-ssd", "efs-ap"])
+def test_a_volume_of_another_storage_than_ebs_is_neither_priced_nor_offered_for_deletion(type_):
+    """An unclaimed volume of NFS may hold what several clusters share, and costs none of EBS's prices."""
+    service = AdvisedCluster()
+    foreign = Volume(
+        uid="v", name="pv-1", phase="Released", capacity=100 * GIB, type=type_, created_at=OLD
+    )
+    service.advise(harbor(volumes=(foreign,)))
+    assert "orphan-volume pv-1" not in service.all()
+
+
 def test_a_floor_is_advised_where_none_is_stated_and_done_once_it_is():
     web = wire_workload("web", replicas=4)
     seen = harbor(workloads=(web,), pods=wire_pods(web, "a", "a", "b", "b"))

@@ -351,20 +351,19 @@ def _allow_spot(view: View, table: PriceTable) -> Iterator[Recommendation]:
 
 
 def _volumes(view: View, table: PriceTable) -> Iterator[Recommendation]:
-    """Advise to delete volumes that no claim has."""
+    """Advise to delete EBS volumes that no claim has; other storage has no type of EBS, nor its price."""
     for volume in view.seen.volumes:
         unclaimed = volume.phase in {"Available", "Released", "Failed"}
-        if not unclaimed or view.at - volume.created_at < SETTLED_UNUSED:
+        price = table.volumes.get(volume.type)
+        if price is None or not unclaimed or view.at - volume.created_at < SETTLED_UNUSED:
             continue
-        price = table.volumes.get(volume.type or "gp3", table.volumes.get("gp3", 0.0))
-        guessed = "" if volume.type in table.volumes else ", priced as gp3"
         yield _draft(
             view,
             "orphan-volume",
             About(kind="PersistentVolume", name=volume.name, uid=volume.uid),
             volume.capacity / GIB * price,
-            f"it is {volume.phase} and no claim has it; {volume.capacity / GIB:.0f} GiB"
-            f"{guessed}. Take a snapshot of it before you delete it",
+            f"it is {volume.phase} and no claim has it; {volume.capacity / GIB:.0f} GiB. "
+            "Take a snapshot of it before you delete it",
             patch=f"kubectl delete persistentvolume {volume.name}",
         )
 

@@ -1,0 +1,14 @@
+"""The metrics that the service's alarms read; a test compares them with the template."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ServiceMetric(StrEnum):
+    """The name of a metric that counts."""
+
+    AGENTS_SILENT = "AgentsSilent"
+    """Agents of the optimizer that had sent no snapshot for ten minutes when advice about them was due."""
+    FAULTS = "ServiceFaults"
+    """Requests of holders of a token, and lookups of tokens, that failed by a fault of the optimizer."""
