@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
+from plimsoll.domain.errors import BadInput
 from plimsoll_batch.adapters.queues_file import forest_of
 from plimsoll_batch.adapters.snapshot_file import state_of
 from plimsoll_batch.domain.admission.decisions import QueuePlan
 from plimsoll_batch.domain.admission.planner import plan_queues
 from tests.support.builders import NOON
-from tests.support.queued import victims
+from tests.support.queued import admitted, place_of, victims, waiting
 
 CPU = "resources: {cpu: {nominal: 1}}"
 TWO_FLAVORS = f"""
@@ -248,3 +249,74 @@ queues:
         a_gang("new", "a", pods=2),
     )
     assert victims(plan) == {"new": [expected]}
+
+
+# --- Topologies and resources ---------------------------------------------------------------------
+
+RACKS = """
+flavors: [{name: any}]
+topologyLevels: [block, rack]
+queues: [{name: q, resourceGroups: [{flavors: [{name: any, resources: {cpu: {nominal: 10}}}]}]}]
+"""
+
+
+def a_rack(block: str | None, cpus: int = 1) -> dict[str, Any]:
+    labels = {"rack": "r1"} | ({} if block is None else {"block": block})
+    return {"name": f"{block}-{cpus}", "labels": labels, "allocatable": {"cpu": cpus}}
+
+
+@pytest.mark.parametrize("blocks", [("b1", "b2"), ("b1", None)])
+def test_racks_of_one_name_in_two_blocks_are_two_racks(blocks):
+    gang = a_gang("g", pods=2, topology={"label": "rack", "required": True})
+    assert admitted(plan_of(RACKS, gang, nodes=[a_rack(block) for block in blocks])) == []
+
+
+def test_a_gang_in_one_rack_is_steered_to_the_rack_and_its_block():
+    gang = a_gang("g", pods=2, topology={"label": "rack", "required": True})
+    plan = plan_of(RACKS, gang, nodes=[a_rack("b1"), a_rack("b2", 2)])
+    assert place_of(plan).domain == (("block", "b2"), ("rack", "r1"))
+    assert place_of(plan).nodes == {"w": {"b2-2": 2}}
+
+
+def test_a_gang_in_one_block_may_use_all_its_racks():
+    nodes = [a_rack("b1"), a_rack("b1", 2) | {"labels": {"block": "b1", "rack": "r2"}}]
+    gang = a_gang("g", pods=3, topology={"label": "block", "required": True})
+    assert place_of(plan_of(RACKS, gang, nodes=nodes)).domain == (("block", "b1"),)
+
+
+def test_a_gang_may_request_what_no_queue_counts_as_far_as_nodes_have_it():
+    free = RACKS + "freeResources: [memory]\n"
+    nodes = [{"name": "n", "allocatable": {"cpu": 4, "memory": "4Gi"}}]
+    gangs = [
+        a_gang("fits", hour=11, role={"requests": {"cpu": 1, "memory": "3Gi"}}),
+        a_gang("large", role={"requests": {"cpu": 1, "memory": "3Gi"}}),
+    ]
+    assert "no quota for memory" in waiting(plan_of(RACKS, *gangs, nodes=nodes))["fits"]
+    plan = plan_of(free, *gangs, nodes=nodes)
+    assert admitted(plan) == ["fits"]
+    assert plan.admitted[0].usage == {("any", "cpu"): 1000}
+    assert [each.gang.name for each in plan.reserved] == []
+    assert "0 of 1 pods have a place" in waiting(plan)["large"]
+
+
+def test_where_a_free_resource_is_short_on_nodes_who_holds_it_makes_way():
+    queues = RACKS.replace("name: q,", "name: q, preemption: {withinQueue: LowerPriority},")
+    plan = plan_of(
+        queues + "freeResources: [memory]\n",
+        runs("low", on="n", role={"requests": {"memory": "3Gi"}}),
+        a_gang("high", priority=1, role={"requests": {"cpu": 1, "memory": "3Gi"}}),
+        nodes=[{"name": "n", "allocatable": {"cpu": 4, "memory": "4Gi"}}],
+    )
+    assert victims(plan) == {"high": ["low"]}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("topologyLevels: [rack, rack]", "topology level rack: stands there twice"),
+        ("freeResources: [cpu]", "free resource cpu: a queue or cohort has quota of it"),
+    ],
+)
+def test_a_level_that_stands_twice_and_a_free_resource_with_quota_are_refused(line, told):
+    with pytest.raises(BadInput, match=told):
+        forest_of(yaml.safe_load(RACKS.replace("topologyLevels: [block, rack]", line)))

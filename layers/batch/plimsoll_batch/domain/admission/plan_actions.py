@@ -63,7 +63,7 @@ def _begin(
     admissions = []
     for job, role in zip(jobs.roles, jobs.gang.shape.roles, strict=True):
         names = admitted.flavors[role.name]
-        domain = None if place is None else place.domain
+        domain = () if place is None else place.domain
         admission = Admission(
             plan=plan,
             at=now,
@@ -80,8 +80,7 @@ def _begin(
 def _steering(role: Role, flavors: Sequence[Flavor], domain: Domain, gang: Gang) -> Steering:
     """Return what a role's template lacks."""
     labels = {key: value for flavor in flavors for key, value in flavor.node_labels.items()}
-    if domain is not None:
-        labels[domain[0]] = domain[1]
+    labels |= dict(domain)
     there = role.scheduling
     more = dict.fromkeys(t for flavor in flavors for t in flavor.tolerations)
     if gang.shape.leases:

@@ -86,8 +86,11 @@ class _Planner:
         """Use as it is until victims have stopped; made with the first of them."""
         self._no_place: dict[tuple[Shape, bool], dict[tuple[RoleFlavors, ...], str]] = {}
         """Shape, and whether it may stand on reserved nodes -> flavors in which it has no place, and why."""
+        asked = [g for g in seen.gangs if g.request and self._standing.why_held(g) is None]
         self._promises = (
-            None if self._placement is None else Promises(self._placement, seen.capacity, now)
+            None
+            if self._placement is None
+            else Promises(self._placement, seen.capacity, asked, now)
         )
         self._trials = MOST_TRIALS
         self._reserved_in: set[QuotaNode] = set()
@@ -226,6 +229,8 @@ class _Planner:
             )
         )
         self._lines[candidate.queue].pop()
+        if self._promises is not None:
+            self._promises.settle(gang)
 
     def _count(self, candidate: Candidate) -> None:
         """Count what a gang uses, now and once victims have stopped."""

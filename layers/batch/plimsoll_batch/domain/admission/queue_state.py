@@ -52,9 +52,8 @@ class QueueState:
         """Return the nodes with what runs on them; None where they are not known."""
         if self.nodes is None:
             return None
-        flavors = self.forest.flavors
         return Placement(
-            self.nodes, self.sums, self.running, flavors, self.pods, shared=self.shared
+            self.nodes, self.sums, self.running, self.forest, self.pods, shared=self.shared
         )
 
 
@@ -71,7 +70,7 @@ class Standing:
         if found:
             raise BadInput("the configuration of the queues: " + "; ".join(found))
         self.quotas = QuotaForest(seen.forest)
-        self._waiting = seen.gangs
+        self._waiting, self._free = seen.gangs, seen.forest.free_resources
         self.queues = {queue.name: queue for queue in seen.forest.queues}
         self.flavors = {flavor.name: flavor for flavor in seen.forest.flavors}
         self.holders: dict[QuotaNode, dict[str, Holder]] = defaultdict(dict)
@@ -90,7 +89,9 @@ class Standing:
         key = (gang.queue, gang.shape)
         if key not in self._options:
             queue = self.queues[gang.queue]
-            self._options[key] = options_of(gang.shape, queue, self.flavors, self.quotas.number)
+            self._options[key] = options_of(
+                gang.shape, queue, self.flavors, self.quotas.number, self._free
+            )
         return self._options[key]
 
     def shares(self, blocked: Collection[QuotaNode]) -> Mapping[Order, Shares]:

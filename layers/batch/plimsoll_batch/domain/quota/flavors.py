@@ -81,13 +81,22 @@ def options_of(
     queue: Queue,
     flavors: Mapping[str, Flavor],
     number: Mapping[tuple[str, str], int],
+    free: Collection[str] = (),
 ) -> Options | Unassigned:
-    """Return the flavors that a shape may ever get in a queue, whatever is used."""
+    """Return the flavors that a shape may ever get in a queue, whatever is used.
+
+    Args:
+        shape: of a gang.
+        queue: where it waits.
+        flavors: by name.
+        number: of a flavor and resource.
+        free: resources that no queue counts.
+    """
     found: list[list[list[FlavorOption]]] = []
     for role in shape.roles:
         wanted = amounts_of(role.scheduling.requests, role.pods)
         covered = {resource for group in queue.groups for resource in group.resources}
-        unknown = sorted(wanted.keys() - covered - {PODS})
+        unknown = sorted(wanted.keys() - covered - {PODS, *free})
         if unknown:
             return Unassigned(
                 reasons=(f"queue {queue.name} has no quota for {', '.join(unknown)}",)
