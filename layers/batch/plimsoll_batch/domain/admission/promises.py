@@ -96,7 +96,7 @@ class Promises:
             return "its nodes did not come in time"
         ask = None
         if turn is Turn.ASK:
-            ask = nodes.request(coming)
+            ask = nodes.request(coming, len(self.awaiting))
             ask = replace(ask, attempts=0 if request is None else request.attempts)
         place = nodes.take(self._placement, gang, coming)
         told = ask or request

@@ -121,13 +121,16 @@ class ComingNodes:
             taken = known if left[known] > 0 else (key, None)
             left[taken] -= 1
             self._upcoming[taken] -= 1
+            group = self._groups[key]
+            self._groups[key] = replace(group, instances=group.instances | {node.name})
         return placement.join(coming.nodes, gang, coming.place)
 
-    def request(self, coming: Coming) -> NodeRequest:
-        """Return what to ask for so that its nodes come."""
+    def request(self, coming: Coming, number: int) -> NodeRequest:
+        """Return what to ask for so that its nodes come; `number` gangs have been promised theirs before."""
         cluster, now, nodes = self._capacity.cluster, self._now, self._capacity.nodes
         return NodeRequest(
             at=now,
+            number=number,
             expected=now + max(start_up(growth.group, nodes) for growth in coming.growths),
             asks=tuple(
                 Ask(
@@ -214,10 +217,11 @@ class ComingNodes:
         return {**known, **{key: (*known.get(key, ()), told) for key in request.refused}}
 
     def _named(self, node: Node) -> Node:
-        """Return a node under a name that no other node of the plan has."""
+        """Return a node under a name that no other node of the plan has; it stands for an instance of its group."""
         self._serial += 1
         name = f"{node.name} ({self._serial})"
-        return replace(node, name=name, uid=name, labels={**node.labels, HOSTNAME: name})
+        labels = {**node.labels, HOSTNAME: name}
+        return replace(node, name=name, uid=name, labels=labels, instance=name)
 
     def _zones(self, key: str) -> Sequence[str]:
         return self._groups[key].zones if key in self._groups else ()
