@@ -72,6 +72,7 @@ def _begin(
             standing=Steering() if job.admission is None else job.admission.in_template,
             roles={each.ref.name: each.uid for each in jobs.roles},
             nodes={} if place is None else place.nodes[role.name],
+            parallelism=job.parallelism,
         )
         admissions.append(with_baseline(admission, jobs, job))
     return Begin(jobs=jobs, admissions=admissions, reason=admitted.reason)

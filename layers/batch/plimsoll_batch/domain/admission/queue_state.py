@@ -126,6 +126,19 @@ class Standing:
                         found[waits_in][name] += amount
         return found
 
+    def beyond_quota(self, grown: Collection[str]) -> Collection[str]:
+        """Return which of these gangs, by uid, have to stop so that their queues have quota for the others.
+
+        The last admitted stops first.
+        """
+        holders = [h for held in self.holders.values() for uid, h in held.items() if uid in grown]
+        found = []
+        for holder in sorted(holders, key=lambda h: h.running.admitted, reverse=True):
+            if any(holder.queue.available(i) < 0 for i, _ in holder.amounts):
+                holder.queue.remove_all(holder.amounts)
+                found.append(holder.running.gang.uid)
+        return found
+
     def usage(self, assignment: Assignment) -> dict[FlavorResource, int]:
         """Return what an assignment counts for, by name."""
         return {self.quotas.frs[i]: amount for i, amount in assignment.amounts}
