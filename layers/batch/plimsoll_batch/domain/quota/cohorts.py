@@ -190,7 +190,10 @@ def problems_of(forest: Forest) -> list[str]:
         found += _of_queue(queue, root_of(queue, cohorts), flavors)
         if queue.spot_share is not None:
             found += _of_spot_share(queue, on_spot)
-    quotas = chain.from_iterable(each.quotas for each in (*forest.cohorts, *forest.queues))
+    quotas = chain(
+        chain.from_iterable(cohort.quotas for cohort in forest.cohorts),
+        chain.from_iterable(queue.quotas for queue in forest.queues),
+    )
     found += [
         f"free resource {resource}: a queue or cohort has quota of it"
         for resource in sorted({resource for _, resource in quotas} & forest.free_resources)
