@@ -382,3 +382,61 @@ def test_killed_at_any_write_the_story_ends_the_same(after):
             wrong[where] = (ended, _partial(scene))
     assert wrong == {}
     assert count > 12
+
+
+# --- Beyond quota, and beyond their time ----------------------------------------------------------
+
+FOUR = """
+flavors: [{name: any}]
+queues:
+  - name: lab
+    preemption: {withinQueue: LowerPriority}
+    resourceGroups: [{flavors: [{name: any, resources: {cpu: {nominal: 4}}}]}]
+"""
+
+
+def test_a_job_whose_parallelism_is_raised_beyond_quota_is_suspended_and_waits_again():
+    scene = Scene(nodes=9, queues=FOUR)
+    scene.submit(a_job("grows", 2, completions=9), a_job("stays", 2))
+    scene.run()
+    scene.patch("grows", {"spec": {"parallelism": 5}})
+    scene.run(10)
+    assert scene.suspended("grows")
+    assert scene.pods_of("grows") == []
+    assert scene.running("stays") == 2
+    [told] = [words for words in scene.events("grows") if words.startswith("QueueSuspended")]
+    assert "raised to parallelism 5, for which queue lab has no quota" in told
+    scene.configure(FOUR.replace("4", "9"))
+    scene.run(10)
+    assert scene.running("grows") == 5
+
+
+def test_a_job_whose_parallelism_is_raised_within_quota_goes_on_and_counts():
+    scene = Scene(nodes=9, queues=FOUR)
+    scene.submit(a_job("grows", 2, completions=9))
+    scene.run()
+    scene.patch("grows", {"spec": {"parallelism": 3}})
+    scene.submit(a_job("other", 2))
+    scene.run(10)
+    assert scene.running("grows") == 3
+    assert scene.suspended("other")
+
+
+def test_a_victim_whose_pod_hangs_is_named_and_after_a_while_holds_the_queue_no_longer():
+    scene = Scene(nodes=5, queues=FOUR)
+    scene.submit(a_job("low", 4))
+    scene.run()
+    pod = scene.pods_of("low")[0]
+    name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+    scene.play.cluster.vanish(node, now=scene.clock.now(), stopped=True)  # nobody stops the pod
+    scene.submit(a_job("high", 4, annotations={"plimsoll.dev/priority": "10"}))
+    for _ in range(5):
+        scene.run(50)
+    assert scene.suspended("low")
+    assert scene.suspended("high")
+    for _ in range(3):
+        scene.run(50)
+    assert scene.running("high") == 4
+    told = f"pod {name} hangs in Terminating on node {node}"
+    assert any(told in words for words in scene.events("low"))
+    assert scene.suspended("low")

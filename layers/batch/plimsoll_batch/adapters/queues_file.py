@@ -33,6 +33,8 @@ from plimsoll_batch.domain.quota import (
 
 MOST: Final = 10_000
 """Queues, cohorts or flavors in a file."""
+MOST_LEVELS: Final = 16
+"""Levels of a topology."""
 MOST_PROBLEMS: Final = 20
 """So many are told at once."""
 
@@ -153,6 +155,8 @@ class QueuesFile(Strict):
     flavors: Annotated[list[FlavorEntry], Field(max_length=MOST)] = []
     cohorts: Annotated[list[CohortEntry], Field(max_length=MOST)] = []
     queues: Annotated[list[QueueEntry], Field(max_length=MOST)] = []
+    topology_levels: Annotated[list[Name], Field(max_length=MOST_LEVELS)] = []
+    free_resources: Annotated[list[Name], Field(max_length=MOST)] = []
 
 
 def forest_of(document: Any) -> Forest:
@@ -177,6 +181,8 @@ def forest_of(document: Any) -> Forest:
             for entry in read.cohorts
         ),
         queues=tuple(_queue(entry, problems) for entry in read.queues),
+        topology_levels=tuple(read.topology_levels),
+        free_resources=frozenset(read.free_resources),
     )
     problems += problems_of(found)
     if problems:

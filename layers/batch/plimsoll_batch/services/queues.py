@@ -17,7 +17,7 @@ from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.lease import Lease
 from plimsoll.services.ports import Registry, RepeatingClock, Telemetry, WakeUps, Workers
-from plimsoll_batch.domain.admission import QueuePlan, actions_of, plan_queues
+from plimsoll_batch.domain.admission import QueuePlan, Standing, actions_of, plan_queues
 from plimsoll_batch.domain.capacity import plan_leases
 from plimsoll_batch.domain.jobs import (
     plan_deadlines,
@@ -122,7 +122,10 @@ class QueueService:
         for jobs in seen.gangs.values():
             carrying.tell_problems(jobs)
         carrying.tell_deadlines(plan_deadlines(seen.gangs.values(), objects.nodes, now))
-        outcomes = list(carrying.run(upkeep([*seen.gangs.values()], now, objects.nodes), now))
+        grown = {uid for uid, jobs in seen.gangs.items() if jobs.grown is not None}
+        beyond = Standing(seen.state).beyond_quota(grown) if grown else ()
+        steps = upkeep([*seen.gangs.values()], now, objects.nodes, beyond)
+        outcomes = list(carrying.run(steps, now))
         plan, leased = None, False
         if not outcomes:
             plan = self._plan(seen, objects, now)

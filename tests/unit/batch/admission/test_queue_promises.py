@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plimsoll.adapters.nodegroups import ASKED, KINDS
@@ -120,22 +121,64 @@ def test_a_gang_is_promised_all_of_its_places_or_none_and_stands_in_one_decision
     assert sorted(decided) == sorted(gang.uid for gang in world.gangs)
 
 
+def a_world(
+    quota: tuple[int, int], gangs: Sequence[Gang], node: int, *groups: tuple[int, int, int]
+) -> World:
+    """A world of one node and groups of two zones, as GPUs, desired and maximum; queue `b` does not borrow."""
+    forest = a_forest(a_cohort(), a_queue("a", quota[0]), a_queue("b", quota[1], borrow=0))
+    made = [
+        a_group_of_gpus(f"g{n}", gpus, zones=ZONES, desired=desired, max_size=most)
+        for n, (gpus, desired, most) in enumerate(groups)
+    ]
+    return World(forest, list(gangs), [a_gpu_node("n0", node)], made)
+
+
+REST_OF_A_COMING_NODE = a_world(
+    (0, 8),
+    [
+        a_gang("j0", "a", shape=a_shape(1, 6), priority=1),
+        a_gang("j1", "a", minute=-1),
+        a_gang("j2", "a", minute=-2),
+        a_gang("j3", "a", 2, minute=-3),
+    ],
+    2,
+    (1, 2, 0),
+    (2, 0, 2),
+)
+YOUNGER_ASKED_FIRST = a_world(
+    (1, 10),
+    [
+        a_gang("j0", "b", shape=a_shape(2, 5)),
+        *(a_gang(f"j{n}", "a", minute=-n) for n in (1, 2, 3)),
+        a_gang("j4", "a", shape=a_shape(1, 2), minute=-4),
+    ],
+    4,
+    (2, 0, 3),
+    (1, 0, 1),
+)
+OLDER_WANTS_ONE_ZONE = a_world(
+    (5, 4),
+    [
+        a_gang("j0", "b", shape=a_shape(2, 2)),
+        a_gang("j1", "a", minute=-1),
+        a_gang("j2", "a", shape=a_shape(1, 5, topology=IN_ONE_ZONE), minute=-2),
+        a_gang("j3", "a", shape=a_shape(2, 3), minute=-3),
+    ],
+    2,
+    (4, 0, 2),
+)
+
+
 @given(worlds())
+@example(REST_OF_A_COMING_NODE)
+@example(YOUNGER_ASKED_FIRST)
+@example(OLDER_WANTS_ONE_ZONE)
 def test_once_groups_have_promised_the_next_plan_asks_for_nothing_more(world):
     plan = world.planned()
-    asked, requests = asked_of(plan), {e.gang.uid: e.request for e in plan.awaiting if e.request}
     if plan.admitted:
         return  # what they take is not modelled here
-    later = world._replace(
-        gangs=[
-            replace(gang, nominated=True, request=replace(requests[gang.uid], answered=True))
-            if gang.uid in requests
-            else gang
-            for gang in world.gangs
-        ],
-        groups=[replace(g, desired=g.desired + asked[g.key], asked=NOON) for g in world.groups],
-    )
-    again = later.planned()
+    requests = {each.gang.uid: each.request for each in plan.awaiting if each.request}
+    again = later(world).planned()
     # One comes before others now, and starts where a Ready node that was another's has room for it.
     there = {node.name for node in world.nodes}
     started = {
@@ -144,6 +187,37 @@ def test_once_groups_have_promised_the_next_plan_asks_for_nothing_more(world):
     assert started | {e.gang.uid for e in again.awaiting} >= requests.keys()
     assert not any(e.request for e in again.awaiting if e.gang.uid in requests)
     assert not again.given_up
+
+
+def later(world: World) -> World:
+    """The world once the groups have promised what a plan asked for."""
+    plan = world.planned()
+    asked, requests = asked_of(plan), {e.gang.uid: e.request for e in plan.awaiting if e.request}
+    return world._replace(
+        gangs=[
+            replace(gang, nominated=True, request=replace(requests[gang.uid], answered=True))
+            if gang.uid in requests
+            else gang
+            for gang in world.gangs
+        ],
+        groups=[replace(g, desired=g.desired + asked[g.key], asked=NOON) for g in world.groups],
+    )
+
+
+def awaited_by(plan: QueuePlan) -> list[tuple[str, bool]]:
+    """Return who awaits nodes, and whether any are asked for it now."""
+    return [(each.gang.name, each.request is not None) for each in plan.awaiting]
+
+
+def test_a_gang_that_fits_on_the_rest_of_a_coming_node_starts_once_that_is_there():
+    group = a_group_of_gpus("workers", 4, max_size=5)
+    gangs = [a_gang("large", "a", 3), a_gang("small", "a", 1, minute=1)]
+    world = World(a_forest(a_cohort(), a_queue("a", 9)), gangs, [], [group])
+    for plan in (world.planned(), later(world).planned()):
+        assert plan.admitted == ()
+        assert [name for name, _ in awaited_by(plan)] == ["large", "small"]
+    there = later(world)._replace(nodes=[a_gpu_node("came", 4)], groups=[replace(group, desired=0)])
+    assert [each.gang.name for each in there.planned().admitted] == ["large", "small"]
 
 
 def test_a_group_that_makes_nodes_by_itself_is_never_promised():
@@ -164,10 +238,10 @@ def test_a_node_that_joined_a_moment_ago_may_still_lack_its_devices():
         a_gpu_node("came", 0), instance="i-1", created=NOON - timedelta(seconds=60), zone="z1"
     )
     joined = replace(group, desired=1, instances=frozenset({"i-1"}))
-    later = World(
+    soon = World(
         world.forest, [replace(world.gangs[0], request=request, nominated=True)], [bare], [joined]
     )
-    plan = later.planned()
+    plan = soon.planned()
     assert ([e.request for e in plan.awaiting], plan.given_up) == ([None], ())
     request = replace(request, at=request.at - timedelta(minutes=2))
     old = replace(bare, created=NOON - timedelta(minutes=3))

@@ -305,7 +305,7 @@ def test_all_pods_stand_in_the_smallest_domain_that_holds_them():
     ]
     shape = a_shape(1, 3, topology=Topology(label="rack", required=True))
     plan = planned(PLENTY, [a_gang("g", "q", shape=shape)], nodes=nodes)
-    assert place_of(plan).domain == ("rack", "small")
+    assert place_of(plan).domain == (("rack", "small"),)
     assert place_of(plan).nodes == {"workers": {"n2": 1, "n3": 2}}
 
 

@@ -18,8 +18,8 @@ from plimsoll_batch.domain.jobs import Gang
 from plimsoll_batch.domain.quota import Assignment, Order, QuotaNode, Shares
 
 type Rank = tuple[object, ...]
-type Age = tuple[bool, int, datetime, str]
-"""Not nominated, minus its priority, since when, uid: the least is first."""
+type Age = tuple[tuple[bool, datetime, int], int, datetime, str]
+"""Its turn, minus its priority, since when, uid: the least is first."""
 
 FLAT = frozenset({Order.PRIORITY, Order.DRF})
 """Orders that compare all queues of a tree with each other."""
@@ -36,7 +36,7 @@ class Candidate:
 
 def age_of(gang: Gang) -> Age:
     """Return what gangs of one queue are ordered by."""
-    return not gang.nominated, -gang.priority, gang.since, gang.uid
+    return gang.turn, -gang.priority, gang.since, gang.uid
 
 
 class Tournament:

@@ -80,4 +80,5 @@ def _sort_last_first(gangs: list[Gang]) -> None:
     """
     gangs.sort(key=attrgetter("since", "uid"), reverse=True)
     gangs.sort(key=attrgetter("priority"))
-    gangs.sort(key=attrgetter("nominated"))
+    if any(gang.nominated for gang in gangs):
+        gangs.sort(key=attrgetter("turn"), reverse=True)

@@ -63,7 +63,7 @@ def _begin(
     admissions = []
     for job, role in zip(jobs.roles, jobs.gang.shape.roles, strict=True):
         names = admitted.flavors[role.name]
-        domain = None if place is None else place.domain
+        domain = () if place is None else place.domain
         admission = Admission(
             plan=plan,
             at=now,
@@ -72,6 +72,7 @@ def _begin(
             standing=Steering() if job.admission is None else job.admission.in_template,
             roles={each.ref.name: each.uid for each in jobs.roles},
             nodes={} if place is None else place.nodes[role.name],
+            parallelism=job.parallelism,
         )
         admissions.append(with_baseline(admission, jobs, job))
     return Begin(jobs=jobs, admissions=admissions, reason=admitted.reason)
@@ -80,8 +81,7 @@ def _begin(
 def _steering(role: Role, flavors: Sequence[Flavor], domain: Domain, gang: Gang) -> Steering:
     """Return what a role's template lacks."""
     labels = {key: value for flavor in flavors for key, value in flavor.node_labels.items()}
-    if domain is not None:
-        labels[domain[0]] = domain[1]
+    labels |= dict(domain)
     there = role.scheduling
     more = dict.fromkeys(t for flavor in flavors for t in flavor.tolerations)
     if gang.shape.leases:

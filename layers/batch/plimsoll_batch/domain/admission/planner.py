@@ -40,8 +40,8 @@ from plimsoll_batch.domain.quota import (
     Unassigned,
     Victim,
     assign,
+    assignments,
     victims_of,
-    without_victims,
 )
 
 MOST_TRIALS: Final = 200
@@ -86,8 +86,11 @@ class _Planner:
         """Use as it is until victims have stopped; made with the first of them."""
         self._no_place: dict[tuple[Shape, bool], dict[tuple[RoleFlavors, ...], str]] = {}
         """Shape, and whether it may stand on reserved nodes -> flavors in which it has no place, and why."""
+        asked = [g for g in seen.gangs if g.request and self._standing.why_held(g) is None]
         self._promises = (
-            None if self._placement is None else Promises(self._placement, seen.capacity, now)
+            None
+            if self._placement is None
+            else Promises(self._placement, seen.capacity, asked, now)
         )
         self._trials = MOST_TRIALS
         self._reserved_in: set[QuotaNode] = set()
@@ -192,17 +195,23 @@ class _Planner:
 
     def _preempt_or_wait(self, candidate: Candidate) -> None:
         """Let others make way for a gang without quota, or keep nodes for it where it has quota elsewhere."""
-        if self._await(candidate) is None or self._preempt(candidate):
+        preempts_first = self._standing.queues[candidate.gang.queue].preempt_first
+        if not preempts_first and self._await(candidate) is None:
             return
-        gang, short = candidate.gang, self._short_of(candidate)
+        if self._preempt(candidate) or (preempts_first and self._await(candidate) is None):
+            return
+        for each in self._choices(candidate):
+            if not each.assignment.preempts and self._reserve(each):
+                return
+        self._park(candidate, self._short_of(candidate))
+
+    def _choices(self, candidate: Candidate) -> Iterator[Candidate]:
+        """Yield a head with all flavors that it may get, in the order in which they are tried."""
+        gang, node = candidate.gang, candidate.queue
         options = self._standing.options(gang)
         if not isinstance(options, Unassigned):
-            first = assign(candidate.queue, self._standing.queues[gang.queue], options)
-            if isinstance(first, Assignment) and not first.preempts:
-                candidate = Candidate(candidate.queue, gang, first)
-                if self._preempt(candidate) or self._reserve(candidate):
-                    return
-        self._park(candidate, short)
+            for found in assignments(node, self._standing.queues[gang.queue], options):
+                yield Candidate(node, gang, found)
 
     def _admit(self, candidate: Candidate, place: Place | None) -> None:
         gang, assignment = candidate.gang, candidate.assignment
@@ -220,6 +229,8 @@ class _Planner:
             )
         )
         self._lines[candidate.queue].pop()
+        if self._promises is not None:
+            self._promises.settle(gang)
 
     def _count(self, candidate: Candidate) -> None:
         """Count what a gang uses, now and once victims have stopped."""
@@ -253,25 +264,48 @@ class _Planner:
         return found
 
     def _preempt(self, candidate: Candidate) -> bool:
-        """Let others make way for a gang, if the configuration allows it."""
-        gang, assignment = candidate.gang, candidate.assignment
-        if self._trials <= 0:
-            return False
-        trials = Trials(self._placement, gang, assignment.flavors, self._trials)
-        attempt = Attempt(
+        """Let others make way for a gang, if the configuration allows it in any flavor.
+
+        Where it may choose, it rather takes back what others borrow than stops gangs of its own queue. A queue
+        that would preempt before it tries the next flavor does that only where it can.
+        """
+        preempts_first = self._standing.queues[candidate.gang.queue].preempt_first
+        no_place = self._no_place.get((candidate.gang.shape, self._is_short(candidate.gang)), {})
+        best: tuple[Candidate, Attempt, Sequence[Victim]] | None = None
+        for each in self._choices(candidate):
+            if not each.assignment.preempts and each.assignment.flavors not in no_place:
+                self._decide(each)
+                return True
+            if self._trials <= 0:
+                break
+            trials = Trials(self._placement, each.gang, each.assignment.flavors, self._trials)
+            attempt = self._attempt(each, trials)
+            victims = victims_of(attempt)
+            self._trials -= trials.failed
+            if not victims:
+                continue
+            reclaims = all(victim.holder.queue is not each.queue for victim in victims)
+            if best is None or reclaims:
+                best = each, attempt, victims
+            if preempts_first or reclaims:
+                break
+        return best is not None and self._make_way(*best)
+
+    def _attempt(self, candidate: Candidate, trials: Trials) -> Attempt:
+        return Attempt(
             queue=candidate.queue,
-            gang=gang,
-            amounts=assignment.amounts,
+            gang=candidate.gang,
+            amounts=candidate.assignment.amounts,
             holders={node: held.values() for node, held in self._standing.holders.items()},
             shares=self._shares,
             has_nodes=trials.has_nodes,
             took=trials.took,
             put_back=trials.put_back,
         )
-        victims = victims_of(attempt)
-        self._trials -= trials.failed
-        if not victims:
-            return False
+
+    def _make_way(self, candidate: Candidate, attempt: Attempt, victims: Sequence[Victim]) -> bool:
+        """Let others make way for a gang; False where it would find no place all the same."""
+        gang, assignment = candidate.gang, candidate.assignment
         if self._present is None:
             self._present = self._as_it_is()
         for victim in victims:
@@ -309,11 +343,10 @@ class _Planner:
     def _await(self, candidate: Candidate) -> str | None:
         """Let a gang that has quota wait for nodes that come; or say why it does not."""
         gang = candidate.gang
-        options = self._standing.options(gang)
-        if self._promises is None or isinstance(options, Unassigned):
+        if self._promises is None:
             return ""
-        queue = self._standing.queues[gang.queue]
-        found = self._promises.promise(gang, without_victims(candidate.queue, queue, options))
+        free = (each.assignment for each in self._choices(candidate))
+        found = self._promises.promise(gang, (each for each in free if not each.preempts))
         if isinstance(found, str):
             return found
         promised = Candidate(candidate.queue, gang, found.assignment)

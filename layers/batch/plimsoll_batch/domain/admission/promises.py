@@ -29,10 +29,17 @@ class Promise(NamedTuple):
 class Promises:
     """What one plan promises of nodes that come."""
 
-    def __init__(self, placement: Placement, capacity: Capacity | None, now: datetime) -> None:
-        """Begin without promises; without capacity nobody gets one."""
+    def __init__(
+        self,
+        placement: Placement,
+        capacity: Capacity | None,
+        gangs: Iterable[Gang],
+        now: datetime,
+    ) -> None:
+        """Begin without promises, but for what gangs asked for before; without capacity nobody gets one."""
         self._placement, self._now = placement, now
-        self._coming = None if capacity is None else ComingNodes(capacity, now)
+        requests = {g.uid: g.request for g in gangs if g.request and g.request.awaited(now)}
+        self._coming = None if capacity is None else ComingNodes(capacity, requests, now)
         self.awaiting: list[Awaiting] = []
         self.given_up: list[GivenUp] = []
         self.lacks_nodes = False
@@ -40,6 +47,7 @@ class Promises:
 
     def promise(self, gang: Gang, assignments: Iterable[Assignment]) -> Promise | str:
         """Promise a gang a place in one of its flavors, in their order; or say why it gets none."""
+        self.settle(gang)
         reasons: dict[str, None] = {}
         for assignment in assignments:
             self.lacks_nodes = True
@@ -53,7 +61,7 @@ class Promises:
                 continue
             kept = self._keep(self._coming, gang, coming)
             if not isinstance(kept, str):
-                return Promise(assignment, kept, bool(coming.nodes))
+                return Promise(assignment, kept, self._placement.comes(kept))
             reasons[kept] = None
         words = "; ".join(reasons)
         if self._coming is not None and gang.request is not None:
@@ -64,6 +72,11 @@ class Promises:
                 self.given_up.append(GivenUp(gang=gang, request=request.gave_up(why, self._now)))
         return words
 
+    def settle(self, gang: Gang) -> None:
+        """Keep nothing more for a gang than this plan promises it: its turn has come."""
+        if self._coming is not None:
+            self._coming.requests.pop(gang.uid, None)
+
     def withdraw(self, promise: Promise) -> None:
         """Free a place that exists already."""
         self._placement.remove(promise.place)
@@ -71,7 +84,7 @@ class Promises:
     def _keep(self, nodes: ComingNodes, gang: Gang, coming: Coming) -> Place | str:
         """Give a gang what was found for it, and ask for what is missing; or say why not now."""
         request = gang.request
-        if not coming.nodes:
+        if not coming.nodes and not self._placement.comes(coming.place):
             return nodes.take(self._placement, gang, coming)
         turn = self._turn(nodes, request, lacks=bool(coming.growths))
         if request is not None and turn is Turn.NOT_YET:
@@ -83,7 +96,7 @@ class Promises:
             return "its nodes did not come in time"
         ask = None
         if turn is Turn.ASK:
-            ask = nodes.request(coming)
+            ask = nodes.request(coming, len(self.awaiting))
             ask = replace(ask, attempts=0 if request is None else request.attempts)
         place = nodes.take(self._placement, gang, coming)
         told = ask or request

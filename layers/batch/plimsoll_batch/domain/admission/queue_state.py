@@ -52,9 +52,8 @@ class QueueState:
         """Return the nodes with what runs on them; None where they are not known."""
         if self.nodes is None:
             return None
-        flavors = self.forest.flavors
         return Placement(
-            self.nodes, self.sums, self.running, flavors, self.pods, shared=self.shared
+            self.nodes, self.sums, self.running, self.forest, self.pods, shared=self.shared
         )
 
 
@@ -71,7 +70,7 @@ class Standing:
         if found:
             raise BadInput("the configuration of the queues: " + "; ".join(found))
         self.quotas = QuotaForest(seen.forest)
-        self._waiting = seen.gangs
+        self._waiting, self._free = seen.gangs, seen.forest.free_resources
         self.queues = {queue.name: queue for queue in seen.forest.queues}
         self.flavors = {flavor.name: flavor for flavor in seen.forest.flavors}
         self.holders: dict[QuotaNode, dict[str, Holder]] = defaultdict(dict)
@@ -90,7 +89,9 @@ class Standing:
         key = (gang.queue, gang.shape)
         if key not in self._options:
             queue = self.queues[gang.queue]
-            self._options[key] = options_of(gang.shape, queue, self.flavors, self.quotas.number)
+            self._options[key] = options_of(
+                gang.shape, queue, self.flavors, self.quotas.number, self._free
+            )
         return self._options[key]
 
     def shares(self, blocked: Collection[QuotaNode]) -> Mapping[Order, Shares]:
@@ -123,6 +124,19 @@ class Standing:
                 for role in gang.shape.roles:
                     for name, amount in amounts_of(role.scheduling.requests, role.pods).items():
                         found[waits_in][name] += amount
+        return found
+
+    def beyond_quota(self, grown: Collection[str]) -> Collection[str]:
+        """Return which of these gangs, by uid, have to stop so that their queues have quota for the others.
+
+        The last admitted stops first.
+        """
+        holders = [h for held in self.holders.values() for uid, h in held.items() if uid in grown]
+        found = []
+        for holder in sorted(holders, key=lambda h: h.running.admitted, reverse=True):
+            if any(holder.queue.available(i) < 0 for i, _ in holder.amounts):
+                holder.queue.remove_all(holder.amounts)
+                found.append(holder.running.gang.uid)
         return found
 
     def usage(self, assignment: Assignment) -> dict[FlavorResource, int]:

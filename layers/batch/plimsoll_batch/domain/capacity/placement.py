@@ -9,7 +9,7 @@ others want to be near, are given one by one besides.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,10 +20,10 @@ from plimsoll.domain.kubernetes import Node, Pod, Ref, Resources, Scheduling, to
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_batch.domain.capacity.dedicated_nodes import lease_of
 from plimsoll_batch.domain.jobs import Gang, Role, RunningGang, Shape, Topology, amounts_of
-from plimsoll_batch.domain.quota import Flavor, RoleFlavors
+from plimsoll_batch.domain.quota import Forest, RoleFlavors
 
-type Domain = tuple[str, str] | None
-"""A label and its value, where all pods have to stand in one domain."""
+type Domain = tuple[tuple[str, str], ...]
+"""Labels and their values, the widest level first, where all pods have to stand in one domain. Empty: anywhere."""
 
 _NONE: Final[frozenset[str]] = frozenset()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -58,7 +58,7 @@ class Placement:
         nodes: Sequence[Node],
         sums: Mapping[str, Resources],
         running: Iterable[RunningGang],
-        flavors: Iterable[Flavor],
+        forest: Forest,
         pods: Sequence[Pod] = (),
         *,
         shared: Iterable[str] = (),
@@ -69,14 +69,17 @@ class Placement:
             nodes: all nodes.
             sums: node -> what its pods request, without those of gangs and those in `pods`.
             running: gangs that were admitted.
-            flavors: of the configuration.
+            forest: the configuration.
             pods: those that have to be known one by one.
             shared: nodes with pods that are of no gang and do not belong to the node.
         """
         self._snapshot = ClusterSnapshot(nodes, pods)
         self._occupied = Counter(shared)
         """Node -> gangs and others on it: who takes whole nodes takes those without."""
-        self._flavors = {flavor.name: flavor for flavor in flavors}
+        self._coming: frozenset[str] = frozenset()
+        """Nodes that are not there yet: whoever starts now has no place on them."""
+        self._flavors = {flavor.name: flavor for flavor in forest.flavors}
+        self._levels = forest.topology_levels
         self._standing: dict[str, Resources] = {}
         """Node -> what stands there as one sum."""
         self._scheduling: dict[tuple[int, RoleFlavors, Domain], tuple[Role, Scheduling]] = {}
@@ -92,11 +95,11 @@ class Placement:
                 self._stand(name, total_resources(amounts))
 
     def place(self, gang: Gang, flavors: Sequence[RoleFlavors]) -> Place | NoPlace:
-        """Place all pods of a gang, or none; first where nodes are leased to it already."""
+        """Place all pods of a gang, or none, on nodes that are there; first where they are leased to it already."""
         nodes = self._snapshot.nodes
         if not gang.shape.leases:
-            return self._place_by_topology(gang, flavors, _NONE)
-        closed = self._in_use()
+            return self._place_by_topology(gang, flavors, self._coming)
+        closed = self._in_use() | self._coming
         held = {name for name, node in nodes.items() if lease_of(node) == gang.lease} - closed
         if held:
             found = self._place_by_topology(gang, flavors, frozenset(nodes.keys() - held))
@@ -113,15 +116,15 @@ class Placement:
     ) -> Place | NoPlace:
         topology = gang.shape.topology
         if topology is None:
-            return self._place_in(gang, flavors, None, closed)
+            return self._place_in(gang, flavors, (), closed)
         tried = 0
-        for domain in self._domains(topology, gang.shape):
+        for domain in self._domains(topology, gang.shape, closed):
             tried += 1
             found = self._place_in(gang, flavors, domain, closed)
             if isinstance(found, Place):
                 return found
         if not topology.required:
-            return self._place_in(gang, flavors, None, closed)
+            return self._place_in(gang, flavors, (), closed)
         return NoPlace(
             reason=f"no single {topology.label} holds all of it ({tried} have enough free in sum)"
         )
@@ -210,7 +213,7 @@ class Placement:
         As if its topology were not asked for: `place` says what that costs.
         """
         closed = self._in_use() if gang.shape.leases else _NONE
-        found = self._place_in(gang, flavors, None, closed, explained=True)
+        found = self._place_in(gang, flavors, (), closed, explained=True)
         if isinstance(found, NoPlace):
             return found.reason
         self.remove(found)
@@ -236,6 +239,7 @@ class Placement:
         """Add nodes that are to come, with the pods of their DaemonSets, and put a gang there."""
         daemons = Daemons(self._snapshot)
         for node in nodes:
+            self._coming |= {node.name}
             self._snapshot.add_node(node)
             self._stand(
                 node.name, total_resources([p.scheduling.requests for p in daemons.on(node)])
@@ -245,6 +249,10 @@ class Placement:
             return place
         names = {name for counts in place.nodes.values() for name in counts}
         return replace(place, pods=(*place.pods, *self._fill(gang, names)))
+
+    def comes(self, place: Place) -> bool:
+        """Whether some of a place has still to come."""
+        return any(name in self._coming for _, name in place.pods)
 
     def _put(self, pod: Pod, name: str) -> None:
         self._snapshot.place(pod, name)
@@ -270,8 +278,7 @@ class Placement:
         if known is None:
             flavors = [self._flavors[name] for name in names]
             labels = {k: v for flavor in flavors for k, v in flavor.node_labels.items()}
-            if domain is not None:
-                labels[domain[0]] = domain[1]
+            labels |= dict(domain)
             scheduling = replace(
                 role.scheduling,
                 node_selector={**role.scheduling.node_selector, **labels},
@@ -283,23 +290,37 @@ class Placement:
             known = self._scheduling[key] = (role, scheduling)
         return known[1]
 
-    def _domains(self, topology: Topology, shape: Shape) -> Iterator[tuple[str, str]]:
+    def levels_of(self, topology: Topology) -> Sequence[str]:
+        """Return the labels whose values together name a domain: its own, and those of the levels above."""
+        known = topology.label in self._levels
+        return (
+            self._levels[: self._levels.index(topology.label) + 1] if known else (topology.label,)
+        )
+
+    def _domains(
+        self, topology: Topology, shape: Shape, closed: Collection[str]
+    ) -> Iterator[Domain]:
         """Yield the domains with enough free in sum: by weight, then the fullest first, so that large ones stay whole."""
-        label = topology.label
-        free: defaultdict[str, list[Resources]] = defaultdict(list)
+        levels = self.levels_of(topology)
+        free: defaultdict[Domain, list[Resources]] = defaultdict(list)
         for name, node in self._snapshot.nodes.items():
-            value = node.labels.get(label)
-            if value is not None:
-                free[value].append(_at_least_zero(self._snapshot.free(name)))
+            domain = domain_of(node.labels, levels)
+            if domain and name not in closed:
+                free[domain].append(_at_least_zero(self._snapshot.free(name)))
         need = total_resources(
             [role.scheduling.requests for role in shape.roles for _ in range(role.pods)]
         )
-        sums = {value: total_resources(amounts) for value, amounts in free.items()}
-        enough = [value for value, whole in sums.items() if need.within(whole)]
-        for value in sorted(
-            enough, key=lambda v: (-topology.weight_of(v), -_part(need, sums[v]), v)
-        ):
-            yield label, value
+        sums = {domain: total_resources(amounts) for domain, amounts in free.items()}
+        enough = [domain for domain, whole in sums.items() if need.within(whole)]
+        yield from sorted(
+            enough, key=lambda d: (-topology.weight_of(d[-1][1]), -_part(need, sums[d]), d)
+        )
+
+
+def domain_of(labels: Mapping[str, str], levels: Sequence[str]) -> Domain:
+    """Return the domain that labels name; empty where they lack a level."""
+    named = tuple((level, labels[level]) for level in levels if level in labels)
+    return named if len(named) == len(levels) else ()
 
 
 def earliest_place(

@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Final
 
 from plimsoll.domain.capacity import Growth, grow_token, plan_growth
 from plimsoll.domain.kubernetes import HOSTNAME, ZONE_LABELS, Node, Pod
 from plimsoll.domain.node_groups import (
+    Asked,
     NodeGroup,
     OtherRefusal,
     Refusal,
@@ -24,7 +26,7 @@ from plimsoll.domain.node_groups import (
     start_up,
 )
 from plimsoll.domain.spot import CapacityPool, interrupted_pools
-from plimsoll_batch.domain.capacity.placement import Domain, Place, Placement
+from plimsoll_batch.domain.capacity.placement import Domain, Place, Placement, domain_of
 from plimsoll_batch.domain.jobs import Ask, Gang, NodeRequest
 from plimsoll_batch.domain.quota import RoleFlavors
 
@@ -64,9 +66,19 @@ class Coming:
 class ComingNodes:
     """What comes and could come, while a plan promises it."""
 
-    def __init__(self, capacity: Capacity, now: datetime) -> None:
-        """Begin with all that is on its way."""
+    def __init__(
+        self, capacity: Capacity, requests: Mapping[str, NodeRequest], now: datetime
+    ) -> None:
+        """Begin with all that is on its way.
+
+        Args:
+            capacity: the node groups.
+            requests: what is awaited, by the uid of its gang.
+            now: the present.
+        """
         self._capacity, self._now = capacity, now
+        self.requests = dict(requests)
+        """Of gangs whose turn has still to come: no other gang is given what they asked for."""
         self._groups = {g.key: g for g in capacity.groups if not g.provisions}
         expected = {key: expected_nodes(g, capacity.nodes, now) for key, g in self._groups.items()}
         self._upcoming = on_the_way(expected)
@@ -81,20 +93,20 @@ class ComingNodes:
         """Return a place for a whole gang on as few new nodes as can be; or say why there is none."""
         topology = gang.shape.topology
         if topology is None:
-            return self._find(placement, gang, flavors, None)
-        found: list[tuple[int, int, str, Coming]] = []
+            return self._find(placement, gang, flavors, ())
+        found: list[tuple[int, int, Domain, Coming]] = []
         reasons: list[str] = []
-        for value in self._values(topology.label):
-            answer = self._find(placement, gang, flavors, (topology.label, value))
+        for domain in self._domains(placement.levels_of(topology)):
+            answer = self._find(placement, gang, flavors, domain)
             if isinstance(answer, str):
                 reasons.append(answer)
             else:
                 more = sum(growth.add for growth in answer.growths)
-                found.append((-topology.weight_of(value), more, value, answer))
+                found.append((-topology.weight_of(domain[-1][1]), more, domain, answer))
         if found:
             return min(found, key=lambda each: each[:3])[3]
         if not topology.required:
-            return self._find(placement, gang, flavors, None)
+            return self._find(placement, gang, flavors, ())
         return next(iter(reasons), f"nothing tells which {topology.label} new nodes will have")
 
     def take(self, placement: Placement, gang: Gang, coming: Coming) -> Place:
@@ -103,16 +115,22 @@ class ComingNodes:
             group = self._groups[growth.group.key]
             self._groups[group.key] = replace(group, desired=group.desired + growth.add)
             self._upcoming[group.key, growth.zone] += growth.add
+        left = self._unasked()
         for key, node in zip(coming.groups, coming.nodes, strict=True):
             known = (key, node.zone)
-            self._upcoming[known if self._upcoming[known] > 0 else (key, None)] -= 1
+            taken = known if left[known] > 0 else (key, None)
+            left[taken] -= 1
+            self._upcoming[taken] -= 1
+            group = self._groups[key]
+            self._groups[key] = replace(group, instances=group.instances | {node.name})
         return placement.join(coming.nodes, gang, coming.place)
 
-    def request(self, coming: Coming) -> NodeRequest:
-        """Return what to ask for so that its nodes come."""
+    def request(self, coming: Coming, number: int) -> NodeRequest:
+        """Return what to ask for so that its nodes come; `number` gangs have been promised theirs before."""
         cluster, now, nodes = self._capacity.cluster, self._now, self._capacity.nodes
         return NodeRequest(
             at=now,
+            number=number,
             expected=now + max(start_up(growth.group, nodes) for growth in coming.growths),
             asks=tuple(
                 Ask(
@@ -155,7 +173,7 @@ class ComingNodes:
             placement.open_to(gang),
             [pod for _, pod in members],
             list(self._groups.values()),
-            upcoming=self._upcoming,
+            upcoming=self._unasked(),
             now=self._now,
             refusals=self._refusals(gang),
             pools=self._pools,
@@ -178,6 +196,18 @@ class ComingNodes:
             growths=plan.growths,
         )
 
+    def _unasked(self) -> Counter[Asked]:
+        """Return what is on its way but for what gangs asked for whose turn has still to come."""
+        left = Counter(self._upcoming)
+        for ask in chain.from_iterable(request.asks for request in self.requests.values()):
+            zones = (ask.zone, None) if ask.zone else (None, *self._zones(ask.group))
+            more = ask.add
+            for zone in zones:
+                taken = min(more, max(0, left[ask.group, zone]))
+                left[ask.group, zone] -= taken
+                more -= taken
+        return left
+
     def _refusals(self, gang: Gang) -> Mapping[str, Sequence[Refusal]]:
         """Return who refused lately; what stands on a gang counts for it alone, since its owner may write it."""
         known, request = self._capacity.refusals, gang.request
@@ -187,20 +217,30 @@ class ComingNodes:
         return {**known, **{key: (*known.get(key, ()), told) for key in request.refused}}
 
     def _named(self, node: Node) -> Node:
-        """Return a node under a name that no other node of the plan has."""
+        """Return a node under a name that no other node of the plan has; it stands for an instance of its group."""
         self._serial += 1
         name = f"{node.name} ({self._serial})"
-        return replace(node, name=name, uid=name, labels={**node.labels, HOSTNAME: name})
+        labels = {**node.labels, HOSTNAME: name}
+        return replace(node, name=name, uid=name, labels=labels, instance=name)
 
-    def _values(self, label: str) -> Iterator[str]:
-        """Yield the domains of a label that new nodes may be in."""
-        groups = self._groups.values()
-        if label in ZONE_LABELS:
-            values = {zone for group in groups for zone in group.zones}
-        else:
-            templates = [group.template for group in groups if group.template is not None]
-            values = {t.labels[label] for t in templates if label in t.labels}
-        yield from sorted(values)[:MOST_DOMAINS]
+    def _zones(self, key: str) -> Sequence[str]:
+        return self._groups[key].zones if key in self._groups else ()
+
+    def _domains(self, levels: Sequence[str]) -> Sequence[Domain]:
+        """Return the domains that new nodes may be in."""
+        found = {
+            domain
+            for group in self._groups.values()
+            for zone in group.zones
+            if (domain := domain_of(_labels(group, zone), levels))
+        }
+        return sorted(found)[:MOST_DOMAINS]
+
+
+def _labels(group: NodeGroup, zone: str) -> Mapping[str, str]:
+    """Return the labels that tell in which domains a new node of a group will be."""
+    template = {} if group.template is None else group.template.labels
+    return {**template, **dict.fromkeys(ZONE_LABELS, zone)}
 
 
 def _in_turn(growths: Sequence[Growth]) -> Iterator[tuple[Growth, int]]:

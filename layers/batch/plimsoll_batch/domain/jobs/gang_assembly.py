@@ -31,6 +31,10 @@ from plimsoll_batch.domain.names import DATA
 
 ONLY_ROLE: Final = "job"
 """The role of a Job that is a gang of its own: so all that are alike have one shape."""
+MOST_NAMED: Final = 3
+"""Pods that hang of one gang."""
+HANGS: Final = timedelta(minutes=5)
+"""How long after its grace period a pod may be there before its gang has its quota no longer."""
 
 
 def assemble(  # noqa: PLR0913 - what a moment of the queues is put together from
@@ -85,6 +89,9 @@ def assemble(  # noqa: PLR0913 - what a moment of the queues is put together fro
             failed=[pod for role in roles for pod in ended.get(role.ref, ())],
             problems=problems,
         )
+        late = [p for p in mine if p.deleting is not None and p.deleting + HANGS <= now]
+        if one.stopping and late and len(late) == len(mine):
+            one = replace(one, hanging=late, problems=[*problems, *map(_hangs, late[:MOST_NAMED])])
         states[namespace, name] = state_of(all_roles, one)
         found.append(one)
     return _nominated([_with_gates(jobs, gates_of_gangs(jobs, states), now) for jobs in found])
@@ -136,7 +143,8 @@ def _shape(
 def running_of(jobs: GangJobs) -> RunningGang:
     """Return an admitted gang as it counts in its queue and on nodes.
 
-    Pods that have no node yet are expected where the plan saw them.
+    Pods that have no node yet are expected where the plan saw them. Pods that hang keep their nodes, and nobody
+    waits for them: their gang counts no more in its queue, and makes way for nobody.
     """
     usage: Counter[FlavorResource] = Counter()
     on_nodes: dict[str, list[Resources]] = defaultdict(list)
@@ -166,10 +174,17 @@ def running_of(jobs: GangJobs) -> RunningGang:
     return RunningGang(
         gang=jobs.gang,
         admitted=max(admitted, default=jobs.gang.since),
-        usage=usage,
+        usage={} if jobs.hanging else usage,
         on_nodes={node: total_resources(each) for node, each in on_nodes.items()},
         stopping=jobs.stopping,
-        stays=any(role.bare for role in jobs.roles),
+        stays=bool(jobs.hanging) or any(role.bare for role in jobs.roles),
+    )
+
+
+def _hangs(pod: Pod) -> str:
+    return (
+        f"pod {pod.name} hangs in Terminating on node {pod.node}: it was to end by {pod.deleting:%H:%M:%S} UTC;"
+        " it keeps its place there, its quota is given to others"
     )
 
 
@@ -249,7 +264,7 @@ def _with_gates(jobs: GangJobs, gates: list[str], now: datetime) -> GangJobs:
         for role in jobs.roles
         if (stop := role.stop) is not None and stop.aborted and role.resumed != stop.plan
     ][:1]
-    if jobs.stopping:
+    if jobs.stopping and not jobs.hanging:
         gates.append("pods of its last run are still stopping")
     gates += [f"{role} runs, and no plan started it" for role in jobs.started if role.plan is None]
     waits = [(s.not_before, s) for r in jobs.roles if (s := r.stop) is not None and s.not_before]

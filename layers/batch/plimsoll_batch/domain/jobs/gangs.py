@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import override
 
@@ -12,6 +12,7 @@ from plimsoll.domain.kubernetes import Resources, Scheduling
 from plimsoll_batch.domain.jobs.job_annotations import MOST_REMEMBERED
 from plimsoll_batch.domain.jobs.node_requests import NodeRequest
 
+_FIRST = datetime.min.replace(tzinfo=UTC)
 type FlavorResource = tuple[str, str]
 """A resource flavor and a resource: what quota is counted by."""
 
@@ -86,6 +87,17 @@ class Gang:
         memory = dict.fromkeys((*self.made_way_for, *other.made_way_for, other.uid))
         memory.pop(self.uid, None)
         return replace(self, nominated=False, made_way_for=tuple(memory)[-MOST_REMEMBERED:])
+
+    @property
+    def turn(self) -> tuple[bool, datetime, int]:
+        """What comes before priority and age: others that were stopped for it, then nodes that were asked for it.
+
+        Who asked first comes first, as when the nodes were promised: another order would promise others.
+        """
+        request = self.request
+        if not self.nominated or request is None or request.given_up:
+            return not self.nominated, _FIRST, 0
+        return False, request.at, request.number
 
     @property
     def lease(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, assert_never
@@ -106,7 +106,10 @@ type JobAction = Begin | Upkeep
 
 
 def upkeep(
-    gangs: Sequence[GangJobs], now: datetime, nodes: Sequence[Node] = ()
+    gangs: Sequence[GangJobs],
+    now: datetime,
+    nodes: Sequence[Node] = (),
+    beyond_quota: Collection[str] = (),
 ) -> Sequence[Upkeep]:
     """Return what has to be carried on, or taken back, of what was begun before.
 
@@ -114,10 +117,13 @@ def upkeep(
         gangs: all of them.
         now: the present.
         nodes: all of them, to know which are reclaimed.
+        beyond_quota: uids of gangs that have grown beyond the quota of their queues.
     """
     reclaimed = frozenset(node.name for node in nodes if is_reclaimed(node, now))
     staying = frozenset(node.name for node in nodes if node.staying)
-    found = (_upkeep(jobs, now, reclaimed, staying) for jobs in gangs)
+    found = (
+        _beyond(jobs, beyond_quota, now) or _upkeep(jobs, now, reclaimed, staying) for jobs in gangs
+    )
     return [step for step in found if step is not None]
 
 
@@ -183,6 +189,15 @@ def is_reclaimed(node: Node, now: datetime) -> bool:
     if known is None or known.phase != "open" or known.withdrawn or known.deadline is None:
         return False
     return known.deadline - now < SOON
+
+
+def _beyond(jobs: GangJobs, beyond_quota: Collection[str], now: datetime) -> Suspend | None:
+    """Return the end of a gang that uses more than it was admitted with, and more than its queue has."""
+    role, plan = jobs.grown, jobs.plan
+    if role is None or plan is None or jobs.gang.uid not in beyond_quota:
+        return None
+    why = f"{role} was raised to parallelism {role.parallelism}, for which queue {role.queue} has no quota"
+    return Suspend(jobs=jobs, stop=_kept(jobs, plan, why, now), reason=why)
 
 
 def _upkeep(

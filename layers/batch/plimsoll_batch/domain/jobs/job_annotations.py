@@ -91,6 +91,8 @@ class Admission:
     """Job -> uid, of all roles of the plan."""
     nodes: Mapping[str, int] = field(default_factory=dict)
     """Node -> how many of the role's pods are expected there."""
+    parallelism: int | None = None
+    """Of its Job when the plan was made: it has quota for no more. None: an older Plimsoll wrote it."""
     failed: int = 0
     """Pods that its Job had counted as failed before it was started."""
     seen: int = 0
@@ -112,6 +114,7 @@ class Admission:
                 "standing": _steering(self.standing),
                 "roles": dict(self.roles),
                 "nodes": dict(list(self.nodes.items())[:MOST_NODES]),
+                "parallelism": self.parallelism,
                 "failed": self.failed,
                 "seen": self.seen,
                 "noticed": None if self.noticed is None else self.noticed.isoformat(),
@@ -138,6 +141,9 @@ class Admission:
             nodes={
                 name: pods.whole(1, MOST_COUNTED) for name, pods in found["nodes"].pairs(MOST_NODES)
             },
+            parallelism=None
+            if found["parallelism"].value is None
+            else found["parallelism"].whole(0, MOST_COUNTED),
             failed=found["failed"].whole(0, MOST_COUNTED, default=0),
             seen=found["seen"].whole(0, MOST_COUNTED, default=0),
             noticed=found["noticed"].optional_time(),

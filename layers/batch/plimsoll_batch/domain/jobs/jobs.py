@@ -95,6 +95,14 @@ class Job:
         return None if self.suspended or self.admission is None else self.admission.plan
 
     @property
+    def grown(self) -> bool:
+        """Whether its `parallelism` was raised after its plan was made."""
+        was = self.admission
+        return (
+            was is not None and was.parallelism is not None and self.parallelism > was.parallelism
+        )
+
+    @property
     def by_hand(self) -> bool:
         """Whether somebody suspended it after a plan had started it, and has not resumed it."""
         was = self.admission
@@ -133,6 +141,8 @@ class GangJobs:
     """Its Jobs that are."""
     failed: Sequence[FailedPod] = ()
     """As far as its policies ask for them."""
+    hanging: Sequence[Pod] = ()
+    """Its last pods, where all of them should have ended long ago."""
     problems: Sequence[str] = ()
     """What is wrong with it, in words."""
 
@@ -157,6 +167,11 @@ class GangJobs:
         """Whether all of it is suspended, and something of it is still there."""
         there = bool(self.pods) or any(role.active for role in self.roles)
         return not self.started and there
+
+    @property
+    def grown(self) -> Job | None:
+        """A role that runs more pods at once than its plan admitted; None where none does."""
+        return next((role for role in self.started if role.grown), None)
 
     @property
     def admitted(self) -> bool:

@@ -48,6 +48,8 @@ class NodeRequest:
     at: datetime
     expected: datetime
     asks: tuple[Ask, ...]
+    number: int = 0
+    """How many gangs were promised nodes before it by the same plan: later plans keep the order."""
     answered: bool = False
     """Whether all groups have answered."""
     attempts: int = 0
@@ -127,6 +129,7 @@ class NodeRequest:
                     }
                     for each in self.asks
                 ],
+                "number": self.number,
                 "answered": self.answered,
                 "attempts": self.attempts,
                 "notBefore": None if self.not_before is None else self.not_before.isoformat(),
@@ -148,6 +151,7 @@ class NodeRequest:
             at=found["at"].time(),
             expected=found["expected"].time(),
             asks=tuple(_ask(each) for each in found["asks"].each(MOST_ASKS)),
+            number=found["number"].whole(0, MOST_COUNTED, default=0),
             answered=found["answered"].flag(),
             attempts=found["attempts"].whole(0, MOST_COUNTED, default=0),
             not_before=found["notBefore"].optional_time(),

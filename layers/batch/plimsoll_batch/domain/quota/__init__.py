@@ -28,11 +28,11 @@ from plimsoll_batch.domain.quota.flavors import (
     RoleFlavors,
     Unassigned,
     assign,
+    assignments,
     costs_in_words,
     grouped,
     options_of,
     priced_queues,
-    without_victims,
 )
 from plimsoll_batch.domain.quota.preemption import victims_of
 from plimsoll_batch.domain.quota.quota_tree import Amounts, QuotaForest, QuotaNode
@@ -73,6 +73,7 @@ __all__ = [
     "WaterFilling",
     "WithinQueue",
     "assign",
+    "assignments",
     "costs_in_words",
     "grouped",
     "options_of",
@@ -81,5 +82,4 @@ __all__ = [
     "queues_below",
     "twice",
     "victims_of",
-    "without_victims",
 ]

@@ -55,11 +55,19 @@ class Attempt:
     """Told of each that is taken off its nodes."""
     put_back: Callable[[Holder], None]
     contested: Sequence[int] = field(init=False)
+    """What it lacks of quota, or all it asks for where it only lacks nodes."""
+    wanted: Sequence[int] = field(init=False)
+    """What others may hold of it: what it lacks of quota, and all it asks for where it lacks nodes."""
+    lacks_nodes: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Note what it is about: what it lacks of quota, or all it asks for where it only lacks nodes."""
+        """Note what it is about."""
         short = [i for i, amount in self.amounts if amount > self.queue.available(i)]
-        object.__setattr__(self, "contested", short or [i for i, _ in self.amounts])
+        every = [i for i, _ in self.amounts]
+        lacks_nodes = not self.has_nodes()
+        object.__setattr__(self, "contested", short or every)
+        object.__setattr__(self, "wanted", every if lacks_nodes else self.contested)
+        object.__setattr__(self, "lacks_nodes", lacks_nodes)
 
     def fits(self, *, borrow: bool = True) -> bool:
         """Whether quota and nodes hold it now."""
@@ -118,7 +126,9 @@ class Attempt:
                     yield holder
 
     def _uses(self, holder: Holder) -> bool:
-        return not holder.running.stays and any(i in self.contested for i, _ in holder.amounts)
+        running = holder.running
+        uses = any(i in self.wanted for i, _ in holder.amounts)
+        return not running.stays and (uses or (self.lacks_nodes and bool(running.on_nodes)))
 
 
 def _after(other: Gang, gang: Gang) -> bool:

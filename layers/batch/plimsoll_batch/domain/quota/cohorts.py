@@ -165,6 +165,11 @@ class Forest:
     flavors: tuple[Flavor, ...] = ()
     cohorts: tuple[Cohort, ...] = ()
     queues: tuple[Queue, ...] = ()
+    topology_levels: tuple[str, ...] = ()
+    """Node labels, the widest first: a value counts together with those above it, since racks of two blocks may
+    have one name."""
+    free_resources: frozenset[str] = frozenset()
+    """No queue counts them: a gang may request as much of them as its nodes have."""
 
 
 def problems_of(forest: Forest) -> list[str]:
@@ -173,6 +178,7 @@ def problems_of(forest: Forest) -> list[str]:
     found = twice("flavor", (flavor.name for flavor in forest.flavors))
     found += twice("cohort", (cohort.name for cohort in forest.cohorts))
     found += twice("queue", (queue.name for queue in forest.queues))
+    found += twice("topology level", forest.topology_levels)
     found += _parents(forest, cohorts)
     if found:
         return found  # what follows walks up the trees
@@ -184,6 +190,14 @@ def problems_of(forest: Forest) -> list[str]:
         found += _of_queue(queue, root_of(queue, cohorts), flavors)
         if queue.spot_share is not None:
             found += _of_spot_share(queue, on_spot)
+    quotas = chain(
+        chain.from_iterable(cohort.quotas for cohort in forest.cohorts),
+        chain.from_iterable(queue.quotas for queue in forest.queues),
+    )
+    found += [
+        f"free resource {resource}: a queue or cohort has quota of it"
+        for resource in sorted({resource for _, resource in quotas} & forest.free_resources)
+    ]
     weighed = [(f"cohort {c.name}", c.weight, root_of(c, cohorts)) for c in forest.cohorts]
     weighed += [(f"queue {q.name}", q.weight, root_of(q, cohorts)) for q in forest.queues]
     for place, weight, root in weighed:

@@ -81,24 +81,32 @@ def options_of(
     queue: Queue,
     flavors: Mapping[str, Flavor],
     number: Mapping[tuple[str, str], int],
+    free: Collection[str] = (),
 ) -> Options | Unassigned:
-    """Return the flavors that a shape may ever get in a queue, whatever is used."""
+    """Return the flavors that a shape may ever get in a queue, whatever is used.
+
+    Args:
+        shape: of a gang.
+        queue: where it waits.
+        flavors: by name.
+        number: of a flavor and resource.
+        free: resources that no queue counts.
+    """
     found: list[list[list[FlavorOption]]] = []
     for role in shape.roles:
         wanted = amounts_of(role.scheduling.requests, role.pods)
         covered = {resource for group in queue.groups for resource in group.resources}
-        unknown = sorted(wanted.keys() - covered - {PODS})
+        unknown = sorted(wanted.keys() - covered - {PODS, *free})
         if unknown:
             return Unassigned(
                 reasons=(f"queue {queue.name} has no quota for {', '.join(unknown)}",)
             )
         groups: list[list[FlavorOption]] = []
         for group, named in _wanted(role, queue):
-            keys = {key for name in group.flavors for key in flavors[name].node_labels}
             options: list[FlavorOption] = []
             reasons: list[str] = []
             for name in by_cost(group.flavors, flavors, shape):
-                why = why_not(role, flavors[name], keys)
+                why = why_not(role, flavors[name], _distinctive(name, group, flavors))
                 if why is None:
                     amounts = [(number[name, resource], wanted[resource]) for resource in named]
                     options.append(FlavorOption(name, amounts))
@@ -127,10 +135,20 @@ def _wanted(role: Role, queue: Queue) -> Iterator[tuple[ResourceGroup, Sequence[
             yield group, named
 
 
+def _distinctive(name: str, group: ResourceGroup, flavors: Mapping[str, Flavor]) -> set[str]:
+    """Return the labels that decide which pods a flavor takes: its own, and those that mark some of its nodes as another's.
+
+    It says nothing of other labels: its nodes may have any value.
+    """
+    own = flavors[name].node_labels.items()
+    labels = (flavors[other].node_labels for other in group.flavors)
+    return {key for each in labels if each.items() >= own for key in each}
+
+
 def why_not(role: Role, flavor: Flavor, keys: Collection[str]) -> str | None:
     """Say why a role's pods cannot be in a flavor, by its labels and taints; None where they can.
 
-    Only the labels by which flavors of the group differ are compared: nodes have others.
+    Only the given labels are compared: nodes have others.
     """
     scheduling = role.scheduling
     taint = untolerated(flavor.taints, (*scheduling.tolerations, *flavor.tolerations))
@@ -197,12 +215,10 @@ def assign(
         closed.add(last)
 
 
-def without_victims(node: QuotaNode, queue: Queue, options: Options) -> Iterator[Assignment]:
-    """Yield the flavors that quota is left for, in the order in which they are tried."""
+def assignments(node: QuotaNode, queue: Queue, options: Options) -> Iterator[Assignment]:
+    """Yield all flavors that a gang may get now, in the order in which they are tried."""
     tried: set[tuple[RoleFlavors, ...]] = set()
     while isinstance(found := assign(node, queue, options, tried), Assignment):
-        if found.preempts:
-            return
         yield found
         tried.add(found.flavors)
 

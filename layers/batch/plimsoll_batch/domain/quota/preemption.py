@@ -100,7 +100,7 @@ class _Classical:
         for node in holder.queue.path():
             if node in shared:
                 break
-            if not any(node.borrows(i) for i in attempt.contested):
+            if not any(node.borrows(i) for i in attempt.wanted):
                 return None
         if holder in self._entitled_set:
             return f"{holder.queue!r} borrows quota that {attempt.queue!r} is entitled to"
@@ -200,12 +200,15 @@ class _ByShares:
     ) -> QuotaNode | None:
         """Return the queue with candidates that is reached by the largest share at each level.
 
-        Subtrees within their quota are passed over, but for those that hold the gang's own queue.
+        Of equal shares it is the one whose next candidate comes first. Subtrees within their quota are passed
+        over, but for those that hold the gang's own queue.
         """
         root = self._path[-1]
         if not root.children:
             return root if root in candidates else None
-        living = {node for queue in candidates for node in queue.path()} - pruned
+        following = sorted((holders[-1] for holders in candidates.values()), key=lambda h: h.order)
+        first = {node: h.order for h in reversed(following) for node in h.queue.path()}
+        living = first.keys() - pruned
         node = root
         while node.children:
             below = queues_below(node) if self._flat else node.children
@@ -215,7 +218,9 @@ class _ByShares:
                 if child in living and (child in self._path or is_over(child))
             ]
             if open_:
-                node = max(open_, key=lambda child: (self._shares.of(child), -child.number))
+                shares = {child: self._shares.of(child) for child in open_}
+                largest = max(shares.values())
+                node = min((c for c in open_ if shares[c] == largest), key=first.__getitem__)
             elif node is root:
                 return None
             else:
@@ -229,26 +234,27 @@ class _ByShares:
         attempt, queue = self._attempt, holder.queue
         if queue is attempt.queue:
             return "it has a lower priority, or is newer, in the same queue"
-        entitled = not any(attempt.queue.borrows(i) for i in attempt.contested)
-        if entitled and any(queue.borrows(i) for i in attempt.contested):
+        mine = {i for i in attempt.wanted if attempt.queue.borrows(i)}
+        entitled = mine.isdisjoint(attempt.contested)
+        if entitled and any(queue.borrows(i) for i in attempt.wanted if i not in mine):
             return f"{queue!r} borrows quota that {attempt.queue!r} is entitled to"
         if holder.running.gang.uid in attempt.gang.made_way_for:
             return None
         ours, theirs = self._compared(queue)
         if ours.definition.weight and not theirs.definition.weight:
             return f"{theirs!r} borrows at a weight of 0"
-        mine = self._shares.of(ours)
+        share = self._shares.of(ours)
         match strategy:
             case Strategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE:
                 holder.queue.remove_all(holder.amounts)
                 left = self._shares.of(theirs)
                 holder.queue.add_all(holder.amounts)
                 return (
-                    None if mine > left else f"{theirs!r} keeps as large a share as {ours!r} gets"
+                    None if share > left else f"{theirs!r} keeps as large a share as {ours!r} gets"
                 )
             case Strategy.LESS_THAN_INITIAL_SHARE:
                 has: Share = self._shares.of(theirs)
-                return None if mine >= has else f"{theirs!r} has a larger share than {ours!r} gets"
+                return None if share >= has else f"{theirs!r} has a larger share than {ours!r} gets"
             case _:
                 assert_never(strategy)
 
