@@ -26,7 +26,9 @@ def why_never(scheduling: Scheduling, node: Node) -> str | None:
     taint = untolerated(taints_of(node), scheduling.tolerations)
     if taint is not None:
         return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
-    return None if node_selected(scheduling, node) else WRONG_NODE
+    if not node_selected(scheduling, node):
+        return WRONG_NODE
+    return "cannot allocate all claims" if scheduling.devices else None
 
 
 def taints_of(node: Node) -> Iterable[Taint]:
