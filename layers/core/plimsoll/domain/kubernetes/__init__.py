@@ -60,6 +60,8 @@ from plimsoll.domain.kubernetes.names import (
 from plimsoll.domain.kubernetes.node_rules import (
     UNSCHEDULABLE,
     node_selected,
+    passes,
+    starts_up,
     taints_of,
     tolerated,
     untolerated,
@@ -84,6 +86,7 @@ from plimsoll.domain.kubernetes.selectors import (
     MATCHES_NOTHING,
     matches,
     parse_labels,
+    satisfied,
     selector_key,
 )
 from plimsoll.domain.kubernetes.workloads import (
@@ -174,12 +177,15 @@ __all__ = [
     "parse_duration",
     "parse_labels",
     "parse_quantity",
+    "passes",
     "ready_floor",
     "refuse_twins",
     "replacement_of",
     "resolve_count",
     "runs_twice",
+    "satisfied",
     "selector_key",
+    "starts_up",
     "taints_of",
     "tolerated",
     "total_resources",
