@@ -85,12 +85,11 @@ def _chosen(template: NodeTemplate, wanted: Sequence[Requirement]) -> NodeTempla
 def _values(rules: Sequence[Requirement]) -> Iterator[str]:
     """Yield values of which one meets all rules, if any value does."""
     for rule in rules:
-        match rule.operator:
-            case "In":
-                yield from rule.values
-            case "Gt" | "Lt":
-                step = 1 if rule.operator == "Gt" else -1
-                yield from (str(int(v) + step) for v in rule.values if v.isdecimal())
+        if rule.operator == "In":
+            yield from rule.values
+        elif rule.operator in {"Gt", "Lt"}:
+            step = 1 if rule.operator == "Gt" else -1
+            yield from (str(int(v) + step) for v in rule.values if v.isdecimal())
     yield ""
 
 
