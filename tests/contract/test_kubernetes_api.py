@@ -183,6 +183,25 @@ def test_an_observation_holds_what_a_plan_needs(shop: ContractRig) -> None:
     assert shop.warnings == []
 
 
+def test_affinity_names_the_namespaces_that_it_selects_by_their_labels(shop: ContractRig) -> None:
+    shop.apply(
+        {"kind": "Namespace", "metadata": {"name": "bank", "labels": {"team": "x"}}},
+        {"kind": "Namespace", "metadata": {"name": "other"}},
+    )
+    term = {
+        "topologyKey": names.HOSTNAME,
+        "namespaceSelector": {"matchLabels": {"team": "x"}},
+        "labelSelector": {},
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    apart = template("alone")
+    apart["spec"]["affinity"] = {"podAntiAffinity": required}
+    shop.apply(workload("Deployment", "alone", 1, template=apart))
+    shop.wait(30)
+    (pod,) = pods(shop, "alone")
+    assert [term.namespaces for term in pod.scheduling.anti_affinity] == [("bank",)]
+
+
 def test_a_replica_set_of_its_own_is_a_workload_and_an_owned_one_is_not(shop: ContractRig) -> None:
     shop.apply(workload("ReplicaSet", "alone"))
     kinds = {r.kind: r.name for r in shop.api.observe().workload}

@@ -535,7 +535,7 @@ def test_a_managed_group_tells_what_its_nodes_will_be_like(
     assert group.template.labels["eks.amazonaws.com/capacityType"] == "SPOT"
     assert group.template.taints == (Taint(key="dedicated", value="shop", effect="NoSchedule"),)
     assert group.template.allocatable.cpu == 1930
-    assert group.template.allocatable.extended == ()
+    assert dict(group.template.allocatable.extended) == {"ephemeral-storage": 17 * GIB}
 
 
 def test_the_auto_scaling_group_behind_a_managed_one_is_believed(

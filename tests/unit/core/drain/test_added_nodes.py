@@ -182,11 +182,13 @@ def test_no_node_is_taken_back_while_another_goes_or_a_pod_waits():
     node = since(fresh(), 900)
     later = noon(900 + SETTLED)
     going = interrupted("spot", ends=900 + SETTLED + 60)
-    waiting = a_pod("late", node=None, phase="Pending", cpu="64")
+    waiting = a_pod("late", node=None, phase="Pending", cpu="6")
+    impossible = a_pod("huge", node=None, phase="Pending", cpu="64")
 
     assert actions(plan_drain(observed(node), later), Cordon)
     assert actions(plan_drain(observed(node, going), later), Cordon) == []
     assert actions(plan_drain(observed(node, pods=[waiting]), later), Cordon) == []
+    assert actions(plan_drain(observed(node, pods=[impossible]), later), Cordon)
 
 
 def test_a_node_drained_on_advice_makes_way_for_the_one_that_was_added_for_it():

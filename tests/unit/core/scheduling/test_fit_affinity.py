@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from plimsoll.domain.kubernetes import Node, Pod
-from plimsoll.domain.scheduling import ClusterSnapshot
+from plimsoll.domain.scheduling import ClusterSnapshot, with_namespaces
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_node, a_pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -143,3 +144,23 @@ class TestNamespaces:
         assert (snapshot(web).why_not(pod, A1) == APART) is seen
         fence = labelled("api", affinity=apart(term("web", **more)), node="a1")
         assert (snapshot(fence).why_not(labelled("web", namespace="shop"), A1) == FENCED) is seen
+
+
+def test_namespaces_that_a_selector_names_by_their_labels_are_known_by_name():
+    keeping: dict[str, Any] = {
+        "namespaceSelector": {"matchLabels": {"team": "x"}},
+        "namespaces": ["lab"],
+    }
+    web = labelled("web", node="a1", affinity=apart(term("web", **keeping)))
+    teams = {"shop": {"team": "x"}, "bank": {"team": "y"}, "lab": {}}
+    known = replace(web, scheduling=with_namespaces(web.scheduling, teams))
+    for namespace, fits in (("shop", False), ("bank", True), ("lab", False), ("default", True)):
+        other = labelled("web", "other", namespace=namespace)
+        assert (snapshot(known).why_not(other, A1) is None) is fits, namespace
+
+
+def test_a_selector_that_no_namespace_meets_keeps_nobody_away():
+    keeping: dict[str, Any] = {"namespaceSelector": {"matchLabels": {"team": "x"}}}
+    web = labelled("web", node="a1", affinity=apart(term("web", **keeping)))
+    known = replace(web, scheduling=with_namespaces(web.scheduling, {"default": {}}))
+    assert snapshot(known).why_not(labelled("web", "other"), A1) is None

@@ -17,7 +17,12 @@ from msgspec import Raw
 
 from plimsoll.adapters.kubernetes import schema
 from plimsoll.adapters.kubernetes.decoding import SAID, Json, decoded, naming, raw
-from plimsoll.adapters.kubernetes.scheduling import read_resources, read_scheduling, read_selector
+from plimsoll.adapters.kubernetes.scheduling import (
+    read_resources,
+    read_scheduling,
+    read_selector,
+    stays,
+)
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
 from plimsoll.domain.interruptions import Interruption, NewerRecord, from_record
@@ -34,6 +39,7 @@ from plimsoll.domain.kubernetes import (
     Quota,
     Ref,
     ReplicaSet,
+    Requirement,
     Resources,
     Scheduling,
     Selector,
@@ -55,8 +61,9 @@ _OF_PODS: Final = {
     "requests.cpu": "cpu",
     "memory": "memory",
     "requests.memory": "memory",
+    "ephemeral-storage": "ephemeral-storage",
 }
-"""What a ResourceQuota may limit of pods -> the name of a pod's own request."""
+"""What a ResourceQuota may limit of pods -> the name of a pod's own request. `requests.` stands before all others."""
 _UNLIMITED: Final = 2**62
 _MOST_PODS: Final = 200_000
 """Kubernetes is built for clusters of 150,000: https://kubernetes.io/docs/setup/best-practices/cluster-large/"""
@@ -108,7 +115,8 @@ def parse_pod(obj: Raw) -> Pod:
     pod: schema.Object[Any, schema.PodStatus]
     try:
         pod = decoded(obj, schema.Pod)
-        scheduling = read_scheduling(pod.spec, pod.metadata.labels, pod.metadata.name)
+        unbound = "" if pod.spec.node_name else pod.metadata.name
+        scheduling = read_scheduling(pod.spec, pod.metadata.labels, unbound, pod.status)
         unread = None
     except BadInput as error:
         pod = decoded(obj, schema.BarePod)
@@ -129,19 +137,22 @@ def parse_pod(obj: Raw) -> Pod:
         owner=Ref(controller.kind, meta.namespace, controller.name) if controller else None,
         node=spec.node_name or None,
         gated=bool(spec.scheduling_gates),
+        foreign=spec.scheduler_name != schema.DEFAULT_SCHEDULER,
         phase=pod.status.phase,
         ready=_holds(ready),
         ready_since=Field(since, "status.conditions.lastTransitionTime").time_or_bound(),
         deleting=deleting,
         stopping_since=_stopping_since(meta, deleting),
         started=Field(pod.status.start_time, "status.startTime").time_or_bound(),
-        start_seconds=_started_in(pod.status, ready),
+        start_seconds=_started_in(pod, ready),
         created=_created(meta),
         grace_seconds=grace,
         stated_stop_seconds=_stated(annotations, grace),
         sleeps_before_stop=_sleeps(pod.spec),
         generate_name=meta.generate_name,
         priority=spec.priority,
+        priority_class=spec.priority_class_name,
+        terminates=spec.active_deadline_seconds is not None,
         preempts=spec.preemption_policy != "Never",
         mirror=names.MIRROR in annotations
         or (controller is not None and controller.kind == OwnerKind.NODE),
@@ -211,6 +222,7 @@ def parse_stateful_set(obj: Raw) -> Workload:
         strategy=update.type,
         rolling_out=_lags(read) or (differ and behind),
         claim_templates=bool(read.spec.volume_claim_templates),
+        first_ordinal=read.spec.ordinals.start,
     )
 
 
@@ -253,6 +265,7 @@ def parse_namespace(obj: Raw) -> Namespace:
     meta = decoded(obj, schema.Named).metadata
     return Namespace(
         name=meta.name,
+        labels=meta.labels,
         floor=meta.annotations.get(names.MIN_ON_DEMAND),
         injects=meta.labels.get(names.INJECT_FLOORS) == "true" and meta.name != names.KUBE_SYSTEM,
         guarded=meta.labels.get(names.GUARD) == "true" and meta.name != names.KUBE_SYSTEM,
@@ -314,13 +327,26 @@ def parse_quota(obj: Raw) -> Quota:
             cpu=left.cpu if "cpu" in hard else _UNLIMITED,
             memory=left.memory if "memory" in hard else _UNLIMITED,
             pods=left.pods if "pods" in hard else _UNLIMITED,
+            extended=left.extended,
+        ),
+        scopes=(
+            *(Requirement(key=scope, operator="Exists") for scope in read.spec.scopes),
+            *(
+                Requirement(key=line.scope_name, operator=line.operator, values=line.values)
+                for line in read.spec.scope_selector.match_expressions
+            ),
         ),
     )
 
 
 def _limited(amounts: Mapping[str, str]) -> dict[str, str]:
     """Return what a quota says of pods, under the names that a pod's own requests have."""
-    return {_OF_PODS[name]: amount for name, amount in amounts.items() if name in _OF_PODS}
+    names_of = {name: _OF_PODS.get(name, name.removeprefix("requests.")) for name in amounts}
+    return {
+        names_of[name]: amount
+        for name, amount in amounts.items()
+        if name in _OF_PODS or (name.startswith("requests.") and name != "requests.storage")
+    }
 
 
 @naming("PodDisruptionBudget")
@@ -378,6 +404,7 @@ def _workload(
         selector=read_selector(read.spec.selector, "spec.selector"),
         replicas=_count(read.spec.replicas, _MOST_PODS),
         scheduling=read_scheduling(template.spec, template.metadata.labels),
+        pinned_to=template.spec.node_name or None,
         **more,
     )
 
@@ -444,12 +471,20 @@ def _stopping_since(meta: schema.Metadata, deleting: datetime | None) -> datetim
     return deleting - timedelta(seconds=_count(grace, _LONGEST_GRACE))
 
 
-def _started_in(status: schema.PodStatus, ready: schema.Condition | None) -> int | None:
+def _started_in(
+    pod: schema.Object[Any, schema.PodStatus], ready: schema.Condition | None
+) -> int | None:
     """Return how many seconds after it got its node a pod was Ready, as far as that tells how long it took to start.
 
     One whose container was restarted became Ready once more, later than the first time.
     """
-    if any(container.restart_count for container in status.container_statuses):
+    status = pod.status
+    sidecars = {c.name for c in getattr(pod.spec, "init_containers", ()) if stays(c)}
+    running = (
+        *status.container_statuses,
+        *(c for c in status.init_container_statuses if c.name in sidecars),
+    )
+    if any(container.restart_count for container in running):
         return None
     scheduled = _condition(status.conditions, "PodScheduled")
     if ready is None or scheduled is None or not (_holds(ready) and _holds(scheduled)):
@@ -471,7 +506,8 @@ def _stated(annotations: Mapping[str, str], grace: int) -> int | None:
 
 def _sleeps(spec: Any) -> bool:
     """Whether a preStop hook of a pod sleeps before its container is asked to stop."""
-    lifecycles = (c.lifecycle for c in getattr(spec, "containers", ()))
+    sidecars = filter(stays, getattr(spec, "init_containers", ()))
+    lifecycles = (c.lifecycle for c in (*sidecars, *getattr(spec, "containers", ())))
     hooks = (lifecycle.pre_stop for lifecycle in lifecycles if lifecycle is not None)
     return any(
         (hook.sleep is not None and hook.sleep.seconds > 0)

@@ -19,6 +19,7 @@ from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
 from plimsoll.domain.errors import MissingRights, NotFound
 from plimsoll.domain.kubernetes import (
     FLOORS,
+    Namespace,
     Node,
     OwnerKind,
     Pod,
@@ -27,6 +28,7 @@ from plimsoll.domain.kubernetes import (
     refuse_twins,
 )
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.scheduling import selects_namespaces, with_namespaces
 from plimsoll.services.ports import Clock, Workers
 
 UNBOUND: Final = "spec.nodeName="
@@ -55,7 +57,7 @@ class Reader:
         self._warn = warn
         self._clock = follow
         self._watches = None if follow is None else Watches(requests, workers, follow, warn)
-        self._obeying: frozenset[str] | None = None
+        self._known_namespaces: Sequence[Namespace] | None = None
         self._leaving: dict[str, datetime] = {}
         """By UID: pods that we told to go, and when they are gone at the latest."""
         self._nodes = Collection(calls.LIST_NODES, objects.parse_node)
@@ -114,7 +116,7 @@ class Reader:
     def observe(self) -> Observation:
         """Read everything that a plan needs, but for node groups."""
         self._refresh()
-        pods = self._without_leaving(self._pods.objects)
+        pods = self._with_namespaces(self._without_leaving(self._pods.objects))
         sets = self._replica_sets.objects
         owned = {each.ref: each for each in sets if isinstance(each, ReplicaSet)}
         rolled = any(each.controller.kind == OwnerKind.ROLLOUT for each in owned.values())
@@ -149,7 +151,7 @@ class Reader:
             label_selections=[*self._services.objects, *self._network_policies.objects],
             quotas=self._quotas.objects,
             attached={node: frozenset(volumes) for node, volumes in attached.items()},
-            obeying=self._obeying_namespaces(),
+            obeying=frozenset(n.name for n in self._namespaces_once() if n.obeys_budgets),
             left_out=[
                 *(f"Pod {pod}: {pod.unread}" for pod in pods if pod.unread is not None),
                 *(words for kind in (*self._always, self._rollouts) for words in kind.left_out),
@@ -177,12 +179,23 @@ class Reader:
         for kind in self._followed:
             kind.close()
 
-    def _obeying_namespaces(self) -> frozenset[str]:
-        """Return the namespaces whose owners let nobody delete a pod past its budget. They are read once."""
-        if self._obeying is None:
-            namespaces = self._listed_if_allowed(self._namespaces)
-            self._obeying = frozenset(n.name for n in namespaces if n.obeys_budgets)
-        return self._obeying
+    def _namespaces_once(self) -> Sequence[Namespace]:
+        """Return all namespaces as they were at the first observation."""
+        if self._known_namespaces is None:
+            self._known_namespaces = self._listed_if_allowed(self._namespaces)
+        return self._known_namespaces
+
+    def _with_namespaces(self, pods: Sequence[Pod]) -> Sequence[Pod]:
+        """Return the pods with the namespaces that selectors in their affinity name."""
+        wide = {id(p.scheduling): p.scheduling for p in pods if selects_namespaces(p.scheduling)}
+        labels = {n.name: n.labels for n in self._namespaces_once()} if wide else {}
+        if not labels:
+            return pods
+        named = {key: with_namespaces(one, labels) for key, one in wide.items()}
+        return [
+            replace(pod, scheduling=named[key]) if (key := id(pod.scheduling)) in named else pod
+            for pod in pods
+        ]
 
     def _listed[T](self, kind: Collection[T]) -> Sequence[T]:
         return kind.list(self._requests, self._warn)

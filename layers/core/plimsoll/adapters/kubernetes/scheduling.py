@@ -7,7 +7,7 @@ say the same, also where a webhook or an in-place resize made one pod differ fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import add
 from typing import Final
@@ -37,6 +37,8 @@ _VALUES: Final = 1000
 class _Decisive(msgspec.Struct, omit_defaults=True):
     spec: schema.Placing
     claims: tuple[str, ...] = ()
+    held: tuple[tuple[str, schema.Amounts], ...] = ()
+    """(container, what it holds), where that is not what it asks for: while it is resized."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     """Affinity between pods alone looks at them."""
 
@@ -45,8 +47,19 @@ _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder(_Decisive)
 
 
-def read_scheduling(spec: schema.PodSpec, labels: Mapping[str, str], pod: str = "") -> Scheduling:
-    """Read a pod spec. `pod` is the pod's name, of which ephemeral volumes make their claims.
+def read_scheduling(
+    spec: schema.PodSpec,
+    labels: Mapping[str, str],
+    pod: str = "",
+    status: schema.PodStatus | None = None,
+) -> Scheduling:
+    """Read a pod spec.
+
+    Args:
+        spec: of a pod or a template.
+        labels: of the same.
+        pod: its name, of which ephemeral volumes make their claims; empty where a replacement gets new ones.
+        status: of a pod, which holds what it was given until a resize is done.
 
     Raises:
         BadInput: a field is wrong; the message names it.
@@ -57,6 +70,7 @@ def read_scheduling(spec: schema.PodSpec, labels: Mapping[str, str], pod: str = 
     decisive = _Decisive(
         spec=msgspec.convert(spec, schema.Placing, from_attributes=True),
         claims=tuple(_claims(spec.volumes, pod)),
+        held=() if status is None else tuple(_held(spec, status)),
         labels=dict(labels) if near else {},
     )
     text = _ENCODER.encode(decisive)
@@ -88,7 +102,7 @@ def _read(text: bytes) -> Scheduling:
     spec, labels = decisive.spec, decisive.labels
     affinity = spec.affinity or schema.Affinity()
     return Scheduling(
-        requests=_requests(spec),
+        requests=_requests(spec, decisive.held),
         node_selector=spec.node_selector,
         node_terms=_node_terms(affinity.node_affinity.required),
         tolerations=spec.tolerations,
@@ -97,6 +111,7 @@ def _read(text: bytes) -> Scheduling:
         spread=tuple(_spread(spec)),
         claims=decisive.claims,
         host_ports=tuple(sorted(set(_host_ports(spec)))),
+        devices=bool(spec.resource_claims),
     )
 
 
@@ -108,23 +123,40 @@ def _claims(volumes: tuple[schema.PodVolume, ...], pod: str) -> Iterator[str]:
             yield f"{pod}-{volume.name}"
 
 
-def _requests(spec: schema.Placing) -> Resources:
+def _held(spec: schema.Placing, status: schema.PodStatus) -> Iterator[tuple[str, schema.Amounts]]:
+    """Yield what containers hold that differs from what they ask for.
+
+    https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
+    """
+    asked = {c.name: c.resources.requests for c in (*spec.init_containers, *spec.containers)}
+    for one in (*status.init_container_statuses, *status.container_statuses):
+        for held in (one.allocated_resources, one.resources.requests):
+            if held and held != asked.get(one.name):
+                yield one.name, held
+
+
+def _requests(spec: schema.Placing, held: Sequence[tuple[str, schema.Amounts]]) -> Resources:
     """Return what a pod asks for: its containers together, or its greediest moment of starting.
 
     Init containers with restartPolicy Always stay, so they count beside the containers and beside
-    every init container after them. A limit without a request is a request.
+    every init container after them. A limit without a request is a request. A container that is
+    resized counts with the larger of what it asks for and what it holds.
     https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers
     https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
     """
     staying, starting = Resources(), Resources()
     for number, item in enumerate(spec.init_containers):
         asks = _asks(item, f"spec.initContainers[{number}]")
-        if item.restart_policy == "Always":
+        if stays(item):
+            asks = _with_held(asks, item, held)
             staying += asks
             starting = starting.larger(staying)
         else:
             starting = starting.larger(staying + asks)
-    asked = (_asks(item, f"spec.containers[{n}]") for n, item in enumerate(spec.containers))
+    asked = (
+        _with_held(_asks(item, f"spec.containers[{n}]"), item, held)
+        for n, item in enumerate(spec.containers)
+    )
     total = reduce(add, asked, staying).larger(starting)
     whole = spec.resources.requests
     if whole:
@@ -142,6 +174,20 @@ def _requests(spec: schema.Placing) -> Resources:
 def _asks(container: schema.Container, where: str) -> Resources:
     said = container.resources
     return read_resources(said.limits | said.requests, f"{where}.resources.requests")
+
+
+def stays(container: schema.Container) -> bool:
+    """Whether an init container is a sidecar: it runs beside the containers."""
+    return container.restart_policy == "Always"
+
+
+def _with_held(
+    asks: Resources, container: schema.Container, held: Sequence[tuple[str, schema.Amounts]]
+) -> Resources:
+    for name, amounts in held:
+        if name == container.name:
+            asks = asks.larger(read_resources(amounts, "status.containerStatuses"))
+    return asks
 
 
 def _node_terms(selector: schema.NodeSelector | None) -> tuple[NodeTerm, ...] | None:
@@ -197,7 +243,7 @@ def _spread(spec: schema.Placing) -> Iterator[SpreadConstraint]:
 
 def _host_ports(spec: schema.Placing) -> Iterator[tuple[str, int]]:
     """Yield the ports taken on the host; on the host's network every named port is one."""
-    for item in spec.containers:
+    for item in (*filter(stays, spec.init_containers), *spec.containers):
         for port in item.ports:
             number = port.host_port or (port.container_port if spec.host_network else 0)
             if number:

@@ -16,6 +16,7 @@ from msgspec import Meta, Struct, field
 from plimsoll.domain.fields import LIST_LIMIT, WHOLE_LIMIT
 from plimsoll.domain.kubernetes import Requirement, Taint, Toleration
 
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _MANY: Final = Meta(max_length=LIST_LIMIT)
 _TERMS: Final = Meta(max_length=20)
@@ -193,6 +194,7 @@ class Lifecycle(_Read):
 
 
 class Container(_Read):
+    name: str = ""
     lifecycle: Lifecycle | None = None
     ports: Annotated[tuple[ContainerPort, ...], _MANY] = ()
     resources: ResourceRequirements = field(default_factory=ResourceRequirements)
@@ -209,6 +211,7 @@ class Placing(_Read):
     node_selector: Pairs = field(default_factory=dict)
     overhead: Amounts = field(default_factory=dict)
     resources: ResourceRequirements = field(default_factory=ResourceRequirements)
+    resource_claims: Annotated[tuple[Nothing, ...], _MANY] = ()
     tolerations: Annotated[tuple[Toleration, ...], _HUNDRED] = ()
     topology_spread_constraints: Annotated[tuple[TopologySpreadConstraint, ...], _TERMS] = ()
 
@@ -231,7 +234,10 @@ class BarePodSpec(_Read):
     """What is read of a pod of which nobody can tell where it may run."""
 
     node_name: str = ""
+    scheduler_name: str = DEFAULT_SCHEDULER
     scheduling_gates: Annotated[tuple[SchedulingGate, ...], _MANY] = ()
+    active_deadline_seconds: Whole | None = None
+    priority_class_name: str = ""
     termination_grace_period_seconds: Whole = 30
     priority: Whole = 0
     preemption_policy: str = ""
@@ -240,7 +246,10 @@ class BarePodSpec(_Read):
 
 class PodSpec(Placing):
     node_name: str = ""
+    scheduler_name: str = DEFAULT_SCHEDULER
     scheduling_gates: Annotated[tuple[SchedulingGate, ...], _MANY] = ()
+    active_deadline_seconds: Whole | None = None
+    priority_class_name: str = ""
     termination_grace_period_seconds: Whole = 30
     priority: Whole = 0
     preemption_policy: str = ""
@@ -249,7 +258,10 @@ class PodSpec(Placing):
 
 
 class ContainerStatus(_Read):
+    name: str = ""
     restart_count: Whole = 0
+    allocated_resources: Amounts = field(default_factory=dict)
+    resources: ResourceRequirements = field(default_factory=ResourceRequirements)
 
 
 class PodStatus(_Read):
@@ -257,6 +269,7 @@ class PodStatus(_Read):
     start_time: str = ""
     conditions: Conditions = ()
     container_statuses: Annotated[tuple[ContainerStatus, ...], _MANY] = ()
+    init_container_statuses: Annotated[tuple[ContainerStatus, ...], _MANY] = ()
 
 
 BarePod = Object[BarePodSpec, PodStatus]
@@ -288,6 +301,10 @@ class Strategy(_Read):
     blue_green: RollingUpdate | None = None
 
 
+class Ordinals(_Read):
+    start: Whole = 0
+
+
 class WorkloadSpec(_Read):
     """Of a Deployment, Rollout, StatefulSet or ReplicaSet; none has all of it."""
 
@@ -299,6 +316,7 @@ class WorkloadSpec(_Read):
     paused: bool = False
     min_ready_seconds: Whole = 0
     volume_claim_templates: Annotated[tuple[Nothing, ...], _MANY] = ()
+    ordinals: Ordinals = field(default_factory=Ordinals)
 
 
 class WorkloadStatus(_Read):
@@ -367,12 +385,27 @@ class NetworkPolicySpec(_Read):
 NetworkPolicy = Described[NetworkPolicySpec]
 
 
+class ScopeRequirement(_Read):
+    scope_name: str = ""
+    operator: str = "Exists"
+    values: Texts = ()
+
+
+class ScopeSelector(_Read):
+    match_expressions: Annotated[tuple[ScopeRequirement, ...], _HUNDRED] = ()
+
+
+class QuotaSpec(_Read):
+    scopes: Texts = ()
+    scope_selector: ScopeSelector = field(default_factory=ScopeSelector)
+
+
 class QuotaStatus(_Read):
     hard: Pairs = field(default_factory=dict)
     used: Pairs = field(default_factory=dict)
 
 
-Quota = Object[Nothing, QuotaStatus]
+Quota = Object[QuotaSpec, QuotaStatus]
 
 
 class ConfigMap(Named):

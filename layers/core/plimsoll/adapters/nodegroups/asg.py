@@ -190,7 +190,8 @@ class AutoScalingGroups:
         if node_template is None:
             infos = [i for i in map(self._account.instance_type, types) if i is not None]
             labels = {CAPACITY_LABELS[0]: capacity}
-            node_template = templates.from_tags(tags, templates.from_instance_types(infos, labels))
+            told = templates.from_instance_types(infos, labels, disk_gib=_disk_gib(data))
+            node_template = templates.from_tags(tags, told)
         return NodeGroup(
             kind=NAME,
             name=group["AutoScalingGroupName"],
@@ -222,6 +223,14 @@ class AutoScalingGroups:
 def tags_of(group: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the tags of an Auto Scaling group."""
     return {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags", ())}
+
+
+def _disk_gib(data: Mapping[str, Any]) -> int:
+    """Return the largest volume that a launch template names: on the images of EKS the node keeps its files there."""
+    volumes = (mapping.get("Ebs", {}) for mapping in data.get("BlockDeviceMappings") or ())
+    return max(
+        (int(v["VolumeSize"]) for v in volumes if v.get("VolumeSize")), default=templates.DISK_GIB
+    )
 
 
 def subnets_of(group: Mapping[str, Any]) -> tuple[str, ...]:

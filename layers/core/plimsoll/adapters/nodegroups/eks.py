@@ -128,7 +128,9 @@ class ManagedNodeGroups:
                 _desired(group, owned),
                 nodes,
                 self._warn,
-                health=(group.get("health") or {}).get("issues") or (),
+                health=()
+                if group.get("status") == "UPDATING"  # what it says now is of the time before
+                else (group.get("health") or {}).get("issues") or (),
             ),
             waiting=waiting,
             hooks=hooks,
@@ -146,11 +148,18 @@ class ManagedNodeGroups:
             LABEL: group["nodegroupName"],
             "eks.amazonaws.com/capacityType": group.get("capacityType", "ON_DEMAND"),
         }
+        if str(group.get("amiType")).startswith("WINDOWS"):
+            labels["kubernetes.io/os"] = "windows"
         taints = [
             Taint(key=t["key"], value=t.get("value", ""), effect=_EFFECTS[t["effect"]])
             for t in group.get("taints") or ()
         ]
-        base = templates.from_instance_types([i for i in infos if i is not None], labels, taints)
+        base = templates.from_instance_types(
+            [i for i in infos if i is not None],
+            labels,
+            taints,
+            disk_gib=group.get("diskSize") or templates.DISK_GIB,
+        )
         tags = {k: v for asg in owned for k, v in tags_of(asg).items()}
         return templates.from_tags(tags, base)
 

@@ -33,6 +33,7 @@ from plimsoll.domain.kubernetes import (
     Requirement,
     Resources,
     Taint,
+    satisfied,
 )
 from plimsoll.domain.node_groups import NodeGroup, NodeTemplate, Refusal
 
@@ -45,6 +46,7 @@ UNLIMITED: Final = 1000
 """How many nodes more are counted on of a NodePool without limits."""
 ABSENT: Final = timedelta(minutes=5)
 """How long a cluster without Karpenter is not asked again."""
+_OS: Final = "kubernetes.io/os"
 _NOT_TRIED: Final = ("AwaitingReconciliation", "ReconciliationInProgress", "")
 
 
@@ -101,10 +103,9 @@ class _Pool:
     name: str
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
+    rules: tuple[Requirement, ...]
     requirements: Mapping[str, Sequence[str]]
     """Label -> the values that it may have, where they are named."""
-    excluded: Mapping[str, Sequence[str]]
-    """Label -> the values that it may not have."""
     limited: frozenset[str]
     """The resources that its limits name."""
     limits: Resources
@@ -112,9 +113,9 @@ class _Pool:
 
     def capacities(self) -> Sequence[str]:
         """Return how it may buy: on-demand alone where it does not say, as Karpenter's own default is."""
-        named = self.requirements.get(CAPACITY_TYPE, ("on-demand",))
-        out = self.excluded.get(CAPACITY_TYPE, ())
-        return [c for c in ("on-demand", "spot") if c in named and c not in out]
+        said = [rule for rule in self.rules if rule.key == CAPACITY_TYPE]
+        every = ("on-demand", "reserved", "spot") if said else ("on-demand",)
+        return [c for c in every if all(satisfied(rule, {CAPACITY_TYPE: c}) for rule in said)]
 
 
 class NodePools:
@@ -174,8 +175,8 @@ def _parse_pool(obj: Raw) -> _Pool:
         name=pool.metadata.name,
         labels=pool.spec.template.metadata.labels,
         taints=spec.taints,
+        rules=spec.requirements,
         requirements={r.key: r.values for r in spec.requirements if r.operator == "In"},
-        excluded={r.key: r.values for r in spec.requirements if r.operator == "NotIn"},
         limited=frozenset(pool.spec.limits),
         limits=Resources.parse(pool.spec.limits),
         used=Resources.parse(pool.status.resources),
@@ -226,10 +227,12 @@ def _group(
     allocatable = _largest([c.allocatable for c in mine] or [n.allocatable for n in known or nodes])
     left = _nodes_left(pool, allocatable)
     single = {key: values[0] for key, values in pool.requirements.items() if len(values) == 1}
+    if all(rule.key != _OS for rule in pool.rules):
+        single[_OS] = "linux"
     return NodeGroup(
         kind=NAME,
         name=f"{pool.name}/{capacity}" if both else pool.name,
-        capacity=capacity,
+        capacity="spot" if capacity == "spot" else "on-demand",
         zones=tuple(
             sorted(
                 pool.requirements.get(ZONE)
@@ -247,7 +250,6 @@ def _group(
         if allocatable is None
         else NodeTemplate(
             labels={
-                "kubernetes.io/os": "linux",
                 **{key: value for key, value in single.items() if key != ZONE},
                 **pool.labels,
                 NODE_POOL: pool.name,
@@ -255,6 +257,7 @@ def _group(
             },
             taints=pool.taints,
             allocatable=allocatable,
+            choices=pool.rules,
         ),
         provisions=True,
         asked=max((c.created for c in mine), default=None),

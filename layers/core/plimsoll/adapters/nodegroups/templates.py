@@ -5,7 +5,8 @@ no nodes, and by the instance type less what the kubelet and the system keep for
 
 * memory: 7.5 % (the hypervisor and the kernel), 255 MiB and 11 MiB for each pod that the node may
   hold (the kubelet), and 100 MiB (where eviction begins);
-* cpu: 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest.
+* cpu: 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest;
+* ephemeral storage: 10 % of its volume (where eviction begins) and 1 GiB.
 
 The reserve of an EKS AMI is computed by the same formula; other images mostly keep less, so that a
 pod that fits here fits there.
@@ -16,12 +17,14 @@ https://github.com/awslabs/amazon-eks-ami
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Final
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import Node, Resources, Taint, names
+from plimsoll.domain.kubernetes import Node, Resources, Taint, names, passes
 from plimsoll.domain.node_groups import NodeTemplate
 
 TAG: Final = "k8s.io/cluster-autoscaler/node-template/"
@@ -39,19 +42,8 @@ HOST_LABELS: Final = frozenset(
 )
 """Labels that say which node it is or where: the next one has others."""
 
-PASSING_TAINTS: Final = (
-    names.PREFIX,
-    "node.kubernetes.io/",
-    "node.cloudprovider.kubernetes.io/",
-    "node.eks.amazonaws.com/",
-    "ebs.csi.aws.com/",
-    "efs.csi.aws.com/",
-    "aws-node-termination-handler/",
-    "karpenter.sh/",
-    "ToBeDeletedByClusterAutoscaler",
-    "DeletionCandidateOfClusterAutoscaler",
-)
-"""Beginnings of taints that tell of a node's state: ours, and those of its coming and going."""
+DISK_GIB: Final = 20
+"""The volume of a node whose launch template names none, on every EKS image."""
 
 
 def from_nodes(nodes: Sequence[Node]) -> NodeTemplate | None:
@@ -68,8 +60,8 @@ def from_nodes(nodes: Sequence[Node]) -> NodeTemplate | None:
             if key not in HOST_LABELS
             and not key.startswith((names.PREFIX, "topology.k8s.aws/network-node-layer"))
         },
-        taints=tuple(t for t in newest.taints if not t.key.startswith(PASSING_TAINTS)),
-        allocatable=_least([node.allocatable for node in known]),
+        taints=tuple(t for t in newest.taints if not passes(t)),
+        allocatable=_least([*_reported(known)]),
     )
 
 
@@ -91,7 +83,10 @@ def from_tags(tags: Mapping[str, str], base: NodeTemplate | None) -> NodeTemplat
     if base is None:
         if not amounts.cpu or not amounts.memory:
             return None
-        base = NodeTemplate(labels={}, allocatable=Resources(pods=110))
+        base = NodeTemplate(
+            labels={"kubernetes.io/os": "linux"},
+            allocatable=Resources(pods=110, extended=_disk(DISK_GIB)),
+        )
     return NodeTemplate(
         labels={**base.labels, **labels},
         taints=(*base.taints, *taints),
@@ -111,6 +106,8 @@ def from_instance_types(
     infos: Sequence[Mapping[str, Any]],
     labels: Mapping[str, str],
     taints: Sequence[Taint] = (),
+    *,
+    disk_gib: int = DISK_GIB,
 ) -> NodeTemplate | None:
     """Return what EC2 says of instance types, less the reserve; of several the least."""
     if not infos:
@@ -120,7 +117,8 @@ def from_instance_types(
     return NodeTemplate(
         labels={**dict(sorted(shared)), **labels},
         taints=tuple(taints),
-        allocatable=_least([allocatable_of(info) for info in infos]),
+        allocatable=_least([allocatable_of(info) for info in infos])
+        + Resources(extended=_disk(disk_gib)),
     )
 
 
@@ -143,12 +141,40 @@ def allocatable_of(info: Mapping[str, Any]) -> Resources:
         for gpu in info.get("GpuInfo", {}).get("Gpus", ())
         if str(gpu.get("Manufacturer", "")).upper() == "NVIDIA"
     )
+    neurons = [
+        (int(one.get("Count", 0)), int(one.get("CoreInfo", {}).get("Count", 0)))
+        for one in info.get("NeuronInfo", {}).get("NeuronDevices", ())
+    ]
+    devices = {
+        "aws.amazon.com/neuron": sum(count for count, _ in neurons),
+        "aws.amazon.com/neuroncore": sum(count * cores for count, cores in neurons),
+        "nvidia.com/gpu": gpus,
+    }
     return Resources(
         cpu=int(1000 * cores - reserved_cpu),
         memory=max(0, memory) * _MIB,
         pods=pods,
-        extended=(("nvidia.com/gpu", gpus),) if gpus else (),
+        extended=tuple((name, count) for name, count in devices.items() if count),
     )
+
+
+def _disk(gib: int) -> tuple[tuple[str, int], ...]:
+    """Return what a volume leaves to pods: less a tenth, where eviction begins, and the GiB that EKS images reserve."""
+    return (("ephemeral-storage", max(0, int(gib * 0.9 * 1024) - 1024) * _MIB),)
+
+
+def _reported(nodes: Sequence[Node]) -> Iterator[Resources]:
+    """Yield the least of the nodes of each instance type, with all devices: plugins report after a node is Ready."""
+    of_type: dict[str, list[Resources]] = defaultdict(list)
+    for node in nodes:
+        of_type[node.labels.get(names.INSTANCE_TYPE, "")].append(node.allocatable)
+    for amounts in of_type.values():
+        most = reduce(Resources.larger, amounts)
+        devices = [(name, amount) for name, amount in most.extended if "/" in name]
+        least = _least(amounts)
+        yield replace(
+            least, extended=tuple(sorted({**dict(least.extended), **dict(devices)}.items()))
+        )
 
 
 def _max_pods(info: Mapping[str, Any], cores: int) -> int:

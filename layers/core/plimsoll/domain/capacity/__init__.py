@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plimsoll.domain.capacity.growth_plan import Growth, plan_growth
-from plimsoll.domain.capacity.node_templates import Daemons, future_node
+from plimsoll.domain.capacity.node_templates import Daemons, could_serve, future_node
 from plimsoll.domain.capacity.offline_estimate import estimated_node, estimated_observation
 from plimsoll.domain.capacity.preflight import (
     QUOTA_CODE,
@@ -33,6 +33,7 @@ __all__ = [
     "Short",
     "Shortfall",
     "VcpuQuota",
+    "could_serve",
     "estimated_node",
     "estimated_observation",
     "future_node",

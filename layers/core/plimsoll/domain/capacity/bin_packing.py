@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from plimsoll.domain.capacity.node_templates import Daemons, future_node
+from plimsoll.domain.capacity.node_templates import Daemons, future_node, template_for
 from plimsoll.domain.kubernetes import GROW, Node, Pod, Resources, why_never
 from plimsoll.domain.node_groups import Asked, Expectation, NodeGroup, NodeTemplate
 from plimsoll.domain.scheduling import ClusterSnapshot
@@ -143,12 +143,13 @@ class BinPacking:
             if group.template is None:
                 reasons[group.name] = "nothing tells what its nodes would be"
                 continue
-            taken, left = _filled(group.template.allocatable, rest)
+            template = template_for(group.template, pod.scheduling)
+            taken, left = _filled(template.allocatable, rest)
             for zone in group.zones:
                 if is_covered(self._doubts.closed, group, zone):
                     reasons.setdefault(group.name, "refused lately")
                     continue
-                node = future_node(group, group.template, zone, "")
+                node = future_node(group, template, zone, "")
                 why = why_never(pod.scheduling, node) or _too_small(pod, node)
                 if why is not None:
                     reasons[group.name] = why
@@ -163,7 +164,7 @@ class BinPacking:
                     continue
                 yield ScaleUpOption(
                     group=group,
-                    template=group.template,
+                    template=template,
                     zones=zones,
                     rank=(
                         self._is_last_resort(group, zone, len(zones)),

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Final
 
-from plimsoll.domain.kubernetes import Node, NodeTerm, Pod, Scheduling, names, why_never
+from plimsoll.domain.kubernetes import (
+    Node,
+    NodeTerm,
+    Pod,
+    Requirement,
+    Scheduling,
+    names,
+    passes,
+    satisfied,
+    why_never,
+)
 from plimsoll.domain.node_groups import NodeGroup, NodeTemplate
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.scheduling import ClusterSnapshot
 
 
@@ -26,7 +38,7 @@ def future_node(group: NodeGroup, template: NodeTemplate, zone: str, name: str) 
             names.HOSTNAME: name,
             **dict.fromkeys(names.ZONE_LABELS, zone),
         },
-        taints=template.taints,
+        taints=tuple(taint for taint in template.taints if not passes(taint)),
         allocatable=template.allocatable,
         zone=zone,
         capacity=group.capacity,
@@ -34,6 +46,85 @@ def future_node(group: NodeGroup, template: NodeTemplate, zone: str, name: str) 
     )
 
 
+def template_for(template: NodeTemplate, scheduling: Scheduling) -> NodeTemplate:
+    """Return the template with the labels that its group would choose for a pod, of those that it may give.
+
+    A label that is well known may have any value where nothing is said of it.
+    https://karpenter.sh/docs/concepts/scheduling/#well-known-labels
+    """
+    if template.choices is None:
+        return template
+    selector = tuple(
+        Requirement(key=key, operator="In", values=(value,))
+        for key, value in scheduling.node_selector.items()
+    )
+    terms = scheduling.node_terms or (NodeTerm(),)
+    found = (_chosen(template, (*selector, *term.expressions)) for term in terms)
+    return next((each for each in found if each is not None), template)
+
+
+def _chosen(template: NodeTemplate, wanted: Sequence[Requirement]) -> NodeTemplate | None:
+    """Return the template with labels that meet what is wanted; None where it cannot give them."""
+    labels = dict(template.labels)
+    for one in wanted:
+        if one.key in {*names.ZONE_LABELS, names.HOSTNAME} or satisfied(one, labels):
+            continue
+        said = [rule for rule in template.choices or () if rule.key == one.key]
+        if one.key in labels or not (said or one.key.startswith(_WELL_KNOWN)):
+            return None
+        both = [*said, *(other for other in wanted if other.key == one.key)]
+        value = next(
+            (v for v in _values(both) if all(satisfied(r, {one.key: v}) for r in both)), None
+        )
+        if value is None:
+            return None
+        labels[one.key] = value
+    return replace(template, labels=labels)
+
+
+def _values(rules: Sequence[Requirement]) -> Iterator[str]:
+    """Yield values of which one meets all rules, if any value does."""
+    for rule in rules:
+        if rule.operator == "In":
+            yield from rule.values
+        elif rule.operator in {"Gt", "Lt"}:
+            step = 1 if rule.operator == "Gt" else -1
+            yield from (str(int(v) + step) for v in rule.values if v.isdecimal())
+    yield ""
+
+
+def could_serve(seen: Observation, pod: Pod) -> bool:
+    """Whether any node or node group could take a pod, were there nothing else on it."""
+    here = (
+        replace(
+            node,
+            unschedulable=False,
+            ready=True,
+            taints=tuple(t for t in node.taints if not passes(t)),
+        )
+        for node in seen.nodes
+    )
+    future = (
+        future_node(group, template_for(group.template, pod.scheduling), zone, "")
+        for group in seen.groups
+        if group.template is not None
+        for zone in group.zones
+    )
+    return any(
+        why_never(pod.scheduling, node) is None and pod.scheduling.requests.within(node.allocatable)
+        for node in chain(here, future)
+    )
+
+
+_WELL_KNOWN: Final = (
+    "kubernetes.io/arch",
+    "kubernetes.io/os",
+    names.INSTANCE_TYPE,
+    "node.kubernetes.io/windows-build",
+    "topology.kubernetes.io/region",
+    "karpenter.k8s.aws/",
+    "eks.amazonaws.com/instance-",
+)
 _NOT_YET: Final = datetime.max.replace(tzinfo=UTC)
 
 

@@ -82,7 +82,7 @@ def disruptions_of(
     for pod in seen.pods:
         if pod.released and pod.deleting is None:
             found.setdefault(seen.workload_of(pod), [])
-    claimed: dict[str, Resources] = defaultdict(Resources)
+    claimed: dict[Ref, Resources] = defaultdict(Resources)
     return [
         _disruption(
             seen,
@@ -189,7 +189,7 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
     ref: Ref,
     evictable: list[EvictablePod],
     now: datetime,
-    claimed: dict[str, Resources],
+    claimed: dict[Ref, Resources],
     refused: str | None,
 ) -> WorkloadDisruption:
     workload = seen.workload.get(ref)

@@ -33,11 +33,18 @@ class OptOut:
 
 
 def why_opted_out(seen: Observation, pod: Pod) -> str | None:
-    """Return why a pod is left alone: for its namespace, the workload or the pod; None where it is not."""
+    """Return why a pod is left alone: for its namespace, the workload or the pod; None where it is not.
+
+    A pod whose template names its node would come back to it at each eviction, past kube-scheduler.
+    """
     if seen.policy.observes(pod.namespace):
         return f"the namespace {pod.namespace} is observed only"
     if any(marks.get(IGNORE) == "true" for marks in _marks(seen, pod)):
         return f"its owner opted out with {IGNORE}"
+    owner = seen.owner(pod)
+    workload = None if owner is None else seen.workload.get(owner)
+    if workload is not None and workload.pinned_to and workload.pinned_to == pod.node:
+        return f"the template of its {workload.ref.kind} names the node, so it would come back"
     return None
 
 

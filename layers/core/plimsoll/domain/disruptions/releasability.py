@@ -20,6 +20,7 @@ from plimsoll.domain.kubernetes import (
     Node,
     OwnerKind,
     Pod,
+    Ref,
     ReplicaSet,
     Resources,
     Workload,
@@ -28,9 +29,12 @@ from plimsoll.domain.kubernetes import (
 )
 from plimsoll.domain.observation import Observation, is_gone
 
+type Claimed = Mapping[Ref, Resources]
+"""By ResourceQuota."""
+
 
 def why_not_released(
-    seen: Observation, workload: Workload | None, pod: Pod, claimed: Resources
+    seen: Observation, workload: Workload | None, pod: Pod, claimed: Claimed
 ) -> str | None:
     """Return why a pod must not be released, or None where it may be.
 
@@ -38,7 +42,7 @@ def why_not_released(
         seen: the observation.
         workload: whose pod it is; None where nobody knows.
         pod: one that its ReplicaSet counts.
-        claimed: what the replacements of others in its namespace take of quotas.
+        claimed: what the replacements of others take of quotas.
     """
     return next(
         chain(
@@ -100,18 +104,15 @@ def _forbidden(
     yield from _selected_by_hash(seen, pod)
 
 
-def _hindrances(
-    workload: Workload, pod: Pod, seen: Observation, claimed: Resources
-) -> Iterator[str]:
+def _hindrances(workload: Workload, pod: Pod, seen: Observation, claimed: Claimed) -> Iterator[str]:
     """Yield why no replacement could be made beside a pod now."""
     if workload.replica_failure is not None:
         yield f"its ReplicaSet cannot make pods: {workload.replica_failure}"
     yield from (f"its volume {name} can be on one node only" for name in one_node_claims(seen, pod))
     yield from _kept_apart(pod)
     if not all(
-        (claimed + pod.scheduling.requests).within(quota.left)
-        for quota in seen.quotas
-        if quota.ref.namespace == pod.namespace
+        quota.leaves(claimed.get(quota.ref, Resources()) + pod.scheduling.requests)
+        for quota in seen.quotas_of(pod)
     ):
         yield "a ResourceQuota of its namespace leaves no headroom for another pod"
 
@@ -174,7 +175,7 @@ def held_on(seen: Observation, node: Node, now: datetime, refused: Mapping[str, 
 def releasable(seen: Observation, pod: Pod, refused: Mapping[str, str]) -> bool:
     """Whether a pod that serves may be released now, as far as its own namespace and workload go."""
     ref = seen.workload_of(pod)
-    why = refused.get(str(ref)) or why_not_released(seen, seen.workload.get(ref), pod, Resources())
+    why = refused.get(str(ref)) or why_not_released(seen, seen.workload.get(ref), pod, {})
     return pod.serving and why is None
 
 
@@ -182,13 +183,13 @@ def not_releasable(
     seen: Observation,
     workload: Workload | None,
     evictable: Iterable[EvictablePod],
-    claimed: dict[str, Resources],
+    claimed: dict[Ref, Resources],
     refused: str | None,
 ) -> Iterator[tuple[str, str]]:
     """Yield the uids of pods that must not be released and why; the others claim their quota."""
     for pod in (one.pod for one in evictable if not one.pod.released):
-        taken = claimed[pod.namespace]
-        if (why := refused or why_not_released(seen, workload, pod, taken)) is not None:
+        if (why := refused or why_not_released(seen, workload, pod, claimed)) is not None:
             yield pod.uid, why
         elif pod.serving:
-            claimed[pod.namespace] = taken + pod.scheduling.requests
+            for quota in seen.quotas_of(pod):
+                claimed[quota.ref] += pod.scheduling.requests

@@ -141,7 +141,10 @@ class EvictablePod:
 
 
 class Allowance:
-    """What budgets let go of a workload's pods in one plan, pod by pod."""
+    """What budgets let go of a workload's pods in one plan, pod by pod.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
+    """
 
     def __init__(self, covering: Mapping[str, tuple[Budget, ...]]) -> None:
         self._covering = covering
@@ -321,17 +324,6 @@ class WorkloadDisruption:
         """The budgets that cover any of its pods."""
         return tuple({b.ref: b for covering in self.covering.values() for b in covering}.values())
 
-    @cached_property
-    def allowed(self) -> int | None:
-        """How many Ready pods the strictest of its budgets lets go now; None where there is no budget.
-
-        The eviction API refuses every pod that two budgets cover, whatever they allow. Source:
-        https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
-        """
-        if any(len(covering) > 1 for covering in self.covering.values()):
-            return 0
-        return min((budget.disruptions_allowed for budget in self.budgets), default=None)
-
     def allowance(self) -> Allowance:
         """Return what its budgets let go in one plan, of which each eviction takes its part."""
         return Allowance(self.covering)
@@ -343,12 +335,10 @@ class WorkloadDisruption:
 
     @cached_property
     def spare(self) -> int:
-        """How many may leave before their replacements serve: its ready floor and budgets hold, and one serves."""
+        """How many may leave before their replacements serve: its ready floor holds, and one serves."""
         if self.rolling or self.uncounted:
             return 0
-        spare = min(self.serving, self.replicas) - max(1, self.floor)
-        allowed = spare if self.allowed is None else self.allowed - self.superfluous
-        return max(0, min(spare, allowed))
+        return max(0, min(self.serving, self.replicas) - max(1, self.floor))
 
     def serves(self, pod: Pod) -> bool:
         """Whether a pod of it is Ready, not asked to stop, and alive."""

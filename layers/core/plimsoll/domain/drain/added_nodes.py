@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions import Cordon, Record
+from plimsoll.domain.capacity import could_serve
 from plimsoll.domain.drain.cordon_rate_limit import MOST_REPORTS, cordon, waiting_for_turn
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
 from plimsoll.domain.kubernetes import Node
@@ -71,9 +72,9 @@ def taken_back(seen: Observation) -> Mapping[str, NodeGroup]:
 def scale_down_steps(seen: Observation, now: datetime) -> Iterator[Record | Cordon]:
     """Yield for empty added nodes a record of the time, and the cordon when they have settled.
 
-    Nothing while a node with a deadline is interrupted, or a pod waits for a node.
+    Nothing while a node with a deadline is interrupted, or a pod waits for a node that could be.
     """
-    if not _calm(seen) or any(pod.pending for pod in seen.pods):
+    if not _calm(seen) or any(pod.pending and could_serve(seen, pod) for pod in seen.pods):
         return
     for name in taken_back(seen):
         node = seen.node[name]

@@ -136,7 +136,10 @@ def _early(
     for disruption in disruptions:
         if not way_of(disruption)[0].surges:
             continue
-        late = sum(disruption.serves(o.pod) and o.late(last) for o in disruption.evictable)
+        allowance = disruption.allowance()
+        late = [o.pod for o in disruption.evictable if disruption.serves(o.pod) and o.late(last)]
+        for pod in late:
+            allowance.take(pod)
         mine = [
             one
             for one in disruption.evictable
@@ -145,9 +148,10 @@ def _early(
             and one.pod.restarts
             and one.pod.unread is None
         ]
-        allowed = len(mine) if disruption.allowed is None else max(0, disruption.allowed - late)
-        serving = disruption.serving - late
-        for one in sorted(mine, key=order)[:allowed]:
+        serving = disruption.serving - len(late)
+        for one in sorted(mine, key=order):
+            if allowance.take(one.pod) is not None:
+                continue
             serving -= disruption.serves(one.pod)
             if serving < 1:
                 break

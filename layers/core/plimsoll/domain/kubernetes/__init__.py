@@ -62,6 +62,8 @@ from plimsoll.domain.kubernetes.names import (
 from plimsoll.domain.kubernetes.node_rules import (
     UNSCHEDULABLE,
     node_selected,
+    passes,
+    starts_up,
     taints_of,
     tolerated,
     untolerated,
@@ -87,6 +89,7 @@ from plimsoll.domain.kubernetes.selectors import (
     MATCHES_NOTHING,
     matches,
     parse_labels,
+    satisfied,
     selector_key,
 )
 from plimsoll.domain.kubernetes.workloads import (
@@ -179,13 +182,16 @@ __all__ = [
     "parse_duration",
     "parse_labels",
     "parse_quantity",
+    "passes",
     "protection",
     "ready_floor",
     "refuse_twins",
     "replacement_of",
     "resolve_count",
     "runs_twice",
+    "satisfied",
     "selector_key",
+    "starts_up",
     "taints_of",
     "tolerated",
     "total_resources",

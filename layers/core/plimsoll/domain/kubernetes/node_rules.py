@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from plimsoll.domain.kubernetes import names
 from plimsoll.domain.kubernetes.nodes import Node, Taint
 from plimsoll.domain.kubernetes.pods import NodeTerm, Scheduling, Toleration
 from plimsoll.domain.kubernetes.selectors import satisfied
@@ -15,6 +16,27 @@ from plimsoll.domain.kubernetes.selectors import satisfied
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable")
 _NOT_READY: Final = Taint(key="node.kubernetes.io/not-ready")
 _HARD: Final = frozenset({"NoSchedule", "NoExecute"})
+
+_OF_START_UP: Final = (
+    "ebs.csi.aws.com/",
+    "efs.csi.aws.com/",
+    "node.cloudprovider.kubernetes.io/",
+    "karpenter.sh/unregistered",
+    *(
+        f"{kind}-taint.cluster-autoscaler.kubernetes.io/"
+        for kind in ("ignore", "startup", "status")
+    ),
+)
+_OF_STATE: Final = (
+    names.PREFIX,
+    "node.kubernetes.io/",
+    "node.eks.amazonaws.com/",
+    "aws-node-termination-handler/",
+    "karpenter.sh/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+)
+"""Beginnings of taints that tell of a node's state: ours, and those of its coming and going."""
 
 WRONG_NODE: Final = "node(s) didn't match Pod's node affinity/selector"
 
@@ -26,7 +48,9 @@ def why_never(scheduling: Scheduling, node: Node) -> str | None:
     taint = untolerated(taints_of(node), scheduling.tolerations)
     if taint is not None:
         return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
-    return None if node_selected(scheduling, node) else WRONG_NODE
+    if not node_selected(scheduling, node):
+        return WRONG_NODE
+    return "cannot allocate all claims" if scheduling.devices else None
 
 
 def taints_of(node: Node) -> Iterable[Taint]:
@@ -39,6 +63,24 @@ def taints_of(node: Node) -> Iterable[Taint]:
         yield UNSCHEDULABLE
     if not node.ready:
         yield _NOT_READY
+
+
+def starts_up(node: Node) -> bool:
+    """Whether a node has a taint that an agent takes off once it runs there."""
+    return any(map(_of_start_up, node.taints))
+
+
+def passes(taint: Taint) -> bool:
+    """Whether a taint tells of the state of one node: the next one of its group is open without it."""
+    return taint.key.startswith(_OF_STATE) or _of_start_up(taint)
+
+
+def _of_start_up(taint: Taint) -> bool:
+    """Agents of CNI and CSI name theirs `…/agent-not-ready`, controllers of clouds `…/uninitialized`.
+
+    https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#how-can-i-use-startup-taints
+    """
+    return taint.key.startswith(_OF_START_UP) or taint.key.endswith(("not-ready", "/uninitialized"))
 
 
 def untolerated(

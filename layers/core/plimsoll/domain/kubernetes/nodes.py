@@ -65,9 +65,10 @@ def refuse_twins(nodes: Sequence[Node]) -> Sequence[Node]:
 
 
 def capacity_of(labels: Mapping[str, str]) -> str | None:
-    """Return `on-demand` or `spot` as the first capacity label says, or None."""
+    """Return `on-demand` or `spot` as the first capacity label says, or None. What is reserved is no spot."""
     for name in names.CAPACITY_LABELS:
         if name in labels:
             said = labels[name].lower().replace("_", "-")
+            said = "on-demand" if said in {"reserved", "capacity-block"} else said
             return said if said in {"on-demand", "spot"} else None
     return None

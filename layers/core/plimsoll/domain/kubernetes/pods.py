@@ -100,6 +100,8 @@ class Scheduling:
     """Names of the PersistentVolumeClaims it mounts, in its own namespace."""
     host_ports: tuple[tuple[str, int], ...] = ()
     """(protocol, port) taken on the host."""
+    devices: bool = False
+    """Whether it claims devices (DRA), of which nothing here tells where they are: it is never taken to fit."""
 
 
 class OwnerKind(StrEnum):
@@ -177,6 +179,11 @@ class Pod:
     gated: bool = False
     """Behind a scheduling gate: kube-scheduler leaves it alone.
     https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/"""
+    foreign: bool = False
+    """Whether another scheduler than kube-scheduler's default is to place it: Fargate's or Volcano's, for example."""
+    priority_class: str = ""
+    terminates: bool = False
+    """Whether it has an `activeDeadlineSeconds`."""
     restarts: bool = True
     """Whether its containers are started again: not with `restartPolicy: Never`."""
     scheduling: Scheduling
@@ -221,8 +228,8 @@ class Pod:
 
     @property
     def pending(self) -> bool:
-        """Waiting for a node. One behind a scheduling gate waits for whoever put it there."""
-        waits = self.node is None and not self.gated
+        """Waiting for kube-scheduler to find a node: not behind a gate, nor for another scheduler."""
+        waits = self.node is None and not self.gated and not self.foreign
         return waits and not self.finished and self.deleting is None
 
     @override

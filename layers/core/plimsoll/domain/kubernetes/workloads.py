@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Self
 
 from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
-from plimsoll.domain.kubernetes.pods import Ref, Scheduling, Selector
+from plimsoll.domain.kubernetes.pods import Pod, Ref, Requirement, Scheduling, Selector
 from plimsoll.domain.kubernetes.quantities import Resources
+from plimsoll.domain.kubernetes.selectors import satisfied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,10 @@ class Workload:
     """The least that its HorizontalPodAutoscaler scales it to."""
     claim_templates: bool = False
     """A StatefulSet whose pods have volumes of their own."""
+    first_ordinal: int = 0
+    """Of a StatefulSet."""
+    pinned_to: str | None = None
+    """The node that its template names: kube-scheduler is not asked, and every pod of it comes back there."""
     scaled: datetime | None = None
     """When that last changed the count."""
     paused: bool = False
@@ -58,6 +63,7 @@ class Namespace:
     """What a namespace says of its workloads."""
 
     name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
     floor: str | None
     injects: bool
     """Whether the admission policy constrains its new pods."""
@@ -102,7 +108,35 @@ class Quota:
 
     ref: Ref
     left: Resources
-    """What pods may still request; what it does not limit is unlimited."""
+    """What pods may still request; what it does not limit is unlimited, or not named."""
+    scopes: tuple[Requirement, ...] = ()
+    """Which pods it binds: all of these hold, of a scope as of a label."""
+
+    def binds(self, pod: Pod) -> bool:
+        """Whether it counts a pod.
+
+        https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-scopes
+        """
+        if not self.scopes:
+            return True
+        scheduling = pod.scheduling
+        effort = scheduling.requests.cpu or scheduling.requests.memory
+        terms = (*scheduling.affinity, *scheduling.anti_affinity)
+        scopes = {
+            "Terminating" if pod.terminates else "NotTerminating": "",
+            "NotBestEffort" if effort else "BestEffort": "",
+        }
+        if pod.priority_class:
+            scopes["PriorityClass"] = pod.priority_class
+        if any(term.namespaces or term.namespace_selector is not None for term in terms):
+            scopes["CrossNamespacePodAffinity"] = ""
+        return all(satisfied(scope, scopes) for scope in self.scopes)
+
+    def leaves(self, wanted: Resources) -> bool:
+        """Whether pods may request so much more."""
+        limited = dict(self.left.extended)
+        named = tuple(each for each in wanted.extended if each[0] in limited)
+        return replace(wanted, extended=named).within(self.left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from plimsoll.domain.interruptions import LifecycleHook
-from plimsoll.domain.kubernetes import Resources, Taint
+from plimsoll.domain.kubernetes import Requirement, Resources, Taint
 from plimsoll.domain.node_groups.launch_failures import Refusal
 
 type Asked = tuple[str, str | None]
@@ -21,6 +21,8 @@ class NodeTemplate:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
     allocatable: Resources
+    choices: tuple[Requirement, ...] | None = None
+    """What a group that chooses other labels for a pod demands of them; None: it chooses none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

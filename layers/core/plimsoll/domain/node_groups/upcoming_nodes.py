@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.kubernetes import Node, starts_up
 from plimsoll.domain.node_groups.launch_failures import LaunchesThrottled
 from plimsoll.domain.node_groups.node_groups import Asked, NodeGroup
 from plimsoll.domain.notices import RebalanceRecommendation
@@ -64,7 +64,7 @@ def expected_nodes(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Ex
     """
     here = {n.instance: n for n in nodes if n.instance and n.instance in group.instances}
     gone = {i for i, n in here.items() if _finished(n)}
-    ready = {i for i, n in here.items() if n.ready} - gone
+    ready = {i for i, n in here.items() if n.ready and not _starts_up(group, n)} - gone
     starting = group.instances - ready - {i for i, n in here.items() if n.interruption}
     unlaunched = max(0, group.desired - len(group.instances - gone)) if group.launches else 0
     missing = max(0, group.desired - len(ready)) if group.launches else 0
@@ -131,6 +131,13 @@ def _rebalanced(group: NodeGroup, here: Iterable[Node], now: datetime) -> int:
 def _limit(launches: Sequence[timedelta]) -> timedelta:
     """Return how long a launch may take. What is known is when nodes joined, seconds before they were Ready."""
     return max(LEAST, PATIENCE * max(launches)) if launches else USUAL
+
+
+def _starts_up(group: NodeGroup, node: Node) -> bool:
+    """Whether a Ready node cannot be used yet: an agent has not started there, or a device plugin has not reported."""
+    promised = () if group.template is None else group.template.allocatable.extended
+    devices = dict(node.allocatable.extended)
+    return starts_up(node) or any("/" in name and not devices.get(name) for name, _ in promised)
 
 
 def _finished(node: Node) -> bool:

@@ -144,6 +144,10 @@ class Observation:
             self._covering[key] = known
         return known
 
+    def quotas_of(self, pod: Pod) -> Sequence[Quota]:
+        """Return the ResourceQuotas that bind a pod."""
+        return [q for q in self.quotas if q.ref.namespace == pod.namespace and q.binds(pod)]
+
     @cached_property
     def _covering(self) -> dict[tuple[str, frozenset[tuple[str, str]]], tuple[Budget, ...]]:
         """By namespace and labels: pods of one template have the same."""

@@ -23,7 +23,6 @@ from plimsoll.domain.kubernetes import (
     POD_TEMPLATE_HASH,
     RELEASED_FOR_PLACEMENT,
     Pod,
-    Resources,
     Workload,
     replacement_of,
 )
@@ -178,7 +177,7 @@ def _move(seen: Observation, snapshot: ClusterSnapshot, uneven: Unevenness) -> R
     for pod in uneven.movable:
         if (
             pod.owner is not None
-            and why_not_released(seen, uneven.workload, pod, Resources()) is None
+            and why_not_released(seen, uneven.workload, pod, {}) is None
             and _lands_elsewhere(snapshot, pod, uneven.key, uneven.fullest)
         ):
             return Release(

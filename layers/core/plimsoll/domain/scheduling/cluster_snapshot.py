@@ -6,7 +6,7 @@ https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 NodeResourcesFit, NodePorts and the volume's zone are here; the others in `node_rules`, `affinity`
 and `spreading`.
 
-Left out: attach limits, dynamic resources, preemption (see `preemption`), host addresses of ports (a port taken is
+A pod that claims devices (DRA) fits nowhere. Left out: attach limits, preemption (see `preemption`), host addresses of ports (a port taken is
 taken on all), and ReadWriteOnce volumes that still hang on another node, which the scheduler does
 not look at either.
 

@@ -44,7 +44,12 @@ class SuitableNodes:
         known = self._templates.get(id(scheduling))
         if known is None:
             selector = tuple(sorted(scheduling.node_selector.items()))
-            template = (selector, scheduling.node_terms, scheduling.tolerations)
+            template = (
+                selector,
+                scheduling.node_terms,
+                scheduling.tolerations,
+                scheduling.devices,
+            )
             known = self._templates[id(scheduling)] = (scheduling, template)
         return Requirement(known[1], volumes)
 

@@ -126,7 +126,12 @@ def creatable(seen: Observation, workload: Workload, wanted: int) -> int:
     """Return how many pods its controller can make: a count alone is only a wish of its owner."""
     if workload.replica_failure is not None:
         return 0
-    quotas = [q.left.pods for q in seen.quotas if q.ref.namespace == workload.ref.namespace]
+    pods = seen.of_workload.get(workload.ref, ())
+    quotas = [
+        q.left.pods
+        for q in seen.quotas
+        if q.ref.namespace == workload.ref.namespace and (not q.scopes or any(map(q.binds, pods)))
+    ]
     return min(wanted, *quotas) if quotas else wanted
 
 

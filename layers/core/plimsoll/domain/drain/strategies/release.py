@@ -179,8 +179,10 @@ def _undone(
         for p in disruption.staying
     )
     held = 0
-    if disruption.allowed is not None and disruption.settled:
-        held = max(0, disruption.superfluous - disruption.allowed)
+    if disruption.settled:
+        allowance = disruption.allowance()
+        due = disruption.leaving_order[: disruption.superfluous]
+        held = sum(allowance.take(pod) is not None for pod in due)
     standing = [
         p
         for p in disruption.released
@@ -215,10 +217,16 @@ def _in_time(disruption: WorkloadDisruption, others: Collection[str]) -> Sequenc
         ),
         key=lambda pod: not pod.released,
     )
-    spare = disruption.spare
-    if disruption.allowed is not None:
-        spare = max(0, disruption.allowed - disruption.superfluous)
-    return [Evict(pod=pod, reason=f"{TIME_TO_STOP} to stop") for pod in pods[:spare]]
+    spare, allowance = disruption.spare, disruption.allowance()
+    for pod in disruption.leaving_order[: disruption.superfluous]:
+        allowance.take(pod)
+    found = []
+    for pod in pods:
+        covered = pod.uid in disruption.covering
+        if allowance.take(pod) is None if covered else spare > 0:
+            spare -= not covered
+            found.append(Evict(pod=pod, reason=f"{TIME_TO_STOP} to stop"))
+    return found
 
 
 def _releases(

@@ -36,8 +36,9 @@ def returning(seen: Observation) -> Iterator[Pod]:
             continue
         if not all(pod.serving for pod in pods):
             continue
-        mate, taken = pods[0], {pod.name for pod in pods}
-        names = (f"{ref.name}-{ordinal}" for ordinal in range(len(pods) + 1))
+        mate, taken = min(pods, key=lambda pod: pod.name), {pod.name for pod in pods}
+        ordinals = range(workload.first_ordinal, workload.first_ordinal + len(pods) + 1)
+        names = (f"{ref.name}-{ordinal}" for ordinal in ordinals)
         name = next(name for name in names if name not in taken)
         claims = tuple(
             claim.removesuffix(mate.name) + name if claim.endswith(mate.name) else claim

@@ -1,0 +1,140 @@
+"""What the first node of a group would have, which pods are demand, and what goes away by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from plimsoll.adapters.nodegroups.templates import from_instance_types, from_nodes, from_tags
+from plimsoll.domain.actions import Grow
+from plimsoll.domain.capacity import plan_growth
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.kubernetes import Pod, Requirement, Taint
+from plimsoll.domain.node_groups import NodeGroup, expected_nodes
+from plimsoll.domain.scheduling import ClusterSnapshot
+from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod
+from tests.support.observations import actions, interrupted, looked, noon
+
+LARGE = {
+    "InstanceType": "m5.large",
+    "VCpuInfo": {"DefaultVCpus": 2},
+    "MemoryInfo": {"SizeInMiB": 8192},
+}
+GIB = 2**30
+ARCH = "kubernetes.io/arch"
+
+
+def grown(group: NodeGroup, pod: Pod) -> int:
+    plan = plan_growth(ClusterSnapshot([], []), [pod], [group], upcoming={}, now=NOON)
+    return sum(growth.add for growth in plan.growths)
+
+
+@pytest.mark.parametrize(
+    ("disk", "amount", "nodes"), [(20, "16Gi", 1), (20, "18Gi", 0), (80, "60Gi", 1)]
+)
+def test_an_empty_group_is_asked_for_pods_that_request_ephemeral_storage(
+    disk: int, amount: str, nodes: int
+):
+    asks = {"cpu": "1", "ephemeral-storage": amount}
+    pod = a_pod(containers=[{"name": "main", "resources": {"requests": asks}}])
+    template = from_instance_types([LARGE], {}, disk_gib=disk)
+    assert grown(replace(a_group(), template=template), pod) == nodes
+
+
+def test_a_group_of_which_tags_tell_runs_linux_and_has_a_volume():
+    tags = {
+        f"k8s.io/cluster-autoscaler/node-template/resources/{n}": "4" for n in ("cpu", "memory")
+    }
+    told = from_tags(tags, None)
+    assert told is not None
+    assert told.labels == {"kubernetes.io/os": "linux"}
+    assert dict(told.allocatable.extended)["ephemeral-storage"] == 17 * GIB
+
+
+def test_the_chips_of_an_instance_type_are_known_before_their_plugin_reports():
+    chips = [{"Count": 2, "CoreInfo": {"Count": 2}}]
+    told = from_instance_types([{**LARGE, "NeuronInfo": {"NeuronDevices": chips}}], {})
+    assert told is not None
+    devices = dict(told.allocatable.extended)
+    assert (devices["aws.amazon.com/neuron"], devices["aws.amazon.com/neuroncore"]) == (2, 4)
+
+
+def test_a_node_whose_device_plugin_has_not_reported_hides_no_device_of_its_group():
+    known = from_nodes([a_node("a", extended={"nvidia.com/gpu": "4"}), a_node("b")])
+    assert known is not None
+    assert dict(known.allocatable.extended) == {"nvidia.com/gpu": 4}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "node.cilium.io/agent-not-ready",
+        "ignore-taint.cluster-autoscaler.kubernetes.io/gpu",
+        "startup-taint.cluster-autoscaler.kubernetes.io/gpu",
+        "efs.csi.aws.com/agent-not-ready",
+        "node.cluster.x-k8s.io/uninitialized",
+    ],
+)
+def test_a_taint_of_the_start_up_bars_no_group_and_lets_its_node_be_waited_for(key: str):
+    taint = Taint(key=key, effect="NoExecute")
+    assert grown(a_group(taints=[taint]), a_pod()) == 1
+    node = replace(a_node("new"), taints=(taint,))
+    group = a_group(desired=1, instances=[node.instance or ""])
+    assert expected_nodes(group, [node], NOON).upcoming == 1
+
+
+def test_a_node_is_waited_for_until_its_device_plugin_reports():
+    node = a_node("new")
+    group = a_group(desired=1, instances=[node.instance or ""])
+    assert group.template is not None
+    large = replace(group.template.allocatable, extended=(("nvidia.com/gpu", 1),))
+    group = replace(group, template=replace(group.template, allocatable=large))
+    assert expected_nodes(group, [node], NOON).upcoming == 1
+    ready = replace(node, allocatable=large)
+    assert expected_nodes(group, [ready], NOON).upcoming == 0
+
+
+def rule(operator: str, *values: str, key: str = ARCH) -> Requirement:
+    return Requirement(key=key, operator=operator, values=values)
+
+
+@pytest.mark.parametrize(
+    ("rules", "selector", "nodes"),
+    [
+        ([rule("In", "amd64", "arm64")], {ARCH: "arm64"}, 1),
+        ([rule("Exists")], {ARCH: "arm64"}, 1),
+        ([], {ARCH: "arm64"}, 1),
+        ([rule("NotIn", "arm64")], {ARCH: "arm64"}, 0),
+        ([rule("In", "amd64", "arm64")], {ARCH: "riscv64"}, 0),
+        ([rule("Gt", "3", key="karpenter.k8s.aws/instance-cpu")], {}, 1),
+        (
+            [rule("Gt", "3", key="karpenter.k8s.aws/instance-cpu")],
+            {"karpenter.k8s.aws/instance-cpu": "8"},
+            1,
+        ),
+        ([], {"team": "shop"}, 0),
+        ([rule("Exists", key="team")], {"team": "shop"}, 1),
+    ],
+)
+def test_a_node_pool_gives_every_label_that_its_requirements_allow(
+    rules: list[Requirement], selector: dict[str, str], nodes: int
+):
+    group = a_group()
+    assert group.template is not None
+    pool = replace(group, template=replace(group.template, choices=tuple(rules)))
+    assert grown(pool, a_pod(nodeSelector=selector)) == nodes
+
+
+@pytest.mark.parametrize(
+    ("spec", "nodes"),
+    [({}, 1), ({"schedulerName": "volcano"}, 0), ({"schedulingGates": [{"name": "g"}]}, 0)],
+)
+def test_only_pods_that_kube_scheduler_would_place_are_demand(spec: dict[str, Any], nodes: int):
+    waiting = a_pod("batch", owner=("Job", "batch"), cpu="7", **spec)
+    web = a_pod("web-0", node="spot", cpu="7")
+    seen = looked(
+        [interrupted("spot")], [web, waiting], [a_deployment(replicas=1)], groups=[a_group()]
+    )
+    assert sum(g.add for g in actions(plan_drain(seen, noon(1)), Grow)) == 1 + nodes
