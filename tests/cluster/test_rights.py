@@ -323,22 +323,37 @@ def test_of_a_pod_the_image_is_its_owners(shop: Ground, ours: Transport):
     held(ours.call("PATCH", pod_of(shop), body=body, content_type=STRATEGIC), "pods", "spec.cont")
 
 
-def release_of(shop: Ground, **changes: Any) -> Json:
-    """Return the patch that releases the pod of web, with another owner where one is given."""
+def release_of(shop: Ground, above: Json | None = None, below: Json | None = None) -> Json:
+    """Return the patch that releases the pod of web, with changes of its owners where some are given."""
     deployment = shop.get(workload_of(shop, "deployments"))["metadata"]
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "name": deployment["name"],
-        "uid": deployment["uid"],
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
+    [replica_set] = shop.get(pod_of(shop))["metadata"]["ownerReferences"]
+    named = {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment["name"]}
+    owner = {**named, "uid": deployment["uid"], "controller": True, "blockOwnerDeletion": False}
+    kept = {**replica_set, "controller": False, "blockOwnerDeletion": False}
     return {
         "metadata": {
             "labels": {"pod-template-hash": None},
             "annotations": {RELEASED: "i-1@noon"},
-            "ownerReferences": [owner | changes],
+            "ownerReferences": [owner | (above or {}), kept | (below or {})],
+        }
+    }
+
+
+def only(patch: Json, *indexes: int) -> Json:
+    """Return a release with some of its owners alone."""
+    owners = [patch["metadata"]["ownerReferences"][i] for i in indexes]
+    return {"metadata": {**patch["metadata"], "ownerReferences": owners}}
+
+
+def back_of(before: Json, **changes: Any) -> Json:
+    """Return the patch that hands a released pod back to its ReplicaSet, or to another one."""
+    return {
+        "metadata": {
+            "labels": {"pod-template-hash": before["labels"]["pod-template-hash"]},
+            "annotations": {RELEASED: None},
+            "ownerReferences": [
+                before["ownerReferences"][0] | {"blockOwnerDeletion": False} | changes
+            ],
         }
     }
 
@@ -348,16 +363,22 @@ def test_a_pod_may_be_released_and_handed_back(shop: Ground, ours: Transport):
     path = f"{shop.pods_path}/{before['name']}"
     answer = patch(ours, path, release_of(shop))
     assert answer.status == 200, answer.body
-    back = {
-        "metadata": {
-            "labels": {"pod-template-hash": before["labels"]["pod-template-hash"]},
-            "annotations": {RELEASED: None},
-            "ownerReferences": [before["ownerReferences"][0] | {"blockOwnerDeletion": False}],
-        }
-    }
-    answer = patch(ours, path, back)
+    for changes in ({"uid": "of-another"}, {"name": "web-other"}, {"kind": "Deployment"}):
+        answer = patch(ours, path, back_of(before, **changes), dryRun="All")
+        assert "metadata.ownerReferences" in message_of(answer)
+    answer = patch(ours, path, back_of(before))
     assert answer.status == 200, answer.body
     shop.until(lambda: len(shop.pods("web")) == 1)  # the others find no pod that goes away
+
+
+def test_a_pod_that_the_version_before_released_may_be_handed_back(shop: Ground, ours: Transport):
+    before = shop.get(pod_of(shop))["metadata"]
+    path = f"{shop.pods_path}/{before['name']}"
+    released = only(release_of(shop), 0)
+    assert patch(shop.api, path, released).status == 200
+    answer = patch(ours, path, back_of(before))
+    assert answer.status == 200, answer.body
+    shop.until(lambda: len(shop.pods("web")) == 1)
 
 
 @pytest.mark.parametrize(
@@ -372,10 +393,24 @@ def test_a_pod_may_be_released_and_handed_back(shop: Ground, ours: Transport):
     ids=["another Deployment", "another kind", "another group", "no controller", "blocks"],
 )
 def test_a_released_pod_gets_no_other_owner(shop: Ground, ours: Transport, changes: Json):
-    answer = patch(ours, pod_of(shop), release_of(shop, **changes), dryRun="All")
+    answer = patch(ours, pod_of(shop), release_of(shop, changes), dryRun="All")
     assert answer.status in {403, 422}, answer.body
     if answer.status == 403:
         assert "metadata.ownerReferences" in message_of(answer)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"uid": "of-another"}, {"name": "web-other"}, {"kind": "Deployment"}],
+    ids=["another UID", "another name", "another kind"],
+)
+def test_a_released_pod_keeps_its_replica_set_among_its_owners(
+    shop: Ground, ours: Transport, changes: Json
+):
+    whole = release_of(shop)
+    for body in (release_of(shop, below=changes), only(whole, 0), only(whole, 1)):
+        answer = patch(ours, pod_of(shop), body, dryRun="All")
+        assert (answer.status, "metadata.ownerReferences" in message_of(answer)) == (403, True)
 
 
 def test_no_pod_of_an_excluded_namespace_is_changed(shop: Ground, ours: Transport):
