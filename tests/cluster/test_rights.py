@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
-from plimsoll.adapters.kubernetes.client import PLAYED, ClientTransport
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Refused
@@ -33,7 +32,7 @@ from plimsoll_cli.doctor.facts import Queue, TrialResult
 from plimsoll_cli.doctor.kubernetes_probe import GROUP, KubernetesProbe
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.cluster.installed import a_lease, install, message_of, until
+from tests.cluster.installed import BINDINGS, a_lease, as_member, install, message_of, until
 from tests.contract.rights import documents
 from tests.support.cli_environment import an_environment, run
 from tests.support.fake_clusters import STRATEGIC, a_deployment, a_stateful_set
@@ -43,16 +42,6 @@ pytestmark = pytest.mark.cluster
 type Json = dict[str, Any]
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-ALL_RIGHTS: Json = {
-    "metadata": {"name": "all-rights-beside-the-group"},
-    "roleRef": {
-        "apiGroup": "rbac.authorization.k8s.io",
-        "kind": "ClusterRole",
-        "name": "cluster-admin",
-    },
-    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PLAYED}],
-}
-BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 
 
 @pytest.fixture(scope="module")
@@ -83,27 +72,6 @@ def shop(guarded: ControlPlane) -> Iterator[Ground]:
         for path in (node_of(ground), pod, *(workload_of(ground, kind) for kind in WORKLOADS)):
             assert patch(ground.api, path, {"metadata": marks}).status == 200
         yield ground
-
-
-@pytest.fixture(scope="module")
-def all_rights(guarded: ControlPlane) -> Iterator[ClientTransport]:
-    """A member of our group who may otherwise do anything."""
-    api = guarded.transport()
-    assert api.call("POST", BINDINGS, body=ALL_RIGHTS).status == 201
-    yield as_member(guarded)
-    api.call("DELETE", f"{BINDINGS}/{ALL_RIGHTS['metadata']['name']}")
-
-
-@pytest.fixture(params=["with our own rights", "with all rights beside the group"])
-def ours(
-    request: pytest.FixtureRequest, guarded: ControlPlane, all_rights: ClientTransport
-) -> Transport:
-    return guarded.transport("plimsoll") if "own" in request.param else all_rights
-
-
-def as_member(plane: ControlPlane, user: str = "admin") -> ClientTransport:
-    """Somebody, an administrator or not, who comes as one of our group."""
-    return plane.access(user).transport(as_group=GROUP)
 
 
 WORKLOADS = {"deployments": "web", "statefulsets": "db", "replicasets": "alone"}
@@ -183,7 +151,6 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
             "the taint node.kubernetes.io/out-of-service to NoExecute on a Node that is Ready",
             {"spec": {"taints": [taint("theirs"), OUT_OF_SERVICE]}},
         ),
-        ("metadata.managedFields", {"metadata": {"managedFields": [{}]}}),
         ("the label theirs", marks("labels", theirs="2")),
         (
             "the label node.kubernetes.io/capacity",
@@ -209,7 +176,6 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
         "our taint that evicts",
         "our taint that only advises",
         "out of service though Ready",
-        "managed fields emptied",
         "label",
         "capacity type of no kind",
         "out of load balancers in another name",
@@ -299,7 +265,6 @@ def test_a_node_that_is_not_ready_may_be_taken_out_of_service(shop: Ground, ours
         ("metadata.ownerReferences", {"metadata": {"ownerReferences": None}}),
         ("the annotation theirs", marks("annotations", theirs="2")),
         ("metadata.finalizers", {"metadata": {"finalizers": ["a.b/c"]}}),
-        ("metadata.managedFields", {"metadata": {"managedFields": [{}]}}),
     ],
     ids=[
         "deadline",
@@ -309,7 +274,6 @@ def test_a_node_that_is_not_ready_may_be_taken_out_of_service(shop: Ground, ours
         "no owner",
         "annotation",
         "finalizer",
-        "managed fields emptied",
     ],
 )
 def test_of_a_pod_what_is_not_ours_is_refused(

@@ -379,7 +379,7 @@ def test_a_released_pod_is_controlled_by_the_deployment_and_keeps_its_replica_se
 ) -> None:
     made = shop.api.observe().current[WEB]
     release_one(shop)
-    (body,) = (body for verb, _, _, body in shop.wire.asked if verb == "PATCH")
+    (body,) = (b for _, _, _, b in shop.wire.asked if isinstance(b, dict) and "metadata" in b)
     named = {"apiVersion": "apps/v1", "blockOwnerDeletion": False}
     assert body["metadata"]["ownerReferences"] == [
         {
