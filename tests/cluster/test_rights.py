@@ -7,6 +7,7 @@ the policies are seen to hold by themselves.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -389,6 +390,69 @@ def test_no_pod_of_an_excluded_namespace_is_changed(shop: Ground, ours: Transpor
     finally:
         assert patch(shop.api, namespace, marks("labels", **{IGNORE: None})).status == 200
     until(lambda: patch(ours, pod_of(shop), release_of(shop), dryRun="All").status == 200)
+
+
+def departures(ours: Transport, path: str, uid: str) -> list[Response]:
+    """Try to evict and to delete a pod, each by its UID and in a dry run."""
+    options = {"preconditions": {"uid": uid}, "dryRun": ["All"]}
+    eviction = {"metadata": {"name": path.rpartition("/")[2]}, "deleteOptions": options}
+    evicted = ours.call("POST", f"{path}/eviction", body=eviction)
+    return [evicted, ours.call("DELETE", path, body=options)]
+
+
+def test_no_pod_of_an_excluded_namespace_is_evicted_or_deleted(shop: Ground, ours: Transport):
+    namespace, path = f"/api/v1/namespaces/{shop.name}", pod_of(shop)
+    uid = shop.get(path)["metadata"]["uid"]
+    assert patch(shop.api, namespace, marks("labels", **{IGNORE: "true"})).status == 200
+    try:
+        until(lambda: [a.status for a in departures(ours, path, uid)] == [403, 403])
+        for answer in departures(ours, path, uid):
+            assert "bears plimsoll.dev/ignore" in message_of(answer)
+    finally:
+        assert patch(shop.api, namespace, marks("labels", **{IGNORE: None})).status == 200
+    until(lambda: [a.status for a in departures(ours, path, uid)] == [201, 200])
+
+
+def test_no_pod_with_the_label_of_its_owner_is_evicted_or_deleted(shop: Ground, ours: Transport):
+    path = pod_of(shop)
+    pod = shop.get(path)["metadata"]
+    other = next(p["metadata"] for p in shop.pods("db"))
+    assert patch(shop.api, path, marks("labels", **{IGNORE: "true"})).status == 200
+    try:
+        until(lambda: [a.status for a in departures(ours, path, pod["uid"])] == [403, 403])
+        for answer in departures(ours, path, pod["uid"]):
+            assert "bears" in message_of(answer)
+        beside = departures(ours, f"{shop.pods_path}/{other['name']}", other["uid"])
+        assert [answer.status for answer in beside] == [201, 200]
+    finally:
+        assert patch(shop.api, path, marks("labels", **{IGNORE: None})).status == 200
+    until(lambda: [a.status for a in departures(ours, path, pod["uid"])] == [201, 200])
+
+
+def test_a_pod_with_the_annotation_of_its_owner_is_not_deleted(shop: Ground, ours: Transport):
+    path = pod_of(shop)
+    uid = shop.get(path)["metadata"]["uid"]
+    assert patch(shop.api, path, marks("annotations", **{IGNORE: "true"})).status == 200
+    try:
+        _, deleted = departures(ours, path, uid)
+        assert "bears plimsoll.dev/ignore" in message_of(deleted)
+    finally:
+        assert patch(shop.api, path, marks("annotations", **{IGNORE: None})).status == 200
+
+
+def test_the_labels_of_owners_hold_again_after_their_binding_was_away(
+    shop: Ground, guarded: ControlPlane
+):
+    """https://github.com/kubernetes/kubernetes/issues/130887: parameters may freeze when no binding needs them."""
+    api, path = guarded.transport("plimsoll"), pod_of(shop)
+    uid = shop.get(path)["metadata"]["uid"]
+    binding = f"{ADMISSION}/validatingadmissionpolicybindings/plimsoll-ignored"
+    assert shop.api.call("DELETE", binding).status == 200
+    time.sleep(3)  # the API server stops looking after about one
+    install(guarded)
+    for value, status in (("true", 403), (None, 201)):
+        assert patch(shop.api, path, marks("labels", **{IGNORE: value})).status == 200
+        until(lambda wanted=status: departures(api, path, uid)[0].status == wanted)
 
 
 def test_without_the_overlay_pods_are_evicted_and_not_deleted(shop: Ground, guarded: ControlPlane):
