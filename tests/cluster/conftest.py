@@ -10,10 +10,12 @@ from datetime import timedelta
 
 import pytest
 
+from plimsoll.adapters.kubernetes import Transport
+from plimsoll.adapters.kubernetes.client import PLAYED, ClientTransport
 from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.cluster.installed import install
+from tests.cluster.installed import BINDINGS, as_member, install
 from tests.cluster.placing import Cast, a_cast
 
 SETTINGS = Settings(
@@ -35,6 +37,32 @@ def guarded(plane: ControlPlane) -> ControlPlane:
     """The control plane with `infra/cluster` applied: the user plimsoll is held to its fields."""
     install(plane)
     return plane
+
+
+@pytest.fixture(scope="module")
+def all_rights(guarded: ControlPlane) -> Iterator[ClientTransport]:
+    """A member of our group who may otherwise do anything."""
+    api, name, rbac = (
+        guarded.transport(),
+        "all-rights-beside-the-group",
+        "rbac.authorization.k8s.io",
+    )
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": PLAYED}],
+    }
+    assert api.call("POST", BINDINGS, body=binding).status == 201
+    yield as_member(guarded)
+    api.call("DELETE", f"{BINDINGS}/{name}")
+
+
+@pytest.fixture(params=["with our own rights", "with all rights beside the group"])
+def ours(
+    request: pytest.FixtureRequest, guarded: ControlPlane, all_rights: ClientTransport
+) -> Transport:
+    """The group plimsoll; every refusal is tried in both ways, so that the policies hold by themselves."""
+    return guarded.transport("plimsoll") if "own" in request.param else all_rights
 
 
 @pytest.fixture

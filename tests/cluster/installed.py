@@ -8,10 +8,13 @@ from typing import Any
 
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.kubernetes.calls import OVERLAYS
+from plimsoll.adapters.kubernetes.client import ClientTransport
+from plimsoll_cli.doctor.kubernetes_probe import GROUP
 from plimsoll_testbed.rigs.cluster import installation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.contract.rights import CLUSTER
 
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 PATIENCE = 30.0
 """Seconds until a policy that was applied must hold; usually one or two."""
 
@@ -21,6 +24,11 @@ def install(plane: ControlPlane) -> None:
     for folder in (CLUSTER, *(CLUSTER / overlay for overlay in OVERLAYS)):
         installation.install(plane.transport(), folder)
     until(lambda: "'plimsoll-lease'" in message_of(a_lease(plane, "somebody-elses")))
+
+
+def as_member(plane: ControlPlane, user: str = "admin") -> ClientTransport:
+    """Somebody, an administrator or not, who comes as one of our group."""
+    return plane.access(user).transport(as_group=GROUP)
 
 
 def a_lease(plane: ControlPlane, name: str) -> Response:

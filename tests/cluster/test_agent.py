@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -52,6 +52,7 @@ pytestmark = pytest.mark.cluster
 type Json = dict[str, Any]
 
 AGENT = CLUSTER.parent / "agent"
+MAY_ACT = "/apis/rbac.authorization.k8s.io/v1/clusterroles/plimsoll-agent-act"
 TOKEN = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/plimsoll-agent/token"
 
 
@@ -221,6 +222,95 @@ def test_with_the_overlay_the_admission_policies_hold_it_to_their_fields(
     taken_from_services = acting.patch(path, {"metadata": {"labels": {"app": "other"}}})
     assert "'plimsoll-pods'" in message_of(taken_from_services)
     assert acting.agent().call("DELETE", path).status == 403
+
+
+@pytest.fixture
+def granted(acting: Site) -> Iterator[Callable[..., None]]:
+    """Lets the owner grant some actions, and no others; in the end all of them again."""
+
+    def grant(*actions: str) -> None:
+        rules = [
+            {
+                "apiGroups": ["agent.plimsoll.dev"],
+                "resources": ["actions"],
+                "resourceNames": list(actions) or ["none"],
+                "verbs": ["act"],
+            }
+        ]
+        api = acting.plane.transport()
+        assert (
+            api.call("PATCH", MAY_ACT, body={"rules": rules}, content_type=MERGE_PATCH).status
+            == 200
+        )
+
+    yield grant
+    grant("consolidate-node", "label-node")
+
+
+def test_the_owner_grants_each_action_and_without_a_grant_only_what_undoes_passes(
+    acting: Site, ground: Ground, granted: Callable[..., None]
+):
+    (name,) = ground.nodes("a")
+    node = f"/api/v1/nodes/{name}"
+    ground.apply(a_deployment("web", 1))
+    (pod,) = ground.until(ground.serving)
+    path = f"{ground.pods_path}/{pod['metadata']['name']}"
+    labels = {"metadata": {"labels": {"plimsoll.dev/x": "1"}}}
+    cordon = {"spec": {"unschedulable": True}}
+    mark = {"metadata": {"annotations": {"plimsoll.dev/x": "1"}}}
+
+    def tried(where: str, body: Json) -> int:
+        return (
+            acting.agent()
+            .call("PATCH", where, query={"dryRun": "All"}, body=body, content_type=MERGE_PATCH)
+            .status
+        )
+
+    def evicted() -> int:
+        meta, options = pod["metadata"], {"dryRun": ["All"]}
+        options["preconditions"] = {"uid": meta["uid"]}
+        body = {"metadata": {"name": meta["name"]}, "deleteOptions": options}
+        answer = acting.agent().call(
+            "POST", f"{path}/eviction", body=body, content_type="application/json"
+        )
+        return answer.status
+
+    def all_of_it() -> list[int]:
+        drained = (tried(node, cordon), tried(node, mark), tried(path, mark), evicted())
+        return [tried(node, labels), *drained]
+
+    granted("label-node")
+    until(lambda: all_of_it() == [200, 403, 403, 403, 403])
+    granted("consolidate-node")
+    until(lambda: all_of_it() == [403, 200, 200, 200, 201])
+    assert tried(node, {**labels, **cordon}) == 403
+
+    namespace = f"/api/v1/namespaces/{ground.name}"
+    keep = {"metadata": {"labels": {"plimsoll.dev/agent": "keep"}}}
+    assert ground.call("PATCH", namespace, keep, MERGE_PATCH).status == 200
+    until(lambda: all_of_it() == [403, 200, 200, 403, 403])
+
+    ground.cordon(name)
+    before = ground.get(path)["metadata"]
+    released = {
+        "labels": {"pod-template-hash": None},
+        "annotations": {"plimsoll.dev/released": "a"},
+    }
+    assert ground.call("PATCH", path, {"metadata": released}, MERGE_PATCH).status == 200
+    granted()
+    hashed = {"labels": {"pod-template-hash": before["labels"]["pod-template-hash"]}}
+    back = hashed | {"annotations": {"plimsoll.dev/released": None}}
+    more = hashed | {"annotations": {"plimsoll.dev/released": None, "plimsoll.dev/x": "1"}}
+    free = {"spec": {"unschedulable": None}}
+    until(lambda: all_of_it() == [403, 200, 403, 403, 403])  # it is cordoned already
+    assert tried(node, free) == 200
+    assert tried(node, {**free, **labels}) == 403
+    assert tried(node, {**free, **mark}) == 403
+    assert tried(path, {"metadata": back}) == 200
+    assert tried(path, {"metadata": more}) == 403
+    assert tried(path, {"metadata": {"annotations": back["annotations"]}}) == 403
+    ground.call("DELETE", f"/apis/apps/v1/namespaces/{ground.name}/deployments/web")
+    ground.until(lambda: not ground.pods())  # one that waits would keep the next test from acting
 
 
 def test_a_signed_instruction_empties_a_node_while_every_pod_serves(acting: Site, ground: Ground):

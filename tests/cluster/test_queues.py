@@ -43,7 +43,7 @@ queues:
 """
 NODE = "/api/v1/nodes/spot-0"
 LEASED: Json = {"key": "plimsoll.dev/leased-to", "value": "x", "effect": "NoSchedule"}
-PLANNER, ADMIN, OWNER = "planner", "admin", "owner"
+PLANNER, ADMIN, OWNER, OPERATOR = "planner", "admin", "owner", "operator"
 OWNER_RIGHTS: Json = {
     "metadata": {"name": "owner"},
     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
@@ -56,6 +56,16 @@ AFFINITY: Json = {
         }
     }
 }
+OPERATOR_RIGHTS: Json = {
+    "metadata": {"name": "controls"},
+    "roleRef": {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole",
+        "name": "plimsoll-queues-controller",
+    },
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OPERATOR}],
+}
+CLAIMED: Json = {"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "controller": True}
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 
 
@@ -112,7 +122,7 @@ class Lab:
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     times = Settings(pod_startup=timedelta(seconds=1), pod_stop=timedelta(seconds=0.5))
-    users = {PLANNER: ("plimsoll-batch",), OWNER: ()}
+    users = {PLANNER: ("plimsoll-batch",), OWNER: (), OPERATOR: ()}
     with ControlPlane(settings=times, users=users) as plane:
         lab = Lab(plane)
         api = plane.transport()
@@ -120,7 +130,10 @@ def lab() -> Iterator[Lab]:
         installation.install(api, CLUSTER / "batch")
         marks = {"name": "lab", "labels": {"plimsoll.dev/queues": "true"}}
         assert lab.post("/api/v1/namespaces", {"metadata": marks}).status == 201
-        assert lab.post(BINDINGS, OWNER_RIGHTS).status == 201
+        for user in (OWNER, OPERATOR):
+            subjects = [{**OWNER_RIGHTS["subjects"][0], "name": user}]
+            rights = {**OWNER_RIGHTS, "metadata": {"name": user}, "subjects": subjects}
+            assert lab.post(BINDINGS, rights).status == 201
         plane.join(*(a_node(f"spot-{n}", cpu="1", capacity="spot") for n in range(6)))
         dry = f"{JOBS}?dryRun=All"
 
@@ -153,6 +166,58 @@ def test_a_bare_pod_waits_behind_its_gate_until_the_planner_takes_it_off(lab: La
     assert "schedulingGates" not in spec
     assert api.call("DELETE", path).status == 200
     until(lambda: api.call("GET", path).status == 404)
+
+
+def claimed(lab: Lab) -> Json:
+    """Return a reference to a ConfigMap of the owner as a controller."""
+    path = "/api/v1/namespaces/lab/configmaps"
+    lab.post(path, {"metadata": {"name": "mine"}}, OWNER)
+    found = lab.plane.transport().call("GET", f"{path}/mine").body
+    return {**CLAIMED, "uid": found["metadata"]["uid"]}
+
+
+def test_a_pod_that_claims_a_controller_of_its_owners_making_waits_behind_the_gate_too(lab: Lab):
+    eager = a_bare_pod("claims", schedulingGates=None)
+    eager["metadata"]["ownerReferences"] = [claimed(lab)]
+    assert "scheduling gate" in message_of(lab.post(PODS, eager, OWNER))
+    waits = a_bare_pod("claims")
+    waits["metadata"]["ownerReferences"] = [claimed(lab)]
+    assert lab.post(PODS, waits, OWNER).status == 201
+    for owners in (None, [{**claimed(lab), "controller": False}]):
+        answer = lab.patch(f"{PODS}/claims", {"metadata": {"ownerReferences": owners}}, OWNER)
+        assert "only controllers change the owners" in message_of(answer)
+    assert lab.plane.transport().call("DELETE", f"{PODS}/claims").status == 200
+
+
+def test_no_controller_is_claimed_to_take_a_gate_off(lab: Lab):
+    assert lab.post(PODS, a_bare_pod("turns"), OWNER).status == 201
+    owners = {"metadata": {"ownerReferences": [claimed(lab)]}}
+    answer = lab.patch(f"{PODS}/turns", {**owners, "spec": {"schedulingGates": None}}, OWNER)
+    assert "scheduling gate" in message_of(answer)
+    assert "only controllers change the owners" in message_of(
+        lab.patch(f"{PODS}/turns", owners, OWNER)
+    )
+    assert lab.plane.transport().call("DELETE", f"{PODS}/turns").status == 200
+
+
+def test_a_pod_that_was_made_without_the_label_gets_into_no_queue_later(lab: Lab):
+    late = a_bare_pod("late", schedulingGates=None)
+    labels = late["metadata"].pop("labels")
+    assert lab.post(PODS, late, OWNER).status == 201
+    answer = lab.patch(f"{PODS}/late", {"metadata": {"labels": labels}}, OWNER)
+    assert "gets into no queue after its creation" in message_of(answer)
+    assert lab.plane.transport().call("DELETE", f"{PODS}/late").status == 200
+
+
+def test_an_operator_that_may_control_makes_pods_as_a_controller_does(lab: Lab):
+    made = a_bare_pod("made", schedulingGates=None)
+    made["metadata"]["ownerReferences"] = [claimed(lab)]
+    dry = f"{PODS}?dryRun=All"
+    assert lab.post(dry, made, OPERATOR).status == 403
+    assert lab.post(BINDINGS, OPERATOR_RIGHTS).status == 201
+    until(lambda: lab.post(dry, made, OPERATOR).status == 201)
+    assert lab.plane.transport().call("DELETE", f"{BINDINGS}/controls").status == 200
+    until(lambda: lab.post(dry, made, OPERATOR).status == 403)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ the policies are seen to hold by themselves.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,7 +16,6 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
-from plimsoll.adapters.kubernetes.client import PLAYED, ClientTransport
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Refused
@@ -36,7 +36,7 @@ from plimsoll_cli.doctor.facts import Queue, TrialResult
 from plimsoll_cli.doctor.kubernetes_probe import GROUP, KubernetesProbe
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.cluster.installed import a_lease, install, message_of, until
+from tests.cluster.installed import BINDINGS, a_lease, as_member, install, message_of, until
 from tests.contract.rights import documents
 from tests.support.cli_environment import an_environment, run
 from tests.support.fake_clusters import STRATEGIC, a_deployment, a_stateful_set
@@ -46,16 +46,6 @@ pytestmark = pytest.mark.cluster
 type Json = dict[str, Any]
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-ALL_RIGHTS: Json = {
-    "metadata": {"name": "all-rights-beside-the-group"},
-    "roleRef": {
-        "apiGroup": "rbac.authorization.k8s.io",
-        "kind": "ClusterRole",
-        "name": "cluster-admin",
-    },
-    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PLAYED}],
-}
-BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 
 
 @pytest.fixture(scope="module")
@@ -86,27 +76,6 @@ def shop(guarded: ControlPlane) -> Iterator[Ground]:
         for path in (node_of(ground), pod, *(workload_of(ground, kind) for kind in WORKLOADS)):
             assert patch(ground.api, path, {"metadata": marks}).status == 200
         yield ground
-
-
-@pytest.fixture(scope="module")
-def all_rights(guarded: ControlPlane) -> Iterator[ClientTransport]:
-    """A member of our group who may otherwise do anything."""
-    api = guarded.transport()
-    assert api.call("POST", BINDINGS, body=ALL_RIGHTS).status == 201
-    yield as_member(guarded)
-    api.call("DELETE", f"{BINDINGS}/{ALL_RIGHTS['metadata']['name']}")
-
-
-@pytest.fixture(params=["with our own rights", "with all rights beside the group"])
-def ours(
-    request: pytest.FixtureRequest, guarded: ControlPlane, all_rights: ClientTransport
-) -> Transport:
-    return guarded.transport("plimsoll") if "own" in request.param else all_rights
-
-
-def as_member(plane: ControlPlane, user: str = "admin") -> ClientTransport:
-    """Somebody, an administrator or not, who comes as one of our group."""
-    return plane.access(user).transport(as_group=GROUP)
 
 
 WORKLOADS = {"deployments": "web", "statefulsets": "db", "replicasets": "alone"}
@@ -186,7 +155,6 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
             "the taint node.kubernetes.io/out-of-service to NoExecute on a Node that is Ready",
             {"spec": {"taints": [taint("theirs"), OUT_OF_SERVICE]}},
         ),
-        ("metadata.managedFields", {"metadata": {"managedFields": [{}]}}),
         ("the label theirs", marks("labels", theirs="2")),
         (
             "the label node.kubernetes.io/capacity",
@@ -212,7 +180,6 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
         "our taint that evicts",
         "our taint that only advises",
         "out of service though Ready",
-        "managed fields emptied",
         "label",
         "capacity type of no kind",
         "out of load balancers in another name",
@@ -302,7 +269,6 @@ def test_a_node_that_is_not_ready_may_be_taken_out_of_service(shop: Ground, ours
         ("metadata.ownerReferences", {"metadata": {"ownerReferences": None}}),
         ("the annotation theirs", marks("annotations", theirs="2")),
         ("metadata.finalizers", {"metadata": {"finalizers": ["a.b/c"]}}),
-        ("metadata.managedFields", {"metadata": {"managedFields": [{}]}}),
     ],
     ids=[
         "deadline",
@@ -312,7 +278,6 @@ def test_a_node_that_is_not_ready_may_be_taken_out_of_service(shop: Ground, ours
         "no owner",
         "annotation",
         "finalizer",
-        "managed fields emptied",
     ],
 )
 def test_of_a_pod_what_is_not_ours_is_refused(
@@ -326,22 +291,37 @@ def test_of_a_pod_the_image_is_its_owners(shop: Ground, ours: Transport):
     held(ours.call("PATCH", pod_of(shop), body=body, content_type=STRATEGIC), "pods", "spec.cont")
 
 
-def release_of(shop: Ground, **changes: Any) -> Json:
-    """Return the patch that releases the pod of web, with another owner where one is given."""
+def release_of(shop: Ground, above: Json | None = None, below: Json | None = None) -> Json:
+    """Return the patch that releases the pod of web, with changes of its owners where some are given."""
     deployment = shop.get(workload_of(shop, "deployments"))["metadata"]
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "name": deployment["name"],
-        "uid": deployment["uid"],
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
+    [replica_set] = shop.get(pod_of(shop))["metadata"]["ownerReferences"]
+    named = {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment["name"]}
+    owner = {**named, "uid": deployment["uid"], "controller": True, "blockOwnerDeletion": False}
+    kept = {**replica_set, "controller": False, "blockOwnerDeletion": False}
     return {
         "metadata": {
             "labels": {"pod-template-hash": None},
             "annotations": {RELEASED: "i-1@noon"},
-            "ownerReferences": [owner | changes],
+            "ownerReferences": [owner | (above or {}), kept | (below or {})],
+        }
+    }
+
+
+def only(patch: Json, *indexes: int) -> Json:
+    """Return a release with some of its owners alone."""
+    owners = [patch["metadata"]["ownerReferences"][i] for i in indexes]
+    return {"metadata": {**patch["metadata"], "ownerReferences": owners}}
+
+
+def back_of(before: Json, **changes: Any) -> Json:
+    """Return the patch that hands a released pod back to its ReplicaSet, or to another one."""
+    return {
+        "metadata": {
+            "labels": {"pod-template-hash": before["labels"]["pod-template-hash"]},
+            "annotations": {RELEASED: None},
+            "ownerReferences": [
+                before["ownerReferences"][0] | {"blockOwnerDeletion": False} | changes
+            ],
         }
     }
 
@@ -351,16 +331,22 @@ def test_a_pod_may_be_released_and_handed_back(shop: Ground, ours: Transport):
     path = f"{shop.pods_path}/{before['name']}"
     answer = patch(ours, path, release_of(shop))
     assert answer.status == 200, answer.body
-    back = {
-        "metadata": {
-            "labels": {"pod-template-hash": before["labels"]["pod-template-hash"]},
-            "annotations": {RELEASED: None},
-            "ownerReferences": [before["ownerReferences"][0] | {"blockOwnerDeletion": False}],
-        }
-    }
-    answer = patch(ours, path, back)
+    for changes in ({"uid": "of-another"}, {"name": "web-other"}, {"kind": "Deployment"}):
+        answer = patch(ours, path, back_of(before, **changes), dryRun="All")
+        assert "metadata.ownerReferences" in message_of(answer)
+    answer = patch(ours, path, back_of(before))
     assert answer.status == 200, answer.body
     shop.until(lambda: len(shop.pods("web")) == 1)  # the others find no pod that goes away
+
+
+def test_a_pod_that_the_version_before_released_may_be_handed_back(shop: Ground, ours: Transport):
+    before = shop.get(pod_of(shop))["metadata"]
+    path = f"{shop.pods_path}/{before['name']}"
+    released = only(release_of(shop), 0)
+    assert patch(shop.api, path, released).status == 200
+    answer = patch(ours, path, back_of(before))
+    assert answer.status == 200, answer.body
+    shop.until(lambda: len(shop.pods("web")) == 1)
 
 
 @pytest.mark.parametrize(
@@ -375,10 +361,24 @@ def test_a_pod_may_be_released_and_handed_back(shop: Ground, ours: Transport):
     ids=["another Deployment", "another kind", "another group", "no controller", "blocks"],
 )
 def test_a_released_pod_gets_no_other_owner(shop: Ground, ours: Transport, changes: Json):
-    answer = patch(ours, pod_of(shop), release_of(shop, **changes), dryRun="All")
+    answer = patch(ours, pod_of(shop), release_of(shop, changes), dryRun="All")
     assert answer.status in {403, 422}, answer.body
     if answer.status == 403:
         assert "metadata.ownerReferences" in message_of(answer)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"uid": "of-another"}, {"name": "web-other"}, {"kind": "Deployment"}],
+    ids=["another UID", "another name", "another kind"],
+)
+def test_a_released_pod_keeps_its_replica_set_among_its_owners(
+    shop: Ground, ours: Transport, changes: Json
+):
+    whole = release_of(shop)
+    for body in (release_of(shop, below=changes), only(whole, 0), only(whole, 1)):
+        answer = patch(ours, pod_of(shop), body, dryRun="All")
+        assert (answer.status, "metadata.ownerReferences" in message_of(answer)) == (403, True)
 
 
 def test_no_pod_of_an_excluded_namespace_is_changed(shop: Ground, ours: Transport):
@@ -393,6 +393,69 @@ def test_no_pod_of_an_excluded_namespace_is_changed(shop: Ground, ours: Transpor
     finally:
         assert patch(shop.api, namespace, marks("labels", **{IGNORE: None})).status == 200
     until(lambda: patch(ours, pod_of(shop), release_of(shop), dryRun="All").status == 200)
+
+
+def departures(ours: Transport, path: str, uid: str) -> list[Response]:
+    """Try to evict and to delete a pod, each by its UID and in a dry run."""
+    options = {"preconditions": {"uid": uid}, "dryRun": ["All"]}
+    eviction = {"metadata": {"name": path.rpartition("/")[2]}, "deleteOptions": options}
+    evicted = ours.call("POST", f"{path}/eviction", body=eviction)
+    return [evicted, ours.call("DELETE", path, body=options)]
+
+
+def test_no_pod_of_an_excluded_namespace_is_evicted_or_deleted(shop: Ground, ours: Transport):
+    namespace, path = f"/api/v1/namespaces/{shop.name}", pod_of(shop)
+    uid = shop.get(path)["metadata"]["uid"]
+    assert patch(shop.api, namespace, marks("labels", **{IGNORE: "true"})).status == 200
+    try:
+        until(lambda: [a.status for a in departures(ours, path, uid)] == [403, 403])
+        for answer in departures(ours, path, uid):
+            assert "bears plimsoll.dev/ignore" in message_of(answer)
+    finally:
+        assert patch(shop.api, namespace, marks("labels", **{IGNORE: None})).status == 200
+    until(lambda: [a.status for a in departures(ours, path, uid)] == [201, 200])
+
+
+def test_no_pod_with_the_label_of_its_owner_is_evicted_or_deleted(shop: Ground, ours: Transport):
+    path = pod_of(shop)
+    pod = shop.get(path)["metadata"]
+    other = next(p["metadata"] for p in shop.pods("db"))
+    assert patch(shop.api, path, marks("labels", **{IGNORE: "true"})).status == 200
+    try:
+        until(lambda: [a.status for a in departures(ours, path, pod["uid"])] == [403, 403])
+        for answer in departures(ours, path, pod["uid"]):
+            assert "bears" in message_of(answer)
+        beside = departures(ours, f"{shop.pods_path}/{other['name']}", other["uid"])
+        assert [answer.status for answer in beside] == [201, 200]
+    finally:
+        assert patch(shop.api, path, marks("labels", **{IGNORE: None})).status == 200
+    until(lambda: [a.status for a in departures(ours, path, pod["uid"])] == [201, 200])
+
+
+def test_a_pod_with_the_annotation_of_its_owner_is_not_deleted(shop: Ground, ours: Transport):
+    path = pod_of(shop)
+    uid = shop.get(path)["metadata"]["uid"]
+    assert patch(shop.api, path, marks("annotations", **{IGNORE: "true"})).status == 200
+    try:
+        _, deleted = departures(ours, path, uid)
+        assert "bears plimsoll.dev/ignore" in message_of(deleted)
+    finally:
+        assert patch(shop.api, path, marks("annotations", **{IGNORE: None})).status == 200
+
+
+def test_the_labels_of_owners_hold_again_after_their_binding_was_away(
+    shop: Ground, guarded: ControlPlane
+):
+    """https://github.com/kubernetes/kubernetes/issues/130887: parameters may freeze when no binding needs them."""
+    api, path = guarded.transport("plimsoll"), pod_of(shop)
+    uid = shop.get(path)["metadata"]["uid"]
+    binding = f"{ADMISSION}/validatingadmissionpolicybindings/plimsoll-ignored"
+    assert shop.api.call("DELETE", binding).status == 200
+    time.sleep(3)  # the API server stops looking after about one
+    install(guarded)
+    for value, status in (("true", 403), (None, 201)):
+        assert patch(shop.api, path, marks("labels", **{IGNORE: value})).status == 200
+        until(lambda wanted=status: departures(api, path, uid)[0].status == wanted)
 
 
 def test_without_the_overlay_pods_are_evicted_and_not_deleted(shop: Ground, guarded: ControlPlane):

@@ -393,6 +393,31 @@ def test_a_release_is_one_patch_and_another_pod_is_made_beside_the_released_one(
     assert released.annotations[names.RELEASED] == "i-1@noon"
 
 
+def test_a_released_pod_is_controlled_by_the_deployment_and_keeps_its_replica_set_as_an_owner(
+    shop: ContractRig,
+) -> None:
+    made = shop.api.observe().current[WEB]
+    release_one(shop)
+    (body,) = (b for _, _, _, b in shop.wire.asked if isinstance(b, dict) and "metadata" in b)
+    named = {"apiVersion": "apps/v1", "blockOwnerDeletion": False}
+    assert body["metadata"]["ownerReferences"] == [
+        {
+            **named,
+            "kind": "Deployment",
+            "name": "web",
+            "uid": made.controller_uid,
+            "controller": True,
+        },
+        {
+            **named,
+            "kind": "ReplicaSet",
+            "name": made.ref.name,
+            "uid": made.uid,
+            "controller": False,
+        },
+    ]
+
+
 def test_an_undone_release_leaves_the_pods_there_were(shop: ContractRig) -> None:
     release_one(shop)
     shop.wait(60)

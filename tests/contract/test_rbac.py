@@ -201,7 +201,13 @@ def test_a_policy_is_about_our_group_fails_closed_and_is_bound(policy: dict[str,
         for d in GUARDS
         if d["kind"] == "ValidatingAdmissionPolicyBinding" and d["metadata"]["name"] == name
     )
-    assert binding["spec"] == {"policyName": name, "validationActions": ["Deny"]}
+    ignored = {
+        "selector": {"matchLabels": {names.IGNORE: "true"}},
+        "parameterNotFoundAction": "Allow",
+    }
+    params = {"paramRef": ignored} if name == "plimsoll-ignored" else {}
+    assert binding["spec"] == {"policyName": name, "validationActions": ["Deny"], **params}
+    assert ("paramKind" in policy["spec"]) is bool(params)
 
 
 def test_the_policies_name_what_the_code_writes() -> None:

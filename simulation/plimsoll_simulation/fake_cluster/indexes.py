@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from plimsoll_simulation.fake_cluster.conditions import controller_of
 from plimsoll_simulation.fake_cluster.edits import Json, look
 from plimsoll_simulation.fake_cluster.store import Change, Key, Store
 
 
 class Indexes:
-    """Pods by node, objects by the UID of their controller, pods by the claim they mount."""
+    """Pods by node, objects by the UIDs of their owners, pods by the claim they mount."""
 
     def __init__(self, store: Store) -> None:
         self._on_node: defaultdict[str, dict[Key, Json]] = defaultdict(dict)
         self._owned: defaultdict[str, dict[tuple[str, Key], Json]] = defaultdict(dict)
+        self._beside: defaultdict[str, dict[tuple[str, Key], Json]] = defaultdict(dict)
         self._mounting: defaultdict[Key, dict[Key, Json]] = defaultdict(dict)
         store.subscribe(self._follow)
 
@@ -28,29 +28,35 @@ class Indexes:
         return tuple(o for (kind, _), o in self._owned.get(uid, {}).items() if kind == resource)
 
     def dependents(self, uid: str) -> Sequence[tuple[str, Key]]:
-        """Return (plural, key) of everything whose controller has this UID."""
-        return tuple(self._owned.get(uid, {}))
+        """Return (plural, key) of everything of which an owner has this UID."""
+        return (*self._owned.get(uid, {}), *self._beside.get(uid, {}))
 
     def mounting(self, claim: Key) -> Sequence[Json]:
         """Return the pods that mount a claim."""
         return tuple(self._mounting.get(claim, {}).values())
 
     def _follow(self, change: Change) -> None:
-        owner = controller_of(change.object)
         key = change.key
         obj = None if change.type == "DELETED" else change.object
-        if change.before is not None:
-            old = controller_of(change.before)
-            if old is not None and (owner is None or owner["uid"] != old["uid"]):
-                _keep(self._owned, old["uid"], (change.resource, key), None)
-        if owner is not None:
-            _keep(self._owned, owner["uid"], (change.resource, key), obj)
+        for controls, index in ((True, self._owned), (False, self._beside)):
+            owners = _owners(change.object, controls=controls)
+            if change.before is not None:
+                for uid in _owners(change.before, controls=controls) - owners:
+                    _keep(index, uid, (change.resource, key), None)
+            for uid in owners:
+                _keep(index, uid, (change.resource, key), obj)
         if change.resource != "pods":
             return
         if node := look(change.object, "spec", "nodeName"):
             _keep(self._on_node, node, key, obj)
         for name in claims_of(change.object):
             _keep(self._mounting, (key[0], name), key, obj)
+
+
+def _owners(obj: Json, *, controls: bool) -> set[str]:
+    """Return the UIDs of an object's controller, or of its other owners."""
+    references = obj["metadata"].get("ownerReferences") or ()
+    return {owner["uid"] for owner in references if bool(owner.get("controller")) is controls}
 
 
 def claims_of(pod: Json) -> tuple[str, ...]:

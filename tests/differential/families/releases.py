@@ -1,4 +1,4 @@
-"""Released pods: handed from their ReplicaSet to their Deployment while they serve.
+"""Released pods: controlled by their Deployment in the place of their ReplicaSet, while they serve.
 
 Every scenario has its pods on one node, which is cordoned when another joins. So the released pods
 are those on the first node, and their replacements those on the second.
@@ -146,12 +146,14 @@ def _release(bench: Bench, pod: str) -> None:
         "controller": True,
         "blockOwnerDeletion": False,
     }
-    metadata = {
-        "labels": {POD_TEMPLATE_HASH: None},
-        "annotations": {RELEASED: "i-1@noon"},
-        "ownerReferences": [owner],
-    }
-    bench.patch(bench.path("Pod", pod), {"metadata": metadata})
+    released = RELEASED.replace("/", "~1")
+    bench.json_patch(
+        bench.path("Pod", pod),
+        {"op": "remove", "path": f"/metadata/labels/{POD_TEMPLATE_HASH}"},
+        {"op": "add", "path": f"/metadata/annotations/{released}", "value": "i-1@noon"},
+        {"op": "replace", "path": "/metadata/ownerReferences/0/controller", "value": False},
+        {"op": "add", "path": "/metadata/ownerReferences/0", "value": owner},
+    )
 
 
 def _act(bench: Bench, chance: Random, first: str, *, autoscaled: bool) -> bool:

@@ -1,8 +1,8 @@
-"""Garbage collection: what an object owned goes after it, and what stood in a namespace.
+"""Garbage collection: what has no owner left goes, and what stood in a namespace.
 
 Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion
-Left out: foreground deletion (it is done in the background), owners that are not controllers, the
-phase Terminating of a namespace.
+Left out: foreground deletion (it is done in the background), owners that never were, the phase
+Terminating of a namespace.
 """
 
 from __future__ import annotations
@@ -43,5 +43,11 @@ class Garbage(Controller[Gone]):
             return
         for resource, name in self.state.indexes.dependents(which):
             found = self.store.get(resource, *name)
-            if found is not None:
+            if found is None:
+                continue
+            meta = found["metadata"]
+            if left := [owner for owner in meta["ownerReferences"] if owner["uid"] != which]:
+                kept = {**found, "metadata": {**meta, "ownerReferences": left}}
+                self.store.replace(resource, kept, now=now)
+            else:
                 self.delete(found, now, resource)

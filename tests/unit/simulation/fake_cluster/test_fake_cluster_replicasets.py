@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.fake_clusters import DEPLOYMENTS, Play, a_deployment
+from tests.support.fake_clusters import DEPLOYMENTS, PODS, Play, a_deployment
+
+REPLICA_SETS = DEPLOYMENTS.replace("deployments", "replicasets")
 
 
 @pytest.fixture
@@ -43,3 +45,22 @@ def test_a_quiet_cluster_has_nothing_due(play: Play):
     play.apply(a_deployment("web", 3))
     play.wait(60)
     assert play.cluster.due is None
+
+
+def test_what_has_another_owner_left_outlives_the_one_that_is_gone(play: Play):
+    play.apply(a_deployment("web", 1))
+    play.wait(20)
+    [pod] = play.pods()
+    [made] = play.cluster.store.all("replicasets")
+    [above] = made["metadata"]["ownerReferences"]
+    beside = {**pod["metadata"]["ownerReferences"][0], "controller": False}
+    released = {"labels": {"pod-template-hash": None}, "ownerReferences": [above, beside]}
+    play.patch(f"{PODS}/{pod['metadata']['name']}", {"metadata": released})
+    play.wait(20)
+    play.call("DELETE", f"{REPLICA_SETS}/{made['metadata']['name']}")
+    play.wait(60)
+    [left] = [p for p in play.pods() if p["metadata"]["name"] == pod["metadata"]["name"]]
+    assert left["metadata"]["ownerReferences"] == [above]
+    play.call("DELETE", f"{DEPLOYMENTS}/web")
+    play.wait(60)
+    assert play.pods() == []

@@ -257,40 +257,44 @@ class KubernetesCluster:
         moved: str | None = None,
         do_not_disrupt: str | None = None,
     ) -> None:
-        """Take the label by which its ReplicaSet counts a pod off, and hand it to the Deployment."""
-        owner = (replica_set.controller, replica_set.controller_uid)
+        """Take off the label by which its ReplicaSet counts a pod, and make the Deployment its controller.
+
+        The ReplicaSet stays an owner: garbage collection deletes a pod only when all its owners are gone, so a
+        wrong UID of the Deployment costs the pod nothing.
+        https://kubernetes.io/docs/concepts/architecture/garbage-collection/#owners-dependents
+        """
         marks: dict[str, str | None] = {RELEASED: interruption}
         if moved is not None:
             marks[MOVED] = moved
         if do_not_disrupt is not None:
             marks.update(protection(pod, do_not_disrupt))
-        self._hand_over(pod, {replica_set.label: None}, marks, owner)
+        above = _owner(replica_set.controller, replica_set.controller_uid, controls=True)
+        below = _owner(replica_set.ref, replica_set.uid, controls=False)
+        owners = None if replica_set.controller.kind == OwnerKind.ROLLOUT else [above, below]
+        self._hand_over(pod, {replica_set.label: None}, marks, owners)
 
     def undo_release(self, pod: Pod, replica_set: ReplicaSet) -> None:
-        """Put the label back, and the owner where it was changed."""
-        given_away = replica_set.controller == pod.owner
-        owner = (replica_set.ref, replica_set.uid) if given_away else None
+        """Put the label back, and the ReplicaSet as the one owner where the Deployment controls the pod."""
+        back = _owner(replica_set.ref, replica_set.uid, controls=True)
+        owners = [back] if replica_set.controller == pod.owner else None
         marks = {RELEASED: None, **protection(pod, None)}
-        self._hand_over(pod, {replica_set.label: replica_set.hash}, marks, owner)
+        self._hand_over(pod, {replica_set.label: replica_set.hash}, marks, owners)
 
     def _hand_over(
         self,
         pod: Pod,
         labels: Mapping[str, str | None],
         annotations: Mapping[str, str | None],
-        owner: tuple[Ref, str] | None,
+        owners: Sequence[Json] | None,
     ) -> None:
-        """Change labels, owner and annotations of a pod together.
+        """Change labels, owners and annotations of a pod together.
 
-        A ReplicaSet takes its own reference off a pod that lost the label, and puts it on one that
-        has it and no owner. So the label does alone, for a Rollout, and where the admission plugin
+        A ReplicaSet takes its own reference off a pod that lost the label and that it controls, and adopts one
+        that has the label and no controller. So the label does alone, for a Rollout, and where the admission plugin
         OwnerReferencesPermissionEnforcement lets only those change owners who may delete the pod.
         """
         patch = partial(self._patch_pod, pod, labels=labels, annotations=annotations)
-        if owner is not None and owner[0].kind != OwnerKind.ROLLOUT:
-            ref, uid = owner
-            reference = {"apiVersion": "apps/v1", "kind": ref.kind, "name": ref.name, "uid": uid}
-            owners = [{**reference, "controller": True, "blockOwnerDeletion": False}]
+        if owners is not None:
             try:
                 patch(ownerReferences=owners)
             except MissingRights as error:
@@ -383,6 +387,11 @@ def create_event(requests: Requests, event: ClusterEvent, now: datetime) -> None
             "count": 1,
         },
     )
+
+
+def _owner(ref: Ref, uid: str, *, controls: bool) -> Json:
+    named = {"apiVersion": "apps/v1", "kind": ref.kind, "name": ref.name, "uid": uid}
+    return {**named, "controller": controls, "blockOwnerDeletion": False}
 
 
 def _canary(owner: Ref | None) -> Json:

@@ -85,7 +85,7 @@ class ReplicaSet:
     """The value of that label; empty where it has none."""
     controller: Ref
     controller_uid: str
-    """As the ReplicaSet itself names it: a wrong UID would let garbage collection kill the pod."""
+    """As the ReplicaSet itself names it: garbage collection takes a reference with a wrong UID off."""
     revision: int = 0
     """The newest ReplicaSet of its controller has the highest; rolling back raises it too."""
 
