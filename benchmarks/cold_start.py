@@ -124,7 +124,9 @@ def environment(ground: Ground) -> dict[str, str]:
 def event(machine: Machine) -> str:
     now = SystemClock().now()
     # As from the account of the emulator: notices of another one are not ours.
-    body = {**event_of("spot-interruption", machine, now, goes=now + NOTICE), "account": ACCOUNT}
+    body = event_of("spot-interruption", machine, now, goes=now + NOTICE)
+    assert body is not None, "a spot interruption is an event"
+    body["account"] = ACCOUNT
     record = {
         "messageId": "1",
         "receiptHandle": "1",

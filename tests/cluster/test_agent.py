@@ -267,8 +267,8 @@ def test_the_owner_grants_each_action_and_without_a_grant_only_what_undoes_passe
         )
 
     def evicted() -> int:
-        meta, options = pod["metadata"], {"dryRun": ["All"]}
-        options["preconditions"] = {"uid": meta["uid"]}
+        meta = pod["metadata"]
+        options = {"dryRun": ["All"], "preconditions": {"uid": meta["uid"]}}
         body = {"metadata": {"name": meta["name"]}, "deleteOptions": options}
         answer = acting.agent().call(
             "POST", f"{path}/eviction", body=body, content_type="application/json"

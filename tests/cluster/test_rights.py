@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -443,6 +444,10 @@ def test_a_pod_with_the_annotation_of_its_owner_is_not_deleted(shop: Ground, our
         assert patch(shop.api, path, marks("annotations", **{IGNORE: None})).status == 200
 
 
+def is_answered(api: Transport, path: str, uid: str, status: int) -> bool:
+    return departures(api, path, uid)[0].status == status
+
+
 def test_the_labels_of_owners_hold_again_after_their_binding_was_away(
     shop: Ground, guarded: ControlPlane
 ):
@@ -455,7 +460,7 @@ def test_the_labels_of_owners_hold_again_after_their_binding_was_away(
     install(guarded)
     for value, status in (("true", 403), (None, 201)):
         assert patch(shop.api, path, marks("labels", **{IGNORE: value})).status == 200
-        until(lambda wanted=status: departures(api, path, uid)[0].status == wanted)
+        until(partial(is_answered, api, path, uid, status))
 
 
 def test_without_the_overlay_pods_are_evicted_and_not_deleted(shop: Ground, guarded: ControlPlane):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ def of_admin(entries: list[Json]) -> Json:
 
 
 def an_entry(manager: str) -> Json:
-    fields = {"f:metadata": {"f:labels": {"f:theirs": {}}}}
+    fields: Json = {"f:metadata": {"f:labels": {"f:theirs": {}}}}
     return {
         "manager": manager,
         "operation": "Update",
@@ -65,6 +66,10 @@ def an_entry(manager: str) -> Json:
         "fieldsType": "FieldsV1",
         "fieldsV1": fields,
     }
+
+
+def is_tainted(shop: Ground, node: str, *, tainted: bool) -> bool:
+    return len(shop.get(node)["spec"].get("taints", ())) == tainted
 
 
 def renamed(entries: list[Json]) -> list[Json]:
@@ -142,9 +147,7 @@ def test_a_node_may_be_cordoned_that_another_cordoned_before(shop: Ground, ours:
     node, _ = paths(shop)
     for unschedulable in (True, None):
         assert patch(shop.api, node, {"spec": {"unschedulable": unschedulable}}).status == 200
-        shop.until(
-            lambda on=unschedulable: len(shop.get(node)["spec"].get("taints", ())) == bool(on)
-        )
+        shop.until(partial(is_tainted, shop, node, tainted=unschedulable is not None))
         taints = shop.get(node)["spec"].get("taints", [])
         ours_too = [{"key": "plimsoll.dev/x", "effect": "NoSchedule"}, *taints]
         body = {"spec": {"unschedulable": not unschedulable or None, "taints": ours_too}}
