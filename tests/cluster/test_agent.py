@@ -310,6 +310,7 @@ def test_the_owner_grants_each_action_and_without_a_grant_only_what_undoes_passe
     assert tried(path, {"metadata": more}) == 403
     assert tried(path, {"metadata": {"annotations": back["annotations"]}}) == 403
     ground.call("DELETE", f"/apis/apps/v1/namespaces/{ground.name}/deployments/web")
+    ground.call("DELETE", path)  # nobody controls it any more
     ground.until(lambda: not ground.pods())  # one that waits would keep the next test from acting
 
 

@@ -17,6 +17,7 @@ from plimsoll_service import bootstrap
 from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven
 from plimsoll_service.domain.snapshots.arrivals import Arrival
 from plimsoll_service.wire.documents import Malformed
+from plimsoll_simulation.fake_aws.service_stores import MemoryMembers
 from tests.support.enrolled import Key, agent_of
 
 from .conftest import Context, embedded_metrics
@@ -124,6 +125,7 @@ def test_what_there_is_no_time_for_comes_back_untouched(fakes: Fakes):
 def asked(path: str, method: str = "GET", **more: Any) -> dict[str, Any]:
     return {
         "requestContext": {"resourcePath": path, "httpMethod": method, "path": f"/live{path}"}
+        | {"identity": {"sourceIp": "192.0.2.1"}}
         | more,
         "headers": {},
         "multiValueHeaders": {},
@@ -241,6 +243,7 @@ def test_a_fault_that_a_holder_of_a_token_meets_is_counted_and_none_of_their_own
 def test_a_caller_without_a_token_counts_no_fault_even_where_there_is_one(
     error: Exception, status: int, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ):
+    monkeypatch.setattr(bootstrap, "members", MemoryMembers)
     monkeypatch.setattr(bootstrap, "access", failing(error))
     assert api.handler(asked("/v1/token", "POST"), Context())["statusCode"] == status
     assert not embedded_metrics(capsys.readouterr().out)

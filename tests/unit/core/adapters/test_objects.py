@@ -93,7 +93,7 @@ class TestNodes:
             ({"eks.amazonaws.com/capacityType": "SPOT"}, "spot"),
             ({"eks.amazonaws.com/capacityType": "ON_DEMAND"}, "on-demand"),
             ({"karpenter.sh/capacity-type": "spot"}, "spot"),
-            ({"karpenter.sh/capacity-type": "reserved"}, None),
+            ({"karpenter.sh/capacity-type": "reserved"}, "on-demand"),
             (
                 {"node.kubernetes.io/capacity": "spot", "karpenter.sh/capacity-type": "on-demand"},
                 "spot",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -85,13 +86,14 @@ def test_a_taint_of_the_start_up_bars_no_group_and_lets_its_node_be_waited_for(k
     assert expected_nodes(group, [node], NOON).upcoming == 1
 
 
-def test_a_node_is_waited_for_until_its_device_plugin_reports():
-    node = a_node("new")
+def test_a_node_is_waited_for_two_minutes_until_its_device_plugin_reports():
+    node = replace(a_node("new"), created=NOON - timedelta(minutes=2))
     group = a_group(desired=1, instances=[node.instance or ""])
     assert group.template is not None
     large = replace(group.template.allocatable, extended=(("nvidia.com/gpu", 1),))
     group = replace(group, template=replace(group.template, allocatable=large))
     assert expected_nodes(group, [node], NOON).upcoming == 1
+    assert expected_nodes(group, [node], NOON + timedelta(seconds=1)).upcoming == 0
     ready = replace(node, allocatable=large)
     assert expected_nodes(group, [ready], NOON).upcoming == 0
 

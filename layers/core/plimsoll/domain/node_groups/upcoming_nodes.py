@@ -32,6 +32,8 @@ FIRST_SIGN_WITHIN: Final = timedelta(seconds=30)
 takes seconds for each, and EKS some more before it."""
 NODES_JOIN_WITHIN: Final = timedelta(minutes=15)
 """How long after a request its nodes join, as for cluster-autoscaler (`--max-node-provision-time`)."""
+DEVICES_REPORT_WITHIN: Final = timedelta(minutes=2)
+"""How long after its Node was created an instance may lack the devices of its group."""
 PATIENCE: Final = 2
 """A launch may take so many times as long as the slowest known one of its group."""
 
@@ -64,7 +66,7 @@ def expected_nodes(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Ex
     """
     here = {n.instance: n for n in nodes if n.instance and n.instance in group.instances}
     gone = {i for i, n in here.items() if _finished(n)}
-    ready = {i for i, n in here.items() if n.ready and not _starts_up(group, n)} - gone
+    ready = {i for i, n in here.items() if n.ready and not _starts_up(group, n, now)} - gone
     starting = group.instances - ready - {i for i, n in here.items() if n.interruption}
     unlaunched = max(0, group.desired - len(group.instances - gone)) if group.launches else 0
     missing = max(0, group.desired - len(ready)) if group.launches else 0
@@ -133,11 +135,13 @@ def _limit(launches: Sequence[timedelta]) -> timedelta:
     return max(LEAST, PATIENCE * max(launches)) if launches else USUAL
 
 
-def _starts_up(group: NodeGroup, node: Node) -> bool:
+def _starts_up(group: NodeGroup, node: Node, now: datetime) -> bool:
     """Whether a Ready node cannot be used yet: an agent has not started there, or a device plugin has not reported."""
+    if starts_up(node) or now > node.created + DEVICES_REPORT_WITHIN:
+        return starts_up(node)
     promised = () if group.template is None else group.template.allocatable.extended
     devices = dict(node.allocatable.extended)
-    return starts_up(node) or any("/" in name and not devices.get(name) for name, _ in promised)
+    return any("/" in name and not devices.get(name) for name, _ in promised)
 
 
 def _finished(node: Node) -> bool:
