@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import chain
 from typing import Final
 
 from plimsoll.domain.kubernetes import (
@@ -93,9 +92,9 @@ def _values(rules: Sequence[Requirement]) -> Iterator[str]:
     yield ""
 
 
-def could_serve(seen: Observation, pod: Pod) -> bool:
-    """Whether any node or node group could take a pod, were there nothing else on it."""
-    here = (
+def could_serve(seen: Observation, wanted: Collection[Scheduling]) -> bool:
+    """Whether any node or node group could take a pod of any of these, were there nothing else on it."""
+    here = [
         replace(
             node,
             unschedulable=False,
@@ -103,16 +102,20 @@ def could_serve(seen: Observation, pod: Pod) -> bool:
             taints=tuple(t for t in node.taints if not passes(t)),
         )
         for node in seen.nodes
-    )
-    future = (
-        future_node(group, template_for(group.template, pod.scheduling), zone, "")
-        for group in seen.groups
-        if group.template is not None
-        for zone in group.zones
-    )
+    ]
+
+    def could_be_on(node: Node, one: Scheduling) -> bool:
+        return why_never(one, node) is None and one.requests.within(node.allocatable)
+
     return any(
-        why_never(pod.scheduling, node) is None and pod.scheduling.requests.within(node.allocatable)
-        for node in chain(here, future)
+        any(could_be_on(node, one) for node in here)
+        or any(
+            could_be_on(future_node(group, template_for(group.template, one), zone, ""), one)
+            for group in seen.groups
+            if group.template is not None
+            for zone in group.zones
+        )
+        for one in wanted
     )
 
 

@@ -24,6 +24,8 @@ from plimsoll.domain.reports import Report
 
 EMPTY_FOR: Final = timedelta(minutes=10)
 """How long a node must be empty, as for cluster-autoscaler (`--scale-down-unneeded-time`)."""
+MOST_KINDS: Final = 100
+"""Kinds of Pending pods that are compared with every node."""
 
 LATEST: Final = 100
 """How many reports are read for that: what an older one tells is left to the cluster's autoscaler."""
@@ -69,14 +71,21 @@ def taken_back(seen: Observation) -> Mapping[str, NodeGroup]:
     return found
 
 
+def _is_waited_for(seen: Observation) -> bool:
+    """Whether a Pending pod could be served. Who makes many kinds of pods that could not be holds nodes, and no plan up."""
+    kinds = {id(pod.scheduling): pod.scheduling for pod in seen.pods if pod.pending}
+    return len(kinds) > MOST_KINDS or could_serve(seen, kinds.values())
+
+
 def scale_down_steps(seen: Observation, now: datetime) -> Iterator[Record | Cordon]:
     """Yield for empty added nodes a record of the time, and the cordon when they have settled.
 
     Nothing while a node with a deadline is interrupted, or a pod waits for a node that could be.
     """
-    if not _calm(seen) or any(pod.pending and could_serve(seen, pod) for pod in seen.pods):
+    back = taken_back(seen)
+    if not back or not _calm(seen) or _is_waited_for(seen):
         return
-    for name in taken_back(seen):
+    for name in back:
         node = seen.node[name]
         found = node.interruption
         if found is None:
