@@ -106,6 +106,7 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
             f"--region={REGION}",
             "--capabilities=CAPABILITY_IAM",
             "--no-confirm-changeset",
+            "--no-fail-on-empty-changeset",
             "--config-env=emulated",  # none of samconfig.toml's answers are for here
         ]
         if parameters:
