@@ -1,4 +1,4 @@
-"""What must hold when a drill is a test."""
+"""Expectations that make a drill a test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ type Amount = Annotated[float, Field(ge=0)]
 
 
 class Bounds(Declared):
-    """What must hold for a workload, or for the whole drill: maxima, as far as they are given."""
+    """Expectations of a workload, or of the whole drill: maxima, as far as they are given."""
 
     pods_killed: Whole | None = None
     """At most this many pods still running when their instance vanished."""
@@ -33,7 +33,7 @@ class Bounds(Declared):
 
 
 class WorkloadBounds(Bounds):
-    """What must hold for a workload."""
+    """Expectations of a workload."""
 
     min_ready: Whole | None = None
     """At least this many Ready pods at every moment."""
@@ -50,7 +50,7 @@ type WorkloadName = Annotated[
 
 
 class Expect(Bounds):
-    """What must hold when the responder is plimsoll; makes the drill a test."""
+    """Expectations of the responder plimsoll. They make the drill a test."""
 
     cordoned_within: Duration | None = None
     """The slowest cordon after a notice that has a deadline."""

@@ -6,9 +6,9 @@ https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 NodeResourcesFit, NodePorts and the volume's zone are here; the others in `node_rules`, `affinity`
 and `spreading`.
 
-A pod that claims devices (DRA) fits nowhere. Left out: attach limits, preemption (see `preemption`), host addresses of ports (a port taken is
-taken on all), and ReadWriteOnce volumes that still hang on another node, which the scheduler does
-not look at either.
+A pod that claims devices (DRA) fits nowhere. Left out: attach limits, preemption (see `preemption`),
+host addresses of ports (a port taken is taken on all), and ReadWriteOnce volumes that still hang on
+another node, which the scheduler does not look at either.
 
 Surprise: `place` asks nothing. The snapshot shows what is, also where that breaks a rule.
 """
