@@ -1,0 +1,129 @@
+"""GPUs on the wire: what an agent reads of each, and what is kept of a class of workload for a day.
+
+A `ClassDay` is made of minutes by maxima and by OR, never by adding. So a minute that is merged twice,
+late or out of order changes nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta
+
+from plimsoll_service.wire.documents import Count, Text
+from plimsoll_service.wire.snapshot import Part
+
+WINDOW: Final = timedelta(minutes=15)
+WINDOWS_PER_DAY: Final = 96
+MINUTES_PER_DAY: Final = 1440
+UNSEEN: Final = -1
+"""In a window in which nothing was measured."""
+MOST_SAMPLES: Final = 16_000
+"""Of a snapshot."""
+MOST_PODS: Final = 64
+"""Of a class and day that are kept one by one."""
+
+type Share = Annotated[int, Meta(ge=0, le=1000)]
+"""Thousandths of a GPU's time."""
+type Name = Annotated[str, Meta(max_length=256)]
+type Sharing = Literal["none", "time-slicing", "mps"]
+type Windows = Annotated[
+    tuple[Annotated[int, Meta(ge=UNSEEN, le=2**53)], ...],
+    Meta(min_length=WINDOWS_PER_DAY, max_length=WINDOWS_PER_DAY),
+]
+"""The maximum of each window of 15 minutes of a day in UTC; `UNSEEN`: nothing was measured in it."""
+type Minutes = Annotated[str, Meta(pattern=r"^[0-9a-f]{0,360}\Z")]
+"""A bit for each minute of a day in UTC, as a hexadecimal number; the lowest bit is the first minute."""
+
+
+class GpuSample(Part, array_like=True, frozen=True, kw_only=True):
+    """A GPU, or a MIG instance of one, and the pod that has it. None: the exporter does not tell it."""
+
+    node: Text
+    """The name of the Node."""
+    gpu: Text
+    """The UUID of the GPU."""
+    model: Text
+    """As `domain.gpu.model_of` writes it."""
+    instance: Name = ""
+    """The profile of the MIG instance, such as 1g.10gb; empty: the whole GPU."""
+    instance_id: Name = ""
+    sharing: Sharing = "none"
+    """How the node shares this GPU among pods. Under time-slicing `sm_active` and `dram_active` are the
+    device's, not the pod's."""
+    pod: Name = ""
+    """The uid of the pod; empty: no pod has it."""
+    duty: Share | None = None
+    """GR_ENGINE_ACTIVE, or GPU_UTIL where that is missing."""
+    sm_active: Share | None = None
+    dram_active: Share | None = None
+    memory_used_mib: Count | None = None
+    memory_total_mib: Count | None = None
+    power_w: Count | None = None
+    last_xid: Count | None = None
+
+
+class GpuClass(Part, frozen=True, kw_only=True, order=True):
+    """Pods of one owner and one template on one model of GPU: alike enough to be sized together."""
+
+    namespace: Text
+    kind: Text
+    owner: Text
+    template: Name = ""
+    """The hash of the pod template, as its ReplicaSet or ControllerRevision has it."""
+    model: Text
+
+
+class PodDay(Part, frozen=True, kw_only=True):
+    """A pod of a class on one day."""
+
+    pod: Text
+    """Its uid."""
+    node: Text
+    instance_type: Name = ""
+    capacity: Name = ""
+    """`spot`, `on-demand`, or empty where the Node does not tell."""
+    node_gpus: Count = 0
+    """The GPUs of its node: its share of the price."""
+    gpus: Count = 1
+    """How many GPUs, slices or replicas it holds."""
+    seen: Minutes = ""
+    """In which it held them."""
+    busy: Minutes = ""
+    """In which a kernel ran on any of them."""
+    memory_mib: Windows
+    """Of the one of its GPUs that was fullest."""
+    duty: Windows
+    """In thousandths, of its busiest GPU."""
+    dram: Windows
+    """Memory bandwidth in thousandths, of its busiest GPU."""
+    power_w: Windows
+
+
+class ClassDay(Part, frozen=True, kw_only=True):
+    """A class of workload on one day in UTC."""
+
+    of: GpuClass
+    day: date
+    resource: Text
+    """What its pods request, such as nvidia.com/gpu or nvidia.com/mig-1g.10gb."""
+    sharing: Sharing = "none"
+    pods: Annotated[tuple[PodDay, ...], Meta(max_length=MOST_PODS)] = ()
+    joint_memory_mib: Windows
+    """The largest sum over all pods of the class in one minute."""
+    joint_duty: Windows
+    left_out: Count = 0
+    """Pods that are in the joint sums alone."""
+    missing: Annotated[tuple[Text, ...], Meta(max_length=16)] = ()
+    """Metrics that the exporter did not tell, by their DCGM names."""
+
+
+class ClassDays(Part, frozen=True, kw_only=True):
+    """A page of what is kept of a cluster's GPUs."""
+
+    days: tuple[ClassDay, ...] = ()
+    left_out: Count = 0
+    """GPUs, instances or classes that were too many to keep."""
+    next: Name = ""
+    """Ask with it for the next page; empty: this is the last."""
