@@ -1,23 +1,30 @@
-"""What Karpenter's queue delay and the annotation of Plimsoll gain: `python -m benchmarks.beside_karpenter`.
+"""What Karpenter's queue delay and the annotation of Plimsoll gain, beside Karpenter alone.
 
-Each row plays one drill of tests/drills/other-controllers twice, with Karpenter alone and with Plimsoll beside it, changed
-as the row says. Six spot nodes of a NodePool with 24 pods get their notices in one second.
+Six spot nodes of a NodePool with the 24 pods of tests/drills/other-controllers get their notices in one second. By
+default both are played in virtual time; with `--rig cluster` Karpenter itself on a real control plane, four
+minutes a run:
+
+    python -m benchmarks.beside_karpenter [--rig cluster] [--runs 3] [SITUATION ...]
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import starmap
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from rich.console import Console
 
-from benchmarks.output import table
+from benchmarks.output import machine, table
 from plimsoll_simulation.measure.report import Report
 from plimsoll_simulation.rigs.simulated.rig import run
 from plimsoll_simulation.scenario.drill import read_drill
+from plimsoll_testbed.rigs.beside_karpenter import Setting, play
 
 DRILL: Final = (
     Path(__file__).parents[1] / "tests" / "drills" / "other-controllers" / "karpenter-hears-later"
@@ -30,19 +37,34 @@ DIES: Final = "".join(
 )
 NO_NOTICE: Final = "    - {at: 10s, notice: none, reclaim: 1s, nodes: {capacity: spot, count: 1}}\n"
 
-SITUATIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "the queue is delayed by 15 s": {},
-    "nodes take 70 s": {"startup: 40s": "startup: 70s"},
-    "the NodePool is at its limit": {"max: 12": "max: 6"},
-    "Plimsoll dies in each run": {NOTICE: NOTICE + DIES},
-    "a node ends without a notice": {NOTICE: NO_NOTICE},
-    "no delay": {DELAY: "queueDelay: 0s"},
-    "no delay, and the NodePool is at its limit": {
-        DELAY: "queueDelay: 0s",
-        "max: 12": "max: 6",
-    },
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What is changed in the drill, and in the run on a real control plane."""
+
+    drill: Mapping[str, str] = field(default_factory=dict)
+    setting: Setting | None = None
+    """None: it is played in virtual time only."""
+
+
+SITUATIONS: Final[Mapping[str, Situation]] = {
+    "the queue is delayed by 15 s": Situation(setting=Setting()),
+    "nodes take 70 s": Situation(
+        drill={"startup: 40s": "startup: 70s"}, setting=Setting(node_startup="70s")
+    ),
+    "the NodePool is at its limit": Situation(
+        drill={"max: 12": "max: 6"}, setting=Setting(most_nodes=6)
+    ),
+    "Plimsoll dies in each run": Situation(
+        drill={NOTICE: NOTICE + DIES}, setting=Setting(dies=True)
+    ),
+    "a node ends without a notice": Situation(drill={NOTICE: NO_NOTICE}),
+    "no delay": Situation(drill={DELAY: "queueDelay: 0s"}, setting=Setting(queue_delay=0.0)),
+    "no delay, and the NodePool is at its limit": Situation(
+        drill={DELAY: "queueDelay: 0s", "max: 12": "max: 6"},
+        setting=Setting(queue_delay=0.0, most_nodes=6),
+    ),
 }
-"""What is changed in the drill."""
 STATEFUL: Final = "db"
 
 
@@ -61,16 +83,32 @@ class Figures:
     """How many were added."""
 
 
-def played(situation: str, responder: str) -> Figures:
-    """Play a situation with a responder: `plimsoll`, or `none` for Karpenter alone."""
+def played(situation: Situation, responder: str) -> Figures:
+    """Play a situation in virtual time with a responder: `plimsoll`, or `none` for Karpenter alone."""
     with tempfile.TemporaryDirectory() as folder:
         for file in DRILL.iterdir():
             text = file.read_text(encoding="utf-8")
-            for old, new in SITUATIONS[situation].items():
+            for old, new in situation.drill.items():
                 text = text.replace(old, new)
             (Path(folder) / file.name).write_text(text, encoding="utf-8")
         drill = read_drill(Path(folder) / "drill.yaml")
         return _figures(run(drill, responder=responder, seed=drill.scenario.seed))
+
+
+def played_on_cluster(setting: Setting, responder: str) -> Figures:
+    """Play a situation beside Karpenter itself."""
+    [objects] = read_drill(DRILL / "drill.yaml").objects.values()
+    seen = play(objects, replace(setting, plimsoll=responder == "plimsoll"))
+    lost, zero = dict(seen.lost), dict(seen.zero)
+    lost_of_set, zero_of_set = lost.pop(STATEFUL), zero.pop(STATEFUL)
+    return Figures(
+        lost=sum(lost.values()),
+        zero=max(zero.values()),
+        lost_of_set=lost_of_set,
+        zero_of_set=zero_of_set,
+        killed=seen.killed,
+        nodes=seen.launched,
+    )
 
 
 def _figures(report: Report) -> Figures:
@@ -86,28 +124,37 @@ def _figures(report: Report) -> Figures:
     )
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Print the table."""
-    made = table(
-        "Karpenter alone → with Plimsoll",
-        "situation",
-        "lost, Deployments",
-        "zero, s",
-        "lost, StatefulSet",
-        "zero, s",
-        "killed",
-        "nodes",
-    )
-    for situation in SITUATIONS:
-        alone, ours = played(situation, "none"), played(situation, "plimsoll")
-        made.add_row(
-            situation,
-            *(
-                f"{getattr(alone, name):.0f} → {getattr(ours, name):.0f}"
-                for name in Figures.__dataclass_fields__
-            ),
-        )
-    Console(width=140).print(made)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rig", choices=("simulated", "cluster"), default="simulated")
+    parser.add_argument("--runs", type=int, default=1, help="of each row on the rig cluster")
+    parser.add_argument("situations", nargs="*", metavar="SITUATION", help="[default: all]")
+    chosen = parser.parse_args(argv)
+    title = f"{machine()}\nKarpenter alone → with Plimsoll, medians of {chosen.runs}"
+    headings = "lost, Deployments", "zero, s", "lost, StatefulSet", "zero, s", "killed", "nodes"
+    made, console = table(title, "situation", *headings), Console(width=140)
+    for name in chosen.situations or SITUATIONS:
+        situation = SITUATIONS[name]
+        found: dict[str, list[Figures]] = {"none": [], "plimsoll": []}
+        for _ in range(chosen.runs):
+            for responder, figures in found.items():
+                if chosen.rig == "simulated":
+                    figures.append(played(situation, responder))
+                elif situation.setting is not None:
+                    figures.append(played_on_cluster(situation.setting, responder))
+                    console.log(name, responder, figures[-1])
+        if found["none"]:
+            made.add_row(
+                name,
+                *starmap("{:.0f} → {:.0f}".format, zip(*map(medians, found.values()), strict=True)),
+            )
+    console.print(made)
+
+
+def medians(figures: Sequence[Figures]) -> Sequence[float]:
+    """Return the median of each figure over some runs."""
+    return [median(getattr(f, name) for f in figures) for name in Figures.__dataclass_fields__]
 
 
 if __name__ == "__main__":

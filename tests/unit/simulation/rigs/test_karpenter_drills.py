@@ -41,7 +41,7 @@ def near(seconds: float) -> object:
     ],
 )
 def test_beside_karpenter_no_more_is_lost_and_no_node_more_is_launched(situation, alone, beside):
-    theirs, ours = played(situation, "none"), played(situation, "plimsoll")
+    theirs, ours = (played(SITUATIONS[situation], who) for who in ("none", "plimsoll"))
     assert seconds(theirs) == tuple(map(near, alone))
     assert seconds(ours) == tuple(map(near, beside))
     assert ours.killed <= theirs.killed
