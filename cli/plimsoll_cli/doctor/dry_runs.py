@@ -33,7 +33,10 @@ _POLICIES: Final = "plimsoll-"
 """How the names of our policies begin."""
 _STRANGE: Final = "example.com/plimsoll-doctor"
 _OURS: Final = f"{PREFIX}doctor"
-_EVENT: Final = {"involvedObject": {"kind": "Node", "name": "doctor"}, "reason": "Doctor"}
+_EVENT: Final = {
+    "involvedObject": {"kind": "Pod", "namespace": NAMESPACE, "name": "doctor"},
+    "reason": "Doctor",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
