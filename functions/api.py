@@ -35,6 +35,7 @@ from plimsoll_service.domain.access import Principal, Role
 from plimsoll_service.domain.advice import AdviceRequest, awaits_instruction
 from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven
 from plimsoll_service.domain.metrics import ServiceMetric
+from plimsoll_service.domain.snapshots import Span
 from plimsoll_service.openapi import document
 from plimsoll_service.services.access import SignedRequest, refuse_others, refuse_unsigned
 from plimsoll_service.services.instructions import pending, report
@@ -196,6 +197,20 @@ def read_interruptions(cluster: str) -> msgspec.Struct:
     return bootstrap.reads().interruptions(_principal(), cluster)
 
 
+@app.route("/v1/clusters/{cluster}/hours", methods=["GET"])
+@answer()
+def read_hours(cluster: str) -> msgspec.Struct:
+    """Return a week of hours."""
+    return bootstrap.reads().periods(_principal(), cluster, Span.HOUR, _before())
+
+
+@app.route("/v1/clusters/{cluster}/days", methods=["GET"])
+@answer()
+def read_days(cluster: str) -> msgspec.Struct:
+    """Return a quarter of days."""
+    return bootstrap.reads().periods(_principal(), cluster, Span.DAY, _before())
+
+
 @app.route("/v1/clusters/{cluster}/pools", methods=["GET"])
 @answer()
 def read_pools(cluster: str) -> msgspec.Struct:
@@ -266,6 +281,11 @@ def _agent(cluster: str) -> Principal:
     principal = _principal()
     refuse_others(principal, cluster, Role.AGENT)
     return principal
+
+
+def _before() -> str | None:
+    query: Mapping[str, str] = _request().to_dict().get("query_params") or {}
+    return query.get("before")
 
 
 def _signed(request: Request) -> SignedRequest:

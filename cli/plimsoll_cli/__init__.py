@@ -74,6 +74,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "savings": Entry(
             "service.advice:savings", "Compare the cost of a cluster with the cheapest mix."
         ),
+        "history": Entry("service.advice:history", "Show what a cluster had and used."),
         "recommendations": Entry(
             "service.advice:recommendations", "Show recommendations and accept them."
         ),

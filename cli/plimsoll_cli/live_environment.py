@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.canaries import Canaries
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
@@ -65,7 +66,9 @@ class LiveEnvironment:
                 warn=warn,
             ),
             probes=Probes(
-                send_canary=partial(aws_probe.send_canary, aws),
+                send_canary=lambda name: Canaries(
+                    aws, found.output("CanarySecret"), self.clock
+                ).send(name),
                 send_past_the_rules=lambda word, now: aws_probe.send_past_the_rules(
                     aws, found.output("NoticesQueue"), word, now
                 ),

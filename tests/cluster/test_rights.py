@@ -933,10 +933,31 @@ def probe(request: pytest.FixtureRequest, guarded: ControlPlane) -> KubernetesPr
     return KubernetesProbe(admin, "it", SerialWorkers(), group=GROUP, acting=acting)
 
 
+@pytest.mark.usefixtures("floors")
 def test_the_doctor_sees_that_all_is_applied(shop: Ground, probe: KubernetesProbe):
     assert all(right.held for right in probe.rights())
-    trials = probe.trials()
-    assert {t.about.partition(" ")[0] for t in trials} == {"Node", "Pod"}
+    assert patch(shop.api, pod_of(shop), marks("labels", **{IGNORE: "true"})).status == 200
+    try:
+        trials = probe.trials()
+    finally:
+        assert patch(shop.api, pod_of(shop), marks("labels", **{IGNORE: None})).status == 200
+    assert {t.policy for t in trials if not t.ours} == {
+        f"plimsoll-{name}"
+        for name in (
+            "departures",
+            "events",
+            "floors",
+            "guard",
+            "history",
+            "ignored",
+            "lease",
+            "nodes",
+            "pods",
+        )
+    }
+    for trial in trials:
+        if not trial.ours:
+            assert f"ValidatingAdmissionPolicy '{trial.policy}'" in trial.said
     assert {t.verdict for t in trials if not t.ours} == {TrialResult.BY_OUR_POLICY}
     assert {t.verdict for t in trials if t.ours} == {TrialResult.PASSED}
     queue = probe.queue()
@@ -967,17 +988,20 @@ def test_the_command_says_so(shop: Ground, guarded: ControlPlane):
         assert found[check]["state"] == "ok", found[check]
 
 
-def test_the_doctor_sees_a_policy_that_is_not_bound(shop: Ground, probe: KubernetesProbe):
-    path = f"{ADMISSION}/validatingadmissionpolicybindings/plimsoll-nodes"
+@pytest.mark.parametrize("name", ["nodes", "departures", "history", "lease"])
+def test_the_doctor_sees_a_policy_that_is_not_bound(
+    shop: Ground, probe: KubernetesProbe, name: str
+):
+    path = f"{ADMISSION}/validatingadmissionpolicybindings/plimsoll-{name}"
     assert shop.api.call("DELETE", path).status == 200
 
     def free() -> set[str]:
-        trials = [t for t in probe.trials() if not t.ours and t.verdict is TrialResult.PASSED]
-        return {t.about.partition(" ")[0] for t in trials}
+        tried = probe.trials()
+        return {t.policy for t in tried if not t.ours and t.verdict is TrialResult.PASSED}
 
     try:
         until(lambda: bool(free()))
-        assert free() == {"Node"}
+        assert free() == {f"plimsoll-{name}"}
     finally:
         install(shop.plane)
     until(lambda: not free())

@@ -13,6 +13,7 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.canaries import Canaries
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.notices import Canary, parse
@@ -20,7 +21,6 @@ from plimsoll_cli.doctor import concurrency
 from plimsoll_cli.doctor.aws_probe import (
     group_settings,
     queue_delay,
-    send_canary,
     send_past_the_rules,
     targets,
     unknown_roles,
@@ -43,7 +43,7 @@ TEMPLATE = json.dumps(
                 "Type": "AWS::IAM::Role",
                 "Properties": {"RoleName": f"the-{name}", "AssumeRolePolicyDocument": TRUST},
             }
-            for name in ("NoticesRole", "SweepRole", "CanaryRole")
+            for name in ("NoticesRole", "SweepRole", "RedriveRole")
         }
     }
 )
@@ -74,7 +74,8 @@ def test_a_canary_on_the_bus_is_one_that_we_can_read(aws: Aws):
     events.put_targets(
         Rule="canaries", Targets=[{"Id": "notices", "Arn": arn["Attributes"]["QueueArn"]}]
     )
-    send_canary(aws, "ask-1")
+    secret = boto3.client("secretsmanager").create_secret(Name="canaries", SecretString="key")
+    Canaries(aws, secret["ARN"], SystemClock()).send("ask-1")
     (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
     event = {
         "account": ACCOUNT,
@@ -83,7 +84,8 @@ def test_a_canary_on_the_bus_is_one_that_we_can_read(aws: Aws):
     }  # moto leaves some out
     (notice,) = parse(event, received=datetime.now(UTC))
     assert isinstance(notice, Canary)
-    assert notice.word == "ask-1"
+    assert notice.name("key", datetime.now(UTC)) == "ask-1"
+    assert notice.name("another", datetime.now(UTC)) is None
 
 
 DENIED = "is not authorized to perform: sqs:sendmessage on resource: q"
@@ -137,11 +139,12 @@ def test_how_rules_deliver_is_read_from_eventbridge(aws: Aws):
 
 
 def test_a_canary_that_the_bus_does_not_take_is_refused(aws: Aws):
+    boto3.client("secretsmanager").create_secret(Name="canaries", SecretString="key")
     answer = {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "NotToday", "ErrorMessage": "no"}]}
     with Stubber(aws.events) as stub:
         stub.add_response("put_events", answer)
         with pytest.raises(Refused, match="NotToday: no"):
-            send_canary(aws, "ask-1")
+            Canaries(aws, "canaries", SystemClock()).send("ask-1")
 
 
 def test_of_auto_scaling_groups_it_is_read_which_processes_are_suspended(aws: Aws):

@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND
+from plimsoll.domain.notices import canary_word
 from plimsoll.domain.placement import label_key
 from plimsoll_simulation.fake_aws.fleet import Fleet
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
@@ -125,8 +126,13 @@ def test_a_notice_about_somebody_elses_instance_is_acknowledged_and_counted(stac
 
 
 def test_a_canary_goes_the_whole_way_and_is_written_down(stack):
-    detail = json.dumps({"word": "ask-1"})
-    entry = {"Source": "plimsoll.canary", "DetailType": "Plimsoll Canary", "Detail": detail}
+    secret = stack.client("secretsmanager").get_secret_value(SecretId=stack.outputs["CanarySecret"])
+    word = canary_word("ask-1", secret["SecretString"], datetime.now(UTC))
+    entry = {
+        "Source": "plimsoll.canary",
+        "DetailType": "Plimsoll Canary",
+        "Detail": json.dumps({"word": word}),
+    }
     assert stack.client("events").put_events(Entries=[entry])["FailedEntryCount"] == 0
     key = {"interruption": {"S": "canary@ask-1"}}
     table = stack.outputs["ReportsTable"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -62,6 +63,13 @@ def test_the_schedule_asks_once(service, context):
 def test_the_hourly_schedule_asks_for_preflights(service, context):
     schedule.handler({"ask": "preflight"}, context)
     assert service.asked == ["preflight"]
+
+
+def test_the_schedule_of_canaries_sends_one_and_asks_for_nothing(service, context, monkeypatch):
+    sent: list[str] = []
+    monkeypatch.setattr(bootstrap, "canaries", lambda: SimpleNamespace(send=sent.append))
+    schedule.handler({"ask": "canary"}, context)
+    assert (sent, service.asked) == (["schedule"], [])
 
 
 def test_a_schedule_that_fails_is_an_error_of_the_function(service, context):

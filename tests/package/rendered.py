@@ -10,13 +10,11 @@ from typing import Any, Final
 from tests.package.template import template
 
 PARTITION, REGION, ACCOUNT, STACK = "aws", "us-east-1", "123456789012", "plimsoll"
-STACK_ID: Final = f"arn:{PARTITION}:cloudformation:{REGION}:{ACCOUNT}:stack/{STACK}/6d2f-word"
 _PSEUDO: Final = {
     "AWS::Partition": PARTITION,
     "AWS::Region": REGION,
     "AWS::AccountId": ACCOUNT,
     "AWS::StackName": STACK,
-    "AWS::StackId": STACK_ID,
     "AWS::URLSuffix": "amazonaws.com",
 }
 _ARNS: Final = {
@@ -25,6 +23,7 @@ _ARNS: Final = {
     "AWS::Events::Rule": f"arn:{PARTITION}:events:{REGION}:{ACCOUNT}:rule/{{}}",
     "AWS::IAM::Role": f"arn:{PARTITION}:iam::{ACCOUNT}:role/{{}}",
     "AWS::Logs::LogGroup": f"arn:{PARTITION}:logs:{REGION}:{ACCOUNT}:log-group:{{}}:*",
+    "AWS::SecretsManager::Secret": f"arn:{PARTITION}:secretsmanager:{REGION}:{ACCOUNT}:secret:{{}}",
     "AWS::SNS::Topic": f"arn:{PARTITION}:sns:{REGION}:{ACCOUNT}:{{}}",
 }
 _GONE: Final = object()
@@ -100,7 +99,7 @@ class _Rendering:
         return arn(name) if is_topic else f"{STACK}-{name}"
 
     def _getatt(self, path: list[str]) -> str:
-        return arn(path[0]) if path[1] == "Arn" else f"{STACK}-{path[0]}"
+        return arn(path[0]) if path[1] in {"Arn", "Id"} else f"{STACK}-{path[0]}"
 
     def _sub(self, argument: Any) -> str:
         text, names = argument if isinstance(argument, list) else (argument, {})

@@ -118,7 +118,8 @@ PLACE = Place(
     region=REGION,
     account=ACCOUNT,
     stack=STACK,
-    names={name: f"{STACK}-{name}" for name in (*QUEUES, *rendered("AWS::DynamoDB::Table"))},
+    names={name: f"{STACK}-{name}" for name in (*QUEUES, *rendered("AWS::DynamoDB::Table"))}
+    | {name: arn(name) for name in rendered("AWS::SecretsManager::Secret")},
 )
 CASES = cases(PLACE)
 

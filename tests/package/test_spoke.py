@@ -18,7 +18,11 @@ def spoke(kind: str) -> dict[str, Any]:
 
 
 def rights_of(role: dict[str, Any]) -> list[dict[str, Any]]:
-    return [s for p in role["Policies"] for s in p["PolicyDocument"]["Statement"]]
+    return [
+        s.get("Fn::If", [None, s])[1]
+        for p in role["Policies"]
+        for s in p["PolicyDocument"]["Statement"]
+    ]
 
 
 def test_all_that_is_forwarded_is_taken_by_a_rule_of_the_hub_in_the_name_of_that_account():
@@ -92,3 +96,13 @@ def test_the_role_of_a_spoke_may_what_notices_drain_and_resync_may_in_their_own_
         for s in p["PolicyDocument"]["Statement"]
     ]
     assert of(rights_of(spoke("AWS::IAM::Role")["Role"])) == of(own)
+
+
+def test_of_queues_the_role_reads_only_those_that_the_parameter_names_and_without_it_none():
+    held = spoke("AWS::IAM::Role")["Role"]["Policies"][0]["PolicyDocument"]["Statement"]
+    [(condition, statement, none)] = [s["Fn::If"] for s in held if "Fn::If" in s]
+    assert (condition, none) == ("HasQueue", {"Ref": "AWS::NoValue"})
+    assert statement["Action"] == ["sqs:GetQueueUrl", "sqs:GetQueueAttributes"]
+    assert statement["Resource"]["Fn::Sub"].endswith(":${AWS::AccountId}:${InterruptionQueue}")
+    assert template(SPOKE)["Parameters"]["InterruptionQueue"]["Default"] == ""
+    assert not [s for s in held if "Fn::If" not in s and "sqs:" in str(s["Action"])]

@@ -20,7 +20,7 @@ from plimsoll.observability import NAMESPACE
 from plimsoll.services import retry_policy
 from plimsoll_cli.doctor.stack_checks import DELIVERY_SECONDS
 from plimsoll_cli.stack import CLUSTER_ROLES
-from tests.package.rendered import ACCOUNT, REGION, STACK, STACK_ID, of_every_function, rendered
+from tests.package.rendered import ACCOUNT, REGION, STACK, of_every_function, rendered
 from tests.package.template import ROOT, functions, listed, resources, statements, template
 
 READ_BY_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
@@ -110,9 +110,11 @@ def test_a_resync_is_asked_for_as_often_as_a_request_says_and_ends_before_the_ne
     assert {name: event["Properties"]["Schedule"] for name, event in events.items()} == {
         "EveryMinute": "rate(1 minute)",
         "EveryHour": "rate(1 hour)",
+        "Canary": "rate(15 minutes)",
     }
     assert (timedelta(minutes=1), timedelta(hours=1)) == (RESYNC_EVERY, PREFLIGHT_EVERY)
     assert json.loads(events["EveryHour"]["Properties"]["Input"]) == {"ask": "preflight"}
+    assert json.loads(events["Canary"]["Properties"]["Input"]) == {"ask": "canary"}
     assert functions()["SweepFunction"]["Properties"]["Timeout"] < RESYNC_EVERY.total_seconds()
 
 
@@ -176,26 +178,33 @@ def test_drills_are_let_in_only_where_the_parameter_says_so():
 
 
 def test_the_scheduled_canary_is_taken_by_a_rule_and_may_be_nothing_else():
-    [schedule] = rendered("AWS::Scheduler::Schedule").values()
-    said = schedule["Target"]["EventBridgeParameters"]
-    event = {"source": said["Source"], "detail-type": said["DetailType"], "account": ACCOUNT}
-    assert (said["Source"], said["DetailType"]) == (CANARY_SOURCE, CANARY_DETAIL_TYPE)
+    event = {"source": CANARY_SOURCE, "detail-type": CANARY_DETAIL_TYPE, "account": ACCOUNT}
     assert [rule for rule, pattern in patterns(drills=False) if matches(pattern, event)] == [
         "Canaries"
     ]
-    [only] = [s["Condition"] for _, s in statements() if s["Action"] == "events:PutEvents"]
+    [(role, only)] = [
+        (name, statement["Condition"])
+        for name, role in rendered("AWS::IAM::Role").items()
+        for policy in role["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Action"] == "events:PutEvents"
+    ]
+    assert role == "ScheduleRole"
     assert only["StringEquals"] == {
         "events:source": CANARY_SOURCE,
         "events:detail-type": CANARY_DETAIL_TYPE,
     }
 
 
-def test_the_word_of_the_schedules_canary_is_told_to_the_functions_and_to_nobody_else():
-    [schedule] = rendered("AWS::Scheduler::Schedule").values()
-    word = json.loads(schedule["Target"]["Input"])["word"]
-    assert word == STACK_ID.rpartition("/")[2]
-    given = template()["Globals"]["Function"]["Environment"]["Variables"]["CANARY_WORD"]
-    assert given == {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}
+def test_the_secret_of_canaries_is_generated_and_readers_of_the_stack_see_its_name_only():
+    [(name, secret)] = rendered("AWS::SecretsManager::Secret").items()
+    assert secret["GenerateSecretString"]["PasswordLength"] == 64
+    assert "SecretString" not in secret
+    given = template()["Globals"]["Function"]["Environment"]["Variables"]["CANARY_SECRET"]
+    assert given == {"Fn::GetAtt": [name, "Id"]}
+    assert "resolve:secretsmanager" not in (ROOT / "template.yaml").read_text()
+    readers = {role for role, s in statements() if s["Resource"] == given}
+    assert readers == {"NoticesRole", "ScheduleRole"}
 
 
 # --- Roles ---------------------------------------------------------------------------------------
@@ -220,7 +229,6 @@ BY_PEOPLE = {  # with the rights of who types it
     "dynamodb:DeleteItem",  # `plimsoll clusters remove`
     "eks:DescribeAccessEntry",  # `plimsoll doctor`
 }
-BY_SCHEDULES = {"events:PutEvents"}  # the canary; `plimsoll doctor` sends one too
 NOT_OURS = {"RedriveRole"}  # people take it, and no function
 CALL = re.compile(
     r"(?:aws(?:\(\))?\.|(?=sts\(\)))([a-z0-9_]+)(?:\(\))?\.(?:get_paginator\(\s*\"(\w+)\"|([a-z]+_\w+|[a-z]+(?=\()))"
@@ -242,13 +250,11 @@ def calls():
 
 def test_the_roles_hold_the_rights_that_the_code_uses_and_no_others():
     held = {a for role, s in statements() if role not in NOT_OURS for a in listed(s["Action"])}
-    assert held - PLATFORM - BY_SCHEDULES == calls() - BY_PEOPLE - BY_SCHEDULES
+    assert held - PLATFORM == calls() - BY_PEOPLE
 
 
-def test_every_function_and_every_schedule_has_a_role_of_its_own():
+def test_every_function_has_a_role_of_its_own():
     roles = [f["Properties"]["Role"]["Fn::GetAtt"][0] for f in functions().values()]
-    schedules = resources("AWS::Scheduler::Schedule").values()
-    roles += [s["Properties"]["Target"]["RoleArn"]["Fn::GetAtt"][0] for s in schedules]
     assert sorted(roles) == sorted(set(resources("AWS::IAM::Role")) - NOT_OURS)
 
 

@@ -13,6 +13,7 @@ from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.adapters.signers import LocalSigner, is_signed
 from plimsoll_service.domain.analysis.prices import PriceTable
 from plimsoll_service.domain.snapshots.arrivals import Newest
+from plimsoll_service.domain.snapshots.rollups import Span
 from plimsoll_service.services import instructions, recommendations
 from plimsoll_service.services.history import NEWEST
 from plimsoll_service.services.recommendations import Advised, advise
@@ -78,7 +79,8 @@ class AdvisedCluster:
         )
         known = self.data.get("harbor", NEWEST)
         body = msgspec.json.encode(said)
-        self.data.put("harbor", NEWEST, body, version=known.version if known else 0)
+        version, expires = known.version if known else 0, self.time + Span.DAY.kept
+        self.data.put("harbor", NEWEST, body, version=version, expires=expires)
 
     def advise(
         self, seen: Snapshot | None = None, *, minutes: int = 1, signed: bool = True

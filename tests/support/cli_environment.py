@@ -243,17 +243,13 @@ class MemoryEnvironment:
         group = GROUP if cluster.kind is ClusterKind.EKS else None
         return KubernetesProbe(transport, cluster.name, SerialWorkers(), group=group)
 
-    def _send_canary(self, word: str) -> None:
+    def _send_canary(self, name: str) -> None:
         """Play the function's part at once, with the time that it would have taken."""
         if self.canary_seconds is None:
             return
         sent = self.clock.now()
-        echo = canary_echo(
-            Canary(id="event", time=sent, word=word),
-            seen=sent + timedelta(seconds=self.canary_seconds),
-        )
-        assert echo is not None
-        self.reports.merge(echo)
+        seen = sent + timedelta(seconds=self.canary_seconds)
+        self.reports.merge(canary_echo(Canary(id="event", time=sent), name, seen=seen))
 
     def _concurrency(self) -> Concurrency:
         taken = self.reserved_by_others + sum(n or 0 for n in self.reserved.values())

@@ -1,4 +1,4 @@
-"""What `plimsoll doctor` asks of AWS, and the canary that it puts on the event bus."""
+"""What `plimsoll doctor` asks of AWS."""
 
 from __future__ import annotations
 
@@ -21,25 +21,6 @@ from plimsoll_cli.doctor.kubernetes_probe import GROUP
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
     from plimsoll.services.ports import Clock
-
-
-def send_canary(aws: Aws, word: str) -> None:
-    """Put a canary with that word on the default event bus, as whoever runs the command.
-
-    Raises:
-        Refused: the bus did not take it.
-    """
-    detail = json.dumps({"word": word})
-    with translated("put a canary on the event bus"):
-        answer = aws.events.put_events(
-            Entries=[{"Source": CANARY_SOURCE, "DetailType": CANARY_DETAIL_TYPE, "Detail": detail}]
-        )
-    if answer["FailedEntryCount"]:
-        (entry,) = answer["Entries"]
-        raise Refused(
-            f"the event bus did not take the canary: {entry.get('ErrorCode')}: "
-            f"{entry.get('ErrorMessage')}"
-        )
 
 
 def send_past_the_rules(aws: Aws, queue: str, word: str, now: datetime) -> Direct:

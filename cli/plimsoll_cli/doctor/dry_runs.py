@@ -10,76 +10,184 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, override
 
 from plimsoll.adapters.kubernetes import calls
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.errors import policy_of, refusal, said_of
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH, Json
 from plimsoll.adapters.kubernetes.transport import Response, Transport
-from plimsoll.domain.errors import BadInput
+from plimsoll.domain.errors import BadInput, Refused
 from plimsoll.domain.fields import Field
-from plimsoll.domain.kubernetes import PREFIX
+from plimsoll.domain.kubernetes import FLOORS, IGNORE, NAMESPACE, PREFIX
 from plimsoll_cli.doctor.facts import Trial, TrialResult
 
 _REFUSED: Final = 400
 _NOT_FOUND: Final = 404
-_NO_RIGHT: Final = re.compile(r"cannot patch resource")
+_NO_RIGHT: Final = re.compile(r"cannot (?:patch|create) resource")
+_BY_BUDGET: Final = "disruption budget"
+"""An eviction that a budget refuses has passed admission."""
 _POLICIES: Final = "plimsoll-"
-"""How the names of the policies in `infra/cluster/fields` begin."""
+"""How the names of our policies begin."""
 _STRANGE: Final = "example.com/plimsoll-doctor"
 _OURS: Final = f"{PREFIX}doctor"
+_EVENT: Final = {
+    "involvedObject": {"kind": "Pod", "namespace": NAMESPACE, "name": "doctor"},
+    "reason": "Doctor",
+}
 
-_KINDS: Final[tuple[tuple[str, Call, Call], ...]] = (
-    ("Node", calls.LIST_NODES, calls.PATCH_NODE),
-    ("Pod", calls.LIST_PODS, calls.PATCH_POD),
-)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Object:
+    namespace: str | None
+    name: str
+    uid: str
+
+    @override
+    def __str__(self) -> str:
+        return "/".join(part for part in (self.namespace, self.name) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    about: str
+    call: Call
+    namespace: str | None = None
+    name: str | None = None
+    body: Json
+    policy: str
+    """That refuses it; that lets it pass where it is ours."""
+    ours: bool = False
 
 
 def trials(transport: Transport, cluster: str) -> list[Trial]:
-    """Try on the first object of each kind that there is.
+    """Try what each policy of the group plimsoll refuses, on the first object of each kind that there is.
+
+    Left out are plimsoll-canaries, which lets dry runs pass, and the policies of other groups.
 
     Raises:
-        Refused: they may not be listed.
+        Refused: Nodes or pods may not be listed.
     """
-    return [trial for kind in _KINDS for trial in _of_kind(transport, cluster, *kind)]
+    found = []
+    for change in _changes(transport, cluster):
+        answer = transport.call(
+            change.call.method,
+            change.call.path(namespace=change.namespace, name=change.name),
+            query={"dryRun": "All"},
+            body=change.body,
+            content_type=MERGE_PATCH if change.call.verb == "patch" else "application/json",
+        )
+        if answer.status == _NOT_FOUND:
+            continue  # it went in between, or our namespace is not there
+        trial = Trial(
+            about=change.about,
+            ours=change.ours,
+            policy=change.policy,
+            verdict=_verdict(answer),
+            said=said_of(answer),
+        )
+        found.append(trial)
+    return found
 
 
-def _of_kind(
-    transport: Transport, cluster: str, kind: str, listing: Call, patching: Call
-) -> Iterator[Trial]:
-    answer = transport.call(listing.method, listing.path(), query={"limit": "1"})
+def _changes(transport: Transport, cluster: str) -> Iterator[_Change]:
+    """Yield what is tried; nothing where there is neither Node nor pod, for then most cannot be."""
+    there = False
+    for kind, policy, listing, call in (
+        ("Node", "plimsoll-nodes", calls.LIST_NODES, calls.PATCH_NODE),
+        ("Pod", "plimsoll-pods", calls.LIST_PODS, calls.PATCH_POD),
+    ):
+        for it in _first(transport, cluster, listing):
+            there = True
+            about, policies = f"{kind} {it}", ((False, _STRANGE), (True, _OURS))
+            for ours, name in policies:
+                yield _patch(about, call, it, {"annotations": {name: "asked"}}, policy, ours=ours)
+            history = f"the history of {about}"
+            yield _patch(history, call, it, {"managedFields": [{}]}, "plimsoll-history")
+            if call is calls.PATCH_POD:
+                yield _eviction(it, {}, "plimsoll-departures")
+    if not there:
+        return
+    for it in _first(transport, cluster, calls.LIST_PODS, labelSelector=f"{IGNORE}=true"):
+        yield _eviction(it, {"preconditions": {"uid": it.uid}}, "plimsoll-ignored")
+    yield _created("Event", calls.CREATE_EVENT, "plimsoll-events", _EVENT)
+    yield _created("Lease", calls.CREATE_LEASE, "plimsoll-lease", {})
+    budget = {"spec": {"maxUnavailable": 1, "selector": {}}}
+    yield _created("PodDisruptionBudget", calls.CREATE_BUDGET, "plimsoll-guard", budget)
+    try:
+        floors = list(
+            _first(transport, cluster, calls.LIST_FLOORS, fieldSelector=f"metadata.name={FLOORS}")
+        )
+    except Refused:
+        return  # without the overlay there is no right to change them either
+    for it in floors:
+        body = {"annotations": {_STRANGE: "asked"}}
+        yield _patch(f"ConfigMap {it}", calls.PATCH_FLOORS, it, body, "plimsoll-floors")
+
+
+def _first(transport: Transport, cluster: str, listing: Call, **query: str) -> Iterator[_Object]:
+    """Yield the first object of a list, if there is one."""
+    answer = transport.call(listing.method, listing.path(), query={"limit": "1", **query})
     if answer.status >= _REFUSED:
         raise refusal(cluster, listing, "", answer)
     for obj in (answer.body.get("items") or ())[:1]:
         meta = Field(obj)["metadata"]
         try:
-            name, namespace = meta["name"].required(), meta["namespace"].optional()
+            yield _Object(
+                namespace=meta["namespace"].optional(),
+                name=meta["name"].required(),
+                uid=meta["uid"].required(),
+            )
         except BadInput:
             return  # what no API server wrote is nothing to try on
-        for ours, body in ((False, _annotation(_STRANGE)), (True, _annotation(_OURS))):
-            answer = transport.call(
-                patching.method,
-                patching.path(namespace=namespace, name=name),
-                query={"dryRun": "All"},
-                body=body,
-                content_type=MERGE_PATCH,
-            )
-            if answer.status == _NOT_FOUND:
-                return  # it went in between
-            about = "/".join(part for part in (namespace, name) if part)
-            yield Trial(
-                about=f"{kind} {about}", ours=ours, verdict=_verdict(answer), said=said_of(answer)
-            )
 
 
-def _annotation(name: str) -> Json:
-    return {"metadata": {"annotations": {name: "asked"}}}
+def _patch(  # noqa: PLR0913 - the parts of a change
+    about: str, call: Call, it: _Object, metadata: Json, policy: str, *, ours: bool = False
+) -> _Change:
+    return _Change(
+        about=about,
+        call=call,
+        namespace=it.namespace,
+        name=it.name,
+        body={"metadata": metadata},
+        policy=policy,
+        ours=ours,
+    )
+
+
+def _eviction(pod: _Object, options: Json, policy: str) -> _Change:
+    return _Change(
+        about=f"an eviction of Pod {pod}",
+        call=calls.EVICT,
+        namespace=pod.namespace,
+        name=pod.name,
+        body={
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {**options, "dryRun": ["All"]},
+        },
+        policy=policy,
+    )
+
+
+def _created(kind: str, call: Call, policy: str, fields: Mapping[str, Any]) -> _Change:
+    version = f"{call.group}/{call.version}" if call.group else call.version
+    meta = {"name": "doctor", "namespace": NAMESPACE}
+    return _Change(
+        about=f"a new {kind}",
+        call=call,
+        namespace=NAMESPACE,
+        body={"apiVersion": version, "kind": kind, "metadata": meta, **fields},
+        policy=policy,
+    )
 
 
 def _verdict(answer: Response) -> TrialResult:
-    if answer.status < _REFUSED:
+    if answer.status < _REFUSED or _BY_BUDGET in said_of(answer):
         return TrialResult.PASSED
     if (policy_of(answer) or "").startswith(_POLICIES):
         return TrialResult.BY_OUR_POLICY

@@ -87,6 +87,8 @@ class Trial:
     """The object, for example `Node a`."""
     ours: bool
     """Whether Plimsoll writes that field, or whoever owns the object."""
+    policy: str
+    """The admission policy of our manifests that decides on it."""
     verdict: TrialResult
     said: str
     """The refusal in the cluster's words."""

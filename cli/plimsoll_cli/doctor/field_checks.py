@@ -46,8 +46,8 @@ def _foreign(tried: Sequence[Trial]) -> Finding:
     if free:
         return fail(
             "fields",
-            f"fields that are not Plimsoll's could be changed, as tried on {_listed(free)}: the "
-            "policies of infra/cluster/fields are not applied, or do not name us",
+            f"what is not Plimsoll's could be changed, as tried on {_listed(free)}: these policies are "
+            f"missing, are of an older version or do not name us: {', '.join(sorted({t.policy for t in free}))}",
             f'{APPLY}, and see that the identity is in the group "plimsoll"',
         )
     if others:

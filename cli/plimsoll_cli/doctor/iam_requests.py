@@ -13,6 +13,7 @@ from typing import Final
 
 from plimsoll.domain.capacity import QUOTA_CODE
 from plimsoll.domain.kubernetes import GROW, HOOK_MARK, RENEW
+from plimsoll.domain.notices import CANARY_DETAIL_TYPE, CANARY_SOURCE, DRILL_SOURCE
 from plimsoll_cli.stack import CLUSTER_ROLES
 
 FUNCTIONS: Final[Mapping[str, str]] = {
@@ -69,7 +70,7 @@ class Place:
     account: str
     stack: str
     names: Mapping[str, str]
-    """Logical id of a table or a queue -> its name."""
+    """Logical id of a table or a queue -> its name; of a secret -> its ARN."""
 
     def arn(self, service: str, resource: str) -> str:
         """Return an ARN of this place."""
@@ -125,6 +126,12 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     yield from _requests("DrainsRole", _RECEIVE, place.queue("WakeUpsQueue"))
     yield from _requests("SweepRole", _RECEIVE, place.queue("ResyncsQueue"))
     yield from _requests("ScheduleRole", ("sqs:SendMessage",), place.queue("ResyncsQueue"))
+    canary = {"events:source": CANARY_SOURCE, "events:detail-type": CANARY_DETAIL_TYPE}
+    bus = place.arn("events", "event-bus/default")
+    yield from _requests("ScheduleRole", ("events:PutEvents",), bus, **canary)
+    secret = place.names.get("CanarySecret", "*")  # a stack of an older version has none
+    for role in ("NoticesRole", "ScheduleRole"):
+        yield from _requests(role, ("secretsmanager:GetSecretValue",), secret)
     for role in ("NoticesRole", "SweepRole", "ScheduleRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:Scan",), place.table("ClustersTable"))
     for role in ("DrainsRole", "SweepRole", "PlacementRole"):
@@ -199,3 +206,6 @@ def _forbidden(place: Place) -> Iterator[tuple[str, Request]]:
     yield from _requests("SweepRole", ("servicequotas:GetServiceQuota",), others)
     secret = place.arn("secretsmanager", "secret:plimsoll/lab-AbCdEf")
     yield from _requests("ScheduleRole", ("secretsmanager:GetSecretValue",), secret)
+    drill = {"events:source": DRILL_SOURCE, "events:detail-type": CANARY_DETAIL_TYPE}
+    bus = place.arn("events", "event-bus/default")
+    yield from _requests("ScheduleRole", ("events:PutEvents",), bus, **drill)

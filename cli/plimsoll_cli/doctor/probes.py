@@ -21,7 +21,7 @@ class Probes:
     """One function for each question. Each raises a `PlimsollError` where nobody answers."""
 
     send_canary: Callable[[str], None]
-    """Puts a canary with that word on the event bus."""
+    """Puts a canary of that name on the event bus."""
     send_past_the_rules: Callable[[str, datetime], Direct]
     """Tries to put a canary with that word straight into the queue of notices."""
     targets: Callable[[], Sequence[Target]]

@@ -81,7 +81,11 @@ def canary(facts: Facts) -> Iterator[Finding]:
     """Say whether an event came through bus, rule, queue and function."""
     found = facts.canary
     if isinstance(found, PlimsollError):
-        yield skipped("notices", found, "the command needs the right to events:PutEvents")
+        yield skipped(
+            "notices",
+            found,
+            "the command needs the rights to events:PutEvents, and to secretsmanager:GetSecretValue of the stack's CanarySecret",
+        )
         return
     if found.seen is None:
         yield fail(

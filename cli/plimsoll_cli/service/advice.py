@@ -1,9 +1,10 @@
-"""`plimsoll login`, `plimsoll savings` and `plimsoll recommendations`: the advice of the service."""
+"""`plimsoll login`, `savings`, `history` and `recommendations`: what people read of the service."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -22,14 +23,16 @@ from plimsoll_service.wire.advice import (
     Recommendation,
     Recommendations,
 )
-from plimsoll_service.wire.views import Clusters
+from plimsoll_service.wire.views import Clusters, Periods
 
 GIB: Final = 2**30
+MILLI: Final = 1000
 YEAR: Final = 12
 EXAMPLES: Final = """\b
 Examples:
   plimsoll login https://api.example.com/prod
   plimsoll savings --cluster harbor
+  plimsoll history days --cluster harbor
   plimsoll recommendations --cluster harbor
   plimsoll recommendations --cluster harbor accept r-0123456789abcdef
 
@@ -87,6 +90,38 @@ def savings(ctx: click.Context, cluster: str | None, folder: Path, output: Outpu
         print_answer(msgspec.to_builtins(found), output)
     else:
         _show_advice(console(), found)
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("span", type=click.Choice(["hours", "days"]))
+@click.option(
+    "--before",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
+    help="Show what began before this time in UTC. [default: now]",
+)
+@_cluster
+@_folder
+@output_option
+@click.pass_context
+def history(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    span: str,
+    before: datetime | None,
+    cluster: str | None,
+    folder: Path,
+    output: Output,
+) -> None:
+    """Show what a cluster had, requested and used: a week of hours, or 92 days.
+
+    The service keeps hours for 35 days and days for 400.
+    """
+    service = logged_in(folder, environment_of(ctx).clock)
+    query = f"before={before:%Y-%m-%dT%H:%M}" if before else ""
+    found = service.call("GET", f"{_path(service, cluster)}/{span}", Periods, query=query)
+    if output != "table":
+        print_answer(msgspec.to_builtins(found), output)
+    else:
+        _show_history(console(), found)
 
 
 @click.group(epilog=EXAMPLES, invoke_without_command=True)
@@ -188,6 +223,21 @@ def _show_recommendations(out: Console, found: Sequence[Recommendation]) -> None
             each.reason + note,
         )
     out.print(shown)
+
+
+def _show_history(out: Console, found: Periods) -> None:
+    """Print hours or days, in their order."""
+    shown = table("START", "NODES", "SPOT", "PODS", "PENDING", "VCPU", "REQUESTED", "USED")
+    for each in found.periods:
+        counts = (each.nodes, each.spot_nodes, each.pods, each.pending)
+        processors = (each.allocatable.cpu_m, each.requested.cpu_m, each.used.cpu_m)
+        shown.add_row(
+            f"{each.start:%Y-%m-%d %H:%M}",
+            *(f"{count:,.1f}" for count in counts),
+            *(f"{cpu_m / MILLI:,.1f}" for cpu_m in processors),
+        )
+    out.print(shown)
+    out.print(f"what came before: --before {found.since:%Y-%m-%dT%H:%M}")
 
 
 def _rows(columns: Sequence[Configuration], now: float) -> Iterable[tuple[str, Iterable[str]]]:

@@ -13,6 +13,7 @@ from functools import cache
 from plimsoll.adapters.arc import ArcZonalShifts
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.cached_registry import CachedRegistry
+from plimsoll.adapters.canaries import Canaries
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
@@ -77,6 +78,12 @@ def notices_queue() -> NoticesQueue:
 
 
 @cache
+def canaries() -> Canaries:
+    """Return the canaries of this stack."""
+    return Canaries(aws(), config().canary_secret, SystemClock())
+
+
+@cache
 def _clusters() -> OpenClusters:
     return OpenClusters(aws(), SystemClock(), _workers(), warn=_warn)
 
@@ -127,7 +134,7 @@ def services() -> Services:
         sources=TrustedSources(
             region=config().aws_region,
             account=config().account,
-            canary_word=config().canary_word,
+            canary_key=canaries().key,
             drills=config().accept_drills,
         ),
     )

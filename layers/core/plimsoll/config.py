@@ -58,8 +58,8 @@ class Config(Settings):
     """No write to any cluster or node group, whatever its mode."""
     account: str
     """The account of the stack and of its clusters: notices of any other are not ours."""
-    canary_word: str
-    """What the canaries of the stack's own schedule say; no other is counted."""
+    canary_secret: str
+    """ARN of the secret that signs canaries."""
     accept_drills: bool
     """Whether notices of the source `plimsoll.drill` are taken as real."""
 

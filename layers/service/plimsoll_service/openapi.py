@@ -21,7 +21,7 @@ from plimsoll_service.wire.advice import Advice, Recommendation, Recommendations
 from plimsoll_service.wire.instructions import Instructions, Results
 from plimsoll_service.wire.snapshot import Snapshot
 from plimsoll_service.wire.taints import Forwarded, TaintedInstances
-from plimsoll_service.wire.views import Clusters, Interruptions, Pools, Workloads
+from plimsoll_service.wire.views import Clusters, Interruptions, Periods, Pools, Workloads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,8 @@ class Operation:
     status: int = 200
     compressed: bool = False
     """Whether the body is gzip."""
+    query: tuple[str, ...] = ()
+    """Times that may be given."""
 
 
 _ID: Final = "/v1/clusters/{cluster}"
@@ -143,6 +145,24 @@ OPERATIONS: Final = (
         summary="Read the nodes that are marked as going",
     ),
     Operation(
+        name="read_hours",
+        method="GET",
+        path=f"{_ID}/hours",
+        role=_P,
+        answer=Periods,
+        query=("before",),
+        summary="Read the hours of the week before a time",
+    ),
+    Operation(
+        name="read_days",
+        method="GET",
+        path=f"{_ID}/days",
+        role=_P,
+        answer=Periods,
+        query=("before",),
+        summary="Read the days of the 92 days before a time",
+    ),
+    Operation(
         name="read_pools",
         method="GET",
         path=f"{_ID}/pools",
@@ -214,6 +234,10 @@ def _described(operation: Operation, named: dict[type[msgspec.Struct], Any]) -> 
             }
             for name in ("cluster", "recommendation")
             if f"{{{name}}}" in operation.path
+        ]
+        + [
+            {"name": name, "in": "query", "schema": {"type": "string", "format": "date-time"}}
+            for name in operation.query
         ],
         "responses": {
             str(operation.status): _json("application/json", named[operation.answer], "Done"),

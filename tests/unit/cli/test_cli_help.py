@@ -24,6 +24,7 @@ PRINTS_DATA = {
     "drain",
     "event",
     "guard status",
+    "history",
     "jobs",
     "plan",
     "pools",
@@ -87,7 +88,7 @@ def test_help_imports_no_command():
 SHARED = {
     # several commands about one subject -> their module
     "batch.gangs": {"jobs", "why", "suspend", "resume", "cancel"},
-    "service.advice": {"login", "savings", "recommendations"},
+    "service.advice": {"login", "savings", "history", "recommendations"},
 }
 
 

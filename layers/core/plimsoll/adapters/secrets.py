@@ -1,4 +1,4 @@
-"""A bearer token out of Secrets Manager, for clusters that are not EKS."""
+"""A token out of Secrets Manager: the bearer token of a cluster that is not EKS, or what signs canaries."""
 
 from __future__ import annotations
 

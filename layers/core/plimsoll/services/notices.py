@@ -14,6 +14,7 @@ from functools import partial
 from plimsoll.domain.errors import Permanent, PlimsollError, Temporary
 from plimsoll.domain.kubernetes import ClusterEvent, event_of_cordon
 from plimsoll.domain.notices import (
+    SCHEDULED_CANARY,
     About,
     Canary,
     Decision,
@@ -212,19 +213,19 @@ class NoticeService:
         self.telemetry.log("notice acknowledged", kind=notice.kind, because=decision.reason)
 
     def _echo(self, canary: Canary) -> None:
-        """Count the schedule's canary, and write any other's word down for whoever waits for it.
+        """Count the schedule's canary, and write down the name of a person's. Those of others leave no trace.
 
         A failure is logged: it is not worth a retry.
         """
-        if canary.word == self.sources.canary_word:
-            self.telemetry.count(Metric.CANARIES_SEEN)
-            return
-        echo = canary_echo(canary, seen=self.clock.now())
+        now = self.clock.now()
         try:
-            if echo is not None:
-                self.reports.merge(echo)
+            name = self.sources.canary_name(canary, now)
+            if name == SCHEDULED_CANARY:
+                self.telemetry.count(Metric.CANARIES_SEEN)
+            elif name is not None:
+                self.reports.merge(canary_echo(canary, name, seen=now))
         except PlimsollError as error:
-            self.telemetry.warn("canary not written down", because=str(error))
+            self.telemetry.warn("canary not acknowledged", because=str(error))
 
     def _say(self, batch: Sequence[LocatedNotice], cordoned: Cordoned) -> None:
         if not cordoned.written:

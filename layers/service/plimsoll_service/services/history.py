@@ -41,7 +41,7 @@ def known_clusters(data: TenantData) -> Sequence[tuple[str, str]]:
 
 
 def remember_cluster(data: TenantData, cluster: str, name: str) -> None:
-    """Write down that a tenant has a cluster. Again is once."""
+    """Write down that a tenant has a cluster, as long as the tenant is. Again is once."""
     key = f"{_CLUSTER}{cluster}"
     if data.get("", key) is None:
         data.put("", key, name.encode())

@@ -169,7 +169,8 @@ class IngestService:
         # A late one is written over what was read, too. Else another, which closes the hour at the same
         # time, would have counted its minutes before this one was there, and nobody would again.
         version = found.version if found else 0
-        data.put(cluster, NEWEST, msgspec.json.encode(said), version=version)
+        body, expires = msgspec.json.encode(said), self.clock.now() + Span.DAY.kept
+        data.put(cluster, NEWEST, body, version=version, expires=expires)
         return newest is not None
 
     def _make_one(

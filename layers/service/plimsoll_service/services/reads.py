@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypedDict
 
 from plimsoll.domain.errors import NotFound
 from plimsoll_service.domain.access import Principal, Role
-from plimsoll_service.domain.snapshots import interrupted_nodes, pool_rows, workload_rows
+from plimsoll_service.domain.snapshots import (
+    Span,
+    interrupted_nodes,
+    period_of,
+    pool_rows,
+    workload_rows,
+)
 from plimsoll_service.services.access import refuse_others
 from plimsoll_service.services.history import (
     Known,
@@ -16,11 +22,13 @@ from plimsoll_service.services.history import (
     known_clusters,
     newest,
     newest_said,
+    rollups,
     usage,
 )
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Clock, Members, TenantData, Tenants
-from plimsoll_service.wire.views import Cluster, Clusters, Interruptions, Pools, Workloads
+from plimsoll_service.wire.documents import Malformed
+from plimsoll_service.wire.views import Cluster, Clusters, Interruptions, Periods, Pools, Workloads
 
 READS_PER_MINUTE: Final = 600
 """Of all people of one tenant: what they read costs as much as what their agents send."""
@@ -28,6 +36,8 @@ POLLS_PER_MINUTE: Final = 30
 """Of one agent, what it reports included. It asks every five minutes, and when it is told to."""
 MOST_ROWS: Final = 4000
 """Of an answer: Lambda returns 6 MB at most, and the longest rows have 1 kB."""
+PERIODS: Final = {Span.HOUR: timedelta(days=7), Span.DAY: timedelta(days=92)}
+"""How far an answer goes back: each hour of a large cluster is read whole."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -96,6 +106,21 @@ class Reads:
         rows = pool_rows(known.snapshot)
         return Pools(pools=rows[:MOST_ROWS], left_out=len(rows[MOST_ROWS:]), **self._seen(known))
 
+    def periods(self, person: Principal, cluster: str, span: Span, before: str | None) -> Periods:
+        """Return the hours of a week, or the days of a quarter, that begin before a time; None: before now.
+
+        Raises:
+            Malformed: that is no time.
+            NotFound, Throttled: as above.
+        """
+        data = self.data(person, cluster)
+        now = self.clock.now()
+        until = max(now - Span.DAY.kept, min(now, _time(before) if before else now))
+        since = span.start(until - PERIODS[span])
+        found = rollups(data, cluster, span, since, until)
+        periods = tuple(period_of(each) for each in found if each.start < until)
+        return Periods(cluster_id=cluster, since=since, periods=periods)
+
     def data(self, person: Principal, cluster: str) -> TenantData:
         """Return the data of a person's tenant, which has that cluster.
 
@@ -143,3 +168,11 @@ class Reads:
 
     def _age(self, taken: datetime) -> int:
         return max(0, int((self.clock.now() - taken).total_seconds()))
+
+
+def _time(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise Malformed(f"{text[:64]!r} is no time such as 2026-01-31T13:00:00Z") from error

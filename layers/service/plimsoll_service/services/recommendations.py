@@ -108,6 +108,7 @@ def advise(
     if seen is None:
         return None
     keep_last(data, cluster, seen, now)
+    expires = now + Span.DAY.kept
     view = View(seen=seen.snapshot)
     analysis = analyse(
         view,
@@ -118,7 +119,7 @@ def advise(
     before, body = data.get(cluster, SAVINGS), encode(analysis.advice)
     if before is None or before.body != body:
         version = before.version if before else 0
-        data.put(cluster, SAVINGS, body, version=version, expires=now + Span.DAY.kept)
+        data.put(cluster, SAVINGS, body, version=version, expires=expires)
     kept, version = _read(data, cluster)
     known = {each.id: each for each in kept.recommendations}
     after = {id_: lapsed(_resolved(data, cluster, each, now), now) for id_, each in known.items()}
@@ -140,7 +141,7 @@ def advise(
             after[each.id] = replace(each, instruction=number, changed_at=now)
     made = _bounded(after.values(), now)
     if made != kept:
-        data.put(cluster, RECOMMENDATIONS, encode(made), version=version)
+        data.put(cluster, RECOMMENDATIONS, encode(made), version=version, expires=expires)
     # Only now: a run that dies here leaves no instruction that no recommendation knows of.
     for instruction, signed in issued:
         post(data, cluster, instruction.number, signed, instruction.expires_at)
@@ -176,7 +177,8 @@ def _accept(data: TenantData, cluster: str, id_: str, by: str, now: datetime) ->
         after = replace(after, note=f"accepted by {by[:256]}")
         others = (after if each is before else each for each in kept.recommendations)
         made = replace(kept, recommendations=tuple(others))
-        data.put(cluster, RECOMMENDATIONS, encode(made), version=version)
+        expires = now + Span.DAY.kept
+        data.put(cluster, RECOMMENDATIONS, encode(made), version=version, expires=expires)
     return after
 
 
@@ -229,7 +231,8 @@ def next_number(data: TenantData, cluster: str, now: datetime) -> int:
     """
     last = data.get(cluster, NUMBER)
     number = max(int(now.timestamp()), int(last.body) + 1 if last else 0)
-    data.put(cluster, NUMBER, str(number).encode(), version=last.version if last else 0)
+    version, expires = last.version if last else 0, now + Span.DAY.kept
+    data.put(cluster, NUMBER, str(number).encode(), version=version, expires=expires)
     return number
 
 
@@ -272,7 +275,8 @@ class AdviceService:
         advised = advise(data, request.cluster, prices=self.prices, signer=self.signer(), now=now)
         if advised is not None:
             made = LastAdvice(at=now, configuration=advised.configuration)
-            data.put(request.cluster, ADVISED, msgspec.json.encode(made), version=version)
+            body, expires = msgspec.json.encode(made), now + Span.DAY.kept
+            data.put(request.cluster, ADVISED, body, version=version, expires=expires)
         return advised
 
 

@@ -94,6 +94,30 @@ class Pool(Part, frozen=True, kw_only=True):
     requested: Amounts
 
 
+class Period(Part, frozen=True, kw_only=True):
+    """An hour or a day of a cluster: means over its snapshots."""
+
+    start: datetime
+    snapshots: int
+    nodes: float
+    spot_nodes: float
+    pods: float
+    pending: float
+    allocatable: Amounts
+    requested: Amounts
+    used: Amounts
+    """By pods, as far as the cluster measures it."""
+
+
+class Periods(Part, frozen=True, kw_only=True):
+    """Hours or days of a cluster, in their order."""
+
+    cluster_id: str
+    since: datetime
+    """Ask for what is before it to read on."""
+    periods: tuple[Period, ...]
+
+
 class Pools(View, frozen=True, kw_only=True):
     """The capacity pools of a cluster."""
 

@@ -76,6 +76,8 @@ class Guarding:
     ours: Response | None = None
     """To a dry run of what is ours."""
     queue: Response = field(default_factory=lambda: Response(status=200, body=SCHEMA, headers=USED))
+    tried: list[tuple[str, str]] = field(default_factory=list)
+    """Method and path of the dry runs."""
 
     def call(self, method: str, path: str, **request: Any) -> Response:
         instead: Response | None = None
@@ -83,7 +85,8 @@ class Guarding:
             instead = Response(status=200, body={"gitVersion": self.version})
         elif "/flowschemas/" in path:
             instead = self.queue
-        elif method == "PATCH" and (request.get("query") or {}).get("dryRun") == "All":
+        elif (request.get("query") or {}).get("dryRun") == "All":
+            self.tried.append((method, path))
             instead = self.ours if "plimsoll.dev/" in json.dumps(request["body"]) else self.foreign
         if instead is not None:
             return instead
@@ -400,7 +403,7 @@ def test_fields_that_nobody_holds_us_to_must_be_fixed():
     guarding(environment).foreign = None
     status, found = findings_by_check(environment)
     assert (status, found["fields"]["state"]) == (1, "fail")
-    for about in ("Node base-1", "Pod default/web-"):
+    for about in ("Node base-1", "Pod default/web-", "plimsoll-departures", "plimsoll-history"):
         assert about in found["fields"]["says"]
     assert found["fields"]["cure"].startswith("kubectl apply -k infra/cluster")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,31 @@ from plimsoll_cli.service.login import FILE, log_in, logged_in
 from plimsoll_service.services import recommendations
 from plimsoll_service.services.recommendations import SAVINGS
 from plimsoll_service.wire.access import Enrolled
-from plimsoll_service.wire.views import Cluster, Clusters
+from plimsoll_service.wire.snapshot import Amounts
+from plimsoll_service.wire.views import Cluster, Clusters, Period, Periods
 from tests.support.advised import AdvisedCluster, harbor
 from tests.support.cli_environment import MemoryEnvironment, StillClock, run
 
 ENROLLED = Enrolled(cluster_id="p-ada", kid="k-1")
 URL = "https://api.example.com/prod"
+DAY = datetime(2026, 11, 21, tzinfo=UTC)
+PERIODS = Periods(
+    cluster_id="harbor",
+    since=DAY - timedelta(days=91),
+    periods=(
+        Period(
+            start=DAY,
+            snapshots=1440,
+            nodes=2.5,
+            spot_nodes=1.5,
+            pods=10,
+            pending=0.25,
+            allocatable=Amounts(cpu_m=8000),
+            requested=Amounts(cpu_m=5000),
+            used=Amounts(cpu_m=1250),
+        ),
+    ),
+)
 
 
 @dataclass
@@ -36,7 +56,10 @@ class Api:
     def __post_init__(self) -> None:
         self.cluster.advise(harbor())
 
-    def call(self, method: str, path: str, kind: type[Any], **_: Any) -> Any:
+    asked: list[str] = field(default_factory=list)
+
+    def call(self, method: str, path: str, kind: type[Any], *, query: str = "") -> Any:
+        self.asked.append(f"{path}?{query}")
         data = self.cluster.data
         match method, path.split("/")[2:]:
             case "GET", ["clusters"]:
@@ -47,6 +70,8 @@ class Api:
                 return msgspec.json.decode(document.body, type=kind)
             case "GET", ["clusters", "harbor", "recommendations"]:
                 return recommendations.recommendations(data, "harbor")
+            case "GET", ["clusters", "harbor", "days"]:
+                return PERIODS
             case "POST", ["clusters", "harbor", "recommendations", id_, "accept"]:
                 return recommendations.accept(data, "harbor", id_, "ada", self.cluster.now())
             case _:
@@ -186,3 +211,17 @@ def test_an_id_that_is_none_is_refused_before_the_service_is_asked(stranger):
     said = run(MemoryEnvironment(), "recommendations", "accept", "nope")
     assert said.exit_code == 2
     assert "such as r-0123456789abcdef" in said.stderr
+
+
+def test_the_days_of_a_cluster_stand_in_a_table_that_says_how_to_read_on(api):
+    out = shown("history", "days", "--cluster", "harbor", "--before", "2026-11-22")
+    assert api.asked[-1] == "/v1/clusters/harbor/days?before=2026-11-22T00:00"
+    row = next(line for line in out.splitlines() if line.startswith("2026-11-21"))
+    assert row.split()[2:] == ["2.5", "1.5", "10.0", "0.2", "8.0", "5.0", "1.2"]
+    assert "--before 2026-08-22T00:00" in out
+
+
+def test_the_days_of_a_cluster_as_json_are_what_the_service_answers(api):
+    found = json.loads(shown("history", "days", "--output", "json"))
+    assert found["periods"][0]["snapshots"] == 1440
+    assert api.asked[-1] == "/v1/clusters/harbor/days?"

@@ -1,21 +1,23 @@
-"""A canary is a notice that touches nothing, and is written down when somebody waits for it."""
+"""A canary is a notice that touches nothing, and is heard where it is signed by the secret of the stack."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from plimsoll.domain.errors import BadInput, Temporary
-from plimsoll.domain.notices import Canary, parse
+from plimsoll.domain.notices import SCHEDULED_CANARY, Canary, canary_word, parse
 from plimsoll.domain.reports import CANARY_REPORTS, Metric, Report, canary_seen
+from plimsoll.services.notices import NoticeService
 from plimsoll.services.trusted_sources import TrustedSources
 from tests.support.workload_sets import WiredServices
 
 NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
+SECRET = "of-the-stack"
 
 
 def event(**detail: Any) -> str:
@@ -48,21 +50,26 @@ class DeadReports:
         return []
 
 
-def test_the_one_of_the_schedule_has_no_word():
+def hearing(rig: WiredServices, **other: Any) -> NoticeService:
+    return replace(rig.notices, sources=TrustedSources(canary_key=lambda: SECRET), **other)
+
+
+def test_a_canary_may_have_no_word():
     assert parse(event(by="schedule"), received=NOW) == (
         Canary(id="an-event", time=datetime(2026, 11, 17, 17, 45, tzinfo=UTC)),
     )
 
 
-@pytest.mark.parametrize("word", ["two words", "a@b", "x" * 65, 7])
+@pytest.mark.parametrize("word", ["two words", "a@b", "x" * 161, 7])
 def test_a_word_that_could_be_anything_else_is_refused(word):
     with pytest.raises(BadInput, match=r"detail\.word"):
         parse(event(word=word), received=NOW)
 
 
-def test_a_word_is_written_down_apart_from_the_reports_of_any_cluster():
+def test_a_name_is_written_down_apart_from_the_reports_of_any_cluster():
     rig = WiredServices()
-    assert rig.notices.receive([event(word="ask-1")]) == [None]
+    word = canary_word("ask-1", SECRET, rig.time)
+    assert hearing(rig).receive([event(word=word)]) == [None]
     assert canary_seen(rig.reports.list(CANARY_REPORTS), "ask-1") == rig.time
     assert canary_seen(rig.reports.list(CANARY_REPORTS), "ask-2") is None
     assert rig.reports.list("harbor") == []
@@ -72,7 +79,7 @@ def test_a_canary_writes_nothing_to_a_cluster_and_wakes_nobody():
     rig = WiredServices()
     rig.join("spot", capacity="spot")
     before = rig.version()
-    rig.notices.receive([event(), event(word="ask-1")])
+    hearing(rig).receive([event(), event(word=canary_word("ask-1", SECRET, rig.time))])
     assert rig.version() == before
     assert rig.wake_ups.sent == []
     assert len(rig.reports.list(CANARY_REPORTS)) == 1
@@ -80,20 +87,50 @@ def test_a_canary_writes_nothing_to_a_cluster_and_wakes_nobody():
 
 def test_only_the_schedules_canary_is_counted_and_nobody_waits_for_it():
     rig = WiredServices()
-    service = replace(rig.notices, sources=TrustedSources(canary_word="6d2f"))
-    assert service.receive([event(), event(word="ask-1")]) == [None, None]
+    asked = canary_word("ask-1", SECRET, rig.time)
+    hearing(rig).receive([event(), event(word=asked)])
     assert rig.telemetry.metrics[Metric.CANARIES_SEEN] == 0
-    assert service.receive([event(word="6d2f")]) == [None]
+    word = canary_word(SCHEDULED_CANARY, SECRET, rig.time)
+    assert hearing(rig).receive([event(word=word)]) == [None]
     assert rig.telemetry.metrics[Metric.CANARIES_SEEN] == 1
-    assert canary_seen(rig.reports.list(CANARY_REPORTS), "6d2f") is None
+    assert canary_seen(rig.reports.list(CANARY_REPORTS), SCHEDULED_CANARY) is None
+
+
+def test_whoever_has_not_the_secret_neither_hides_a_missing_canary_nor_fills_the_reports():
+    rig = WiredServices()
+    now, late = rig.time, timedelta(minutes=16)
+    ours = canary_word(SCHEDULED_CANARY, SECRET, now)
+    words = [
+        "6d2f-word",
+        canary_word(SCHEDULED_CANARY, "of-another", now),
+        canary_word(SCHEDULED_CANARY, SECRET, now - late),
+        canary_word(SCHEDULED_CANARY, SECRET, now + late),
+        ours.replace(SCHEDULED_CANARY, "ask-1"),
+        ours[:-1],
+        *(canary_word(f"ask-{n}", "of-another", now) for n in range(100)),
+    ]
+    assert hearing(rig).receive([event(word=word) for word in words]) == [None] * len(words)
+    assert rig.telemetry.metrics[Metric.CANARIES_SEEN] == 0
+    assert rig.reports.list(CANARY_REPORTS) == []
+
+
+def test_a_secret_that_cannot_be_read_brings_no_canary_back():
+    def no_secret() -> str:
+        raise Temporary("Secrets Manager does not answer")
+
+    rig = WiredServices()
+    service = replace(rig.notices, sources=TrustedSources(canary_key=no_secret))
+    word = canary_word(SCHEDULED_CANARY, SECRET, rig.time)
+    assert service.receive([event(word=word)]) == [None]
+    assert rig.telemetry.metrics[Metric.CANARIES_SEEN] == 0
 
 
 def test_a_table_that_does_not_answer_neither_brings_a_canary_back_nor_hurts_its_neighbours():
     rig = WiredServices()
     instance = rig.join("spot", capacity="spot")
     reports = DeadReports()
-    service = replace(rig.notices, reports=reports)
-    errors = service.receive([event(word="ask-1"), rig.spot_event(instance)])
+    word = canary_word("ask-1", SECRET, rig.time)
+    errors = hearing(rig, reports=reports).receive([event(word=word), rig.spot_event(instance)])
     assert errors == [None, None]
     assert reports.asked == ["canary@ask-1"]
     assert rig.node("spot").unschedulable

@@ -237,3 +237,12 @@ def test_the_schedule_asks_for_each_cluster_by_a_message_of_its_own():
     assert {(r.tenant, r.cluster, r.at) for r in queue.sent} == {
         (a.tenant, a.subject, NOW) for a in agents
     }
+
+
+def test_what_is_said_of_the_last_advice_expires():
+    advised = Advised()
+    advised.cluster.advise(harbor())
+    assert advised.service().answer(advised.request()) is not None
+    assert last_advice(advised.cluster.data, "harbor")[0] is not None
+    advised.cluster.time += timedelta(days=401)
+    assert list(advised.cluster.data.list("harbor", "", "~")) == []

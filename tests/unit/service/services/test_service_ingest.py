@@ -604,3 +604,14 @@ class Counting:
                 return data.put(cluster, key, *args, **more)
 
         return Noted(data, lambda: None)
+
+
+def test_all_that_is_made_of_snapshots_expires():
+    rig = Rig()
+    for sequence, hours in enumerate((0, 1, 24, 25), 1):
+        rig.clock.time = NOW + timedelta(hours=hours)
+        rig.push(a_snapshot(sequence, at=rig.clock.time))
+        rig.work_off()
+    assert list(rig.data.list(SHOP, "hour#", "hour#~"))
+    rig.clock.time += timedelta(days=401)
+    assert list(rig.data.list(SHOP, "", "~")) == []

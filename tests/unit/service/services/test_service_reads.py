@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from plimsoll.domain.errors import NotFound, Throttled
 from plimsoll_service.domain.access.principals import Principal, Role
+from plimsoll_service.domain.snapshots.rollups import Amount, Rollup, Span
+from plimsoll_service.services.history import remember_cluster
 from plimsoll_service.services.reads import POLLS_PER_MINUTE, Reads
+from plimsoll_service.wire.documents import Malformed
+from plimsoll_service.wire.snapshot import Amounts
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.support.enrolled import KUBE_SYSTEM, Key, agent_of, invitation
 
@@ -54,3 +59,75 @@ def test_an_agent_that_polls_without_end_is_told_when_to_come_back_and_the_other
     with pytest.raises(Throttled):
         reads.for_executor(agent_of(Key(), now=NOW))
     assert reads.for_executor(agent_of(Key(), name="dock", now=NOW)) is not None
+
+
+def kept(span: Span, *, days: int) -> Reads:
+    """Return the reads of a cluster of which each hour or day of so many days is kept."""
+    clock = Clock()
+    reads = Reads(tenants=MemoryTenants(clock), members=MemoryMembers(), clock=clock)
+    data = reads.tenants.of("acme")
+    remember_cluster(data, "shop", "shop")
+    for n in range(days * 24 if span is Span.HOUR else days):
+        start = span.start(NOW - (n + 1) * span.length)
+        amount = Amount(cpu_m=8000, memory=4096)
+        made = Rollup(
+            start=start,
+            last=start,
+            samples=4,
+            nodes=10,
+            spot_nodes=4,
+            pods=40,
+            pending=0,
+            allocatable=amount,
+            requested=amount,
+            used=Amount(cpu_m=402),
+        )
+        expires = start + span.kept
+        data.put("shop", span.key(start), msgspec.json.encode(made), expires=expires)
+    return reads
+
+
+def test_hours_are_read_as_means_a_week_at_a_time_back_to_the_last_that_is_kept():
+    reads, person = kept(Span.HOUR, days=40), person_of("acme", "ann")
+    starts: list[datetime] = []
+    before: str | None = None
+    for _ in range(7):
+        found = reads.periods(person, "shop", Span.HOUR, before)
+        assert len(found.periods) <= 7 * 24 + 1
+        starts = [each.start for each in found.periods] + starts
+        before = found.since.isoformat()
+    assert starts == sorted(set(starts))
+    assert (starts[-1], starts[0]) == (
+        datetime(2026, 11, 22, 11, tzinfo=UTC),
+        datetime(2026, 10, 18, 13, tzinfo=UTC),
+    )
+    [first, *_] = reads.periods(person, "shop", Span.HOUR, None).periods
+    assert (first.snapshots, first.nodes, first.spot_nodes, first.pods) == (4, 2.5, 1, 10)
+    assert (first.allocatable, first.used.cpu_m) == (Amounts(cpu_m=2000, memory=1024), 100)
+
+
+def test_days_are_read_a_quarter_at_a_time():
+    reads, person = kept(Span.DAY, days=200), person_of("acme", "ann")
+    found = reads.periods(person, "shop", Span.DAY, "2026-09-01T00:00:00Z")
+    assert [each.start.date().isoformat() for each in found.periods][::91] == [
+        "2026-06-01",
+        "2026-08-31",
+    ]
+    assert len(found.periods) == 92
+    assert reads.periods(person, "shop", Span.DAY, "9999-01-01").periods[-1].start.day == 21
+
+
+@pytest.mark.parametrize("before", ["0001-01-01T00:00:00+09:00", "yesterday", "x" * 2000, "-1"])
+def test_what_is_no_time_is_refused(before: str):
+    with pytest.raises(Malformed):
+        kept(Span.DAY, days=1).periods(person_of("acme", "ann"), "shop", Span.DAY, before)
+
+
+def test_of_a_time_before_all_that_is_kept_nothing_is_read():
+    reads = kept(Span.DAY, days=1)
+    assert reads.periods(person_of("acme", "ann"), "shop", Span.DAY, "0001-01-01").periods == ()
+
+
+def test_nobody_reads_the_hours_of_another_tenant():
+    with pytest.raises(NotFound):
+        kept(Span.HOUR, days=1).periods(person_of("globex", "eve"), "shop", Span.HOUR, None)

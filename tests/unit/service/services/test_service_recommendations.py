@@ -171,13 +171,15 @@ def test_a_cluster_that_fell_silent_answers_with_what_it_had(service):
     assert newest(service.data, "harbor") is None
 
 
-def test_what_may_be_too_large_for_a_row_expires(service):
+def test_all_that_is_kept_of_a_cluster_expires(service):
+    service.accept(NODE)
+    service.advise(harbor())
+    service.report("refused")
     service.advise(minutes=2 * 24 * 60)
     assert service.data.get("harbor", SAVINGS) is not None
     assert service.data.get("harbor", LAST) is not None
     service.time += timedelta(days=401)
-    assert service.data.get("harbor", SAVINGS) is None
-    assert service.data.get("harbor", LAST) is None
+    assert list(service.data.list("harbor", "", "~")) == []
 
 
 def test_an_instruction_that_nobody_answers_lapses(service):

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from plimsoll.domain.notices.about import About
-from plimsoll.domain.notices.canary import CANARY_DETAIL_TYPE, CANARY_SOURCE, Canary
+from plimsoll.domain.notices.canary import (
+    CANARY_DETAIL_TYPE,
+    CANARY_SOURCE,
+    SCHEDULED_CANARY,
+    Canary,
+    canary_word,
+)
 from plimsoll.domain.notices.decision import Decision, Effect, Unknown, clock_text, nothing
 from plimsoll.domain.notices.envelope import BODY_LIMIT, open_envelope
 from plimsoll.domain.notices.health import Change, HealthScheduledChange
@@ -28,6 +34,7 @@ __all__ = [
     "DRILL_SOURCE",
     "GONE",
     "LEAVING",
+    "SCHEDULED_CANARY",
     "SERVICE_SOURCE",
     "TABLE",
     "TAINT_DETAIL_TYPE",
@@ -47,6 +54,7 @@ __all__ = [
     "StateChange",
     "Unknown",
     "ZonalShift",
+    "canary_word",
     "clock_text",
     "nothing",
     "open_envelope",

@@ -17,12 +17,10 @@ CANARY_REPORTS: Final = "*canaries"
 """The cluster that echoes are kept under. No EKS cluster can have the name."""
 
 
-def canary_echo(canary: Canary, *, seen: datetime) -> Report | None:
-    """Return what to write down about a canary; None where nobody waits for it."""
-    if canary.word is None:
-        return None
+def canary_echo(canary: Canary, name: str, *, seen: datetime) -> Report:
+    """Return what to write down about a canary of that name."""
     return Report(
-        interruption=_key(canary.word),
+        interruption=_key(name),
         cluster=CANARY_REPORTS,
         node="",
         kind=canary.kind,
@@ -31,10 +29,10 @@ def canary_echo(canary: Canary, *, seen: datetime) -> Report | None:
     )
 
 
-def canary_seen(reports: Sequence[Report], word: str) -> datetime | None:
-    """Return when the canary with that word was seen; None when it was not."""
-    return next((r.closed for r in reports if r.interruption == _key(word)), None)
+def canary_seen(reports: Sequence[Report], name: str) -> datetime | None:
+    """Return when the canary of that name was seen; None when it was not."""
+    return next((r.closed for r in reports if r.interruption == _key(name)), None)
 
 
-def _key(word: str) -> str:
-    return f"canary@{word}"
+def _key(name: str) -> str:
+    return f"canary@{name}"

@@ -11,7 +11,12 @@ from plimsoll_service.domain.snapshots.rollups import (
     rollup_of,
 )
 from plimsoll_service.domain.snapshots.usage import MIB, ContainerUsage, WorkloadUsage, sum_of
-from plimsoll_service.domain.snapshots.views import interrupted_nodes, pool_rows, workload_rows
+from plimsoll_service.domain.snapshots.views import (
+    interrupted_nodes,
+    period_of,
+    pool_rows,
+    workload_rows,
+)
 
 __all__ = [
     "MIB",
@@ -25,6 +30,7 @@ __all__ = [
     "due_rollups",
     "interrupted_nodes",
     "newest_after",
+    "period_of",
     "pool_rows",
     "rollup_of",
     "sum_of",

@@ -8,10 +8,11 @@ from heapq import nlargest
 from typing import Final
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, INTERRUPTION, ZONE, capacity_of
+from plimsoll_service.domain.snapshots.rollups import Amount, Rollup
 from plimsoll_service.domain.snapshots.usage import WorkloadUsage, asked_by, sum_of
 from plimsoll_service.wire.snapshot import Amounts, Snapshot
 from plimsoll_service.wire.taints import FORWARDED
-from plimsoll_service.wire.views import InterruptedNode, Pool, WorkloadRow
+from plimsoll_service.wire.views import InterruptedNode, Period, Pool, WorkloadRow
 
 PERCENT: Final = 95
 GOING: Final = (
@@ -64,6 +65,26 @@ def interrupted_nodes(snapshot: Snapshot) -> tuple[InterruptedNode, ...]:
         for node in sorted(snapshot.nodes, key=lambda n: n.name)
         for taint in node.taints
         if taint.key in GOING
+    )
+
+
+def period_of(rollup: Rollup) -> Period:
+    """Return an hour or a day as people read it."""
+    samples = rollup.samples
+
+    def mean(amount: Amount) -> Amounts:
+        return Amounts(cpu_m=amount.cpu_m // samples, memory=amount.memory // samples)
+
+    return Period(
+        start=rollup.start,
+        snapshots=samples,
+        nodes=rollup.nodes / samples,
+        spot_nodes=rollup.spot_nodes / samples,
+        pods=rollup.pods / samples,
+        pending=rollup.pending / samples,
+        allocatable=mean(rollup.allocatable),
+        requested=mean(rollup.requested),
+        used=mean(rollup.used),
     )
 
 

@@ -1,0 +1,90 @@
+"""`plimsoll tenants export` and `remove`, over moto's tables, bucket and stack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from zipfile import ZipFile
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.tenants import AwsTenants
+from tests.contract.conftest import FakeClock
+from tests.contract.test_service_stores import service_aws
+from tests.support.cli_environment import MemoryEnvironment, run
+from tests.support.enrolled import Key, admitted, invitation
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+OUTPUTS = {
+    "MembersTable": "MembersTable",
+    "DocumentsTable": "DocumentsTable",
+    "SnapshotsBucket": "snapshots",
+}
+
+
+@pytest.fixture
+def members(monkeypatch: pytest.MonkeyPatch) -> Iterator[DynamoMembers]:
+    """Two tenants in a stack of the name that the command takes by itself."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        aws = service_aws()
+        template = {
+            "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+            "Outputs": {name: {"Value": value} for name, value in OUTPUTS.items()},
+        }
+        boto3.client("cloudformation").create_stack(
+            StackName="plimsoll-service", TemplateBody=json.dumps(template)
+        )
+        found = DynamoMembers(aws=aws, table="MembersTable")
+        stores = AwsTenants(
+            sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=FakeClock(NOW)
+        )
+        for tenant in ("acme", "globex"):
+            admitted(found, Key(), invitation(tenant, now=NOW))
+            stores.of(tenant).put("c", "key", b"1")
+            stores.of(tenant).put_snapshot("c", "e", 1, b"2")
+        yield found
+
+
+def test_a_tenant_is_exported_into_a_file_that_is_never_overwritten(
+    members: DynamoMembers, tmp_path: Path
+):
+    file = tmp_path / "acme.zip"
+    words = ("tenants", "export", "acme", "--to", str(file))
+    done = run(MemoryEnvironment(), *words)
+    assert done.exit_code == 0, done.output
+    with ZipFile(file) as found:
+        names = found.namelist()
+    assert f"{len(names)} files in {file}" in done.stdout
+    assert "rows/acme#c/key.json" in names
+    assert not [name for name in names if "globex" in name]
+    before = file.read_bytes()
+    assert run(MemoryEnvironment(), *words).exit_code != 0
+    assert file.read_bytes() == before
+    assert len(members.agents()) == 2
+
+
+def test_a_tenant_is_removed_only_if_that_is_confirmed(members: DynamoMembers):
+    refused = run(MemoryEnvironment(), "tenants", "remove", "acme", input="n\n")
+    assert refused.exit_code != 0
+    assert len(members.agents()) == 2
+    done = run(MemoryEnvironment(), "tenants", "remove", "acme", input="y\n")
+    assert done.exit_code == 0, done.output
+    assert "2 rows and objects of acme deleted" in done.stdout
+    assert [agent.tenant for agent in members.agents()] == ["globex"]
+
+
+@pytest.mark.parametrize("command", ["export", "remove"])
+@pytest.mark.usefixtures("members")
+def test_a_name_that_is_no_tenants_is_refused(command: str, tmp_path: Path):
+    more = ("--to", str(tmp_path / "x.zip")) if command == "export" else ("--yes",)
+    done = run(MemoryEnvironment(), "tenants", command, "acme#", *more)
+    assert done.exit_code == 2
+    assert not (tmp_path / "x.zip").exists()
