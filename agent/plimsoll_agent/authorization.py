@@ -13,7 +13,14 @@ from datetime import datetime
 from itertools import chain
 
 from plimsoll.domain.disruptions import opted_out_on
-from plimsoll.domain.kubernetes import Node, Pod, Ref, replacement_of
+from plimsoll.domain.kubernetes import (
+    Node,
+    Pod,
+    Ref,
+    replacement_of,
+    why_node_protected,
+    why_protected,
+)
 from plimsoll.domain.observation import Observation, leaves
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_agent.journal import CLOCKS_APART, HOUR, Journal
@@ -97,7 +104,12 @@ def against_cordon(instruction: Instruction, policy: OwnerPolicy, node: Node | N
 
 
 def against_drain(
-    instruction: Instruction, policy: OwnerPolicy, seen: Observation, *, begun: bool = False
+    instruction: Instruction,
+    policy: OwnerPolicy,
+    seen: Observation,
+    now: datetime,
+    *,
+    begun: bool = False,
 ) -> str | None:
     """Return why the pods of the Node must not be moved.
 
@@ -105,6 +117,7 @@ def against_drain(
         instruction: What is asked.
         policy: What the owner allows.
         seen: The cluster as it is now.
+        now: The time of the observation.
         begun: Some may have been moved, so that their replacements are Pending or took their places.
     """
     node = seen.node.get(instruction.target.name)
@@ -112,7 +125,9 @@ def against_drain(
     if why is not None or node is None:
         return why
     moved = leaving(seen, node)
-    found = _against_moving(instruction, policy, seen, node, moved)
+    found = chain(
+        _against_owners(node, moved, now), _against_moving(instruction, policy, seen, node, moved)
+    )
     if not begun:
         found = chain(found, _against_beginning(instruction, seen, node, moved))
     return next(found, None)
@@ -128,6 +143,15 @@ def interrupted(seen: Observation) -> str | None:
     recorded = (n.name for n in seen.nodes if n.interruption is not None or n.newer_record)
     name = next(recorded, None)
     return None if name is None else f"Node {name} is interrupted: voluntary moves wait"
+
+
+def _against_owners(node: Node, moved: Sequence[Pod], now: datetime) -> Iterator[str]:
+    """Yield what the owners of the Node and of its pods protect from disruption."""
+    if (why := why_node_protected(node)) is not None:
+        yield why
+    for pod in moved:
+        if (why := why_protected(pod, node, now)) is not None:
+            yield f"Pod {pod} must be left alone: {why}"
 
 
 def _against_moving(

@@ -61,7 +61,7 @@ class DrainPermission:
         if now > self.started + policy.drain_limit:
             return f"timed out: the owner's policy allows {policy.drain_minutes} minutes"
         return against_policy(instruction, policy, self.before, now) or against_drain(
-            instruction, policy, seen, begun=self.begun
+            instruction, policy, seen, now, begun=self.begun
         )
 
     def _policy(self) -> OwnerPolicy:

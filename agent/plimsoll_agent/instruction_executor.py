@@ -148,14 +148,13 @@ class InstructionExecutor:
         before: Journal,
     ) -> None:
         """Look, cordon, look again, and drain: a pod may land between the first look and the cordon."""
-        seen, name = self.api.observe(), instruction.target.name
+        seen, name, now = self.api.observe(), instruction.target.name, self.clock.now()
         why = against_cordon(instruction, policy, seen.node.get(name)) or against_drain(
-            instruction, policy, seen
+            instruction, policy, seen, now
         )
         if why is not None:
             self._answer(before, instruction, "refused", why)
             return
-        now = self.clock.now()
         request = DrainRequest(nodes=frozenset({name}), started=now, until=now + policy.drain_limit)
         if policy.mode != ACT:
             plan = plan_nodes(seen, request, request.started)

@@ -70,7 +70,7 @@ class Endpoints(Struct, frozen=True, gc=False):
 
 @naming("Node")
 def read_node(obj: Raw) -> wire.Node:
-    """Read a Node: the labels of the wire, and no annotation."""
+    """Read a Node: the labels and annotations of the wire."""
     read = decoded(obj, core.Node)
     conditions = {each.type: each.status for each in read.status.conditions}
     return within_bounds(
@@ -79,6 +79,7 @@ def read_node(obj: Raw) -> wire.Node:
             name=read.metadata.name,
             provider_id=read.spec.provider_id,
             labels=only(wire.NODE_LABELS, read.metadata.labels),
+            annotations=only(wire.ANNOTATIONS, read.metadata.annotations),
             taints=tuple(
                 wire.Taint(key=each.key, value=each.value, effect=each.effect)  # type: ignore[arg-type] # held to it by `within_bounds`
                 for each in read.spec.taints
@@ -105,6 +106,7 @@ def read_pod(obj: Raw) -> wire.Pod:
             name=meta.name,
             owner=None if controller is None else owner_of(controller),
             node=spec.node_name,
+            elsewhere=bool(spec.scheduling_gates) or spec.scheduler_name != core.DEFAULT_SCHEDULER,
             phase=read.status.phase if read.status.phase in _PHASES else "Unknown",  # type: ignore[arg-type] # held to it by `within_bounds`
             ready=any(c.type == "Ready" and c.status == "True" for c in read.status.conditions),
             deleting=bool(meta.deletion_timestamp),
@@ -275,6 +277,7 @@ def _balanced(
         namespace=read.metadata.namespace,
         name=read.metadata.name,
         provisioned=bool(read.status.load_balancer.ingress),
+        address=next((a.hostname or a.ip for a in read.status.load_balancer.ingress), ""),
         created_at=created_at(read.metadata),
     )
     return Balanced(within_bounds(told), services)

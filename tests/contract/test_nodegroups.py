@@ -619,6 +619,43 @@ def test_health_issues_refuse_what_a_managed_group_was_asked_for(
     assert known["refusals"] == ()  # nothing is missing: the issue is of the past
 
 
+def test_a_health_issue_from_before_a_request_refuses_nothing_of_it(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    managed(moto_aws)
+    told = moto_aws.eks.describe_nodegroup(clusterName="shop", nodegroupName="pool")["nodegroup"]
+    issue = {"code": "AsgInstanceLaunchFailures", "message": "none", "resourceIds": ["asg"]}
+    stale = {**told, "status": "UPDATING", "health": {"issues": [issue]}}
+    Answers(moto_aws, "eks", "DescribeNodegroup", {"nodegroup": stale})
+    assert the_group(groups).refusals == ()
+
+
+def test_an_empty_managed_group_of_a_windows_image_gives_windows_nodes(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    managed(moto_aws, amiType="WINDOWS_CORE_2022_x86_64")
+    template = the_group(groups).template
+    assert template is not None
+    assert template.labels["kubernetes.io/os"] == "windows"
+
+
+def test_the_disk_of_an_empty_managed_group_is_that_of_its_launch_template(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    managed(moto_aws)
+    told = moto_aws.eks.describe_nodegroup(clusterName="shop", nodegroupName="pool")["nodegroup"]
+    (behind,) = told["resources"]["autoScalingGroups"]
+    asg(moto_aws, behind["name"], {"eks:nodegroup-name": "pool"}, DesiredCapacity=0)
+    data = {"BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 100}}]}
+    found = {"LaunchTemplateVersions": [{"LaunchTemplateData": data}]}
+    Answers(moto_aws, "ec2", "DescribeLaunchTemplateVersions", found)
+    without_size = {key: value for key, value in told.items() if key != "diskSize"}
+    Answers(moto_aws, "eks", "DescribeNodegroup", {"nodegroup": without_size})
+    template = the_group(groups).template
+    assert template is not None
+    assert dict(template.allocatable.extended) == {"ephemeral-storage": 89 * GIB}
+
+
 # Launches
 
 

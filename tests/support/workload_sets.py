@@ -291,6 +291,20 @@ class WiredServices(VirtualTime):
     def state_event(self, instance: str, state: str) -> str:
         return self._event("EC2 Instance State-change Notification", instance, {"state": state})
 
+    def terminating_event(self, instance: str, **detail: Any) -> str:
+        return json.dumps(
+            json.loads(self._event("EC2 Instance-terminate Lifecycle Action", instance, {}))
+            | {
+                "source": "aws.autoscaling",
+                "detail": {
+                    "EC2InstanceId": instance,
+                    "AutoScalingGroupName": "spot",
+                    "LifecycleHookName": "plimsoll-drain",
+                    **detail,
+                },
+            }
+        )
+
     def _event(self, kind: str, instance: str, detail: dict[str, Any]) -> str:
         return json.dumps(
             {

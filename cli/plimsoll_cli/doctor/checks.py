@@ -27,6 +27,7 @@ from plimsoll_cli.doctor.stack_checks import (
     senders,
     stack,
 )
+from plimsoll_cli.doctor.storm_checks import budgets, quotas, webhooks
 
 type Check = Callable[[Facts], Iterable[Finding]]
 
@@ -49,6 +50,9 @@ CHECKS: Final[Mapping[str, Check]] = {
     "other drainers": other_drainers,
     "node groups": groups,
     "NodePools": node_pools,
+    "webhooks": webhooks,
+    "quotas": quotas,
+    "budgets": budgets,
     "group maxima": maxima,
     "quota": quota,
     "addresses": addresses,

@@ -9,8 +9,9 @@ from enum import StrEnum
 
 from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import NodeGroup
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.registry import Cluster, IndexEntry
 from plimsoll_cli.doctor.iam_requests import Case
 from plimsoll_cli.stack import Stack
@@ -156,6 +157,19 @@ class Drainer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """An admission webhook that is asked about pods or evictions."""
+
+    name: str
+    evictions: bool
+    """Whether it is asked about evictions; else about new or changed pods only."""
+    fails: bool
+    """Whether its failure refuses the request (`failurePolicy: Fail`)."""
+    seconds: int
+    """How long it may take to answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All that was read, at one moment."""
 
@@ -186,7 +200,8 @@ class Facts:
     groups: Asked[Sequence[NodeGroup]]
     group_settings: Asked[Mapping[str, GroupSettings]]
     """By the name of the Auto Scaling group."""
-    pods: Asked[Sequence[Pod]]
+    seen: Asked[Observation]
+    webhooks: Asked[Sequence[Webhook]]
     quota: Asked[VcpuQuota]
     addresses: Asked[Mapping[str, int]]
     """Subnet of a node group -> its free addresses."""

@@ -7,7 +7,7 @@ template; `plimsoll doctor` lets IAM simulate them with the deployed roles.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -148,21 +148,27 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
         yield from _requests(role, ("dynamodb:Query",), place.table("PoolsTable"))
     yield from _requests("DrainsRole", ("dynamodb:PutItem",), place.table("TimesTable"))
     yield from _requests("PlacementRole", ("dynamodb:PutItem",), place.table("TimesTable"))
-    for actions, resource, tag in _group_writes(place):
+    for roles, actions, resource, tag in _group_writes(place):
         opted_in = {f"aws:ResourceTag/{tag}": "true"}
-        yield from _requests("DrainsRole", actions, resource, **opted_in)
+        for role in roles:
+            yield from _requests(role, actions, resource, **opted_in)
     by_a_service = {"aws:ViaAWSService": "true"}
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*", **by_a_service)
 
 
-def _group_writes(place: Place) -> Iterator[tuple[Sequence[str], str, str]]:
-    """Yield what is written to node groups, and the tag of their owners' that allows it."""
-    group = place.arn("autoscaling", _GROUP)
-    yield ("autoscaling:SetDesiredCapacity", "autoscaling:LaunchInstances"), group, GROW
-    yield ("eks:UpdateNodegroupConfig",), place.arn("eks", "nodegroup/harbor/spot/0a1b"), GROW
-    actions = ("autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat")
-    yield actions, group, HOOK_MARK
-    yield ("autoscaling:TerminateInstanceInAutoScalingGroup",), group, RENEW
+def _group_writes(
+    place: Place,
+) -> Iterator[tuple[Collection[str], Sequence[str], str, str]]:
+    """Yield which roles write what to node groups, and the tag of their owners' that allows it."""
+    group, drains = place.arn("autoscaling", _GROUP), ("DrainsRole",)
+    grow = ("autoscaling:SetDesiredCapacity", "autoscaling:LaunchInstances")
+    yield drains, grow, group, GROW
+    node_group = place.arn("eks", "nodegroup/harbor/spot/0a1b")
+    yield drains, ("eks:UpdateNodegroupConfig",), node_group, GROW
+    yield drains, ("autoscaling:RecordLifecycleActionHeartbeat",), group, HOOK_MARK
+    completing = (*drains, "NoticesRole")
+    yield completing, ("autoscaling:CompleteLifecycleAction",), group, HOOK_MARK
+    yield drains, ("autoscaling:TerminateInstanceInAutoScalingGroup",), group, RENEW
 
 
 def _forbidden(place: Place) -> Iterator[tuple[str, Request]]:
@@ -185,12 +191,13 @@ def _forbidden(place: Place) -> Iterator[tuple[str, Request]]:
         yield from _requests(role, ("ec2:TerminateInstances", "ec2:RunInstances"), instance)
         yield from _requests(role, ("iam:PassRole",), place.arn("iam", "role/admin"))
         yield from _requests(role, ("eks:DeleteNodegroup",), place.arn("eks", "nodegroup/a/b/c"))
-    for actions, resource, tag in _group_writes(place):
-        yield from _requests("DrainsRole", actions, resource)
-        for name, value in ((tag, "false"), ("kubernetes.io/cluster/harbor", "owned")):
-            context = {f"aws:ResourceTag/{name}": value}
-            yield from _requests("DrainsRole", actions, resource, **context)
-        for role in sorted(FUNCTIONS.keys() - {"DrainsRole"}):
+    for roles, actions, resource, tag in _group_writes(place):
+        for role in roles:
+            yield from _requests(role, actions, resource)
+            for name, value in ((tag, "false"), ("kubernetes.io/cluster/harbor", "owned")):
+                context = {f"aws:ResourceTag/{name}": value}
+                yield from _requests(role, actions, resource, **context)
+        for role in sorted(FUNCTIONS.keys() - {*roles}):
             opted_in = {f"aws:ResourceTag/{tag}": "true"}
             yield from _requests(role, actions, resource, **opted_in)
     instance = place.arn("ec2", "instance/i-0123456789abcdef0")

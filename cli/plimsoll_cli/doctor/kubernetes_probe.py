@@ -34,7 +34,7 @@ from plimsoll.domain.kubernetes import GUARD
 from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.services.ports import Workers
 from plimsoll_cli.doctor.dry_runs import trials
-from plimsoll_cli.doctor.facts import Drainer, Queue, Right, Trial
+from plimsoll_cli.doctor.facts import Drainer, Queue, Right, Trial, Webhook
 from plimsoll_cli.doctor.other_drainers import (
     AUTOSCALER,
     HANDLER,
@@ -43,6 +43,7 @@ from plimsoll_cli.doctor.other_drainers import (
     drainers_of,
     marks_of,
 )
+from plimsoll_cli.doctor.storm_checks import webhooks_of
 
 if TYPE_CHECKING:
     from plimsoll.adapters.clusters import OpenClusters
@@ -61,6 +62,10 @@ _REVIEWS: Final = "authorization.k8s.io"
 _VERSION: Final = Call(verb="get", resource="version")
 _SELF: Final = Call(verb="create", group=_REVIEWS, resource="selfsubjectaccessreviews")
 _OTHERS: Final = Call(verb="create", group=_REVIEWS, resource="subjectaccessreviews")
+_WEBHOOKS: Final = tuple(
+    Call(verb="list", group="admissionregistration.k8s.io", resource=f"{kind}webhookconfigurations")
+    for kind in ("mutating", "validating")
+)
 
 
 class KubernetesProbe:
@@ -164,6 +169,14 @@ class KubernetesProbe:
             Refused: nodes may not be listed.
         """
         return marks_of(self._listed(LIST_NODES, {}))
+
+    def webhooks(self) -> Sequence[Webhook]:
+        """Return the admission webhooks that are asked about pods or evictions.
+
+        Raises:
+            Refused: their configurations may not be listed.
+        """
+        return webhooks_of([item for call in _WEBHOOKS for item in self._listed(call, {})])
 
     def guards(self) -> int:
         """Return how many budgets of the standing guard there are.

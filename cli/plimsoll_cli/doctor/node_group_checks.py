@@ -86,7 +86,7 @@ def quota(facts: Facts) -> Iterator[Finding]:
 def addresses(facts: Facts) -> Iterator[Finding]:
     """Say whether subnets have addresses for the nodes that on-demand groups would add."""
     free, found = read_or_raise(facts.addresses), read_or_raise(facts.groups)
-    loss = spot_loss(read_or_raise(facts.nodes), read_or_raise(facts.pods))
+    loss = spot_loss(read_or_raise(facts.nodes), read_or_raise(facts.seen).pods)
     fine = f"{sum(free.values())} are free in the {len(free)} subnets of on-demand groups"
     yield from _told("addresses", short_of_addresses(loss, found, free), fine, fail)
 

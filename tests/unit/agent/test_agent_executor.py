@@ -371,6 +371,8 @@ def test_without_a_policy_nothing_is_trusted():
 
 # What speaks against it in the cluster
 
+PROTECTED = {"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}}
+
 
 def remade(site: Site) -> None:
     """Another Deployment has the name, and its pods are where the first one's were."""
@@ -397,6 +399,13 @@ def remade(site: Site) -> None:
                 {"metadata": {"labels": {"plimsoll.dev/ignore": "true"}}},
             ),
             "opted out",
+        ),
+        (lambda s: s.patch("/api/v1/nodes/old", PROTECTED), "Node old is protected"),
+        (
+            lambda s: s.patch(
+                f"{fake_clusters.DEPLOYMENTS}/web", {"spec": {"template": PROTECTED}}
+            ),
+            "its owner protects it with karpenter.sh/do-not-disrupt: true",
         ),
     ],
 )

@@ -7,18 +7,22 @@ writes nothing, but wakes the drain again, for whoever handled it before may hav
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from plimsoll.domain.errors import Permanent, PlimsollError, Temporary
+from plimsoll.domain.errors import NotFound, Permanent, PlimsollError, Temporary
+from plimsoll.domain.interruptions import LifecycleHook
 from plimsoll.domain.kubernetes import ClusterEvent, event_of_cordon
+from plimsoll.domain.node_groups import is_our_hook
 from plimsoll.domain.notices import (
+    HOOK_TIMEOUT,
     SCHEDULED_CANARY,
     About,
     Canary,
     Decision,
     InstanceNotice,
+    LifecycleTerminate,
     Notice,
     ZonalShift,
     parse,
@@ -34,6 +38,7 @@ from plimsoll.services.ports import (
     Clock,
     ClusterApi,
     Clusters,
+    NodeGroups,
     Pools,
     RegisteredClusters,
     Reports,
@@ -55,6 +60,7 @@ class NoticeService:
     confirmation: TaintConfirmation
     registry: RegisteredClusters
     clusters: Clusters
+    groups: Callable[[Cluster], NodeGroups]
     dry_run: DryRun
     reports: Reports
     pools: Pools
@@ -135,7 +141,7 @@ class NoticeService:
         failed: dict[Notice, Exception] = {}
         urgent: list[bool] = []
         events: list[ClusterEvent] = []
-        for (batch, _), answer in zip(batches, answers, strict=True):
+        for (batch, node), answer in zip(batches, answers, strict=True):
             match answer:
                 case Cordoned():
                     advised = answer.interruption.on_advice(self.clock.now())
@@ -145,6 +151,7 @@ class NoticeService:
                         events.append(event_of_cordon(answer.interruption, answer.reason))
                 case str() as reason:
                     self.telemetry.log("notice leads to nothing", because=reason)
+                    failed |= dict(self._complete_hooks(cluster, () if node else batch))
                 case Exception() as why:
                     failed |= dict.fromkeys((each.notice for each in batch), why)
         if not urgent and any(isinstance(error, Temporary) for error in failed.values()):
@@ -161,6 +168,34 @@ class NoticeService:
             self.dry_run.report(cluster, api, found, self.reports)
         except Permanent as error:
             self.telemetry.warn("dry run failed", cluster=cluster.name, because=str(error))
+
+    def _complete_hooks(
+        self, cluster: Cluster, batch: Sequence[LocatedNotice]
+    ) -> Iterator[tuple[Notice, Temporary]]:
+        """Let an instance without a Node wait for no hook of ours; yield the notices that must come back."""
+        for notice in (each.notice for each in batch):
+            if not isinstance(notice, LifecycleTerminate):
+                continue
+            if not is_our_hook(notice.hook, notice.metadata):
+                continue
+            hook = LifecycleHook(
+                group=notice.group,
+                name=notice.hook,
+                timeout=HOOK_TIMEOUT,
+                longest=HOOK_TIMEOUT,
+                ours=True,
+            )
+            about = {"target": notice.instance, "because": "it has no Node to drain"}
+            try:
+                self.groups(cluster).complete_lifecycle(hook, notice.instance)
+            except NotFound:
+                continue  # the action is over
+            except Temporary as error:
+                yield notice, error
+            except PlimsollError as error:
+                self.telemetry.warn("hook not completed", **about | {"because": str(error)})
+            else:
+                self.telemetry.log("acted", action="complete", **about)
 
     def _remember(self, cluster: Cluster, found: Sequence[LocatedNotice]) -> None:
         """Write down which capacity pools are reclaimed. No notice comes back for that."""

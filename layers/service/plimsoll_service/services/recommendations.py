@@ -7,7 +7,7 @@ which anybody can reach, cannot make an instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -56,6 +56,8 @@ type Prices = Callable[[str | None], PriceTable]
 
 SAVINGS: Final = "savings"
 RECOMMENDATIONS: Final = "recommendations"
+IDLE: Final = "idle-load-balancers"
+"""The document that holds since when load balancers were seen idle."""
 NUMBER: Final = "last-number"
 """The document that holds the number of the last instruction to a cluster."""
 FRESH: Final = timedelta(minutes=10)
@@ -115,6 +117,7 @@ def advise(
         prices(view.region),
         week=usage(data, seen, now - HISTORY, now)[0],
         earlier=usage(data, seen, now - HISTORY, now - YOUNGEST)[0],
+        idle=_idle_since(data, cluster, view),
     )
     before, body = data.get(cluster, SAVINGS), encode(analysis.advice)
     if before is None or before.body != body:
@@ -151,6 +154,16 @@ def advise(
         configuration="" if waiting and not is_fresh else configuration_of(seen.snapshot),
         instructions=tuple(instruction.number for instruction, _ in issued),
     )
+
+
+def _idle_since(data: TenantData, cluster: str, view: View) -> Mapping[str, datetime]:
+    """Return since when each run saw load balancers without a Ready endpoint, and keep it for the next one."""
+    found = data.get(cluster, IDLE)
+    before = msgspec.json.decode(found.body, type=dict[str, datetime]) if found else {}
+    after = view.idle_since(before)
+    if after != before:
+        data.put(cluster, IDLE, msgspec.json.encode(after), version=found.version if found else 0)
+    return after
 
 
 def accept(data: TenantData, cluster: str, id_: str, by: str, now: datetime) -> Recommendation:

@@ -41,8 +41,14 @@ NODE_LABELS: Final = (
     "plimsoll.dev/node-group",
 )
 """The labels of a Node that an agent tells."""
-ANNOTATIONS: Final = ("plimsoll.dev/min-on-demand", "plimsoll.dev/ignore")
-"""The annotations of a workload or a pod that an agent tells."""
+ANNOTATIONS: Final = (
+    "plimsoll.dev/min-on-demand",
+    "plimsoll.dev/ignore",
+    "plimsoll.dev/do-not-disrupt",
+    "karpenter.sh/do-not-disrupt",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict",
+)
+"""The annotations of a workload, a pod or a Node that an agent tells."""
 
 type Time = Annotated[datetime, Meta(tz=True)]
 type Labels = Annotated[
@@ -106,6 +112,8 @@ class Node(Part, frozen=True, kw_only=True):
     provider_id: Annotated[str, Meta(max_length=256)] = ""
     labels: Labels = {}
     """Those of `NODE_LABELS`."""
+    annotations: Labels = {}
+    """Those of `ANNOTATIONS`."""
     taints: Annotated[tuple[Taint, ...], Meta(max_length=64)] = ()
     unschedulable: bool = False
     ready: bool = True
@@ -141,6 +149,8 @@ class Pod(Part, frozen=True, kw_only=True):
     owner: Owner | None = None
     node: Annotated[str, Meta(max_length=256)] = ""
     """The name of its node; empty while it waits for one."""
+    elsewhere: bool = False
+    """Another scheduler is to place it, or it is behind a scheduling gate: it waits for no node here."""
     phase: Literal["Pending", "Running", "Unknown"] = "Running"
     ready: bool = True
     deleting: bool = False
@@ -307,6 +317,8 @@ class LoadBalancer(Part, frozen=True, kw_only=True):
     name: Text
     provisioned: bool = True
     """Whether its status names an address."""
+    address: Annotated[str, Meta(max_length=256)] = ""
+    """That address: several Ingresses may share one load balancer. Empty: an agent of an older version."""
     ready_endpoints: Count = 0
     created_at: Time
 

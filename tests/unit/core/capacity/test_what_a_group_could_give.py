@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.adapters.nodegroups.asg import capacity_of, disk_gib
 from plimsoll.adapters.nodegroups.templates import from_instance_types, from_nodes, from_tags
 from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity import plan_growth
@@ -140,3 +141,35 @@ def test_only_pods_that_kube_scheduler_would_place_are_demand(spec: dict[str, An
         [interrupted("spot")], [web, waiting], [a_deployment(replicas=1)], groups=[a_group()]
     )
     assert sum(g.add for g in actions(plan_drain(seen, noon(1)), Grow)) == 1 + nodes
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"karpenter.sh/capacity-type": "reserved"},
+        {"eks.amazonaws.com/capacityType": "CAPACITY_BLOCK"},
+    ],
+)
+def test_a_node_of_reserved_capacity_is_no_spot_node(labels: dict[str, str]):
+    assert a_node(capacity=None, labels=labels).capacity == "on-demand"
+
+
+def test_an_auto_scaling_group_of_a_capacity_block_is_no_spot_group():
+    data = {"InstanceMarketOptions": {"MarketType": "capacity-block"}}
+    assert capacity_of({}, data, {}) == "on-demand"
+
+
+@pytest.mark.parametrize(("os", "nodes"), [("windows", 1), ("linux", 0)])
+def test_an_empty_group_whose_tags_say_windows_is_asked_for_windows_pods(os: str, nodes: int):
+    tags = {"k8s.io/cluster-autoscaler/node-template/label/kubernetes.io/os": "windows"}
+    template = from_tags(tags, from_instance_types([LARGE], {}))
+    pod = a_pod(nodeSelector={"kubernetes.io/os": os})
+    assert grown(replace(a_group(), template=template), pod) == nodes
+
+
+@pytest.mark.parametrize(
+    ("volumes", "gib"),
+    [([{"Ebs": {"VolumeSize": 80}}, {"Ebs": {"VolumeSize": 8}}], 80), ([{"VirtualName": "x"}], 20)],
+)
+def test_the_disk_of_a_launch_template_is_its_largest_volume(volumes: list[Any], gib: int):
+    assert disk_gib({"BlockDeviceMappings": volumes}) == gib

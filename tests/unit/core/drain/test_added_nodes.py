@@ -10,7 +10,7 @@ from plimsoll.domain.actions import Cordon, Record, TerminateInstance, Uncordon
 from plimsoll.domain.drain import EMPTY_FOR, added_entry, plan_drain
 from plimsoll.domain.drain.added_nodes import taken_back
 from plimsoll.domain.interruptions import Interruption, marked
-from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, Node
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
@@ -143,6 +143,11 @@ def test_an_added_node_on_which_pods_stand_again_is_left_alone(pod, cordoned):
     assert [type(action) for action in plan.actions] == [Uncordon]
 
 
+def test_an_added_node_that_its_owner_protects_stays():
+    kept = replace(fresh(), annotations={DO_NOT_DISRUPT: "true"})
+    assert plan_drain(observed(kept), noon(900)).actions == ()
+
+
 def test_an_added_node_that_somebody_cordoned_is_theirs():
     kept = replace(fresh(), unschedulable=True)
     assert plan_drain(observed(kept), noon(900)).actions == ()
@@ -206,6 +211,12 @@ def test_a_node_drained_on_advice_makes_way_for_the_one_that_was_added_for_it():
 
     assert ended([told(group)]).shrunk == group
     assert ended([]).shrunk is None, "nothing was added, so its group launches another"
+
+
+def test_an_empty_node_that_its_owner_protects_is_not_ended_on_advice():
+    drained = interrupted("spot", kind=ADVICE, ends=None, annotations={DO_NOT_DISRUPT: "true"})
+    seen = looked([drained], [], groups=[a_group_of(drained)], reports=[])
+    assert actions(plan_drain(seen, noon(200)), TerminateInstance) == []
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,10 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import (
     DELETION_COST,
+    DO_NOT_DISRUPT,
     MIN_ON_DEMAND,
     MOVED,
+    SAFE_TO_EVICT,
     Node,
     Pod,
     Quota,
@@ -454,6 +456,16 @@ def test_pods_go_back_to_spot_one_by_one_until_the_spread_is_even():
         pods = [*(p for p in pods if p.uid != move.pod.uid), new]
     assert not moves(looked(nodes, pods, [web]))
     assert standing(pods, nodes) == {"on-demand": 3, "spot": 6}
+
+
+@pytest.mark.parametrize("said", [DO_NOT_DISRUPT, SAFE_TO_EVICT])
+def test_a_pod_that_its_owner_protects_is_not_moved_and_another_one_is(said):
+    nodes, pods, web = after_a_storm()
+    value = "true" if said == DO_NOT_DISRUPT else "false"
+    pods[0] = replace(pods[0], annotations={**pods[0].annotations, said: value})
+    assert [move.pod.name for move in moves(looked(nodes, pods, [web]))] == ["web-1"]
+    nodes = [replace(n, annotations={DO_NOT_DISRUPT: "true"}) for n in nodes]
+    assert moves(looked(nodes, pods, [web])) == []
 
 
 def test_the_drain_takes_the_way_back_to_spot_on_where_it_has_nothing_else_to_do():

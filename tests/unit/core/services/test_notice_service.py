@@ -9,7 +9,14 @@ from functools import partial
 
 import pytest
 
-from plimsoll.domain.errors import BadInput, Permanent, Temporary
+from plimsoll.domain.errors import (
+    BadInput,
+    NotFound,
+    Permanent,
+    Refused,
+    Temporary,
+    Throttled,
+)
 from plimsoll.domain.interruptions import Policy, Response
 from plimsoll.domain.kubernetes import INTERRUPTION, Node
 from plimsoll.domain.notices import DRILL_SOURCE
@@ -338,3 +345,58 @@ def test_a_registry_that_is_away_makes_only_its_own_notices_come_back(rig):
     )
     assert isinstance(ours, Temporary)
     assert unknown is None
+
+
+def without_node(rig: WiredServices) -> str:
+    """Return an instance that EC2 knows and that never joined its cluster."""
+    instance = rig.join("spot", capacity="spot")
+    rig.fake_cluster.vanish("spot", now=rig.time)
+    rig.sleep(600)
+    return instance
+
+
+@pytest.mark.parametrize(
+    ("detail", "completes"),
+    [
+        ({}, True),
+        ({"LifecycleHookName": "theirs"}, False),
+        (
+            {"LifecycleHookName": "theirs", "NotificationMetadata": "plimsoll.dev/complete: true"},
+            True,
+        ),
+    ],
+    ids=["ours by its name", "theirs", "ours by its metadata"],
+)
+def test_an_instance_without_a_node_waits_for_no_hook_of_ours(rig, detail, completes):
+    instance = without_node(rig)
+    handled(rig, rig.terminating_event(instance, **detail))
+    assert rig.aws.completed == ([instance] if completes else [])
+
+
+def test_an_instance_with_a_node_waits_for_its_drain(rig):
+    handled(rig, rig.terminating_event(rig.join("spot", capacity="spot")))
+    assert rig.aws.completed == []
+    assert rig.node("spot").unschedulable
+
+
+def test_no_hook_is_completed_in_a_cluster_that_is_only_observed():
+    rig = WiredServices(mode=Mode.OBSERVE)
+    handled(rig, rig.terminating_event(without_node(rig)))
+    assert rig.aws.completed == []
+
+
+@pytest.mark.parametrize(
+    ("error", "comes_back"),
+    [(Throttled("later"), True), (NotFound("it is over"), False), (Refused("no tag"), False)],
+)
+def test_a_hook_that_could_not_be_completed_comes_back_where_that_can_help(
+    rig, monkeypatch, error, comes_back
+):
+    instance = without_node(rig)
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(rig.aws, "complete_lifecycle", fail)
+    [failed] = rig.notices.receive([rig.terminating_event(instance)])
+    assert (failed is error) is comes_back

@@ -156,6 +156,9 @@ MIRROR = Owner(kind="Node", name="a", uid="uid-a")
         (one(owner=None), "nobody makes it anew"),
         (one(owner=Owner(kind="CloneSet", name="x", uid="x")), "nothing is told of what owns it"),
         (one(annotations={"plimsoll.dev/ignore": "true"}), "opted out"),
+        (one(annotations={"karpenter.sh/do-not-disrupt": "true"}), "karpenter.sh/do-not-disrupt"),
+        (one(annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}), "safe-to"),
+        (first(annotations={"karpenter.sh/do-not-disrupt": "true"}), "Node a is protected"),
         (one(restart_policy="Never"), "not made anew"),
         (one(deleting=True), "stopping"),
         (one(owner=MIRROR), "static pods"),
@@ -185,6 +188,32 @@ MIRROR = Owner(kind="Node", name="a", uid="uid-a")
 def test_a_node_stays_where_a_pod_on_it_does(change, why):
     found = looked(change(two_nodes()))
     assert why in found.kept["a"]
+
+
+@pytest.mark.parametrize(
+    ("pending", "kept"),
+    [
+        ({"requests": amounts(1500, GIB)}, True),
+        ({"requests": amounts(64_000, GIB)}, False),
+        ({"elsewhere": True}, False),
+        ({"deleting": True}, False),
+        ({"owner": None}, True),
+    ],
+    ids=["fits once it is empty", "fits on no node", "for another scheduler", "goes", "unknown"],
+)
+def test_a_pending_pod_keeps_the_nodes_on_which_it_could_stand(pending, kept):
+    seen, late = two_nodes(), wire_workload("late")
+    (pod,) = wire_pods(late, "", phase="Pending", **pending)
+    found = looked(replace(seen, workloads=(*seen.workloads, late), pods=(*seen.pods, pod)))
+    assert ("shop/late-0 waits for a node" in found.kept.get("a", "")) == kept
+
+
+def test_a_pending_pod_that_the_labels_of_a_node_keep_away_does_not_keep_it():
+    late = wire_workload("late", placing=Placing(node_selector={"kubernetes.io/arch": "arm64"}))
+    seen = two_nodes()
+    pods = (*seen.pods, *wire_pods(late, "", phase="Pending"))
+    found = looked(replace(seen, workloads=(*seen.workloads, late), pods=pods)).found
+    assert [each.node.name for each in found] == ["a"]
 
 
 @pytest.mark.parametrize(

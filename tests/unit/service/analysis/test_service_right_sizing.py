@@ -73,7 +73,9 @@ def a_container(name: str, cpu_m: int = 500, memory: int = GIB, **how: Any) -> C
 def patch_of(web: Workload, week: WorkloadUsage) -> Any:
     """Return the patch of the one recommendation, and what it keeps of the workload's containers."""
     seen = wire_snapshot(workloads=(web,), pods=wire_pods(web, "a", "b"))
-    found = analyse(View(seen=seen), price_table(), week={web.uid: week}, earlier={web.uid: week})
+    found = analyse(
+        View(seen=seen), price_table(), week={web.uid: week}, earlier={web.uid: week}, idle={}
+    )
     (each,) = [each for each in found.recommendations if each.kind == "right-size"]
     assert decode(encode(each), Recommendation) == each  # it can be kept
     return json.loads(each.patch) if each.patch else ""
@@ -260,9 +262,8 @@ def test_it_is_done_once_each_container_asks_for_what_was_advised():
     web = wire_workload("web", template=(a_container("main"), a_container("tail")))
     usage = of_containers(main=LITTLE, tail=used([10] * 1000, [20] * 1000))
     seen = wire_snapshot(workloads=(web,), pods=())
-    analysis = analyse(
-        View(seen=seen), price_table(), week={web.uid: usage}, earlier={web.uid: usage}
-    )
+    week = {web.uid: usage}
+    analysis = analyse(View(seen=seen), price_table(), week=week, earlier=week, idle={})
     (found,) = [each for each in analysis.recommendations if each.kind == "right-size"]
     accepted = replace(found, state="accepted")
     main, tail = found.containers

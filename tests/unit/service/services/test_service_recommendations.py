@@ -328,12 +328,12 @@ def test_what_costs_and_serves_nobody_is_named():
     )
     balancer = LoadBalancer(uid="l", kind="Service", namespace="shop", name="old", created_at=OLD)
     service = AdvisedCluster()
-    service.advise(
-        harbor(
-            volumes=(volume, replace(volume, uid="w", phase="Bound", name="pv-2")),
-            load_balancers=(balancer, replace(balancer, uid="m", name="new", ready_endpoints=2)),
-        )
+    seen = harbor(
+        volumes=(volume, replace(volume, uid="w", phase="Bound", name="pv-2")),
+        load_balancers=(balancer, replace(balancer, uid="m", name="new", ready_endpoints=2)),
     )
+    service.advise(seen)
+    service.advise(seen, minutes=DAY_MINUTES)
     found = service.all()
     assert found["orphan-volume pv-1"].monthly == pytest.approx(8.0)
     assert found["idle-load-balancer old"].monthly == pytest.approx(0.0225 * 730, abs=0.01)
@@ -343,6 +343,43 @@ def test_what_costs_and_serves_nobody_is_named():
     done = service.all()["orphan-volume pv-1"]
     assert done.state == "done"
     assert done.measured == pytest.approx(8.0)
+
+
+DAY_MINUTES = 24 * 60
+
+
+def idle(service: AdvisedCluster, *balancers: LoadBalancer, minutes: int = 0) -> list[str]:
+    """Return which load balancers are advised to be deleted after so many more minutes."""
+    service.advise(harbor(load_balancers=balancers), minutes=minutes)
+    open_ = {name for name, each in service.all().items() if each.state == "open"}
+    return sorted(name for name in open_ if name.startswith("idle-load-balancer"))
+
+
+def test_a_load_balancer_that_serves_now_and_then_is_not_idle():
+    balancer = LoadBalancer(uid="l", kind="Service", namespace="shop", name="old", created_at=OLD)
+    service = AdvisedCluster()
+    assert idle(service, balancer) == []
+    assert idle(service, balancer, minutes=DAY_MINUTES - 10) == []
+    assert idle(service, replace(balancer, ready_endpoints=1), minutes=5) == []
+    assert idle(service, balancer, minutes=5) == []
+    assert idle(service, balancer, minutes=DAY_MINUTES - 5) == []
+    assert idle(service, balancer, minutes=5) == ["idle-load-balancer old"]
+
+
+def test_a_shared_load_balancer_is_advised_once_and_only_if_nobody_uses_it():
+    shared = LoadBalancer(
+        uid="a", kind="Ingress", namespace="shop", name="a", address="x.elb", created_at=OLD
+    )
+    other = replace(shared, uid="b", name="b")
+    service = AdvisedCluster()
+    used = replace(other, ready_endpoints=1)
+    assert idle(service, shared, used) == []
+    assert idle(service, shared, used, minutes=DAY_MINUTES) == []
+    assert idle(service, shared, other, minutes=5) == []
+    assert idle(service, shared, other, minutes=DAY_MINUTES) == ["idle-load-balancer a"]
+    found = service.all()["idle-load-balancer a"]
+    assert found.monthly == pytest.approx(0.0225 * 730, abs=0.01)
+    assert found.patch.count("kubectl delete ingress --namespace shop") == 2
 
 
 @pytest.mark.parametrize("type_", ["", "pd-ssd", "efs-ap"])

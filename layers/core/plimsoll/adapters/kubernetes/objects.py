@@ -68,7 +68,13 @@ _UNLIMITED: Final = 2**62
 _MOST_PODS: Final = 200_000
 """Kubernetes is built for clusters of 150,000: https://kubernetes.io/docs/setup/best-practices/cluster-large/"""
 _LONGEST_GRACE: Final = 366 * 24 * 3600
-_READ: Final = {names.MIRROR, names.DELETION_COST, names.DO_NOT_DISRUPT, *names.REVISIONS}
+_READ: Final = {
+    names.MIRROR,
+    names.DELETION_COST,
+    names.DO_NOT_DISRUPT,
+    names.SAFE_TO_EVICT,
+    *names.REVISIONS,
+}
 """The annotations that are kept, beside those of ours: an object may carry 256 KiB of others."""
 _REVISION: Final = re.compile(r"[0-9]{1,9}")
 _SECONDS: Final = re.compile(r"[0-9]{1,6}")

@@ -31,8 +31,14 @@ from plimsoll.domain.errors import (
     Throttled,
 )
 from plimsoll.domain.interruptions import LifecycleHook
-from plimsoll.domain.kubernetes import CAPACITY_LABELS, GROW, HOOK_MARK, RENEW, Node
-from plimsoll.domain.node_groups import LaunchesThrottled, NodeGroup, NotGrown, OtherRefusal
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, GROW, RENEW, Node
+from plimsoll.domain.node_groups import (
+    LaunchesThrottled,
+    NodeGroup,
+    NotGrown,
+    OtherRefusal,
+    is_our_hook,
+)
 
 if TYPE_CHECKING:
     from plimsoll.adapters.kubernetes.calls import Call
@@ -179,7 +185,7 @@ class AutoScalingGroups:
 
     def _read(self, group: Mapping[str, Any], nodes: Sequence[Node]) -> NodeGroup:
         waiting, hooks = hooks_of(self._account, [group], nodes, self._warn)
-        template = _launch_template(group)
+        template = launch_template_of(group)
         data = self._account.launch_template(template) if template else {}
         tags = tags_of(group)
         capacity = capacity_of(group, data, tags)
@@ -190,7 +196,7 @@ class AutoScalingGroups:
         if node_template is None:
             infos = [i for i in map(self._account.instance_type, types) if i is not None]
             labels = {CAPACITY_LABELS[0]: capacity}
-            told = templates.from_instance_types(infos, labels, disk_gib=_disk_gib(data))
+            told = templates.from_instance_types(infos, labels, disk_gib=disk_gib(data))
             node_template = templates.from_tags(tags, told)
         return NodeGroup(
             kind=NAME,
@@ -225,7 +231,7 @@ def tags_of(group: Mapping[str, Any]) -> Mapping[str, str]:
     return {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags", ())}
 
 
-def _disk_gib(data: Mapping[str, Any]) -> int:
+def disk_gib(data: Mapping[str, Any]) -> int:
     """Return the largest volume that a launch template names: on the images of EKS the node keeps its files there."""
     volumes = (mapping.get("Ebs", {}) for mapping in data.get("BlockDeviceMappings") or ())
     return max(
@@ -320,7 +326,7 @@ def _hook(hook: Mapping[str, Any]) -> LifecycleHook:
         name=name,
         timeout=timedelta(seconds=timeout),
         longest=timedelta(seconds=hook.get("GlobalTimeout") or min(_LONGEST, 100 * timeout)),
-        ours=name.startswith("plimsoll") or HOOK_MARK in hook.get("NotificationMetadata", ""),
+        ours=is_our_hook(name, hook.get("NotificationMetadata", "")),
     )
 
 
@@ -339,13 +345,14 @@ def _is_launchable(group: Mapping[str, Any]) -> bool:
     if group.get("LaunchTemplate"):
         return True
     shares = group.get("MixedInstancesPolicy", {}).get("InstancesDistribution", {})
-    if not _launch_template(group):
+    if not launch_template_of(group):
         return False
     share = shares.get("OnDemandPercentageAboveBaseCapacity", 100)
     return share == 100 or (share == 0 and not shares.get("OnDemandBaseCapacity"))  # noqa: PLR2004 - per cent
 
 
-def _launch_template(group: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def launch_template_of(group: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the reference to the launch template of an Auto Scaling group; None where it has none."""
     if group.get("LaunchTemplate"):
         found: Mapping[str, Any] = group["LaunchTemplate"]
         return found

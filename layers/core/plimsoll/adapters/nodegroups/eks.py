@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.nodegroups import templates
-from plimsoll.adapters.nodegroups.asg import hooks_of, instances_of, may_launch, tags_of, zones_of
+from plimsoll.adapters.nodegroups.asg import (
+    disk_gib,
+    hooks_of,
+    instances_of,
+    launch_template_of,
+    may_launch,
+    tags_of,
+    zones_of,
+)
 from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.adapters.nodegroups.launches import launches_of
 from plimsoll.domain.errors import BadInput, NotFound, Refused
@@ -158,10 +166,16 @@ class ManagedNodeGroups:
             [i for i in infos if i is not None],
             labels,
             taints,
-            disk_gib=group.get("diskSize") or templates.DISK_GIB,
+            disk_gib=group.get("diskSize") or self._disk_gib(owned),
         )
         tags = {k: v for asg in owned for k, v in tags_of(asg).items()}
         return templates.from_tags(tags, base)
+
+    def _disk_gib(self, owned: Sequence[Mapping[str, Any]]) -> int:
+        """Return the volume by the launch templates that EKS makes of the owner's own; the least of several."""
+        used = filter(None, map(launch_template_of, owned))
+        found = (disk_gib(self._account.launch_template(template)) for template in used)
+        return min(found, default=templates.DISK_GIB)
 
 
 def _asgs(group: Mapping[str, Any]) -> Sequence[str]:

@@ -16,7 +16,12 @@ from plimsoll.domain.disruptions.opt_outs import (
     opted_out_on,
     why_opted_out,
 )
-from plimsoll.domain.disruptions.releasability import held_on, one_node_claims, why_not_released
+from plimsoll.domain.disruptions.releasability import (
+    held_on,
+    one_node_claims,
+    why_never_released,
+    why_not_released,
+)
 from plimsoll.domain.disruptions.stop_times import (
     ASSUMED_SECONDS,
     Basis,
@@ -58,6 +63,7 @@ __all__ = [
     "released_by_drain",
     "stop_of",
     "stop_time",
+    "why_never_released",
     "why_not_released",
     "why_opted_out",
     "why_over",

@@ -21,7 +21,7 @@ from plimsoll.domain.disruptions.releasability import (
 from plimsoll.domain.disruptions.stop_times import stop_of
 from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.interruptions import as_told
-from plimsoll.domain.kubernetes import NODE_POOL, Pod, Ref, Resources, Scheduling
+from plimsoll.domain.kubernetes import NODE_POOL, Pod, Ref, Resources, Scheduling, why_protected
 from plimsoll.domain.observation import (
     DRAIN,
     InterruptedNodes,
@@ -151,7 +151,9 @@ def _leaving_zones(
             if not must_leave(seen, pod, node):
                 continue
             old = since is not None and pod.created < since and pod.deleting is None
-            if left_for_zone(pod) or (old and releasable(seen, pod, refused)):
+            if left_for_zone(pod) or (
+                old and why_protected(pod, node, now) is None and releasable(seen, pod, refused)
+            ):
                 moved = leaving[pod.uid] = elsewhere(pod, node.zone, known)
                 moving = found[seen.workload_of(pod)]
                 if pod.deleting is None:

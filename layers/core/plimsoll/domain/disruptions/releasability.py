@@ -26,6 +26,7 @@ from plimsoll.domain.kubernetes import (
     Workload,
     matches,
     resolve_count,
+    why_protected,
 )
 from plimsoll.domain.observation import Observation, is_gone
 
@@ -154,7 +155,7 @@ def _kept_apart(pod: Pod) -> Iterator[str]:
 def held_on(seen: Observation, node: Node, now: datetime, refused: Mapping[str, str]) -> list[Pod]:
     """Return the pods of an interrupted node that the policy leaves there for the time being.
 
-    All where the response is to cordon; on advice those that cannot be released.
+    All where the response is to cordon; on advice those that cannot be released or that their owner protects.
     """
     found = node.interruption
     if found is None or is_gone(seen, node):
@@ -168,7 +169,13 @@ def held_on(seen: Observation, node: Node, now: datetime, refused: Mapping[str, 
         for pod in seen.on_node.get(node.name, ())
         if must_leave(seen, pod, node)
         and pod.deleting is None
-        and (only_cordoned or not (pod.released or releasable(seen, pod, refused)))
+        and (
+            only_cordoned
+            or not (
+                pod.released
+                or (why_protected(pod, node, now) is None and releasable(seen, pod, refused))
+            )
+        )
     ]
 
 

@@ -17,7 +17,7 @@ from plimsoll.domain.actions import Cordon, Record
 from plimsoll.domain.capacity import could_serve
 from plimsoll.domain.drain.cordon_rate_limit import MOST_REPORTS, cordon, waiting_for_turn
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
-from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.kubernetes import Node, why_node_protected
 from plimsoll.domain.node_groups import NODES_JOIN_WITHIN, NodeGroup
 from plimsoll.domain.observation import Observation, is_empty
 from plimsoll.domain.reports import Report
@@ -131,7 +131,7 @@ def _told(reports: Iterable[Report] | None) -> Mapping[str, int]:
 def _is_surplus(seen: Observation, node: Node, asked: Mapping[str, int]) -> bool:
     """Whether a node is empty, and was added by one of these requests or drained on advice."""
     found = node.interruption
-    if not (node.ready and is_empty(seen, node)):
+    if not (node.ready and is_empty(seen, node)) or why_node_protected(node) is not None:
         return False
     if found is not None and found.kind != SCALE_DOWN:
         return bool(found.cordoned) and found.deadline is None and found.phase != "closed"

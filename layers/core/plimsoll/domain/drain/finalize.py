@@ -32,7 +32,7 @@ from plimsoll.domain.interruptions import (
     needs_heartbeat,
     with_ends,
 )
-from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.kubernetes import Node, Pod, why_node_protected
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone
 from plimsoll.domain.reports import Report
@@ -150,7 +150,8 @@ def _is_scale_down(node: Node) -> bool:
 
 
 def _renews(seen: Observation, node: Node) -> bool:
-    return any(g.renew and node.instance in g.instances for g in seen.groups)
+    mine = (g for g in seen.groups if node.instance in g.instances)
+    return why_node_protected(node) is None and any(g.renew for g in mine)
 
 
 def _taints(node: Node) -> set[str]:

@@ -53,6 +53,7 @@ from plimsoll.domain.kubernetes.names import (
     RELEASED_FOR_PLACEMENT,
     RENEW,
     REVISION_HASH,
+    SAFE_TO_EVICT,
     SPREAD_PREFIX,
     STOP_SECONDS,
     ZONAL_SHIFT,
@@ -70,6 +71,11 @@ from plimsoll.domain.kubernetes.node_rules import (
     why_never,
 )
 from plimsoll.domain.kubernetes.nodes import Node, Taint, capacity_of, refuse_twins
+from plimsoll.domain.kubernetes.owner_protection import (
+    left_by_karpenter,
+    why_node_protected,
+    why_protected,
+)
 from plimsoll.domain.kubernetes.pods import (
     NodeTerm,
     OwnerKind,
@@ -141,6 +147,7 @@ __all__ = [
     "RELEASED_FOR_PLACEMENT",
     "RENEW",
     "REVISION_HASH",
+    "SAFE_TO_EVICT",
     "SPREAD_PREFIX",
     "STOP_SECONDS",
     "UNSCHEDULABLE",
@@ -177,6 +184,7 @@ __all__ = [
     "capacity_of",
     "event_of_cordon",
     "event_of_report",
+    "left_by_karpenter",
     "matches",
     "node_selected",
     "parse_duration",
@@ -198,4 +206,6 @@ __all__ = [
     "unavailable",
     "untolerated",
     "why_never",
+    "why_node_protected",
+    "why_protected",
 ]

@@ -28,6 +28,10 @@ https://karpenter.sh/docs/concepts/disruption/#pod-level-controls"""
 PROTECTED: Final = "plimsoll.dev/do-not-disrupt"
 """On a pod, annotation: the value of `karpenter.sh/do-not-disrupt` that Plimsoll set, which is its owner's once it differs."""
 
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+"""On a pod, annotation: cluster-autoscaler removes no node with the pod when "false".
+https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md"""
+
 STOP_SECONDS: Final = "plimsoll.dev/stop-seconds"
 """On a pod, annotation: how long it needs to stop, as its owner states it."""
 

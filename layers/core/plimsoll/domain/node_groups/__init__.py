@@ -16,7 +16,12 @@ from plimsoll.domain.node_groups.launch_failures import (
     VcpuQuota,
     refusal_advice,
 )
-from plimsoll.domain.node_groups.node_groups import Asked, NodeGroup, NodeTemplate
+from plimsoll.domain.node_groups.node_groups import (
+    Asked,
+    NodeGroup,
+    NodeTemplate,
+    is_our_hook,
+)
 from plimsoll.domain.node_groups.upcoming_nodes import (
     DOUBTED_AFTER_REFUSAL,
     FIRST_SIGN_WITHIN,
@@ -49,6 +54,7 @@ __all__ = [
     "Refusal",
     "VcpuQuota",
     "expected_nodes",
+    "is_our_hook",
     "on_the_way",
     "refusal_advice",
     "start_up",

@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from plimsoll.domain.interruptions import LifecycleHook
-from plimsoll.domain.kubernetes import Requirement, Resources, Taint
+from plimsoll.domain.kubernetes import HOOK_MARK, Requirement, Resources, Taint
 from plimsoll.domain.node_groups.launch_failures import Refusal
+
+
+def is_our_hook(name: str, metadata: str) -> bool:
+    """Whether the owner of a lifecycle hook gave it to Plimsoll, which heartbeats and completes no other."""
+    return name.startswith("plimsoll") or HOOK_MARK in metadata
+
 
 type Asked = tuple[str, str | None]
 """The key of a node group that is asked for nodes, and in which zone; None: the group chooses it, or nobody knows."""

@@ -13,7 +13,7 @@ from plimsoll.domain.notices.canary import (
 from plimsoll.domain.notices.decision import Decision, Effect, Unknown, clock_text, nothing
 from plimsoll.domain.notices.envelope import BODY_LIMIT, open_envelope
 from plimsoll.domain.notices.health import Change, HealthScheduledChange
-from plimsoll.domain.notices.lifecycle import LifecycleTerminate
+from plimsoll.domain.notices.lifecycle import HOOK_TIMEOUT, LifecycleTerminate
 from plimsoll.domain.notices.rebalance import RebalanceRecommendation
 from plimsoll.domain.notices.registry import DRILL_SOURCE, TABLE, InstanceNotice, Notice, parse
 from plimsoll.domain.notices.spot import SpotInterruption
@@ -33,6 +33,7 @@ __all__ = [
     "CANARY_SOURCE",
     "DRILL_SOURCE",
     "GONE",
+    "HOOK_TIMEOUT",
     "LEAVING",
     "SCHEDULED_CANARY",
     "SERVICE_SOURCE",

@@ -20,6 +20,8 @@ WARM_POOL: Final = "WarmPool"
 HOOK_TIMEOUT: Final = timedelta(minutes=5)
 """How long the hook is believed to wait until it has been read: the event does not say. (A hook made
 without a timeout waits an hour.)"""
+_METADATA_LIMIT: Final = 4000
+"""https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html"""
 _TEST: Final = "autoscaling:TEST_NOTIFICATION"
 
 
@@ -30,6 +32,7 @@ class LifecycleFields(Common):
     hook: str
     token: str | None
     destination: str | None
+    metadata: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,8 @@ class LifecycleNotice(About):
     """Absent: the action is completed by its instance instead."""
     destination: str | None = None
     """Where the instance goes to: `EC2`, `AutoScalingGroup` or `WarmPool`."""
+    metadata: str = ""
+    """What the owner of the hook wrote for whoever hears of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,4 +140,5 @@ def _read(event: Envelope, *, transition: str) -> LifecycleFields:
         "hook": detail["LifecycleHookName"].required(),
         "token": token,
         "destination": detail["Destination"].optional(),
+        "metadata": detail["NotificationMetadata"].optional(limit=_METADATA_LIMIT) or "",
     }

@@ -25,6 +25,7 @@ from plimsoll.domain.kubernetes import (
     Pod,
     Workload,
     replacement_of,
+    why_protected,
 )
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import as_injected
@@ -87,7 +88,7 @@ def plan_moves(
         return  # a snapshot of a large cluster takes seconds
     waiting.sort(key=lambda u: (u.emptiest != ON_DEMAND, crc32(f"{now}{u.workload.ref}".encode())))
     snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
-    moves = (_move(seen, snapshot, uneven) for uneven in waiting[:TRIES])
+    moves = (_move(seen, snapshot, uneven, now) for uneven in waiting[:TRIES])
     found = (move for move in moves if move is not None)
     yield from islice(found, min(MOST_MOVES, max(0, _left(seen, now))))
 
@@ -173,10 +174,13 @@ def _unevenness(
     )
 
 
-def _move(seen: Observation, snapshot: ClusterSnapshot, uneven: Unevenness) -> Release | None:
+def _move(
+    seen: Observation, snapshot: ClusterSnapshot, uneven: Unevenness, now: datetime
+) -> Release | None:
     for pod in uneven.movable:
         if (
             pod.owner is not None
+            and why_protected(pod, seen.node.get(pod.node or ""), now) is None
             and why_not_released(seen, uneven.workload, pod, {}) is None
             and _lands_elsewhere(snapshot, pod, uneven.key, uneven.fullest)
         ):

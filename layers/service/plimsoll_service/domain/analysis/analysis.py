@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
 
@@ -66,6 +66,7 @@ def analyse(
     *,
     week: Mapping[str, WorkloadUsage],
     earlier: Mapping[str, WorkloadUsage],
+    idle: Mapping[str, datetime],
 ) -> Analysis:
     """Return what the owner of a cluster could do about its costs.
 
@@ -74,6 +75,7 @@ def analyse(
         table: prices.
         week: usage of the last week, by the uid of the workload.
         earlier: of that, what is older than a day.
+        idle: since when load balancers were seen without a Ready endpoint at each look, by uid.
     """
     resized = list(resizes(view, week, earlier))
     better = [each for each in resized if isinstance(each, Resize)]
@@ -101,7 +103,7 @@ def analyse(
         *_mix(view, advice, mix),
         *_allow_spot(view, table),
         *_volumes(view, table),
-        *_load_balancers(view, table),
+        *_load_balancers(view, table, idle),
     ]
     found.sort(key=lambda each: (-each.monthly, each.id))
     return Analysis(advice=advice, recommendations=tuple(found), consolidations=spare)
@@ -368,22 +370,28 @@ def _volumes(view: View, table: PriceTable) -> Iterator[Recommendation]:
         )
 
 
-def _load_balancers(view: View, table: PriceTable) -> Iterator[Recommendation]:
-    """Advise to delete load balancers that have nothing to send requests to."""
+def _load_balancers(
+    view: View, table: PriceTable, idle: Mapping[str, datetime]
+) -> Iterator[Recommendation]:
+    """Advise to delete load balancers that had nothing to send requests to for a day, each once, whoever shares it."""
+    sharing: dict[str, list[wire.LoadBalancer]] = defaultdict(list)
     for balancer in view.seen.load_balancers:
-        idle = balancer.provisioned and balancer.ready_endpoints == 0
-        if not idle or view.at - balancer.created_at < SETTLED_UNUSED:
+        if balancer.provisioned:
+            sharing[balancer.address or balancer.uid].append(balancer)
+    for members in sharing.values():
+        since = [idle[each.uid] for each in members if each.uid in idle]
+        if len(since) < len(members) or view.at - max(since) < SETTLED_UNUSED:
             continue
+        first, *others = sorted(members, key=lambda each: (each.namespace, each.name, each.uid))
+        shared = f", nor have {len(others)} others that share it" if others else ""
         yield _draft(
             view,
             "idle-load-balancer",
-            About(
-                kind=balancer.kind,
-                namespace=balancer.namespace,
-                name=balancer.name,
-                uid=balancer.uid,
-            ),
+            About(kind=first.kind, namespace=first.namespace, name=first.name, uid=first.uid),
             table.load_balancer * HOURS,
-            "it has an address, and no Ready endpoint to send requests to",
-            patch=f"kubectl delete {balancer.kind.lower()} --namespace {balancer.namespace} {balancer.name}",
+            f"it has an address, and had no Ready endpoint for a day{shared}",
+            patch=" && ".join(
+                f"kubectl delete {each.kind.lower()} --namespace {each.namespace} {each.name}"
+                for each in (first, *others)
+            ),
         )

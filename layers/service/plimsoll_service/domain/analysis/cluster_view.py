@@ -37,6 +37,7 @@ from plimsoll.domain.kubernetes import (
     capacity_of,
     runs_twice,
     unavailable,
+    why_protected,
 )
 from plimsoll.domain.placement import Way, floor_of
 from plimsoll.domain.scheduling import ClusterSnapshot
@@ -106,11 +107,18 @@ class View:
                 ready=pod.ready,
                 deleting=pod.created_at if pod.deleting else None,
                 created=pod.created_at,
+                started=pod.created_at,
                 priority=pod.priority,
                 restarts=pod.restart_policy != "Never",
                 scheduling=shared[key],
             )
         return found
+
+    @cached_property
+    def waiting(self) -> tuple[wire.Pod, ...]:
+        """One pod of each kind that waits for a node: those of one template share what decides where they may run."""
+        waiting = (p for p in self.seen.pods if not (p.node or p.elsewhere or p.deleting))
+        return tuple({id(self.pods[pod.uid].scheduling): pod for pod in waiting}.values())
 
     @cached_property
     def claims(self) -> Mapping[tuple[str, str], Claim]:
@@ -181,6 +189,8 @@ class View:
             return "it cannot run twice, and would be down while it moves"
         if workload.ready < workload.replicas:
             return f"only {workload.ready} of {workload.replicas} replicas are Ready"
+        if (why := why_protected(self.pods[pod.uid], None, self.at)) is not None:
+            return why
         held = self._held.get(workload.uid)
         return f"the budget {held.namespace}/{held.name} lets none go" if held else None
 
@@ -189,6 +199,11 @@ class View:
         """Uid of a workload -> a budget that lets none of its pods go now."""
         budgets = (each for each in self.seen.budgets if each.disruptions_allowed == 0)
         return {uid: each for each in budgets for uid in each.workloads}
+
+    def idle_since(self, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
+        """Return the load balancers without a Ready endpoint, by uid, and since when, as far as `before` knows."""
+        idle = (b.uid for b in self.seen.load_balancers if b.provisioned and not b.ready_endpoints)
+        return {uid: before.get(uid, self.at) for uid in idle}
 
     @cached_property
     def scalers(self) -> Mapping[str, wire.Autoscaler]:
@@ -333,6 +348,7 @@ def _node(told: wire.Node) -> Node:
         uid=told.uid,
         resource_version="",
         labels=told.labels,
+        annotations=told.annotations,
         taints=tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in told.taints),
         unschedulable=told.unschedulable,
         ready=told.ready,

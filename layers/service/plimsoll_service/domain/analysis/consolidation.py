@@ -12,9 +12,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from plimsoll.domain.kubernetes import INSTANCE_TYPE, Node, OwnerKind, Pod, Resources
+from plimsoll.domain.kubernetes import (
+    INSTANCE_TYPE,
+    Node,
+    OwnerKind,
+    Pod,
+    Resources,
+    total_resources,
+    why_never,
+    why_node_protected,
+)
 from plimsoll.domain.scheduling import ClusterSnapshot
-from plimsoll_service.domain.analysis.cluster_view import Together, View
+from plimsoll_service.domain.analysis.cluster_view import Together, View, amounts
 from plimsoll_service.domain.analysis.prices import PriceTable
 from plimsoll_service.wire import snapshot as wire
 
@@ -115,14 +124,29 @@ def _why_kept(  # noqa: PLR0911 - one line for each reason
         for pod in view.on_node[node.name]
     ):
         return "static pods run on it"
+    if (why := why_node_protected(view.nodes[node.name])) is not None:
+        return why
     if any(pod.deleting for pod in leaving):
         return "pods on it are stopping"
-    if any(not pod.node for pod in view.seen.pods):
-        return "pods are waiting for a node"
+    if (why := _why_waited_for(view, node, leaving)) is not None:
+        return why
     for pod in leaving:
         why = view.why_stays(pod)
         if why is not None:
             return f"{pod.namespace}/{pod.name} stays: {why}"
+    return None
+
+
+def _why_waited_for(view: View, node: wire.Node, leaving: Sequence[wire.Pod]) -> str | None:
+    """Return which pod waits for a node and could stand on this one, were it empty; None: none could."""
+    here = view.nodes[node.name]
+    stay = [pod for pod in view.on_node[node.name] if pod not in leaving]
+    room = here.allocatable - total_resources([amounts(pod.requests, pods=1) for pod in stay])
+    for pod in view.waiting:
+        scheduling = view.pods[pod.uid].scheduling
+        fits = scheduling.requests.within(room) and why_never(scheduling, here) is None
+        if fits or view.why_unknown(pod) is not None:
+            return f"{pod.namespace}/{pod.name} waits for a node, and may fit on this one"
     return None
 
 

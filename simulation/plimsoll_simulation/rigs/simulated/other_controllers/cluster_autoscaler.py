@@ -17,7 +17,7 @@ from typing import Final, override
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.kubernetes import KUBE_SYSTEM, Node, Pod
+from plimsoll.domain.kubernetes import KUBE_SYSTEM, SAFE_TO_EVICT, Node, Pod
 from plimsoll.domain.observation import Observation
 from plimsoll_simulation.fake_aws.machines import Machine
 from plimsoll_simulation.fake_cluster.edits import look
@@ -32,7 +32,6 @@ from plimsoll_simulation.rigs.simulated.other_controllers.scale_in import (
 from plimsoll_simulation.rigs.simulated.rig_cluster import SimulatedRigCluster
 
 TAINT: Final = "ToBeDeletedByClusterAutoscaler"
-KEEPS: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 UNNEEDED: Final = timedelta(minutes=10)
 """--scale-down-unneeded-time and --scale-down-delay-after-add."""
 USED: Final = 0.5
@@ -134,7 +133,7 @@ def _keeps(seen: Observation, pod: Pod) -> bool:
     budgets = budgets_of(seen, pod)
     return (
         pod.owner is None
-        or pod.annotations.get(KEEPS) == "false"
+        or pod.annotations.get(SAFE_TO_EVICT) == "false"
         or (pod.namespace == KUBE_SYSTEM and not budgets)
         or any(budget.disruptions_allowed <= 0 for budget in budgets)
     )

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final, override
 
 from plimsoll.adapters.kubernetes.objects import parse_pod
-from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, MIRROR, Pod, Taint, parse_duration, tolerated
+from plimsoll.domain.kubernetes import MIRROR, Taint, left_by_karpenter, tolerated
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll_simulation.fake_aws.machines import Machine
 from plimsoll_simulation.fake_aws.nodegroups import KARPENTER
@@ -58,16 +57,6 @@ REMEMBERED: Final = timedelta(minutes=3)
 """How long an offering without capacity is left alone (UnavailableOfferingsTTL)."""
 API_SECONDS: Final = 0.02
 """What a call takes, when it observes the cluster."""
-
-
-def left_alone(pod: Pod, now: datetime) -> bool:
-    """Whether a pod tells Karpenter not to disrupt it, at its present age."""
-    said = pod.annotations.get(DO_NOT_DISRUPT, "")
-    try:
-        age = timedelta.max if said == "true" else parse_duration(said)
-    except BadInput:
-        return False
-    return timedelta() < age and (pod.started is None or now - pod.started < age)
 
 
 def _is_spot(group: NodeGroup) -> bool:
@@ -146,7 +135,7 @@ class Karpenter(Drainer[SimulatedRigCluster]):
             return pod["spec"].get("priorityClassName") in CRITICAL, daemon
 
         first, now = min(map(tier, pods)), self.clock.now()
-        return [p for p in pods if tier(p) == first and not left_alone(parse_pod(p), now)]
+        return [p for p in pods if tier(p) == first and not left_by_karpenter(parse_pod(p), now)]
 
     @override
     def after(self, drain: Drain) -> None:

@@ -16,11 +16,11 @@ from datetime import datetime, timedelta
 from typing import Final, override
 
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.kubernetes import Node, left_by_karpenter
 from plimsoll.domain.observation import Observation
 from plimsoll_simulation.fake_aws.machines import Machine
 from plimsoll_simulation.fake_aws.nodegroups import KARPENTER
-from plimsoll_simulation.rigs.simulated.other_controllers.karpenter import Karpenter, left_alone
+from plimsoll_simulation.rigs.simulated.other_controllers.karpenter import Karpenter
 from plimsoll_simulation.rigs.simulated.other_controllers.scale_in import (
     budgets_of,
     fit_elsewhere,
@@ -81,7 +81,7 @@ class ConsolidatingKarpenter(Karpenter):
 def _unneeded(seen: Observation, node: Node, now: datetime) -> bool:
     """Whether nothing keeps a node, and its pods fit on others."""
     kept = any(
-        left_alone(pod, now)
+        left_by_karpenter(pod, now)
         or any(budget.disruptions_allowed <= 0 for budget in budgets_of(seen, pod))
         for pod in movable(seen, node)
     )

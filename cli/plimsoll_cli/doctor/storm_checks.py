@@ -1,0 +1,130 @@
+"""What the cluster itself would hold against evictions and replacements in a storm: webhooks, quotas, budgets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from plimsoll.domain.disruptions import why_never_released
+from plimsoll.domain.kubernetes import Pod, Ref
+from plimsoll.domain.observation import leaves
+from plimsoll_cli.doctor.facts import Facts, Webhook, read_or_raise
+from plimsoll_cli.doctor.findings import Finding, info, ok
+
+
+def webhooks_of(configurations: Sequence[Mapping[str, Any]]) -> Sequence[Webhook]:
+    """Return the admission webhooks that are asked about evictions, or about new and changed pods.
+
+    What no API server would show is passed over.
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    found = []
+    for configuration in configurations:
+        with suppress(AttributeError, KeyError, TypeError):
+            for hook in configuration.get("webhooks") or ():
+                asked = {what for rule in hook.get("rules") or () for what in _asked_about(rule)}
+                if asked:
+                    found.append(
+                        Webhook(
+                            name=str(hook["name"]),
+                            evictions="evictions" in asked,
+                            fails=hook.get("failurePolicy", "Fail") == "Fail",
+                            seconds=int(hook.get("timeoutSeconds", 10)),
+                        )
+                    )
+    return found
+
+
+def _asked_about(rule: Mapping[str, Any]) -> Iterator[str]:
+    resources, operations = {*rule["resources"]}, {*rule["operations"]}
+    if not {"", "*"} & {*rule["apiGroups"]}:
+        return
+    if resources & {"*/*", "pods/*", "pods/eviction", "*/eviction"} and operations & {
+        "CREATE",
+        "*",
+    }:
+        yield "evictions"
+    if resources & {"*", "*/*", "pods"} and operations & {"CREATE", "UPDATE", "*"}:
+        yield "pods"
+
+
+def webhooks(facts: Facts) -> Iterator[Finding]:
+    """Name the webhooks that can refuse or slow evictions, and those whose failure refuses pods."""
+    told = [each for each in read_or_raise(facts.webhooks) if each.evictions or each.fails]
+    for each in told:
+        about = "evictions" if each.evictions else "new and changed pods"
+        answers = "refuses them" if each.fails else "lets them pass"
+        yield info(
+            f"webhook {each.name}",
+            f"it is asked about {about}, and {answers} where it fails or takes longer than {each.seconds} s. In a storm "
+            "its own pods may be among those that leave",
+            "give it failurePolicy: Ignore and timeoutSeconds: 2, or run two replicas of it on on-demand nodes",
+        )
+    if not told:
+        yield ok("webhooks", "no admission webhook can refuse an eviction, or pods by its failure")
+
+
+def quotas(facts: Facts) -> Iterator[Finding]:
+    """Name the ResourceQuotas that leave no headroom for one more pod: then no pod they bind can be released."""
+    seen = read_or_raise(facts.seen)
+    short: dict[Ref, set[str]] = defaultdict(set)
+    for pod in seen.pods:
+        workload = seen.workload.get(seen.workload_of(pod))
+        if workload is None or not leaves(pod) or why_never_released(seen, workload, pod):
+            continue
+        for quota in seen.quotas_of(pod):
+            if not quota.leaves(pod.scheduling.requests):
+                short[quota.ref].add(str(workload.ref))
+    for ref, workloads in sorted(short.items()):
+        yield info(
+            f"{ref}",
+            f"it leaves no headroom for another pod of {_named(workloads)}: they are evicted before a replacement runs",
+            "raise spec.hard by what the pods of one node request, by pods and by each resource that it limits",
+        )
+    if not short:
+        yield ok("quotas", "every ResourceQuota leaves headroom for a replacement")
+
+
+def budgets(facts: Facts) -> Iterator[Finding]:
+    """Name the PodDisruptionBudgets that let no pod go although all are Ready, and pods that several cover."""
+    seen = read_or_raise(facts.seen)
+    covered: dict[Ref, list[Pod]] = defaultdict(list)
+    shared: dict[Ref, set[Ref]] = defaultdict(set)
+    for pod in seen.pods:
+        found = seen.budgets_of(pod) if leaves(pod) else ()
+        for budget in found:
+            covered[budget.ref].append(pod)
+            shared[budget.ref] |= {each.ref for each in found} - {budget.ref}
+    told = False
+    for budget in sorted(seen.budgets, key=lambda b: b.ref):
+        pods, others = covered[budget.ref], shared[budget.ref]
+        if others:
+            told = True
+            yield info(
+                f"{budget.ref}",
+                f"it covers pods that {_named({str(ref) for ref in others})} covers too: the Eviction API refuses them",
+                "narrow the selector of one, or delete it",
+            )
+        elif (
+            pods
+            and not budget.guards
+            and not budget.disruptions_allowed
+            and all(pod.serving for pod in pods)
+        ):
+            told = True
+            yield info(
+                f"{budget.ref}",
+                f"all {len(pods)} of its pods are Ready, and it lets none go: it holds each drain up, and is overruled at "
+                "eviction deadlines",
+                "set maxUnavailable: 1, or add a replica",
+            )
+    if not told:
+        yield ok("budgets", "every PodDisruptionBudget lets a pod go while all are Ready")
+
+
+def _named(names: set[str], most: int = 3) -> str:
+    first = sorted(names)
+    more = f" and {len(first) - most} more" if len(first) > most else ""
+    return ", ".join(first[:most]) + more
