@@ -88,14 +88,14 @@ class Guarding:
         instead: Response | None = None
         if path == "/version":
             instead = Response(status=200, body={"gitVersion": self.version})
-        elif (plural := path.rpartition("/")[2]) in self.lists:
-            body = {"items": self.lists[plural], "metadata": {"resourceVersion": "1"}}
-            instead = Response(status=200, body=body)
         elif "/flowschemas/" in path:
             instead = self.queue
         elif (request.get("query") or {}).get("dryRun") == "All":
             self.tried.append((method, path))
             instead = self.ours if "plimsoll.dev/" in json.dumps(request["body"]) else self.foreign
+        elif (plural := path.rpartition("/")[2]) in self.lists:
+            body = {"items": self.lists[plural], "metadata": {"resourceVersion": "1"}}
+            instead = Response(status=200, body=body)
         if instead is not None:
             return instead
         return self.inner.call(method, path, **request)
