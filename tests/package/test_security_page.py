@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operate" / "security.md").read_text(encoding="utf-8")
 TABLES = re.findall(r"^\|.+\| test \|\n\|[-|]+\n((?:\|.+\n)+)", PAGE, re.MULTILINE)
 ROWS = re.findall(r"^\| (.+) \|$", "".join(TABLES), re.MULTILINE)
+
+
+@cache
+def functions(file: str) -> dict[str, ast.FunctionDef]:
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    return {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
 
 
 def test_every_row_names_a_test_that_exists():
@@ -19,10 +26,9 @@ def test_every_row_names_a_test_that_exists():
         assert len(cells) == 4, row
         named = re.fullmatch(r"`(tests/.+\.py)::(test_\w+)`", cells[3])
         assert named is not None, row
-        tree = ast.parse((ROOT / named[1]).read_text(encoding="utf-8"))
-        functions = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
-        assert named[2] in functions, f"{named[1]} has no {named[2]}"
-        marks = " ".join(map(ast.unparse, functions[named[2]].decorator_list))
+        found = functions(named[1])
+        assert named[2] in found, f"{named[1]} has no {named[2]}"
+        marks = " ".join(map(ast.unparse, found[named[2]].decorator_list))
         assert not re.search("skip|xfail", marks), f"{named[2]} is not held: {marks}"
 
 
