@@ -65,7 +65,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def module(item: pytest.Item) -> str:
         return item.nodeid.partition("::")[0]
 
-    items.sort(key=lambda item: module(item) not in SLOWEST and not starts_an_emulator(module(item)))
+    items.sort(
+        key=lambda item: module(item) not in SLOWEST and not starts_an_emulator(module(item))
+    )
     for item in items:
         if starts_an_emulator(module(item)):
             # Servers keep their own time on a machine that is not theirs alone: what fails must fail twice.
