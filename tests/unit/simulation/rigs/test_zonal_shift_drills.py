@@ -86,7 +86,7 @@ def changed(tmp_path):
     """Write the example with other words in it."""
 
     def write(old: str, new: str) -> Path:
-        drill = shutil.copytree(FOLDER, tmp_path / "examples") / EXAMPLE
+        drill: Path = shutil.copytree(FOLDER, tmp_path / "examples") / EXAMPLE
         drill.write_text(drill.read_text().replace(old, new))
         return drill
 
