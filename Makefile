@@ -21,6 +21,8 @@ BATCH     := .aws-sam/batch/build/template.yaml
 AGAIN     := --reruns 1 --reruns-delay 5
 # In the order of tests/conftest.py, which also says what stays together.
 BY_MODULE := --dist loadfile --no-loadscope-reorder
+# Else each worker, and each command that a test starts, compiles every module anew.
+COMPILED  := env -u PYTHONDONTWRITEBYTECODE
 # Without these pip first fetches this machine's wheels, and SAM the right ones without their hashes.
 FOR_LAMBDA := PIP_PLATFORM=manylinux2014_aarch64 PIP_ONLY_BINARY=:all:
 PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
@@ -52,7 +54,7 @@ references: $(VENV) ## Write the pages under docs/reference anew, from the code
 	.venv/bin/python -m plimsoll_cli.references
 
 test: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) $(BATCH) ## Run every test
-	.venv/bin/pytest -n 2 $(BY_MODULE) -m "not cluster and not long and not localstack"
+	$(COMPILED) .venv/bin/pytest -n 2 $(BY_MODULE) -m "not cluster and not long and not localstack" --ignore=tests/cluster --ignore=tests/localstack
 
 coverage: ## Run every test, and print which lines and branches none of them reached (twice as long)
 	PYTEST_ADDOPTS="--cov --cov-report=term" $(MAKE) test
@@ -64,7 +66,7 @@ test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs L
 	.venv/bin/pytest -m "localstack and not long" $(AGAIN)
 
 test-long: $(VENV) $(MINISTACK) $(LOCALSTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane ## Run what takes too long for every change
-	.venv/bin/pytest -m long
+	HYPOTHESIS_PROFILE=long .venv/bin/pytest -m "long or drawn"
 
 FROM ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
 test-upgrade: $(VENV) controlplane ## Try the functions of another version with this one's manifests, and the reverse (FROM=v0.2.0)

@@ -1,11 +1,13 @@
 """Settings of the whole suite: how long Hypothesis looks, and that unit tests open no sockets.
 
-`HYPOTHESIS_PROFILE=ci` looks longer and finds the same every time; `dev` is the default. Unit tests
-may use Unix sockets, because an asyncio loop is made of one.
+`HYPOTHESIS_PROFILE=ci` looks longer and finds the same every time, `long` is that of `make test-long`,
+and `dev` is the default; tests/support/properties.py draws less of whole storms. Unit tests may use
+Unix sockets, because an asyncio loop is made of one.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -26,12 +28,13 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent
 UNIT = TESTS / "unit"
 SLOWEST = {
-    *(f"cluster/test_{module}.py" for module in ("rig", "placement", "services")),
-    "differential/test_differential.py",
+    *(f"tests/cluster/test_{module}.py" for module in ("rig", "placement", "services")),
+    "tests/differential/test_differential.py",
 }
 
 hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
 hypothesis.settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("long", max_examples=200, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
@@ -59,15 +62,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ModuleS
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes minutes, so that no core is left alone with it; all emulators are one chain."""
 
-    def is_quick(item: pytest.Item) -> bool:
-        module = str(item.path.relative_to(TESTS))
-        return module not in SLOWEST and not starts_an_emulator(f"tests/{module}")
+    def module(item: pytest.Item) -> str:
+        return item.nodeid.partition("::")[0]
 
-    items.sort(key=is_quick)
+    items.sort(
+        key=lambda item: module(item) not in SLOWEST and not starts_an_emulator(module(item))
+    )
     for item in items:
-        if starts_an_emulator(str(item.path.relative_to(TESTS.parent))):
+        if starts_an_emulator(module(item)):
             # Servers keep their own time on a machine that is not theirs alone: what fails must fail twice.
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=5))
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over what was imported: that stays, and there is much of it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-socket's own, which lifts what it was not told of

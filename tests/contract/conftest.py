@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from botocore.session import Session as BotocoreSession
+from botocore.loaders import create_loader
 from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
@@ -43,21 +44,20 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
-@pytest.fixture(scope="session")
-def models() -> BotocoreSession:
-    """Reads the descriptions of the services once: EC2's alone takes a second."""
-    return BotocoreSession()
+@pytest.fixture(scope="session", autouse=True)
+def quick_aws() -> Iterator[None]:
+    """Read the descriptions of the services once, EC2's alone takes a second; and of moto's images only one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("botocore.session.create_loader", cache(create_loader))
+        patch.setenv("MOTO_AMIS_PATH", str(Path(__file__).with_name("images.json")))
+        yield
 
 
 @pytest.fixture
-def moto_aws(credentials: None, models: BotocoreSession) -> Iterator[Aws]:
+def moto_aws(credentials: None) -> Iterator[Aws]:
     """AWS as moto plays it, in this process."""
     with mock_aws():
-        aws = Aws(REGION)
-        fresh = BotocoreSession()
-        fresh.register_component("data_loader", models.get_component("data_loader"))
-        aws.session = boto3.Session(region_name=REGION, botocore_session=fresh)
-        yield aws
+        yield Aws(REGION)
 
 
 @pytest.fixture(scope="session")

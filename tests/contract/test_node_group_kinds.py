@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from botocore.session import Session as BotocoreSession
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
@@ -63,7 +62,7 @@ def a_fleet(kind: GroupKind, *, renew: bool = True) -> Fleet:
 
 @contextmanager
 def over_http(
-    fleet: Fleet, clock: VirtualClock, models: BotocoreSession, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[NodeGroups]:
     with AwsFleet([fleet], clock=clock.now, lock=nullcontext(), changed=clock.touch) as server:
         for service in SERVICES:
@@ -81,7 +80,6 @@ def kind(request: pytest.FixtureRequest) -> GroupKind:
 def opened(
     request: pytest.FixtureRequest,
     credentials: None,
-    models: BotocoreSession,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Callable[[GroupKind], Scene]]:
     with ExitStack() as stack:
@@ -93,7 +91,7 @@ def opened(
             if request.param == "simulated":
                 groups: NodeGroups = SimulatedNodeGroups(fleet, SimulatedNetwork(clock, 0.0), clock)
             else:
-                groups = stack.enter_context(over_http(fleet, clock, models, monkeypatch))
+                groups = stack.enter_context(over_http(fleet, clock, monkeypatch))
             return Scene(fleet, clock, groups)
 
         yield open_scene

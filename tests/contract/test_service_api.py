@@ -21,7 +21,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
@@ -62,6 +62,7 @@ from tests.support.described import (
 )
 from tests.support.enrolled import Key, digest_of, invitation
 from tests.support.iam_evaluator import Decision, decide
+from tests.support.properties import IN_TEST_LONG, drawn
 from tests.support.snapshots import wire_snapshot
 
 from .conftest import FakeClock
@@ -214,19 +215,12 @@ def gateway() -> Iterable[Gateway]:
 
 
 KEY = Key()
+SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
+@drawn(25, many=60, suppress_health_check=SLOW)
 @given(data=st.data())
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[
-        HealthCheck.too_slow,
-        HealthCheck.filter_too_much,
-        HealthCheck.data_too_large,
-    ],
-)
 def test_whatever_is_asked_is_answered_as_described_and_never_a_fault_of_ours(
     gateway: Gateway, operation: Operation, data: st.DataObject
 ):
@@ -239,13 +233,14 @@ def test_whatever_is_asked_is_answered_as_described_and_never_a_fault_of_ours(
     refuse_undescribed(case, answer)
 
 
-REQUESTS = 10_000
+REQUESTS = 10_000 if IN_TEST_LONG else 2_500
 TRACED = 250
 """How many at the end are watched for what they allocate: that is slow."""
 MIB = 2**20
 
 
-def test_ten_thousand_malformed_requests_are_refused_and_take_no_memory_for_long(gateway: Gateway):
+@pytest.mark.drawn
+def test_thousands_of_malformed_requests_are_refused_and_take_no_memory_for_long(gateway: Gateway):
     """In process, past the gateway: what was cut, flipped, nested, blown up, signed wrongly or not at all."""
     random = Random(16)
     agent, _ = gateway.enrolled(KEY, Role.AGENT)

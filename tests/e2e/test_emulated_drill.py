@@ -18,7 +18,7 @@ from plimsoll_simulation.scenario.drill import read_drill
 from plimsoll_testbed.rigs.emulated import rig as emulated
 from tests.support.processes import alive
 
-pytestmark = pytest.mark.emulator
+pytestmark = [pytest.mark.emulator, pytest.mark.cluster]
 
 DRILL = Path(__file__).parent / "emulated" / "drill.yaml"
 LINUX = sys.platform == "linux"

@@ -30,7 +30,7 @@ FLEET = "http://127.0.0.1:9"
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(MiniStack, marks=pytest.mark.emulator),
+        pytest.param(MiniStack, marks=[pytest.mark.emulator, pytest.mark.cluster]),
         pytest.param(LocalStack, marks=pytest.mark.localstack),
     ],
 )
@@ -208,7 +208,7 @@ with {name}() as emulator:
 @pytest.mark.parametrize(
     "emulated",
     [
-        pytest.param(MiniStack, marks=pytest.mark.emulator),
+        pytest.param(MiniStack, marks=[pytest.mark.emulator, pytest.mark.cluster]),
         pytest.param(LocalStack, marks=pytest.mark.localstack),
     ],
 )

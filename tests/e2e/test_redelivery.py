@@ -26,6 +26,7 @@ from plimsoll_simulation.measure.report import Report
 from plimsoll_simulation.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_simulation.rigs.simulated.time import EPOCH, Invocation
 from plimsoll_simulation.scenario.drill import Drill, read_drill
+from tests.support.properties import IN_TEST_LONG
 
 HERE = Path(__file__).parent / "redelivery"
 SPREAD = 24
@@ -142,6 +143,11 @@ def kill_points() -> list[int]:
     )
 
 
+def tried() -> list[int]:
+    """Return the calls after which runs are killed: in `make test` every third."""
+    return kill_points()[:: 1 if IN_TEST_LONG else 3]
+
+
 class Killer:
     """Kills the run that makes the call of one number, right after it."""
 
@@ -184,8 +190,9 @@ def test_every_message_doubled_and_out_of_order_gives_the_same_outcome():
     assert play(FaultHooks(doubled=True)) == undisturbed()
 
 
+@pytest.mark.drawn
 def test_a_run_killed_after_any_one_call_gives_the_same_outcome():
-    points = kill_points()
+    points = tried()
     # Processes of their own use both cores, and are not slowed down by whoever counts covered lines.
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         endings = zip(points, pool.map(killed_after, points, chunksize=8), strict=True)
@@ -195,4 +202,4 @@ def test_a_run_killed_after_any_one_call_gives_the_same_outcome():
 
 @pytest.mark.parametrize("function", ["notices", "drains", "schedule", "sweep"])
 def test_the_kill_points_cover_every_function(function: str):
-    assert any(calls()[number].startswith(function) for number in kill_points())
+    assert any(calls()[number].startswith(function) for number in tried())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -38,17 +38,17 @@ def order(domain: str) -> list[str]:
     return [*reversed(contract["layers"])]
 
 
-def imports() -> Iterator[tuple[str, str, str]]:
-    """Yield who imports what from where: (folder, module, name)."""
-    for tree in TREES:
-        for path in (ROOT / tree).rglob("*.py"):
-            folder = str(path.parent.relative_to(ROOT))
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.ImportFrom):
-                    yield from ((folder, node.module or "", each.name) for each in node.names)
-
-
-IMPORTED = list(imports())
+@cache
+def imports() -> list[tuple[str, str, str]]:
+    """Return who imports what from where: (folder, module, name)."""
+    return [
+        (str(path.parent.relative_to(ROOT)), node.module or "", each.name)
+        for tree in TREES
+        for path in (ROOT / tree).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+    ]
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -82,7 +82,7 @@ def test_a_face_exports_what_others_use_and_nothing_else(domain, package):
     inside = str(folder.relative_to(ROOT))
     used = {
         name
-        for by, of, name in IMPORTED
+        for by, of, name in imports()
         if of == f"{domain}.{package}" and not f"{by}/".startswith(f"{inside}/")
         if not (folder / f"{name}.py").exists()
     }

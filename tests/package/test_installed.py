@@ -6,6 +6,7 @@ libraries that it declares without extras; pip itself would need the network.
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,13 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     "setuptools"
 ]
 PLIMSOLL = "from plimsoll_cli import main; main()"
+EACH = """
+import json, sys
+from click.testing import CliRunner
+from plimsoll_cli import main
+found = {words: CliRunner().invoke(main, words.split()) for words in sys.argv[1:]}
+print(json.dumps({words: (each.exit_code, each.output) for words, each in found.items()}))
+"""
 
 
 def declared() -> list[Requirement]:
@@ -74,9 +82,11 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def plimsoll(installation: Path, *words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+def python(
+    installation: Path, text: str, *words: str | Path, cwd: Path
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-S", "-c", PLIMSOLL, *words],
+        [sys.executable, "-S", "-c", text, *words],
         env={"PYTHONPATH": str(installation), "HOME": str(cwd)},
         cwd=cwd,
         capture_output=True,
@@ -87,51 +97,40 @@ def plimsoll(installation: Path, *words: str | Path, cwd: Path) -> subprocess.Co
 
 
 def test_a_simulated_drill_writes_its_page(installation, tmp_path):
-    done = plimsoll(
-        installation, "drill", ROOT / "examples/one-node.yaml", "--html", "page.html", cwd=tmp_path
-    )
+    drill = ROOT / "examples/one-node.yaml"
+    done = python(installation, PLIMSOLL, "drill", drill, "--html", "page.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_random_storms_are_played(installation, tmp_path):
-    done = plimsoll(installation, "storms", "--seed", "1", "--count", "1", cwd=tmp_path)
+    done = python(installation, PLIMSOLL, "storms", "--seed", "1", "--count", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "every rule was kept" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "event",
-        "clusters",
-        "status",
-        "reports",
-        "doctor",
-        "demo",
-        "controlplane",
-        "",
-    ],
-)
-def test_every_command_explains_itself(installation, tmp_path, command):
-    done = plimsoll(installation, *command.split(), "--help", cwd=tmp_path)
+def each(installation: Path, *commands: str) -> dict[str, tuple[int, str]]:
+    """Run commands one after the other in one process; return how each ended, and what it printed."""
+    done = python(installation, EACH, *commands, cwd=installation)
     assert done.returncode == 0, done.stderr
+    return {words: (status, said) for words, (status, said) in json.loads(done.stdout).items()}
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["demo"],
-        ["demo", "service"],
-        ["drill", str(ROOT / "examples/one-node.yaml"), "--rig", "emulated"],
-        ["drill", str(ROOT / "examples/one-node.yaml"), "--rig", "cluster"],
-        ["drill", str(ROOT / "examples/one-node.yaml"), "--rig", "localstack"],
-        ["controlplane", "build"],
-    ],
-    ids=" ".join,
-)
-def test_what_needs_a_checkout_says_so_with_the_cure(installation, tmp_path, words):
-    done = plimsoll(installation, *words, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "needs a checkout" in done.stderr
-    assert "make setup build" in done.stderr
+def test_every_command_explains_itself(installation):
+    commands = ["event", "clusters", "status", "reports", "doctor", "demo", "controlplane"]
+    ended = each(installation, "--help", *(f"{command} --help" for command in commands))
+    assert {command: said for command, (status, said) in ended.items() if status} == {}
+    assert all("Usage: " in said for _, said in ended.values())
+
+
+def test_what_needs_a_checkout_says_so_with_the_cure(installation):
+    drill = f"drill {ROOT / 'examples/one-node.yaml'} --rig"
+    ended = each(
+        installation,
+        *("demo", "demo service", "controlplane build"),
+        *(f"{drill} {rig}" for rig in ("emulated", "cluster", "localstack")),
+    )
+    for status, said in ended.values():
+        assert status == 2, said
+        assert "needs a checkout" in said
+        assert "make setup build" in said

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operate" / "security.md").read_text(encoding="utf-8")
 TABLES = re.findall(r"^\|.+\| test \|\n\|[-|]+\n((?:\|.+\n)+)", PAGE, re.MULTILINE)
 ROWS = re.findall(r"^\| (.+) \|$", "".join(TABLES), re.MULTILINE)
+
+
+@cache
+def functions(file: str) -> dict[str, ast.FunctionDef]:
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    return {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
 
 
 def test_every_row_names_tests_that_exist():
@@ -20,10 +27,9 @@ def test_every_row_names_tests_that_exist():
         for cell in cells[3].split(", "):
             named = re.fullmatch(r"`(tests/.+\.py)::(test_\w+)`", cell)
             assert named is not None, row
-            tree = ast.parse((ROOT / named[1]).read_text(encoding="utf-8"))
-            functions = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
-            assert named[2] in functions, f"{named[1]} has no {named[2]}"
-            marks = " ".join(map(ast.unparse, functions[named[2]].decorator_list))
+            found = functions(named[1])
+            assert named[2] in found, f"{named[1]} has no {named[2]}"
+            marks = " ".join(map(ast.unparse, found[named[2]].decorator_list))
             assert not re.search("skip|xfail", marks), f"{named[2]} is not held: {marks}"
 
 

@@ -1,4 +1,4 @@
-"""Random storms keep every rule: twenty for every change, twelve hundred for `make test-long`.
+"""Random storms keep every rule: ten for every change, twelve hundred for `make test-long`.
 
 The seeds are fixed, so a change is judged by its effect, not by luck. `plimsoll storms` plays
 any others; docs/develop/testing.md says how to treat a seed that breaks a rule.
@@ -10,13 +10,14 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll_simulation.storms import Storm, StormResult, draw_storm, play_storm, read_storm
+from tests.support.properties import IN_TEST_LONG, drawn
 from tests.support.storms import storms
 
-FEW, MANY = 20, range(1200)
+FEW, MANY = 10, range(1200)
 
 
 def _play(seed: int) -> StormResult:
@@ -37,7 +38,7 @@ def broken(first: int, count: int) -> dict[int, list[str]]:
     }
 
 
-def test_twenty_random_storms_keep_every_rule():
+def test_ten_random_storms_keep_every_rule():
     assert broken(0, FEW) == {}
 
 
@@ -55,21 +56,14 @@ def test_two_executors_at_once_end_as_one_does(first: int):
     assert differ == []
 
 
-@given(storm=storms())
-@settings(max_examples=20, deadline=None, derandomize=True)
+@drawn(10, many=300)
+@given(storm=st.booleans().flatmap(lambda small: storms(small=small or not IN_TEST_LONG)))
 def test_whatever_hypothesis_draws_keeps_every_rule(storm: Storm):
     assert play_storm(storm).violations == ()
 
 
-@pytest.mark.long
+@drawn(30, many=300)
 @given(storm=st.booleans().flatmap(lambda small: storms(small=small)))
-@settings(max_examples=300, deadline=None)
-def test_whatever_hypothesis_draws_for_long_keeps_every_rule(storm: Storm):
-    assert play_storm(storm).violations == ()
-
-
-@given(storm=st.booleans().flatmap(lambda small: storms(small=small)))
-@settings(max_examples=30, deadline=None)
 def test_every_storm_that_is_drawn_is_a_valid_drill(storm: Storm):
     assert read_storm(storm).scenario.name == storm.name
     assert storm.nodes <= 32

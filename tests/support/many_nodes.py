@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from plimsoll.domain.kubernetes import Pod, Ref
 from plimsoll.domain.observation import Observation
@@ -15,11 +16,8 @@ QUARTER = 3
 """Of the pods of a workload."""
 
 
-def storm(nodes: int, change: dict[str, Pod] | None = None, **how: object) -> Observation:
-    """Return so many interrupted nodes with ten pods each; each workload stands on ten of the nodes.
-
-    `change` puts other pods in the place of those of their names.
-    """
+@cache
+def _untouched(nodes: int, **how: int) -> Observation:
     pods = [
         a_pod(
             f"app-{n}-{turn}",
@@ -31,7 +29,7 @@ def storm(nodes: int, change: dict[str, Pod] | None = None, **how: object) -> Ob
         for n in range(nodes)
         for turn in range(PODS)
     ]
-    seen = looked(
+    return looked(
         [
             *(interrupted(f"spot-{n:03}") for n in range(nodes)),
             a_node("od", cpu="9000", memory="900Gi", pods=9000),
@@ -39,7 +37,17 @@ def storm(nodes: int, change: dict[str, Pod] | None = None, **how: object) -> Ob
         pods,
         [a_deployment(f"app-{n}", replicas=PODS) for n in range(nodes)],
     )
-    return replace(seen, pods=[(change or {}).get(pod.name, pod) for pod in pods])
+
+
+def storm(nodes: int, change: dict[str, Pod] | None = None, **how: int) -> Observation:
+    """Return so many interrupted nodes with ten pods each; each workload stands on ten of the nodes.
+
+    `change` puts other pods in the place of those of their names.
+    """
+    seen = _untouched(nodes, **how)
+    if change is None:
+        return seen
+    return replace(seen, pods=[change.get(pod.name, pod) for pod in seen.pods])
 
 
 def gone(pod: Pod) -> Pod:

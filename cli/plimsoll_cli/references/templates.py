@@ -30,7 +30,7 @@ WHY: Final = "#"
 """Key of the comments beside a resource or a statement."""
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Reads CloudFormation's short tags as plain values, and comments beside what they explain."""
 
     lines: list[str]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.fake_clusters import Json
+from tests.support.properties import drawn
 from tests.support.queue_scenes import KilledError, Scene, a_training, record
 
 QUEUES = """
@@ -145,7 +146,7 @@ def judge(storm: Storm) -> None:
     assert used.total() <= 12
 
 
-@settings(max_examples=25, deadline=None)
+@drawn(8, many=25)
 @given(st.integers(min_value=0, max_value=10**6))
 @example(1)
 def test_no_gang_stays_half_admitted_and_no_quota_is_exceeded(seed):

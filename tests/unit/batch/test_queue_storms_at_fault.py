@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.domain.errors import Temporary
+from tests.support.properties import drawn
 from tests.support.queue_scenes import a_training
 from tests.unit.batch.test_queue_service import reclaim
 from tests.unit.batch.test_queue_storms import NODES, ROLES, Storm, judge
@@ -164,7 +165,7 @@ class StormAtFault(Storm):
         self.scene.clock.sleep(max(0.0, seconds))
 
 
-@settings(max_examples=20, deadline=None)
+@drawn(8, many=20)
 @given(st.integers(min_value=0, max_value=10**6))
 @example(1)
 def test_no_quota_is_exceeded_no_gang_is_left_in_pieces_and_none_starves(seed):

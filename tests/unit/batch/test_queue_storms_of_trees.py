@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plimsoll.domain.errors import Throttled
 from tests.support.growing_scenes import GrowingScene, a_worker_group
+from tests.support.properties import drawn
 from tests.support.queue_scenes import Scene, a_training
 from tests.unit.batch.test_queue_storms import NODES
 from tests.unit.batch.test_queue_storms_at_fault import BOUND_SECONDS, StormAtFault
@@ -219,7 +220,7 @@ def play(seed: int) -> StormOfTrees:
     return storm
 
 
-@settings(max_examples=20, deadline=None)
+@drawn(6, many=20)
 @given(st.integers(min_value=0, max_value=10**6))
 @example(1)
 def test_in_any_tree_no_quota_is_exceeded_no_gang_is_left_in_pieces_and_none_starves(seed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from click.testing import CliRunner, Result
 from plimsoll_cli import main
 from plimsoll_simulation.measure.findings import promises
 from plimsoll_simulation.measure.listening import Listener
-from plimsoll_simulation.rigs import registry as rigs
 from plimsoll_simulation.rigs.simulated.rig import run
 from plimsoll_simulation.scenario.drill import Drill, read_drill
 
@@ -28,33 +28,30 @@ def demo(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["demo", *arguments])
 
 
-def simulated(responder: str) -> Json:
+@cache
+def played(responder: str) -> Json:
     report = run(read_drill(EXAMPLE), responder=responder, seed=7)
     return json.loads(json.dumps(report))  # type: ignore[no-any-return] # it is an object
 
 
-@pytest.fixture(scope="module")
-def played() -> dict[str, Json]:
-    return {who: simulated(who) for who in ("plimsoll", "drain")}
+def replayed(_drill: Drill, *, responder: str, **_: Any) -> Json:
+    return copy.deepcopy(played(responder))
 
 
 @pytest.fixture
 def on_the_emulated_rig(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rig], None]:
-    """Let the demo find another emulated rig; the simulated one stays."""
+    """Let the demo find another emulated rig, and a simulated one that plays each drill once."""
 
     def use(rig: Rig) -> None:
-        found = rigs.rig_of
-        monkeypatch.setattr(
-            "plimsoll_cli.lab.demo.rig_of", lambda name: rig if name == "emulated" else found(name)
-        )
+        found = {"emulated": rig, "simulated": replayed}
+        monkeypatch.setattr("plimsoll_cli.lab.demo.rig_of", found.__getitem__)
 
     return use
 
 
-def as_emulated(drill: Drill, *, responder: str, seed: int, listener: Listener) -> Json:
+def as_emulated(drill: Drill, *, listener: Listener, **how: Any) -> Json:
     listener.say(1.5, "started the emulator (1.5 s)")
-    report = run(drill, responder=responder, seed=seed, listener=listener)
-    return {**report, "rig": "emulated"}
+    return {**replayed(drill, **how), "rig": "emulated"}
 
 
 def test_a_simulated_demo_ends_with_a_table_and_a_verdict():
@@ -90,7 +87,7 @@ def test_a_broken_promise_ends_with_1_and_names_it(
     on_the_emulated_rig: Callable[[Rig], None],
 ):
     def killing(drill: Drill, **options: Any) -> Json:
-        report = copy.deepcopy(as_emulated(drill, **options))
+        report = as_emulated(drill, **options)
         report["totals"]["pods_killed"] = 2
         report["workloads"][0]["pods_killed"] = 2
         return report
@@ -125,8 +122,8 @@ def test_the_options_of_the_interruption_are_refused_with_another_demo():
 # The verdict by itself.
 
 
-def test_a_drain_does_not_keep_them(played: dict[str, Json]):
-    killed, at_zero, lost = promises(played["drain"], played["drain"])
+def test_a_drain_does_not_keep_them():
+    killed, at_zero, lost = promises(played("drain"), played("drain"))
     assert not killed.held
     assert not at_zero.held
     assert "shop/legacy" in at_zero.text

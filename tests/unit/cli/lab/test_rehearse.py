@@ -23,6 +23,8 @@ from plimsoll_simulation.scenario.drill import read_drill
 from tests.support.cli_environment import Counting, MemoryEnvironment, a_cluster, run
 from tests.support.rehearsed import OBJECTS, a_mixed_cluster, a_workload, an_object
 
+NOBODY = ("--responder", "none")
+"""Who responds is not what the test is about, and this is the shortest play."""
 PAGE = Path(__file__).parents[4] / "docs" / "guides" / "rehearsal.md"
 
 
@@ -45,9 +47,11 @@ def outcome(found: Report, workload: str) -> Report:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which a rehearsal kept its drill."""
+    """The folder in which a rehearsal kept its drill; `outcome.json` and `page.html` are beside it."""
     folder = tmp_path_factory.mktemp("kept")
-    run(a_mixed_cluster(), "rehearse", "--cluster", "harbor", "--keep", str(folder))
+    where = ("--keep", str(folder), "--html", str(folder / "page.html"))
+    found = predicted(a_mixed_cluster(), *where, status=1)
+    (folder / "outcome.json").write_text(json.dumps(found))
     return folder
 
 
@@ -58,8 +62,8 @@ def test_the_page_shows_exactly_what_the_command_prints_and_nothing_is_written(e
     assert environment.transports["harbor"].writes == []
 
 
-def test_what_would_be_at_zero_is_a_no_and_what_is_in_the_way_is_named(environment):
-    found = predicted(environment, status=1)
+def test_what_would_be_at_zero_is_a_no_and_what_is_in_the_way_is_named(kept):
+    found = json.loads((kept / "outcome.json").read_text())
     assert found["at_zero"] == ["StatefulSet shop/db", "Deployment shop/ledger"]
     assert outcome(found, "Deployment shop/web")["min_ready"] >= 5
     assert {(o["workload"], o["kind"]) for o in found["obstacles"]} == {
@@ -90,8 +94,8 @@ def test_where_no_group_may_grow_less_is_saved_and_that_is_said():
     ],
 )
 def test_only_the_nodes_in_scope_go(environment, scope, nodes):
-    result = run(environment, "rehearse", "--cluster", "harbor", "--output", "json", *scope)
-    assert [node["name"] for node in json.loads(result.stdout)["nodes"]] == nodes
+    found = predicted(environment, *scope, *NOBODY, status=1)
+    assert [node["name"] for node in found["nodes"]] == nodes
 
 
 def test_the_model_begins_as_the_cluster_stands(kept):
@@ -112,7 +116,7 @@ def test_a_kept_drill_holds_no_command_environment_or_secret(tmp_path):
     container = secretive["spec"]["template"]["spec"]["containers"][0]
     container |= {"command": ["pay"], "env": [{"name": "TOKEN", "value": "hunter2"}]}
     environment = a_mixed_cluster(objects=[*OBJECTS, secretive])
-    run(environment, "rehearse", "--cluster", "harbor", "--keep", str(tmp_path))
+    predicted(environment, "--keep", str(tmp_path), *NOBODY, status=1)
     kept = "".join(file.read_text() for file in tmp_path.iterdir())
     assert "shop" in kept
     assert not any(word in kept for word in ("hunter2", "TOKEN", "pay", "secretName"))
@@ -121,14 +125,14 @@ def test_a_kept_drill_holds_no_command_environment_or_secret(tmp_path):
 def test_an_object_that_no_drill_can_hold_costs_only_itself():
     selector = {"matchLabels": {"app": "web"}}
     odd = an_object("PodDisruptionBudget", "odd", {"selector": selector})
-    found = predicted(a_mixed_cluster(objects=[*OBJECTS, odd]), status=1)
+    found = predicted(a_mixed_cluster(objects=[*OBJECTS, odd]), *NOBODY, status=1)
     assert "leaves out: PodDisruptionBudget shop/odd" in " ".join(found["notes"])
     assert outcome(found, "Deployment shop/web")["replicas"] == 6
 
 
 def test_a_workload_is_played_with_the_pods_that_are_ready():
     stuck = a_workload("Deployment", "stuck", 3, pod={"cpu": "3500m"})
-    found = predicted(a_mixed_cluster(objects=[*OBJECTS, stuck]), status=1)
+    found = predicted(a_mixed_cluster(objects=[*OBJECTS, stuck]), *NOBODY, status=1)
     assert any("Deployment shop/stuck" in note for note in found["notes"])
 
 
@@ -162,10 +166,8 @@ def test_a_policy_that_would_not_move_is_said(environment):
     assert "responds to spot interruptions with ignore" in found["notes"][0]
 
 
-def test_the_page_escapes_names_and_needs_no_network(environment, tmp_path):
-    page = tmp_path / "rehearsal.html"
-    run(environment, "rehearse", "--cluster", "harbor", "--html", str(page))
-    drawn = page.read_text()
+def test_the_page_escapes_names_and_needs_no_network(kept):
+    drawn = (kept / "page.html").read_text()
     assert "2 of 4 workloads would be at zero" in drawn
     assert "Deployment shop/ledger" in drawn
     assert "http" not in drawn.replace("http-equiv", "")
@@ -222,7 +224,7 @@ def test_a_stack_tells_how_long_pods_were_seen_to_take_and_the_model_plans_with_
 
 
 def test_without_a_stack_it_says_that_no_group_was_read_and_stop_times_are_assumed(environment):
-    result = run(environment, "rehearse", "--context", "harbor", "--output", "json")
+    result = run(environment, "rehearse", "--context", "harbor", "--output", "json", *NOBODY)
     notes = json.loads(result.stdout)["notes"]
     assert "node groups were not read" in " ".join(notes)
     assert "stop times of workloads: 4 assumed" in notes
@@ -235,7 +237,7 @@ def test_a_long_grace_period_of_which_nobody_knows_how_much_is_needed_is_named()
     template = stated["spec"]["template"]["metadata"]
     template["annotations"] = {"plimsoll.dev/stop-seconds": "5"}
     slow = a_workload("Deployment", "slow", 2, pod=pod)
-    found = predicted(a_mixed_cluster(objects=[*OBJECTS, slow, stated]), status=1)
+    found = predicted(a_mixed_cluster(objects=[*OBJECTS, slow, stated]), *NOBODY, status=1)
     named = [each for each in found["obstacles"] if each["kind"] == "stop time"]
     assert [each["workload"] for each in named] == ["Deployment shop/slow"]
     assert "600 s" in named[0]["why"]

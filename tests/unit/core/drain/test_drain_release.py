@@ -168,32 +168,30 @@ def test_of_each_workload_one_is_released_even_if_it_has_no_place_on_the_nodes_t
     assert sorted(a.pod.labels["app"] for a in actions(plan, Release)) == ["api", "web"]
 
 
-def test_a_released_pod_stays_while_its_replacement_is_not_available():
+AVAILABLE = replace(a_pod("web-8", node="od"), ready_since=noon(15))
+
+
+@pytest.mark.parametrize(
+    ("new", "min_ready_seconds", "now", "leaves"),
+    [
+        (a_pod("web-8", node="od", ready=False), 0, 20, False),
+        (a_pod("web-8", node="od"), 0, 20, True),
+        (AVAILABLE, 10, 20, False),
+        (AVAILABLE, 10, 25, True),
+    ],
+)
+def test_a_released_pod_leaves_at_the_first_observation_of_its_available_replacement(
+    new, min_ready_seconds, now, leaves
+):
     old = released(a_pod("web-0", node="spot"))
-    new = a_pod("web-8", node="od", ready=False)
-    plan = plan_drain(seen_with(old, new, workload=a_deployment(replicas=1)), noon(20))
+    workload = a_deployment(replicas=1, minReadySeconds=min_ready_seconds)
+    plan = plan_drain(seen_with(old, new, workload=workload), noon(now))
 
-    assert plan.actions == ()
-    assert "0 of 1" in plan.waiting["spot"][0]
-
-
-def test_a_released_pod_is_evicted_at_the_first_observation_of_its_available_replacement():
-    old = released(a_pod("web-0", node="spot"))
-    new = a_pod("web-8", node="od")
-    plan = plan_drain(seen_with(old, new, workload=a_deployment(replicas=1)), noon(20))
-
-    assert sole_action(plan, Evict).pod == old
-
-
-def test_a_replacement_is_available_only_after_the_min_ready_seconds():
-    old = released(a_pod("web-0", node="spot"))
-    new = replace(a_pod("web-8", node="od"), ready_since=noon(15))
-    workload = a_deployment(replicas=1, minReadySeconds=10)
-
-    assert plan_drain(seen_with(old, new, workload=workload), noon(20)).actions == ()
-    assert (
-        sole_action(plan_drain(seen_with(old, new, workload=workload), noon(25)), Evict).pod == old
-    )
+    if leaves:
+        assert sole_action(plan, Evict).pod == old
+    else:
+        assert plan.actions == ()
+        assert f"{new.ready:d} of 1" in plan.waiting["spot"][0]
 
 
 def test_as_many_released_pods_stay_as_replacements_are_missing():
@@ -211,11 +209,6 @@ def test_a_budget_that_allows_one_disruption_lets_one_released_pod_leave():
     plan = plan_drain(seen_with(*old, *new, budgets=budgets), noon(20))
 
     assert len(actions(plan, Evict)) == 1
-
-
-def test_a_pod_that_is_not_ready_is_not_released():
-    plan = plan_drain(seen_with(a_pod("web-0", node="spot", ready=False)), noon(1))
-    assert actions(plan, Release) == []
 
 
 @pytest.mark.parametrize(("cpu", "kinds"), [("1", []), ("500m", [Release])])
@@ -273,24 +266,21 @@ def test_a_pod_that_a_release_would_harm_moves_within_the_ready_floor(workload, 
     assert any(why in words for words in told)
 
 
-def test_a_pod_whose_replica_set_names_an_earlier_deployment_is_not_released():
-    workload = replace(a_deployment(replicas=1), uid="made-anew")
-    plan = plan_drain(seen_with(a_pod("web-0", node="spot"), workload=workload), noon(1))
+@pytest.mark.parametrize(
+    ("pod", "workload", "how"),
+    [
+        ({"ready": False}, {"replicas": 2}, {}),
+        ({}, {"uid": "made-anew"}, {}),
+        ({"labels": {"app": "web", POD_TEMPLATE_HASH: "other"}}, {}, {}),
+        ({"volumes": mounting("data")}, {}, {"claims": {("default", "data"): a_claim(zone=None)}}),
+        ({}, {"replica_failure": "denied by a webhook"}, {}),
+    ],
+    ids=["not ready", "an earlier Deployment's", "another hash", "its volume", "none can be made"],
+)
+def test_a_pod_that_no_replacement_would_stand_for_is_not_released(pod, workload, how):
+    owner = replace(a_deployment(replicas=1), **workload)
+    plan = plan_drain(seen_with(a_pod("web-0", node="spot", **pod), workload=owner, **how), noon(1))
     assert actions(plan, Release) == []
-
-
-def test_a_pod_with_the_hash_of_another_replica_set_is_not_released():
-    pod = a_pod("web-0", node="spot", labels={"app": "web", POD_TEMPLATE_HASH: "other"})
-    plan = plan_drain(seen_with(pod, workload=a_deployment(replicas=1)), noon(1))
-    assert actions(plan, Release) == []
-
-
-def test_a_pod_with_a_volume_of_one_node_is_not_released():
-    pod = a_pod("web-0", node="spot", volumes=mounting("data"))
-    seen = seen_with(
-        pod, workload=a_deployment(replicas=1), claims={("default", "data"): a_claim(zone=None)}
-    )
-    assert actions(plan_drain(seen, noon(1)), Release) == []
 
 
 def test_anti_affinity_by_zone_forbids_a_release_and_by_hostname_does_not():
@@ -320,12 +310,6 @@ def test_where_no_replacement_can_be_made_the_next_pod_waits_until_the_first_was
 
     assert plan_drain(seen_with(first, second, workload=workload), noon(6)).actions == ()
     assert plan_drain(seen_with(second, starting, workload=workload), noon(8)).actions == ()
-
-
-def test_a_workload_whose_replica_set_cannot_make_pods_is_not_released():
-    workload = replace(a_deployment(replicas=2), replica_failure="denied by a webhook")
-    plan = plan_drain(seen_with(*pods_of("web", 2, node="spot"), workload=workload), noon(1))
-    assert actions(plan, Release) == []
 
 
 def test_without_a_deadline_a_release_is_undone_where_no_replacement_can_be_made():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
-from plimsoll.domain.actions import Evict, Release
+from plimsoll.domain.actions import Evict, Plan, Release
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.drain.deadline_evictions import MOST_EVICTIONS
 from plimsoll.domain.drain.queued_replacements import LEAST_BEGUN_PODS, MOST_UNDER_WAY_PODS
@@ -17,10 +18,9 @@ from tests.support.many_nodes import PODS, QUARTER, gone, storm
 from tests.support.observations import actions, interrupted, noon
 
 
-def test_a_few_nodes_are_begun_at_once():
-    plan = plan_drain(storm(MOST_UNDER_WAY_PODS // PODS), noon(1))
-
-    assert len(actions(plan, Release)) == MOST_UNDER_WAY_PODS
+@cache
+def first_plan(nodes: int = 60) -> Plan:
+    return plan_drain(storm(nodes), noon(1))
 
 
 def begun(seen: Observation) -> int:
@@ -28,35 +28,38 @@ def begun(seen: Observation) -> int:
     return len(actions(plan_drain(seen, noon(1)), Release))
 
 
-def begun_of(seen: Observation) -> Counter[str]:
+def begun_of(plan: Plan) -> Counter[str]:
     """Return how many pods of each workload are released first."""
-    releases = actions(plan_drain(seen, noon(1)), Release)
+    releases = actions(plan, Release)
     return Counter(release.pod.name.rpartition("-")[0] for release in releases)
 
 
-def test_in_a_storm_as_many_are_begun_as_may_be_under_way():
-    plan = plan_drain(storm(60), noon(1))
-
-    assert len(actions(plan, Release)) == MOST_UNDER_WAY_PODS
-    assert any("in turn" in words for words in plan.waiting["spot-059"])
+@pytest.mark.parametrize("nodes", [MOST_UNDER_WAY_PODS // PODS, 60], ids=["a few", "many"])
+def test_as_many_are_begun_at_once_as_may_be_under_way(nodes):
+    assert len(actions(first_plan(nodes), Release)) == MOST_UNDER_WAY_PODS
+    in_turn = [
+        words for words in first_plan(nodes).waiting[f"spot-{nodes - 1:03}"] if "in turn" in words
+    ]
+    assert bool(in_turn) is (nodes == 60)
 
 
 def test_a_quarter_of_each_workload_is_begun_before_the_second_quarter_of_any():
-    assert set(begun_of(storm(150)).values()) == {QUARTER}
-    assert set(begun_of(storm(60)).values()) <= {QUARTER, 2 * QUARTER}
+    assert set(begun_of(first_plan(150)).values()) == {QUARTER}
+    assert set(begun_of(first_plan()).values()) <= {QUARTER, 2 * QUARTER}
 
 
 def test_whoever_stands_elsewhere_with_a_quarter_waits_for_those_that_do_not():
-    seen = storm(MOST_UNDER_WAY_PODS // QUARTER + 1)
+    nodes = MOST_UNDER_WAY_PODS // QUARTER + 1
+    seen = storm(nodes)
     mine = [p for p in seen.pods if p.name.startswith("app-7-")][:QUARTER]
     moved = {p.name: replace(p, node="od") for p in mine}
 
-    assert "app-7" not in begun_of(storm(MOST_UNDER_WAY_PODS // QUARTER + 1, moved))
-    assert "app-7" in begun_of(seen)
+    assert "app-7" not in begun_of(plan_drain(storm(nodes, moved), noon(1)))
+    assert "app-7" in begun_of(first_plan(nodes))
 
 
 def test_those_begun_stand_on_the_nodes_that_are_finished_first():
-    nodes = Counter(r.pod.node for r in actions(plan_drain(storm(60), noon(1)), Release))
+    nodes = Counter(r.pod.node for r in actions(first_plan(), Release))
 
     first, last = (sum(nodes[f"spot-{n:03}"] for n in part) for part in (range(30), range(30, 60)))
     assert first > 2 * last
@@ -71,12 +74,9 @@ def test_a_workload_of_higher_priority_comes_before_others():
 
 
 def test_what_is_under_way_takes_of_the_bound_until_controllers_have_made_it():
-    seen = storm(60)
-    first = plan_drain(seen, noon(1))
-    on_the_way = {r.pod.name: gone(r.pod) for r in actions(first, Release)}
+    on_the_way = {r.pod.name: gone(r.pod) for r in actions(first_plan(), Release)}
     second = plan_drain(storm(60, on_the_way), noon(3))
 
-    assert len(actions(first, Release)) == MOST_UNDER_WAY_PODS
     assert len(actions(second, Release)) == LEAST_BEGUN_PODS
 
 
@@ -145,7 +145,7 @@ def test_while_many_are_told_to_stop_hardly_another_replacement_is_begun():
 
 
 def test_a_plan_is_over_when_many_eviction_deadlines_come():
-    assert plan_drain(storm(60), noon(1)).expires == noon(88)
+    assert first_plan().expires == noon(88)
     assert plan_drain(storm(60), noon(89)).expires is None  # it tells them
     assert plan_drain(storm(10), noon(1)).expires is None  # as many as are told at once
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.support.fake_clusters import (
     NODES,
     PODS,
@@ -14,13 +12,6 @@ from tests.support.fake_clusters import (
     a_pod,
     a_template,
 )
-
-
-@pytest.fixture
-def play() -> Play:
-    play = Play()
-    play.nodes("a", "b")
-    return play
 
 
 def item_names(answer: Any) -> list[str]:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.fake_clusters import (
     BUDGETS,
     Play,
     a_budget,
     a_deployment,
 )
-
-
-@pytest.fixture
-def play() -> Play:
-    play = Play()
-    play.nodes("a", "b")
-    return play
 
 
 def figures(play: Play) -> tuple[int, ...]:

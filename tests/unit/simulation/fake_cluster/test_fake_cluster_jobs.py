@@ -7,19 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from plimsoll_simulation.fake_cluster.conditions import is_true
 from tests.support.fake_clusters import Json, Play, a_template
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
-
-
-@pytest.fixture
-def play() -> Play:
-    play = Play()
-    play.nodes("a", "b")
-    return play
 
 
 def a_job(run: str | None, *, stop: str = "3s", **spec: Any) -> Json:

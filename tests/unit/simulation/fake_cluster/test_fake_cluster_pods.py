@@ -8,13 +8,6 @@ from plimsoll_simulation.fake_cluster.conditions import is_ready
 from tests.support.fake_clusters import PODS, Play, a_deployment, a_pod, a_template
 
 
-@pytest.fixture
-def play() -> Play:
-    play = Play()
-    play.nodes("a", "b")
-    return play
-
-
 def test_a_pod_behind_a_scheduling_gate_waits_and_gates_are_only_taken_off(play: Play):
     pod = a_pod("one")
     pod["spec"]["schedulingGates"] = [{"name": "ours"}]

@@ -12,13 +12,6 @@ from plimsoll_simulation.fake_cluster.watching import Watch
 from tests.support.fake_clusters import NODES, PODS, Play, a_pod
 
 
-@pytest.fixture
-def play() -> Play:
-    play = Play()
-    play.nodes("a", "b")
-    return play
-
-
 def watching(play: Play, path: str, **query: str) -> Watch:
     target = target_of(path)
     assert target is not None

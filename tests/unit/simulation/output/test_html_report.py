@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from dataclasses import dataclass, field
@@ -198,7 +199,7 @@ def hostile(runs: list[Run]) -> Report:
 
 
 def test_names_and_reasons_cannot_break_out(runs):
-    history = played("plimsoll").history
+    history = copy.deepcopy(runs[0].history)
     history.said(30.0, "acted on </span></button><b onclick='x'> Deployment shop/web")
     html = page([Run(report=hostile(runs), history=history)], description="a < b & 'c'")
     reader = read(html)
