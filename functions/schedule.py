@@ -13,7 +13,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plimsoll import bootstrap
 from plimsoll.observability import logger, metrics
 
-bootstrap.make_ready()
+bootstrap.make_ready(lambda services: services.resync_schedule)
 
 
 @metrics.log_metrics

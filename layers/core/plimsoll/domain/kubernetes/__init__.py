@@ -59,6 +59,11 @@ from plimsoll.domain.kubernetes.names import (
     ZONE,
     ZONE_LABELS,
 )
+from plimsoll.domain.kubernetes.namespaces import (
+    NAMESPACE_NAME,
+    selects_namespaces,
+    with_namespaces,
+)
 from plimsoll.domain.kubernetes.node_rules import (
     UNSCHEDULABLE,
     node_selected,
@@ -130,6 +135,7 @@ __all__ = [
     "MOST_NAMED",
     "MOVED",
     "NAMESPACE",
+    "NAMESPACE_NAME",
     "NEVER_OVERRULED",
     "NODE_POOL",
     "OVERRULE_BUDGETS",
@@ -191,6 +197,7 @@ __all__ = [
     "runs_twice",
     "satisfied",
     "selector_key",
+    "selects_namespaces",
     "starts_up",
     "taints_of",
     "tolerated",
@@ -198,4 +205,5 @@ __all__ = [
     "unavailable",
     "untolerated",
     "why_never",
+    "with_namespaces",
 ]
