@@ -183,12 +183,12 @@ def test_containers_in_another_order_or_of_another_template_are_told_apart():
 
 def test_a_minute_keeps_the_usage_of_thousands_of_workloads():
     template = (Container(name="main"), Container(name="tail"))
-    workloads = tuple(wire_workload(f"w{n}", template=template) for n in range(1900))
+    workloads = tuple(wire_workload(f"w{n}", template=template) for n in range(1600))
     pods = tuple(pod for each in workloads for pod in wire_pods(each, "a"))
     told = tuple(ContainerTold(name=c.name, cpu_m=1, memory=GIB) for c in template)
     used = tuple(Usage(uid=pod.uid, cpu_m=2, memory=GIB, containers=told) for pod in pods)
     found = usage_by_workload(wire_snapshot(workloads=workloads, pods=pods, usage=used))
-    assert (len(found.usage), found.left_out) == (1900, 0)
+    assert (len(found.usage), found.left_out) == (1600, 0)
 
 
 def test_usage_in_a_document_of_an_older_version_is_read_and_added_to():

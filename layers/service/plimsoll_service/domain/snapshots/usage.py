@@ -25,13 +25,13 @@ GROWTH: Final = 1.05
 MIB: Final = 2**20
 MOST_NAMES: Final = 2 * MOST_CONTAINERS
 """Of the containers of one workload: its owner may rename them as often as he likes."""
-WORKLOAD_WEIGHT: Final = 10
+WORKLOAD_WEIGHT: Final = 6
 """What a workload costs beside its counts, of which each costs 1: time and memory go with the sum."""
-CONTAINER_WEIGHT: Final = 5
+CONTAINER_WEIGHT: Final = 4
 """What one of its containers costs beside its counts."""
-MOST_OF_MINUTE: Final = 50_000
-"""Weight of the usage of a minute: 1,900 workloads of two containers and one pod, or fewer with more."""
-MOST_OF_HOUR: Final = 150_000
+MOST_OF_MINUTE: Final = 32_000
+"""Weight of the usage of a minute: 1,600 workloads of two containers and one pod, or fewer with more."""
+MOST_OF_HOUR: Final = 100_000
 """Of the usage of a longer span, whose histograms have more buckets."""
 BUCKETS: Final = 1000
 """Places of one histogram in packed counts: more than there are buckets."""
