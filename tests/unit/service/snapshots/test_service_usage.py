@@ -192,9 +192,7 @@ def test_a_minute_keeps_the_usage_of_thousands_of_workloads():
 
 
 def test_usage_in_a_document_of_an_older_version_is_read_and_added_to():
-    old = (
-        b'{"uid":{"cpu_m":{"counts":{"3":1}},"memory_mib":{"counts":{}}},"new":[["main"],{"3":1}]}'
-    )
+    old = b'{"uid":{"cpu_m":{"counts":{"3":1}},"memory_mib":{"counts":{}}},"new":[["main"],[3,1]]}'
     found = UsageSum(MOST_OF_HOUR)
     for _ in range(2):
         found.add(msgspec.json.decode(old, type=dict[str, Packed | WorkloadUsage]))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from itertools import batched
+from itertools import batched, chain
 from math import ceil
 from typing import Final, Self
 
@@ -106,15 +106,16 @@ class WorkloadUsage(Samples):
 
 
 class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A `WorkloadUsage` as documents hold it: one map in place of an object for each histogram.
+    """A `WorkloadUsage` as documents hold it: numbers in place of an object for each histogram.
 
     Tens of thousands of them are added up at once, and objects would cost most of the time.
     """
 
     names: tuple[str, ...] = ()
     """Of containers."""
-    counts: Mapping[int, int] = msgspec.field(default_factory=dict)
-    """By place: whole pods, then the containers by their names, each with its processors and then its memory."""
+    counts: tuple[int, ...] = ()
+    """Places, each with its count behind it: of whole pods, then of the containers by their names, each with its
+    processors and then its memory."""
     killed: Mapping[str, datetime] = msgspec.field(default_factory=dict)
     """By name."""
 
@@ -124,18 +125,24 @@ class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
         histograms = (h for its in (usage, *usage.containers.values()) for h in its.histograms)
         return cls(
             names=tuple(usage.containers),
-            counts={
-                number * BUCKETS + bucket: count
+            counts=tuple(
+                each
                 for number, histogram in enumerate(histograms)
                 for bucket, count in histogram.counts.items()
-            },
+                for each in (number * BUCKETS + bucket, count)
+            ),
             killed={n: its.killed for n, its in usage.containers.items() if its.killed is not None},
         )
+
+    def places(self) -> Iterator[tuple[int, int]]:
+        """Yield the counts by their places."""
+        each = iter(self.counts)
+        return zip(each, each, strict=True)
 
     def unpacked(self) -> WorkloadUsage:
         """Return the usage."""
         counts: list[dict[int, int]] = [{} for _ in range(2 + 2 * len(self.names))]
-        for place, count in self.counts.items():
+        for place, count in self.places():
             number, bucket = divmod(place, BUCKETS)
             counts[number][bucket] = count
         cpu_m, memory_mib, *others = (Histogram(counts=each) for each in counts)
@@ -178,7 +185,7 @@ class UsageSum:
             before = len(known.counts)
             if part.names == known.names:  # inline: thousands of workloads, sixty times
                 counts = known.counts
-                for place, count in part.counts.items():
+                for place, count in part.places():
                     counts[place] = counts.get(place, 0) + count
             else:
                 names = len(known.names)
@@ -195,7 +202,11 @@ class UsageSum:
     def usage(self) -> Mapping[str, Packed]:
         """What is kept, by the uid of the workload."""
         return {
-            uid: Packed(names=its.names, counts=its.counts, killed=its.killed)
+            uid: Packed(
+                names=its.names,
+                counts=tuple(chain.from_iterable(its.counts.items())),
+                killed=its.killed,
+            )
             for uid, its in self._found.items()
         }
 
@@ -293,15 +304,15 @@ class _Sum:
     def add_others(self, part: Packed) -> None:
         """Add the counts of a part whose containers are others."""
         self.names = tuple(dict.fromkeys((*self.names, *part.names)))
-        self._count(part.names, part.counts)
+        self._count(part.names, part.places())
         if len(self.names) > MOST_NAMES:
             self._forget()
 
-    def _count(self, names: Sequence[str], counts: Mapping[int, int]) -> None:
+    def _count(self, names: Sequence[str], places: Iterable[tuple[int, int]]) -> None:
         """Add the counts of containers in another order; those that have no name here are left out."""
         here = {name: number for number, name in enumerate(self.names, 1)}
         numbers = (0, *(here.get(name) for name in names))
-        for place, count in counts.items():
+        for place, count in places:
             number, rest = divmod(place, 2 * BUCKETS)
             if (to := numbers[number]) is not None:
                 at = to * 2 * BUCKETS + rest
@@ -317,7 +328,7 @@ class _Sum:
         order = sorted(self.names, key=lambda name: (name not in self.killed, -samples[name], name))
         names, counts = self.names, self.counts
         self.names, self.counts = tuple(order[:MOST_NAMES]), {}
-        self._count(names, counts)
+        self._count(names, counts.items())
         self.killed = {name: at for name, at in self.killed.items() if name in self.names}
 
 
