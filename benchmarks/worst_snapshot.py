@@ -54,6 +54,8 @@ CLUSTER: Final = "a-1"
 EPOCH: Final = "e-1"
 SHAPES: Final = {"as many workloads as fit": (20_000, 1), "as many containers as fit": (100, 20)}
 """Workloads, and the containers of each."""
+VARIETY: Final = 12
+"""Of the minutes of an hour. With more of it, the hour leaves more out and keeps no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +119,15 @@ class Folder:
         return (self.root / f"{cluster}-{epoch}-{sequence}").exists()
 
 
-def snapshot(sequence: int, taken: datetime, workloads: int, containers: int) -> Snapshot:
-    """Return a snapshot with as many pods as fit, no two of a workload of the same size."""
+def snapshot(sequence: int, workloads: int, containers: int, pods: int) -> Snapshot:
+    """Return a snapshot, in which no two pods of a workload are of the same size."""
     names = [f"c{n}" for n in range(containers)]
     template = tuple(Container(name=name) for name in names)
-    whole = Snapshot(
+    return Snapshot(
         cluster_id=CLUSTER,
         epoch=EPOCH,
         sequence=sequence,
-        taken_at=taken,
+        taken_at=NOW,
         kubernetes="v1.36.3",
         workloads=tuple(
             Workload(
@@ -133,10 +135,7 @@ def snapshot(sequence: int, taken: datetime, workloads: int, containers: int) ->
             )
             for n in range(workloads)
         ),
-    )
-
-    def with_pods(number: int) -> Snapshot:
-        pods = tuple(
+        pods=tuple(
             Pod(
                 uid=f"p{n}",
                 namespace="a",
@@ -144,9 +143,9 @@ def snapshot(sequence: int, taken: datetime, workloads: int, containers: int) ->
                 owner=Owner(kind="Job", name="a", uid=f"w{n % workloads}"),
                 created_at=NOW,
             )
-            for n in range(number)
-        )
-        used = tuple(
+            for n in range(pods)
+        ),
+        usage=tuple(
             Usage(
                 uid=f"p{n}",
                 cpu_m=(size := 1 + (n // workloads + sequence) ** 3 % 10**7),
@@ -155,27 +154,31 @@ def snapshot(sequence: int, taken: datetime, workloads: int, containers: int) ->
                     ContainerUsage(name=name, cpu_m=size, memory=size * 2**20) for name in names
                 ),
             )
-            for n in range(number)
-        )
-        return msgspec.structs.replace(whole, pods=pods, usage=used)
+            for n in range(pods)
+        ),
+    )
 
+
+def largest(sequence: int, workloads: int, containers: int) -> Snapshot:
+    """Return a snapshot with as many pods as fit."""
     least, most = 0, MOST["pods"]
     while most - least > 100:  # noqa: PLR2004 - near enough
         middle = (least + most + 1) // 2
-        fits = len(document_of(with_pods(middle))) <= MOST_BYTES
+        fits = len(document_of(snapshot(sequence, workloads, containers, middle))) <= MOST_BYTES
         least, most = (middle, most) if fits else (least, middle)
-    return with_pods(least)
+    return snapshot(sequence, workloads, containers, least)
 
 
 def prepare(data: Folder, workloads: int, containers: int, span: Span) -> Arrival:
     """Write what is known before the snapshot comes, and the snapshot; return its arrival."""
     start = span.start(NOW)
-    base = snapshot(1, NOW, workloads, containers)
+    base = largest(1, workloads, containers)
     data.put_snapshot(CLUSTER, EPOCH, 1, encode(base))
-    minutes = [rollup_of(snapshot(n, NOW, workloads, containers)) for n in (1, 20, 40)]
+    sequences = range(1, 60, 60 // VARIETY)
+    minutes = [rollup_of(snapshot(n, workloads, containers, len(base.pods))) for n in sequences]
     at = [start + n * timedelta(minutes=1) for n in range(60)]
     parts, length = (
-        [replace(minutes[n % 3], start=t, last=t) for n, t in enumerate(at)],
+        [replace(minutes[n % VARIETY], start=t, last=t) for n, t in enumerate(at)],
         Span.MINUTE,
     )
     if span is Span.DAY:
@@ -196,7 +199,7 @@ def prepare(data: Folder, workloads: int, containers: int, span: Span) -> Arriva
         owed=((span, start),),
     )
     data.put(CLUSTER, NEWEST, msgspec.json.encode(known))
-    late = msgspec.structs.replace(snapshot(2, NOW, workloads, containers), base=1)
+    late = msgspec.structs.replace(largest(2, workloads, containers), base=1)
     body = encode(late)
     data.put_snapshot(CLUSTER, EPOCH, 2, body)
     return Arrival(

@@ -21,7 +21,7 @@ END_SECONDS: Final = 4.0
 """Kept back from the function's time for releasing the Lease and writing the report."""
 
 
-bootstrap.make_ready()
+bootstrap.make_ready(lambda services: services.drains)
 
 
 @metrics.log_metrics

@@ -19,7 +19,7 @@ from plimsoll.domain.reports import Metric
 from plimsoll.observability import CloudWatch, logger, metrics
 from plimsoll.services.retry_policy import NOTICES
 
-bootstrap.make_ready()
+bootstrap.make_ready(lambda services: services.notices)
 
 
 @metrics.log_metrics

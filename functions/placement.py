@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plimsoll import bootstrap
 from plimsoll.observability import logger, metrics
 
-bootstrap.make_ready()
+bootstrap.make_ready(lambda services: services.placement)
 
 
 @metrics.log_metrics

@@ -14,7 +14,7 @@ from plimsoll import bootstrap
 from plimsoll.domain.notices import SCHEDULED_CANARY
 from plimsoll.observability import logger, metrics
 
-bootstrap.make_ready()
+bootstrap.make_ready(lambda services: services.resync_schedule)
 
 
 @metrics.log_metrics

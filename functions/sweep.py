@@ -15,7 +15,7 @@ from plimsoll import bootstrap
 from plimsoll.domain.registry import ResyncRequest
 from plimsoll.observability import logger, metrics
 
-bootstrap.make_ready()
+bootstrap.make_ready(lambda services: services.resync)
 
 
 @metrics.log_metrics

@@ -21,7 +21,7 @@ def test_a_start_that_fails_is_logged_and_left_to_the_first_event(monkeypatch, l
     monkeypatch.delenv("TABLES", raising=False)
     monkeypatch.setenv("AWS_REGION", "us-east-1")
 
-    bootstrap.make_ready()
+    bootstrap.make_ready(lambda services: services.notices)
 
     [line] = log()
     assert line["level"] == "WARNING"
@@ -32,7 +32,7 @@ def test_a_start_that_fails_is_logged_and_left_to_the_first_event(monkeypatch, l
 def test_elsewhere_than_in_lambda_nothing_is_made_or_said(monkeypatch, log):
     monkeypatch.delenv("AWS_LAMBDA_FUNCTION_NAME", raising=False)
 
-    bootstrap.make_ready()
+    bootstrap.make_ready(lambda services: services.notices)
 
     assert log() == []
     assert bootstrap.config.cache_info().currsize == 0

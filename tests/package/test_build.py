@@ -67,6 +67,17 @@ OF_THE_SERVICE, OF_THE_QUEUES = functions_of("service.yaml"), functions_of("batc
 NEVER_IN_LAMBDA = ("plimsoll_simulation", "plimsoll_testbed", "plimsoll_cli", "tests")
 HEAVY = ("boto3", "botocore.client")
 """What every event needs: a function has it before its first event, and nobody else waits for it."""
+SERVICES = {
+    "DrainsFunction": "drains",
+    "NoticesFunction": "notices",
+    "PlacementFunction": "placement",
+    "ScheduleFunction": "resync",
+    "SweepFunction": "resync",
+}
+PLANS = tuple(
+    f"plimsoll.domain.{package}"
+    for package in ("actions", "capacity", "disruptions", "drain", "placement", "scheduling")
+)
 IN_LAMBDA = {
     **of_every_function()["Environment"]["Variables"],
     "AWS_REGION": REGION,
@@ -77,9 +88,10 @@ IMPORTS = """
 import importlib, json, pkgutil, sys
 importlib.import_module({module!r})
 at_once = sorted(sys.modules)
-import plimsoll.adapters
-for found in pkgutil.walk_packages(plimsoll.adapters.__path__, "plimsoll.adapters."):
-    importlib.import_module(found.name)
+import plimsoll.adapters, plimsoll.services
+for package in (plimsoll.adapters, plimsoll.services):
+    for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        importlib.import_module(found.name)
 import boto3, msgspec
 print(json.dumps([at_once, sorted(sys.modules), msgspec.__file__]))
 """
@@ -169,6 +181,17 @@ def test_every_handler_of_the_queues_imports_from_its_built_artefact(name):
 def test_a_function_that_lambda_starts_is_ready_before_its_first_event(built, name):
     at_once, _, _ = import_handler(name, built, **IN_LAMBDA)
     assert set(HEAVY) <= set(at_once)
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_a_function_that_lambda_starts_has_its_service_before_its_first_event(built, name):
+    at_once, _, _ = import_handler(name, built, **IN_LAMBDA)
+    assert f"plimsoll.services.{SERVICES[name]}" in at_once
+
+
+def test_the_function_that_cordons_does_not_wait_for_the_import_of_a_plan(built):
+    at_once, _, _ = import_handler("NoticesFunction", built, **IN_LAMBDA)
+    assert not [m for m in at_once if m.startswith(PLANS)]
 
 
 def test_modules_are_compiled_because_lambda_compiles_anew_in_every_cold_start(layer):

@@ -126,12 +126,7 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     yield from _requests("DrainsRole", _RECEIVE, place.queue("WakeUpsQueue"))
     yield from _requests("SweepRole", _RECEIVE, place.queue("ResyncsQueue"))
     yield from _requests("ScheduleRole", ("sqs:SendMessage",), place.queue("ResyncsQueue"))
-    canary = {"events:source": CANARY_SOURCE, "events:detail-type": CANARY_DETAIL_TYPE}
-    bus = place.arn("events", "event-bus/default")
-    yield from _requests("ScheduleRole", ("events:PutEvents",), bus, **canary)
-    secret = place.names.get("CanarySecret", "*")  # a stack of an older version has none
-    for role in ("NoticesRole", "ScheduleRole"):
-        yield from _requests(role, ("secretsmanager:GetSecretValue",), secret)
+    yield from _canaries(place)
     for role in ("NoticesRole", "SweepRole", "ScheduleRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:Scan",), place.table("ClustersTable"))
     for role in ("DrainsRole", "SweepRole", "PlacementRole"):
@@ -154,6 +149,15 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
             yield from _requests(role, actions, resource, **opted_in)
     by_a_service = {"aws:ViaAWSService": "true"}
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*", **by_a_service)
+
+
+def _canaries(place: Place) -> Iterator[tuple[str, Request]]:
+    canary = {"events:source": CANARY_SOURCE, "events:detail-type": CANARY_DETAIL_TYPE}
+    bus = place.arn("events", "event-bus/default")
+    yield from _requests("ScheduleRole", ("events:PutEvents",), bus, **canary)
+    secret = place.names.get("CanarySecret", "*")  # a stack of an older version has none
+    for role in ("NoticesRole", "ScheduleRole"):
+        yield from _requests(role, ("secretsmanager:GetSecretValue",), secret)
 
 
 def _group_writes(

@@ -1,13 +1,13 @@
 """Wires the services to AWS and to Kubernetes: of the layer the only module that names adapters.
 
-Each factory runs on first use, and what it makes is kept for the life of the process. All functions
-import the same modules; boto3 is heavy and imported at its first call, or by `make_ready` before the
-first event.
+Each factory runs on first use, and what it makes is kept for the life of the process. boto3, and the services
+beside the notices, are heavy and imported when they are first needed, or by `make_ready` before the first event.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 
 from plimsoll.adapters.arc import ArcZonalShifts
@@ -22,7 +22,6 @@ from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.dynamodb.times import DynamoTimes
 from plimsoll.adapters.ec2 import Ec2Instances
-from plimsoll.adapters.limits import AwsLimits
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.notices_queue import NoticesQueue
 from plimsoll.adapters.sns import SnsAnnouncer
@@ -31,6 +30,7 @@ from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.config import Config, in_lambda
 from plimsoll.domain.registry import Cluster
 from plimsoll.observability import CloudWatch
+from plimsoll.services.ports import Limits
 from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wiring import Ports, Services, wire
 
@@ -47,8 +47,8 @@ def aws() -> Aws:
     return Aws(config().aws_region)
 
 
-def make_ready() -> None:
-    """Import and make what every event needs, while Lambda starts the function.
+def make_ready(service: Callable[[Services], object]) -> None:
+    """Import and make what every event needs, and a service, while Lambda starts the function.
 
     AWS runs that phase with more processor than the handler may have, and before a worker counts as
     free for events: https://docs.aws.amazon.com/lambda/latest/dg/best-practices.html
@@ -58,6 +58,7 @@ def make_ready() -> None:
         return
     try:
         aws().make_ready("dynamodb", "sqs", "sts")
+        service(services())
     except Exception as error:  # noqa: BLE001 - an event meets it again, and its handler hands it back
         _warn(f"not made ready: {error}")
 
@@ -104,6 +105,12 @@ def _instances(cluster: Cluster) -> Ec2Instances:
     return Ec2Instances(aws().of_cluster(cluster), SystemClock())
 
 
+def _limits(cluster: Cluster) -> Limits:
+    from plimsoll.adapters.limits import AwsLimits  # noqa: PLC0415 - the preflight's
+
+    return AwsLimits(aws().of_cluster(cluster))
+
+
 @cache
 def services() -> Services:
     """Return what the functions run."""
@@ -116,7 +123,7 @@ def services() -> Services:
         shifts_of=lambda cluster: ArcZonalShifts(aws().of_cluster(cluster)),
         clusters=_clusters(),
         groups=_groups,
-        limits=lambda cluster: AwsLimits(aws().of_cluster(cluster)),
+        limits=_limits,
         announcer=SnsAnnouncer(aws(), config().report_topic),
         reports=DynamoReports(aws(), config().tables["ReportsTable"]),
         pools=DynamoPools(aws(), config().tables["PoolsTable"]),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from plimsoll.domain.errors import NotFound, Permanent, PlimsollError, Temporary
 from plimsoll.domain.interruptions import LifecycleHook
@@ -31,7 +32,6 @@ from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.domain.reports import Metric, canary_echo
 from plimsoll.domain.spot import KIND_OF_NOTICE, CapacityPool, PoolEvent
 from plimsoll.services.cluster_events import create_events
-from plimsoll.services.dry_run import DryRun
 from plimsoll.services.instance_locator import InstanceLocator, LocatedNotice, located
 from plimsoll.services.node_cordon import Cordoned, cordon, find_nodes, heeded
 from plimsoll.services.ports import (
@@ -51,6 +51,9 @@ from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wake_up_series import WakeUpSeries
 from plimsoll.services.zonal_shifts import ZonalShiftService
 
+if TYPE_CHECKING:
+    from plimsoll.services.dry_run import DryRun
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeService:
@@ -61,7 +64,8 @@ class NoticeService:
     registry: RegisteredClusters
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
-    dry_run: DryRun
+    dry_run: Callable[[], DryRun]
+    """Returns it for a cluster that is only observed: it imports the plan of a drain."""
     reports: Reports
     pools: Pools
     wake_ups: WakeUps
@@ -165,7 +169,7 @@ class NoticeService:
     def _report(self, cluster: Cluster, api: ClusterApi, found: Sequence[LocatedNotice]) -> None:
         """Report what would be done. Nothing depends on it."""
         try:
-            self.dry_run.report(cluster, api, found, self.reports)
+            self.dry_run().report(cluster, api, found, self.reports)
         except Permanent as error:
             self.telemetry.warn("dry run failed", cluster=cluster.name, because=str(error))
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.interruptions import Interruption, LifecycleHook
 from plimsoll.domain.kubernetes import (
     Budget,
@@ -29,6 +28,9 @@ from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
 from plimsoll.domain.reports import Metric, Report
 from plimsoll.domain.spot import PoolEvent
 from plimsoll.domain.zones import ShiftEvent
+
+if TYPE_CHECKING:  # the first cordon does not wait for what it never needs
+    from plimsoll.domain.capacity import VcpuQuota
 
 
 class Clock(Protocol):

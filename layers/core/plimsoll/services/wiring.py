@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from plimsoll.domain.registry import Cluster, Mode
-from plimsoll.services.drains import DrainService
-from plimsoll.services.dry_run import DryRun
 from plimsoll.services.instance_locator import InstanceLocator
-from plimsoll.services.node_sums import NodeSums
 from plimsoll.services.notices import NoticeService
-from plimsoll.services.observed_times import ObservedTimes
-from plimsoll.services.placement import PlacementService
 from plimsoll.services.ports import (
     Announcer,
     Clusters,
@@ -35,8 +31,6 @@ from plimsoll.services.ports import (
     Workers,
     ZonalShifts,
 )
-from plimsoll.services.preflight import PreflightService
-from plimsoll.services.resync import ResyncSchedule, ResyncService
 from plimsoll.services.taint_confirmation import TaintConfirmation
 from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wake_up_series import WakeUpSeries
@@ -44,6 +38,14 @@ from plimsoll.services.zonal_shifts import ZonalShiftService
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from plimsoll.services.drains import DrainService
+    from plimsoll.services.dry_run import DryRun
+    from plimsoll.services.node_sums import NodeSums
+    from plimsoll.services.observed_times import ObservedTimes
+    from plimsoll.services.placement import PlacementService
+    from plimsoll.services.preflight import PreflightService
+    from plimsoll.services.resync import ResyncSchedule, ResyncService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,17 +78,106 @@ class Ports:
     telemetry: Telemetry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Services:
-    """What the functions run."""
+    """What the functions run.
 
-    notices: NoticeService
-    drains: DrainService
-    placement: PlacementService
-    preflight: PreflightService
-    resync: ResyncService
-    resync_schedule: ResyncSchedule
-    zonal_shifts: ZonalShiftService
+    Beside the notices, a service is imported when it is first asked for: most of a cold start is imports, and the
+    first cordon waits for it.
+    """
+
+    ports: Ports
+    sources: TrustedSources
+
+    @cached_property
+    def notices(self) -> NoticeService:
+        """Cordons nodes."""
+        return self._over(NoticeService, dry_run=lambda: self._dry_run)
+
+    @cached_property
+    def locator(self) -> InstanceLocator:
+        """Finds the cluster of an instance."""
+        return self._over(InstanceLocator)
+
+    @cached_property
+    def confirmation(self) -> TaintConfirmation:
+        """Confirms what agents tell."""
+        return self._over(TaintConfirmation)
+
+    @cached_property
+    def series(self) -> WakeUpSeries:
+        """Wakes drains."""
+        return WakeUpSeries(self.ports.wake_ups, self.ports.clock)
+
+    @cached_property
+    def zonal_shifts(self) -> ZonalShiftService:
+        """Follows zonal shifts."""
+        return self._over(ZonalShiftService)
+
+    @cached_property
+    def drains(self) -> DrainService:
+        """Moves pods off interrupted nodes."""
+        from plimsoll.services.drains import DrainService
+
+        return self._over(DrainService)
+
+    @cached_property
+    def placement(self) -> PlacementService:
+        """Keeps floors and spread groups."""
+        from plimsoll.services.placement import PlacementService
+
+        return self._over(PlacementService)
+
+    @cached_property
+    def preflight(self) -> PreflightService:
+        """Says what would be short in a storm."""
+        from plimsoll.services.preflight import PreflightService
+
+        return self._over(PreflightService)
+
+    @cached_property
+    def resync(self) -> ResyncService:
+        """Finds what no notice told."""
+        from plimsoll.services.resync import ResyncService
+
+        return self._over(ResyncService)
+
+    @cached_property
+    def resync_schedule(self) -> ResyncSchedule:
+        """Asks for resyncs."""
+        from plimsoll.services.resync import ResyncSchedule
+
+        return self._over(ResyncSchedule)
+
+    @cached_property
+    def observed_times(self) -> ObservedTimes:
+        """Remembers how long pods take."""
+        from plimsoll.services.observed_times import ObservedTimes
+
+        return self._over(ObservedTimes)
+
+    @cached_property
+    def node_sums(self) -> NodeSums:
+        """Estimates what a cluster needs that cannot be read."""
+        from plimsoll.services.node_sums import NodeSums
+
+        return self._over(NodeSums)
+
+    @cached_property
+    def _dry_run(self) -> DryRun:
+        from plimsoll.services.dry_run import DryRun
+
+        groups = self.ports.groups
+        return self._over(DryRun, groups=lambda cluster, nodes: groups(cluster).list(nodes))
+
+    def _over[S: DataclassInstance](self, service: type[S], **besides: object) -> S:
+        """Return a service over the ports and services that its fields name, and over what else it needs."""
+        named = {
+            each.name: getattr(self.ports if hasattr(self.ports, each.name) else self, each.name)
+            for each in fields(service)
+            if each.name not in besides
+        }
+        return service(**named, **besides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,33 +207,6 @@ def wire(
         kill_switch: nothing is written to any cluster or node group.
         sources: whose notices are taken.
     """
-    have = {each.name: getattr(ports, each.name) for each in fields(ports)}
-    have |= {"sources": sources, "series": WakeUpSeries(ports.wake_ups, ports.clock)}
     if kill_switch:
-        have["registry"] = _OnlyObserved(ports.registry)
-
-    def over[S: DataclassInstance](service: type[S], **besides: object) -> S:
-        """Return a service over the ports that its fields name, and over what else it needs."""
-        named = {each.name: have[each.name] for each in fields(service) if each.name in have}
-        return service(**(named | besides))
-
-    have["observed_times"] = over(ObservedTimes)
-    locator = over(InstanceLocator)
-    zonal_shifts = over(ZonalShiftService)
-    notices = over(
-        NoticeService,
-        locator=locator,
-        zonal_shifts=zonal_shifts,
-        confirmation=over(TaintConfirmation, locator=locator),
-        dry_run=over(DryRun, groups=lambda cluster, nodes: ports.groups(cluster).list(nodes)),
-    )
-    resync = over(ResyncService, notices=notices)
-    return Services(
-        notices=notices,
-        drains=over(DrainService, node_sums=over(NodeSums)),
-        placement=over(PlacementService, resync=resync),
-        preflight=over(PreflightService),
-        resync=resync,
-        resync_schedule=over(ResyncSchedule),
-        zonal_shifts=zonal_shifts,
-    )
+        ports = replace(ports, registry=_OnlyObserved(ports.registry))
+    return Services(ports, sources)

@@ -11,7 +11,14 @@ from typing import Final
 import msgspec
 
 from plimsoll_service.domain.advice import LastAdvice
-from plimsoll_service.domain.snapshots import Newest, Rollup, Span, WorkloadUsage, combined_rollup
+from plimsoll_service.domain.snapshots import (
+    Newest,
+    Rollup,
+    Span,
+    WorkloadUsage,
+    combined_rollup,
+    unpacked,
+)
 from plimsoll_service.services.ports import TenantData
 from plimsoll_service.wire.snapshot import Snapshot, apply, decode, decode_objects, encode
 
@@ -122,7 +129,7 @@ def usage(
         for part in chain(hours, minutes)
     )
     made = combined_rollup(parts, Span.DAY)
-    return (made.usage, made.left_out) if made else ({}, 0)
+    return (unpacked(made.usage), made.left_out) if made else ({}, 0)
 
 
 def last_advice(data: TenantData, cluster: str) -> tuple[LastAdvice | None, int]:

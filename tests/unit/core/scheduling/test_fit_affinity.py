@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.kubernetes import Node, Pod
-from plimsoll.domain.scheduling import ClusterSnapshot, with_namespaces
+from plimsoll.domain.kubernetes import Node, Pod, with_namespaces
+from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_node, a_pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

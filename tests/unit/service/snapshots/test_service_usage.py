@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from plimsoll_service.domain.snapshots.usage import (
-    HISTOGRAM_WEIGHT,
     MOST_NAMES,
     MOST_OF_HOUR,
+    WORKLOAD_WEIGHT,
     ContainerUsage,
     Histogram,
+    Packed,
     UsageSum,
     WorkloadUsage,
+    unpacked,
     usage_by_workload,
 )
 from plimsoll_service.wire.snapshot import Container, Restarted, Usage
@@ -48,7 +50,7 @@ def summed(*parts: WorkloadUsage) -> WorkloadUsage:
     found = UsageSum(MOST_OF_HOUR)
     for part in parts:
         found.add({"uid": part})
-    return found.usage["uid"]
+    return unpacked(found.usage)["uid"]
 
 
 def one(*cpu_m: int) -> WorkloadUsage:
@@ -56,12 +58,12 @@ def one(*cpu_m: int) -> WorkloadUsage:
 
 
 def test_of_too_many_workloads_the_first_ones_are_kept_whole_and_the_others_counted():
-    two = 2 * (2 * HISTOGRAM_WEIGHT + 1)
+    two = 2 * (WORKLOAD_WEIGHT + 1)
     found = UsageSum(two)
     for _ in range(3):
         found.add({"large": one(100), "middling": one(10), "small": one(1)}, left_out=4)
     assert found.usage.keys() == {"large", "middling"}
-    assert {its.cpu_m.samples for its in found.usage.values()} == {3}
+    assert {its.cpu_m.samples for its in unpacked(found.usage).values()} == {3}
     assert found.left_out == 5
 
 
@@ -73,7 +75,7 @@ def test_a_minute_keeps_the_usage_of_the_workloads_that_ask_for_most():
     pods = (*wire_pods(small, "n"), *wire_pods(large, "n"))
     used = tuple(Usage(uid=pod.uid, cpu_m=1, memory=1) for pod in pods)
     seen = wire_snapshot(workloads=(small, large), pods=pods, usage=used)
-    found = usage_by_workload(seen, most=2 * HISTOGRAM_WEIGHT + 2)
+    found = usage_by_workload(seen, most=WORKLOAD_WEIGHT + 2)
     assert (list(found.usage), found.left_out) == ([large.uid], 1)
 
 
@@ -96,7 +98,7 @@ def test_pods_of_a_workload_are_samples_of_the_same_and_only_ready_ones_count():
             ),
         )
     )
-    assert found.usage == {
+    assert unpacked(found.usage) == {
         web.uid: WorkloadUsage(
             cpu_m=Histogram.of([100, 300]), memory_mib=Histogram.of([1024, 1024])
         )
@@ -113,7 +115,7 @@ def containers_of(*restarted: Restarted, **states: bool) -> Mapping[str, Contain
     told = tuple(ContainerTold(name=n, cpu_m=cpu, memory=memory) for n, cpu, memory in containers)
     used = (Usage(uid=pod.uid, cpu_m=1010, memory=2 * GIB, containers=told),)
     seen = wire_snapshot(workloads=(TWO,), pods=(pod,), usage=used)
-    return usage_by_workload(seen).usage[TWO.uid].containers
+    return unpacked(usage_by_workload(seen).usage)[TWO.uid].containers
 
 
 def test_containers_of_the_template_are_samples_of_their_own_and_what_is_injected_is_not():
@@ -163,7 +165,39 @@ def test_an_owner_who_renames_containers_all_the_time_fills_no_memory_but_hides_
     assert whole.containers["main"].killed == NOW
 
 
-def test_a_rollup_of_an_older_version_is_read():
-    old = b'{"cpu_m":{"counts":{"3":1}},"memory_mib":{"counts":{}}}'
-    found = msgspec.json.decode(old, type=WorkloadUsage)
-    assert (found.cpu_m.samples, found.containers) == (1, {})
+def test_containers_in_another_order_or_of_another_template_are_told_apart():
+    def of(**cpu_m: int) -> WorkloadUsage:
+        containers = {n: ContainerUsage(cpu_m=Histogram.of([c])) for n, c in cpu_m.items()}
+        return WorkloadUsage(cpu_m=Histogram.of([sum(cpu_m.values())]), containers=containers)
+
+    whole = summed(of(main=100, tail=10), of(tail=10, main=100), of(other=1))
+    assert whole == WorkloadUsage(
+        cpu_m=Histogram.of([110, 110, 1]),
+        containers={
+            "main": ContainerUsage(cpu_m=Histogram.of([100, 100])),
+            "tail": ContainerUsage(cpu_m=Histogram.of([10, 10])),
+            "other": ContainerUsage(cpu_m=Histogram.of([1])),
+        },
+    )
+
+
+def test_a_minute_keeps_the_usage_of_thousands_of_workloads():
+    template = (Container(name="main"), Container(name="tail"))
+    workloads = tuple(wire_workload(f"w{n}", template=template) for n in range(1600))
+    pods = tuple(pod for each in workloads for pod in wire_pods(each, "a"))
+    told = tuple(ContainerTold(name=c.name, cpu_m=1, memory=GIB) for c in template)
+    used = tuple(Usage(uid=pod.uid, cpu_m=2, memory=GIB, containers=told) for pod in pods)
+    found = usage_by_workload(wire_snapshot(workloads=workloads, pods=pods, usage=used))
+    assert (len(found.usage), found.left_out) == (1600, 0)
+
+
+def test_usage_in_a_document_of_an_older_version_is_read_and_added_to():
+    old = b'{"uid":{"cpu_m":{"counts":{"3":1}},"memory_mib":{"counts":{}}},"new":[["main"],[3,1]]}'
+    found = UsageSum(MOST_OF_HOUR)
+    for _ in range(2):
+        found.add(msgspec.json.decode(old, type=dict[str, Packed | WorkloadUsage]))
+    again = msgspec.json.decode(msgspec.json.encode(found.usage), type=dict[str, Packed])
+    assert {uid: its.cpu_m.counts for uid, its in unpacked(again).items()} == {
+        "uid": {3: 2},
+        "new": {3: 2},
+    }

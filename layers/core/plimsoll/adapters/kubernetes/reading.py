@@ -26,9 +26,10 @@ from plimsoll.domain.kubernetes import (
     ReplicaSet,
     Workload,
     refuse_twins,
+    selects_namespaces,
+    with_namespaces,
 )
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.scheduling import selects_namespaces, with_namespaces
 from plimsoll.services.ports import Clock, Workers
 
 UNBOUND: Final = "spec.nodeName="

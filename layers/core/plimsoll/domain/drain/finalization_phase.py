@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from plimsoll.domain.actions import Cordon, Evict, ForceDelete, Uncordon, Unguard
+from plimsoll.domain.actions import Cordon, Evict, ForceDelete, TaintNode, Uncordon, Unguard
 from plimsoll.domain.disruptions import WorkloadDisruption, held_on, opted_out_on
 from plimsoll.domain.drain.added_nodes import may_be_added, scale_down_steps
 from plimsoll.domain.drain.dead_pods import kept
@@ -13,8 +13,9 @@ from plimsoll.domain.drain.finalize import finalize_steps
 from plimsoll.domain.drain.load_balancers import exclusions
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.scheduling import Headroom
-from plimsoll.domain.zones import shift_taints
+from plimsoll.domain.zones import frozen_zones, has_shift_taint
 
 
 def plan_finalization(
@@ -29,7 +30,7 @@ def plan_finalization(
         turns: nodes that wait for their cordon, each with it, or with what it waits for.
         headroom: after all replacements.
     """
-    for taint in shift_taints(draft.seen):
+    for taint in _shift_taints(draft.seen):
         draft.add(taint, {taint.node.name})
     for exclusion in exclusions(draft.seen, draft.interrupted, draft.now):
         draft.add(exclusion, {exclusion.node.name})
@@ -51,6 +52,24 @@ def plan_unguarded(draft: PlanBuilder, disruptions: Sequence[WorkloadDisruption]
                 if budget.guards:
                     why = "the eviction API refuses pods that several budgets cover"
                     draft.add(Unguard(budget=budget, reason=why), draft.interrupted.names)
+
+
+def _shift_taints(seen: Observation) -> Iterator[TaintNode]:
+    """Yield the nodes that new pods are to keep away from, and those of zones that traffic came back to.
+
+    Nothing where nobody knows which shifts stand.
+    """
+    if seen.shifts is None:
+        return
+    zones = frozen_zones(seen)
+    for node in seen.nodes:
+        tainted = has_shift_taint(node)
+        if (node.zone in zones) == tainted:
+            continue
+        words = "came back to" if tainted else "is shifted away from"
+        yield TaintNode(
+            node=node, tainted=not tainted, reason=f"traffic {words} its zone {node.zone or ''}"
+        )
 
 
 def _plan_endings(draft: PlanBuilder, headroom: Headroom) -> None:

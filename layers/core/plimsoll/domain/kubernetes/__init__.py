@@ -60,6 +60,11 @@ from plimsoll.domain.kubernetes.names import (
     ZONE,
     ZONE_LABELS,
 )
+from plimsoll.domain.kubernetes.namespaces import (
+    NAMESPACE_NAME,
+    selects_namespaces,
+    with_namespaces,
+)
 from plimsoll.domain.kubernetes.node_rules import (
     UNSCHEDULABLE,
     node_selected,
@@ -136,6 +141,7 @@ __all__ = [
     "MOST_NAMED",
     "MOVED",
     "NAMESPACE",
+    "NAMESPACE_NAME",
     "NEVER_OVERRULED",
     "NODE_POOL",
     "OVERRULE_BUDGETS",
@@ -199,6 +205,7 @@ __all__ = [
     "runs_twice",
     "satisfied",
     "selector_key",
+    "selects_namespaces",
     "starts_up",
     "taints_of",
     "tolerated",
@@ -208,4 +215,5 @@ __all__ = [
     "why_never",
     "why_node_protected",
     "why_protected",
+    "with_namespaces",
 ]

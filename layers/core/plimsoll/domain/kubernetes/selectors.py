@@ -23,20 +23,17 @@ MATCHES_NOTHING: Final = Selector(requirements=(Requirement(key="", operator="In
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _KEY = rf"(?:[a-z0-9.-]+/)?{_NAME}"
 _VALUES = rf"\s*(?:{_NAME})?(?:\s*,\s*(?:{_NAME})?)*\s*"
-_SHAPES: Sequence[tuple[re.Pattern[str], str]] = tuple(
-    (re.compile(rf"\s*{shape}\s*"), operator)
-    for shape, operator in (
-        (rf"(?P<key>{_KEY})\s+in\s*\((?P<values>{_VALUES})\)", "In"),
-        (rf"(?P<key>{_KEY})\s+notin\s*\((?P<values>{_VALUES})\)", "NotIn"),
-        (rf"(?P<key>{_KEY})\s*!=\s*(?P<values>(?:{_NAME})?)", "NotIn"),
-        (rf"(?P<key>{_KEY})\s*==?\s*(?P<values>(?:{_NAME})?)", "In"),
-        (rf"(?P<key>{_KEY})\s*>\s*(?P<values>-?\d+)", "Gt"),
-        (rf"(?P<key>{_KEY})\s*<\s*(?P<values>-?\d+)", "Lt"),
-        (rf"!\s*(?P<key>{_KEY})(?P<values>)", "DoesNotExist"),
-        (rf"(?P<key>{_KEY})(?P<values>)", "Exists"),
-    )
+_SHAPES: Sequence[tuple[str, str]] = (
+    (rf"(?P<key>{_KEY})\s+in\s*\((?P<values>{_VALUES})\)", "In"),
+    (rf"(?P<key>{_KEY})\s+notin\s*\((?P<values>{_VALUES})\)", "NotIn"),
+    (rf"(?P<key>{_KEY})\s*!=\s*(?P<values>(?:{_NAME})?)", "NotIn"),
+    (rf"(?P<key>{_KEY})\s*==?\s*(?P<values>(?:{_NAME})?)", "In"),
+    (rf"(?P<key>{_KEY})\s*>\s*(?P<values>-?\d+)", "Gt"),
+    (rf"(?P<key>{_KEY})\s*<\s*(?P<values>-?\d+)", "Lt"),
+    (rf"!\s*(?P<key>{_KEY})(?P<values>)", "DoesNotExist"),
+    (rf"(?P<key>{_KEY})(?P<values>)", "Exists"),
 )
-"""The grammar of a requirement: k8s.io/apimachinery/pkg/labels/selector.go."""
+"""The grammar of a requirement: k8s.io/apimachinery/pkg/labels/selector.go. Compiled on first use, not in a cold start."""
 _PART = re.compile(r",(?![^(]*\))")
 
 
@@ -77,7 +74,7 @@ def selector_key(selector: Selector) -> Hashable:
 
 def _requirement(part: str) -> Requirement:
     for shape, operator in _SHAPES:
-        if found := shape.fullmatch(part):
+        if found := re.fullmatch(rf"\s*{shape}\s*", part):
             values = tuple(v.strip() for v in found["values"].split(","))
             exists = operator in {"Exists", "DoesNotExist"}
             return Requirement(key=found["key"], operator=operator, values=() if exists else values)

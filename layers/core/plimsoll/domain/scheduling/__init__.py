@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.scheduling.affinity import selects_namespaces, with_namespaces
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.headroom import Headroom
 from plimsoll.domain.scheduling.plan_headroom import creatable, headroom_for
@@ -12,6 +11,4 @@ __all__ = [
     "Headroom",
     "creatable",
     "headroom_for",
-    "selects_namespaces",
-    "with_namespaces",
 ]

@@ -6,64 +6,25 @@ that come later and have none themselves; with several affinity terms only a pod
 of them counts, for each; and the first pod of a group that wants to stand with itself may go
 anywhere that has the topology keys.
 
-Of a namespace only its name is known to a snapshot: a namespaceSelector is held against the label
-`kubernetes.io/metadata.name`, which every namespace has. `with_namespaces` puts names in place of others.
+A namespaceSelector is held against a namespace's name alone: `with_namespaces` has put names in place of others.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from copy import copy
-from dataclasses import replace
-from typing import Final, Self
+from typing import Self
 
 from plimsoll.domain.kubernetes import (
-    MATCHES_NOTHING,
+    NAMESPACE_NAME,
     Node,
     Pod,
     PodTerm,
-    Scheduling,
     matches,
     selector_key,
 )
 from plimsoll.domain.scheduling.topology_counts import DomainOf, FilterReason, TopologyCounts
-
-_NAME: Final = "kubernetes.io/metadata.name"
-
-
-def selects_namespaces(scheduling: Scheduling) -> bool:
-    """Whether its affinity selects namespaces by labels that not every namespace has."""
-    return any(map(_wide, (*scheduling.affinity, *scheduling.anti_affinity)))
-
-
-def with_namespaces(
-    scheduling: Scheduling, namespaces: Mapping[str, Mapping[str, str]]
-) -> Scheduling:
-    """Return the same with the names of the namespaces that its affinity selects by their labels."""
-
-    def named(term: PodTerm) -> PodTerm:
-        wide = term.namespace_selector
-        if wide is None or not _wide(term):
-            return term
-        found = (name for name, labels in namespaces.items() if matches(wide, labels))
-        return replace(
-            term,
-            namespaces=tuple(sorted({*term.namespaces, *found})),
-            namespace_selector=MATCHES_NOTHING,
-        )
-
-    return replace(
-        scheduling,
-        affinity=tuple(map(named, scheduling.affinity)),
-        anti_affinity=tuple(map(named, scheduling.anti_affinity)),
-    )
-
-
-def _wide(term: PodTerm) -> bool:
-    wide = term.namespace_selector
-    keys = () if wide is None else (*wide.labels, *(r.key for r in wide.requirements))
-    return any(key != _NAME for key in keys)
 
 
 def admitted(term: PodTerm, namespace: str, pod: Pod) -> bool:
@@ -171,7 +132,9 @@ def _in_namespaces(term: PodTerm, own: str, namespace: str) -> bool:
     wide = term.namespace_selector
     if not term.namespaces and wide is None:
         return namespace == own
-    return namespace in term.namespaces or (wide is not None and matches(wide, {_NAME: namespace}))
+    return namespace in term.namespaces or (
+        wide is not None and matches(wide, {NAMESPACE_NAME: namespace})
+    )
 
 
 def _by(topology_key: str) -> DomainOf:

@@ -17,7 +17,6 @@ from plimsoll.domain.zones.zonal_shifts import (
     frozen_zones,
     has_shift_taint,
     left_for_zone,
-    shift_taints,
 )
 
 __all__ = [
@@ -32,6 +31,5 @@ __all__ = [
     "left_for_zone",
     "newest_events",
     "shift_report",
-    "shift_taints",
     "shifted_zones",
 ]

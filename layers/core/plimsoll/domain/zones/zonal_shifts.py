@@ -7,12 +7,11 @@ affinity or spread holds it in the zone keeps its place, and may come back to it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.actions import TaintNode
 from plimsoll.domain.interruptions import ADVICE, HOUR, Response
 from plimsoll.domain.kubernetes import (
     RELEASED,
@@ -40,24 +39,6 @@ def frozen_zones(seen: Observation) -> frozenset[str]:
 def has_shift_taint(node: Node) -> bool:
     """Whether a node bears the taint of a zonal shift."""
     return any(taint.key == ZONAL_SHIFT for taint in node.taints)
-
-
-def shift_taints(seen: Observation) -> Iterator[TaintNode]:
-    """Yield the nodes that new pods are to keep away from, and those of zones that traffic came back to.
-
-    Nothing where nobody knows which shifts stand.
-    """
-    if seen.shifts is None:
-        return
-    zones = frozen_zones(seen)
-    for node in seen.nodes:
-        tainted = has_shift_taint(node)
-        if (node.zone in zones) == tainted:
-            continue
-        words = "came back to" if tainted else "is shifted away from"
-        yield TaintNode(
-            node=node, tainted=not tainted, reason=f"traffic {words} its zone {node.zone or ''}"
-        )
 
 
 def emptied_nodes(seen: Observation, now: datetime) -> Mapping[str, datetime]:

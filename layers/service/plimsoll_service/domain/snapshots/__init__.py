@@ -10,7 +10,13 @@ from plimsoll_service.domain.snapshots.rollups import (
     due_rollups,
     rollup_of,
 )
-from plimsoll_service.domain.snapshots.usage import MIB, ContainerUsage, WorkloadUsage, sum_of
+from plimsoll_service.domain.snapshots.usage import (
+    MIB,
+    ContainerUsage,
+    WorkloadUsage,
+    sum_of,
+    unpacked,
+)
 from plimsoll_service.domain.snapshots.views import (
     interrupted_nodes,
     period_of,
@@ -34,5 +40,6 @@ __all__ = [
     "pool_rows",
     "rollup_of",
     "sum_of",
+    "unpacked",
     "workload_rows",
 ]

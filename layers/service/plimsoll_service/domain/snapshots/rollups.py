@@ -14,6 +14,7 @@ from enum import StrEnum
 from plimsoll.domain.kubernetes import capacity_of
 from plimsoll_service.domain.snapshots.usage import (
     MOST_OF_HOUR,
+    Packed,
     UsageSum,
     WorkloadUsage,
     usage_by_workload,
@@ -89,8 +90,8 @@ class Rollup:
     requested: Amount
     used: Amount
     """By pods, as far as the cluster measures it."""
-    usage: Mapping[str, WorkloadUsage] = field(default_factory=dict)
-    """By the uid of the workload."""
+    usage: Mapping[str, Packed | WorkloadUsage] = field(default_factory=dict)
+    """By the uid of the workload; unpacked where an older version wrote it."""
     left_out: int = 0
     """Workloads whose usage is not kept, because there are too many: those that ask for least."""
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from itertools import batched, chain
 from math import ceil
-from typing import Final, Self, TypedDict
+from typing import Final, Self
+
+import msgspec
 
 from plimsoll_service.wire.snapshot import MOST_CONTAINERS, Amounts, Pod, Snapshot, Usage, Workload
 
@@ -22,12 +25,16 @@ GROWTH: Final = 1.05
 MIB: Final = 2**20
 MOST_NAMES: Final = 2 * MOST_CONTAINERS
 """Of the containers of one workload: its owner may rename them as often as he likes."""
-HISTOGRAM_WEIGHT: Final = 6
-"""What a histogram costs beside its counts, of which each costs 1: time and memory go with the sum."""
+WORKLOAD_WEIGHT: Final = 6
+"""What a workload costs beside its counts, of which each costs 1: time and memory go with the sum."""
+CONTAINER_WEIGHT: Final = 4
+"""What one of its containers costs beside its counts."""
 MOST_OF_MINUTE: Final = 32_000
-"""Weight of the usage of a minute: 700 workloads of two containers and one pod, or fewer with more."""
+"""Weight of the usage of a minute: 1,600 workloads of two containers and one pod, or fewer with more."""
 MOST_OF_HOUR: Final = 100_000
 """Of the usage of a longer span, whose histograms have more buckets."""
+BUCKETS: Final = 1000
+"""Places of one histogram in packed counts: more than there are buckets."""
 _ENDS: Final = tuple(ceil(GROWTH**bucket) for bucket in range(760))
 """Where buckets end: beyond 2**53, which no amount exceeds."""
 OOM_KILLED: Final = "OOMKilled"
@@ -70,6 +77,11 @@ class Samples:
     """Millicores."""
     memory_mib: Histogram = field(default_factory=Histogram)
 
+    @property
+    def histograms(self) -> tuple[Histogram, Histogram]:
+        """Of processors, and of memory."""
+        return self.cpu_m, self.memory_mib
+
     def at(self, cpu: float, memory: float) -> Amounts:
         """Return the percentiles of processors and memory."""
         return Amounts(
@@ -93,6 +105,59 @@ class WorkloadUsage(Samples):
     """By name. Those of the template only: containers that admission adds are not its owner's to size."""
 
 
+class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A `WorkloadUsage` as documents hold it: numbers in place of an object for each histogram.
+
+    Tens of thousands of them are added up at once, and objects would cost most of the time.
+    """
+
+    names: tuple[str, ...] = ()
+    """Of containers."""
+    counts: tuple[int, ...] = ()
+    """Places, each with its count behind it: of whole pods, then of the containers by their names, each with its
+    processors and then its memory."""
+    killed: Mapping[str, datetime] = msgspec.field(default_factory=dict)
+    """By name."""
+
+    @classmethod
+    def of(cls, usage: WorkloadUsage) -> Self:
+        """Pack usage."""
+        histograms = (h for its in (usage, *usage.containers.values()) for h in its.histograms)
+        return cls(
+            names=tuple(usage.containers),
+            counts=tuple(
+                each
+                for number, histogram in enumerate(histograms)
+                for bucket, count in histogram.counts.items()
+                for each in (number * BUCKETS + bucket, count)
+            ),
+            killed={n: its.killed for n, its in usage.containers.items() if its.killed is not None},
+        )
+
+    def places(self) -> Iterator[tuple[int, int]]:
+        """Yield the counts by their places."""
+        each = iter(self.counts)
+        return zip(each, each, strict=True)
+
+    def unpacked(self) -> WorkloadUsage:
+        """Return the usage."""
+        counts: list[dict[int, int]] = [{} for _ in range(2 + 2 * len(self.names))]
+        for place, count in self.places():
+            number, bucket = divmod(place, BUCKETS)
+            counts[number][bucket] = count
+        cpu_m, memory_mib, *others = (Histogram(counts=each) for each in counts)
+        return WorkloadUsage(
+            cpu_m=cpu_m,
+            memory_mib=memory_mib,
+            containers={
+                name: ContainerUsage(cpu_m=cpu, memory_mib=memory, killed=self.killed.get(name))
+                for name, (cpu, memory) in zip(
+                    self.names, batched(others, 2, strict=True), strict=True
+                )
+            },
+        )
+
+
 class UsageSum:
     """The usage of workloads, added up part by part, and no more of it than a function can work off.
 
@@ -107,25 +172,26 @@ class UsageSum:
         self.left_out = 0
         """Workloads that were left out at once."""
 
-    def add(self, usage: Mapping[str, WorkloadUsage], *, left_out: int = 0) -> None:
+    def add(self, usage: Mapping[str, Packed | WorkloadUsage], *, left_out: int = 0) -> None:
         """Add a part, in which so many were left out already."""
         for uid, its in usage.items():
+            part = its if isinstance(its, Packed) else Packed.of(its)
             known = self._found.get(uid)
             if known is None:
                 known = self._found[uid] = _Sum()
-                self._weight += known.weight
-            self._weight += known.add(its)
-            for name, container in its.containers.items():
-                part = known.containers.get(name)
-                if part is None:
-                    part = known.containers[name] = _Sum()
-                    self._weight += part.weight
-                self._weight += part.add(container)
-                part.kill(container.killed)
-            if len(known.containers) > MOST_NAMES:
-                before = known.weight
-                known.containers = _most_telling(known.containers)
-                self._weight += known.weight - before
+                self._weight += WORKLOAD_WEIGHT
+            for name, at in part.killed.items():
+                known.killed[name] = max(at, known.killed.get(name, at))
+            before = len(known.counts)
+            if part.names == known.names:  # inline: thousands of workloads, sixty times
+                counts = known.counts
+                for place, count in part.places():
+                    counts[place] = counts.get(place, 0) + count
+            else:
+                names = len(known.names)
+                known.add_others(part)
+                self._weight += CONTAINER_WEIGHT * (len(known.names) - names)
+            self._weight += len(known.counts) - before
         while self._weight > self._most:
             _, dropped = self._found.popitem()
             self._weight -= dropped.weight
@@ -133,18 +199,21 @@ class UsageSum:
         self.left_out = max(self.left_out, left_out)
 
     @property
-    def usage(self) -> Mapping[str, WorkloadUsage]:
+    def usage(self) -> Mapping[str, Packed]:
         """What is kept, by the uid of the workload."""
         return {
-            uid: WorkloadUsage(
-                **its.samples,
-                containers={
-                    name: ContainerUsage(**part.samples, killed=part.killed)
-                    for name, part in its.containers.items()
-                },
+            uid: Packed(
+                names=its.names,
+                counts=tuple(chain.from_iterable(its.counts.items())),
+                killed=its.killed,
             )
             for uid, its in self._found.items()
         }
+
+
+def unpacked(usage: Mapping[str, Packed | WorkloadUsage]) -> Mapping[str, WorkloadUsage]:
+    """Return the usage of workloads, as analysis reads it."""
+    return {uid: its.unpacked() if isinstance(its, Packed) else its for uid, its in usage.items()}
 
 
 def usage_by_workload(snapshot: Snapshot, *, most: int = MOST_OF_MINUTE) -> UsageSum:
@@ -221,43 +290,46 @@ class _Seen:
 
 @dataclass(slots=True)
 class _Sum:
-    """What is added up of a workload, or of one of its containers."""
+    """What is added up of a workload."""
 
-    cpu_m: dict[int, int] = field(default_factory=dict)
-    memory_mib: dict[int, int] = field(default_factory=dict)
-    killed: datetime | None = None
-    containers: dict[str, _Sum] = field(default_factory=dict)
-
-    def add(self, part: Samples) -> int:
-        """Add a part, without its containers; return by how much the weight grows."""
-        return _added(self.cpu_m, part.cpu_m) + _added(self.memory_mib, part.memory_mib)
-
-    def kill(self, at: datetime | None) -> None:
-        self.killed = max(filter(None, (self.killed, at)), default=None)
+    names: tuple[str, ...] = ()
+    counts: dict[int, int] = field(default_factory=dict)
+    killed: dict[str, datetime] = field(default_factory=dict)
 
     @property
     def weight(self) -> int:
-        own = 2 * HISTOGRAM_WEIGHT + len(self.cpu_m) + len(self.memory_mib)
-        return own + sum(each.weight for each in self.containers.values())
+        """What it costs."""
+        return WORKLOAD_WEIGHT + CONTAINER_WEIGHT * len(self.names) + len(self.counts)
 
-    @property
-    def samples(self) -> _Samples:
-        return {
-            "cpu_m": Histogram(counts=self.cpu_m),
-            "memory_mib": Histogram(counts=self.memory_mib),
-        }
+    def add_others(self, part: Packed) -> None:
+        """Add the counts of a part whose containers are others."""
+        self.names = tuple(dict.fromkeys((*self.names, *part.names)))
+        self._count(part.names, part.places())
+        if len(self.names) > MOST_NAMES:
+            self._forget()
 
+    def _count(self, names: Sequence[str], places: Iterable[tuple[int, int]]) -> None:
+        """Add the counts of containers in another order; those that have no name here are left out."""
+        here = {name: number for number, name in enumerate(self.names, 1)}
+        numbers = (0, *(here.get(name) for name in names))
+        for place, count in places:
+            number, rest = divmod(place, 2 * BUCKETS)
+            if (to := numbers[number]) is not None:
+                at = to * 2 * BUCKETS + rest
+                self.counts[at] = self.counts.get(at, 0) + count
 
-class _Samples(TypedDict):
-    cpu_m: Histogram
-    memory_mib: Histogram
-
-
-def _added(counts: dict[int, int], part: Histogram) -> int:
-    before = len(counts)
-    for bucket, count in part.counts.items():
-        counts[bucket] = counts.get(bucket, 0) + count
-    return len(counts) - before
+    def _forget(self) -> None:
+        """Keep as many containers as are kept: first those that were killed, then by their samples."""
+        samples: Counter[str] = Counter()
+        for place, count in self.counts.items():
+            number, rest = divmod(place, 2 * BUCKETS)
+            if number and rest < BUCKETS:
+                samples[self.names[number - 1]] += count
+        order = sorted(self.names, key=lambda name: (name not in self.killed, -samples[name], name))
+        names, counts = self.names, self.counts
+        self.names, self.counts = tuple(order[:MOST_NAMES]), {}
+        self._count(names, counts.items())
+        self.killed = {name: at for name, at in self.killed.items() if name in self.names}
 
 
 def asked_by(workload: Workload) -> int:
@@ -274,12 +346,3 @@ def sum_of(amounts: Iterable[Amounts]) -> Amounts:
         memory=sum(each.memory for each in found),
         pods=sum(each.pods for each in found),
     )
-
-
-def _most_telling(containers: dict[str, _Sum]) -> dict[str, _Sum]:
-    """Return as many containers as are kept: first those that were killed, then by their samples."""
-    order = sorted(
-        containers.items(),
-        key=lambda item: (item[1].killed is None, -sum(item[1].cpu_m.values()), item[0]),
-    )
-    return dict(order[:MOST_NAMES])
