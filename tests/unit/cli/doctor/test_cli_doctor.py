@@ -902,6 +902,13 @@ def test_a_webhook_on_evictions_or_pods_is_named_with_its_failure_policy_and_tim
     assert status == 0
 
 
+def test_that_webhooks_may_not_be_read_leaves_everything_else_fine():
+    environment = healthy()
+    guarding(environment).lists.clear()
+    status, found = findings_by_check(environment)
+    assert (found["webhooks"]["state"], status) == ("info", 0)
+
+
 def holding(plural: str, *objects: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return what is found of a healthy cluster that has these objects."""
     environment = healthy()
