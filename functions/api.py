@@ -218,6 +218,15 @@ def read_pools(cluster: str) -> msgspec.Struct:
     return bootstrap.reads().pools(_principal(), cluster)
 
 
+@app.route("/v1/clusters/{cluster}/gpu", methods=["GET"])
+@answer()
+def read_gpu(cluster: str) -> msgspec.Struct:
+    """Return the use of GPUs, by class of workload and day."""
+    asked: Mapping[str, str] = _request().query_params or {}
+    days, after = asked.get("days", "7"), asked.get("next", "")
+    return bootstrap.reads().gpu(_principal(), cluster, days, after)
+
+
 @app.route("/v1/clusters/{cluster}/recommendations", methods=["GET"])
 @answer()
 def read_recommendations(cluster: str) -> msgspec.Struct:

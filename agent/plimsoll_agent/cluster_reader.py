@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from msgspec import Raw
@@ -18,6 +18,8 @@ from plimsoll.domain.errors import BadInput, MissingRights, NotFound, Temporary
 from plimsoll.domain.kubernetes import OwnerKind
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_agent import calls, objects, workloads
+from plimsoll_agent.gpu_metrics import GpuMetrics, GpuReading
+from plimsoll_agent.gpu_samples import Known
 from plimsoll_agent.limit_ranges import Limited, by_namespace, read_limit_range
 from plimsoll_agent.objects import Balanced, Budgeted, Endpoints, Scaled
 from plimsoll_agent.workloads import Controller
@@ -47,6 +49,8 @@ class Seen:
     """By namespace and name."""
     limit_ranges: Mapping[str, Limited] | None
     """By namespace; None: they cannot be read."""
+    gpus: GpuReading = field(default_factory=GpuReading)
+    """Empty where the owner names nobody who tells of them."""
 
 
 WATCH_SECONDS: Final = 290
@@ -57,7 +61,12 @@ class ClusterReader:
     """Reads a cluster: lists each kind once, and from then on takes in what watches tell."""
 
     def __init__(
-        self, requests: Requests, workers: Workers, clock: Clock, warn: Callable[[str], None]
+        self,
+        requests: Requests,
+        workers: Workers,
+        clock: Clock,
+        warn: Callable[[str], None],
+        gpus: GpuMetrics | None = None,
     ) -> None:
         self._requests = requests
         self._workers = workers
@@ -86,8 +95,15 @@ class ClusterReader:
         self._scalers = Collection(core.LIST_SCALERS, objects.read_autoscaler)
         self._services = Collection(core.LIST_SERVICES, objects.read_service)
         self._ingresses = Collection(calls.LIST_INGRESSES, objects.read_ingress)
-        self._slices = Collection(calls.LIST_SLICES, objects.read_slice)
+        service = gpus.service if gpus else None
+        self._slices = Collection(calls.LIST_SLICES, objects.reader_of_slices(service))
         self._limit_ranges = Collection(calls.LIST_LIMIT_RANGES, read_limit_range)
+        self._gpus = gpus
+        self._exporters = service and Collection(
+            core.LIST_PODS,
+            objects.read_exporter,
+            fields=f"metadata.namespace={service[0]},status.phase=Running",
+        )
         self._missing = set[Collection[Any]]()
         self._kinds = [kind for part in vars(self).values() for kind in _kinds(part)]
 
@@ -110,11 +126,12 @@ class ClusterReader:
         self._watches.follow(self._kinds, settled=True)
         list_unwatched(self._kinds, self._workers, self._list)
         balancing = (*self._services.objects, *self._ingresses.objects)
+        controllers = [each for kind in self._controllers for each in kind.objects]
         return Seen(
             kubernetes=self._version(),
             nodes=self._nodes.objects,
             pods=self._pods.objects,
-            controllers=[each for kind in self._controllers for each in kind.objects],
+            controllers=controllers,
             namespaces={name: floor for name, floor in self._namespaces.objects if floor},
             volumes=self._volumes.objects,
             volume_types=dict(self._classes.objects),
@@ -127,7 +144,15 @@ class ClusterReader:
             limit_ranges=None
             if self._limit_ranges in self._missing
             else by_namespace(self._limit_ranges.objects),
+            gpus=self._read_gpus(controllers),
         )
+
+    def _read_gpus(self, controllers: Sequence[Controller]) -> GpuReading:
+        if self._gpus is None:
+            return GpuReading()
+        known = Known(self._nodes.objects, self._pods.objects)
+        exporters = self._exporters.objects if self._exporters else ()
+        return self._gpus.read(known, self._slices.objects, exporters, controllers)
 
     def _list(self, kind: Collection[Any]) -> None:
         try:

@@ -25,6 +25,8 @@ class Config:
     """What that may take: at a snapshot a minute 64 MiB are hours of a cluster of 5,000 pods."""
     metrics_port: int
     """Where Prometheus asks; 0 takes a free one."""
+    gpu_metrics: str = ""
+    """Who tells of GPUs: NAMESPACE/SERVICE of dcgm-exporter, the address of a Prometheus, or empty for nobody."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
@@ -39,6 +41,7 @@ class Config:
                 spool=Path(env["PLIMSOLL_SPOOL"]),
                 spool_bytes=int(env["PLIMSOLL_SPOOL_MIB"]) * _MEBIBYTE,
                 metrics_port=int(env["PLIMSOLL_METRICS_PORT"]),
+                gpu_metrics=env.get("PLIMSOLL_GPU_METRICS", ""),
             )
         except KeyError as missing:
             raise BadInput(f"the environment variable {missing.args[0]} is missing") from missing

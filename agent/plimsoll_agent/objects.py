@@ -6,17 +6,18 @@ field, and tenants write these objects. What cannot be told raises BadInput, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from plimsoll.adapters.kubernetes import schema as core
-from plimsoll.adapters.kubernetes.decoding import decoded, naming
+from plimsoll.adapters.kubernetes.decoding import Json, decoded, naming
 from plimsoll.adapters.kubernetes.scheduling import read_resources, read_scheduling, read_selector
 from plimsoll.domain.fields import parse_time
-from plimsoll.domain.kubernetes import Resources, Selector, names, total_resources
+from plimsoll.domain.kubernetes import OwnerKind, Resources, Selector, names, total_resources
 from plimsoll_agent import schema
 from plimsoll_agent.wire_values import (
     LONGEST_TEXT,
@@ -35,6 +36,10 @@ _SERVICE: Final = "kubernetes.io/service-name"
 _UNKNOWN: Final = "?"
 """For the uid of what metrics.k8s.io names."""
 _OOM_KILLED: Final = "OOMKilled"
+_GPUS: Final = ("nvidia.com/gpu", "nvidia.com/mig-")
+"""How resources of GPUs, their replicas and slices begin."""
+_TEMPLATES: Final = ("pod-template-hash", "rollouts-pod-template-hash", "controller-revision-hash")
+"""On a pod, labels: the hash of its template."""
 _PHASES: Final = {"Pending", "Running"}
 
 
@@ -60,12 +65,29 @@ class Balanced(Struct, frozen=True, gc=False):
     services: tuple[str, ...]
 
 
-class Endpoints(Struct, frozen=True, gc=False):
-    """How many endpoints of a Service are ready, by one of its slices."""
+class Endpoints(Struct, frozen=True):
+    """The endpoints of a Service, by one of its slices."""
 
     namespace: str
     service: str
     ready: int
+    """How many are ready."""
+    addresses: tuple[tuple[str, str], ...] = ()
+    """The uid of the pod and an address of it, as the slice says; only of a Service that is asked for."""
+    ports: tuple[int, ...] = ()
+
+
+class Exporter(Struct, frozen=True):
+    """A pod of a DaemonSet that may tell of the GPUs of its node."""
+
+    uid: str
+    name: str
+    node: str
+    daemon_set: str
+    """The uid of its controller."""
+    addresses: tuple[str, ...]
+    ports: tuple[int, ...]
+    """Those that its containers name."""
 
 
 @naming("Node")
@@ -99,6 +121,7 @@ def read_pod(obj: Raw) -> wire.Pod:
     meta, spec = read.metadata, read.spec
     scheduling = read_scheduling(spec, {}, meta.name)
     controller = meta.controller
+    gpus = _gpus(scheduling.requests)
     return within_bounds(
         wire.Pod(
             uid=meta.uid,
@@ -117,6 +140,8 @@ def read_pod(obj: Raw) -> wire.Pod:
             restarted=_restarted(read.status),
             volumes=scheduling.claims,
             annotations=only(wire.ANNOTATIONS, meta.annotations),
+            gpus=gpus,
+            template=_template(meta.labels) if gpus else "",
             created_at=created_at(meta),
         )
     )
@@ -213,13 +238,51 @@ def read_ingress(obj: Raw) -> Balanced:
     return _balanced("Ingress", read, tuple({each.service.name for each in backends}))
 
 
-@naming("EndpointSlice")
-def read_slice(obj: Raw) -> Endpoints:
-    """Count the endpoints of a slice that are ready."""
-    read = decoded(obj, schema.Slice)
-    ready = sum(endpoint.conditions.ready for endpoint in read.endpoints)
-    service = read.metadata.labels.get(_SERVICE, "")
-    return Endpoints(read.metadata.namespace, service, ready)
+def reader_of_slices(asked: tuple[str, str] | None) -> Callable[[Json | Raw], Endpoints]:
+    """Return what reads a slice: how many endpoints are ready, and where they are if it is of the Service asked for."""
+
+    @naming("EndpointSlice")
+    def read(obj: Raw) -> Endpoints:
+        found = decoded(obj, schema.Slice)
+        ready = sum(endpoint.conditions.ready for endpoint in found.endpoints)
+        service = found.metadata.labels.get(_SERVICE, "")
+        if (found.metadata.namespace, service) != asked:
+            return Endpoints(found.metadata.namespace, service, ready)
+        return Endpoints(
+            found.metadata.namespace,
+            service,
+            ready,
+            addresses=tuple(
+                (each.target_ref.uid, address)
+                for each in found.endpoints
+                for address in each.addresses
+                if each.target_ref is not None and each.target_ref.kind == "Pod"
+            ),
+            ports=tuple(
+                each.port
+                for each in found.ports or ()
+                if each.port is not None and each.protocol == "TCP"
+            ),
+        )
+
+    return read
+
+
+@naming("Pod")
+def read_exporter(obj: Raw) -> Exporter | None:
+    """Read a pod of a DaemonSet that listens; None is another pod."""
+    read = decoded(obj, schema.ListeningPod)
+    controller = read.metadata.controller
+    if controller is None or controller.kind != OwnerKind.DAEMON_SET:
+        return None
+    return Exporter(
+        uid=read.metadata.uid,
+        name=read.metadata.name,
+        node=read.spec.node_name,
+        daemon_set=controller.uid,
+        addresses=tuple(each.ip for each in read.status.pod_ips),
+        ports=tuple(p.container_port for each in read.spec.containers for p in each.ports),
+    )
 
 
 @naming("NodeMetrics")
@@ -242,6 +305,15 @@ def read_pod_usage(obj: Raw) -> tuple[tuple[str, str], wire.Usage]:
         )
         told = within_bounds(replace(told, containers=tuple(containers)))
     return (read.metadata.namespace, read.metadata.name), told
+
+
+def _gpus(requests: Resources) -> dict[str, int]:
+    found = (each for each in requests.extended if each[0].startswith(_GPUS) and each[1])
+    return {name: counted(count) for name, count in islice(found, wire.MOST_GPU_RESOURCES)}
+
+
+def _template(labels: Mapping[str, str]) -> str:
+    return next((labels[name] for name in _TEMPLATES if name in labels), "")
 
 
 def _usage(used: Resources) -> wire.Usage:

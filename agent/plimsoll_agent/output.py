@@ -28,7 +28,7 @@ _NAMESPACE: Final = "plimsoll_agent"
 
 
 class Output:
-    """Implements what the parts of the agent speak to: `Measures`, `Reporting`, `Telemetry`."""
+    """Implements what the parts of the agent speak to: `Measures`, `GpuMeasures`, `Reporting`, `Telemetry`."""
 
     def __init__(self, clock: Clock) -> None:
         self.registry = CollectorRegistry()
@@ -55,6 +55,11 @@ class Output:
         )
         self._count = gauge("spooled_snapshots", "Snapshots that wait to be sent.")
         self._size = gauge("spooled_bytes", "Bytes of them on disk.")
+        self._gpu_asked = gauge("gpu_exporters_asked", "Who was asked of GPUs for a snapshot.")
+        self._gpu_answered = gauge("gpu_exporters_answered", "Those of them that answered.")
+        self._gpu_left_out = gauge(
+            "gpus_left_out", "GPUs and instances that were too many to tell."
+        )
         self._last = gauge("last_sent_timestamp_seconds", "When the service last took a snapshot.")
 
     def taken(self, *, full: bool, size: int) -> None:
@@ -80,6 +85,12 @@ class Output:
         """Say what waits."""
         self._count.set(count)
         self._size.set(size)
+
+    def gpus_read(self, *, answered: int, asked: int, left_out: int) -> None:
+        """Say how many exporters told of GPUs."""
+        self._gpu_asked.set(asked)
+        self._gpu_answered.set(answered)
+        self._gpu_left_out.set(left_out)
 
     def answered(self, kind: str, outcome: str) -> None:
         """Count an instruction that was answered."""

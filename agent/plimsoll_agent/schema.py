@@ -272,16 +272,67 @@ class Ready(Part):
     ready: bool = True
 
 
+class Target(Part):
+    """What an endpoint leads to."""
+
+    kind: str = ""
+    uid: str = ""
+
+
 class Endpoint(Part):
     """One endpoint of a Service."""
 
     conditions: Ready = field(default_factory=Ready)
+    addresses: Annotated[tuple[str, ...], _MANY] = ()
+    target_ref: Target | None = None
+
+
+class EndpointPort(Part):
+    """A port of a Service, as its pods have it."""
+
+    port: int | None = None
+    protocol: str = "TCP"
 
 
 class Slice(Named):
     """An EndpointSlice."""
 
     endpoints: Annotated[tuple[Endpoint, ...], _MANY] = ()
+    ports: Annotated[tuple[EndpointPort, ...], _MANY] | None = None
+
+
+class ContainerPort(Part):
+    """A port that a container says it listens on."""
+
+    container_port: int = 0
+
+
+class ListeningContainer(Part):
+    """A container, as far as it listens."""
+
+    ports: Annotated[tuple[ContainerPort, ...], _MANY] = ()
+
+
+class ListeningSpec(Part):
+    """Of a pod, where it listens."""
+
+    node_name: str = ""
+    containers: Annotated[tuple[ListeningContainer, ...], _MANY] = ()
+
+
+class PodIp(Part):
+    """An address of a pod."""
+
+    ip: str = ""
+
+
+class PodIps(Part):
+    """The addresses of a pod, as the kubelet says."""
+
+    pod_ips: Annotated[tuple[PodIp, ...], _MANY] = field(default=(), name="podIPs")
+
+
+ListeningPod = Object[ListeningSpec, PodIps]
 
 
 class ContainerUsage(Part):

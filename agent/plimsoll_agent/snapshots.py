@@ -53,6 +53,8 @@ def full_snapshot(
         ),
         load_balancers=tuple(_load_balancers(seen)),
         usage=tuple(_usage(seen)),
+        gpus=tuple(seen.gpus.samples),
+        gpus_left_out=seen.gpus.left_out,
     )
 
 

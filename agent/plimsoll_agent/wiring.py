@@ -15,6 +15,7 @@ from plimsoll.services.ports import Clock
 from plimsoll_agent.calls import KEY
 from plimsoll_agent.cluster_reader import ClusterReader
 from plimsoll_agent.config import Config
+from plimsoll_agent.gpu_metrics import CONNECTIONS, GpuMetrics
 from plimsoll_agent.identity import Identity, SecretIdentity
 from plimsoll_agent.instruction_executor import InstructionExecutor
 from plimsoll_agent.journal import ConfigMapJournal
@@ -99,7 +100,14 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
             found if found.instruction_keys else replace(found, instruction_keys=instructing.keys)
         )
 
-    reader = ClusterReader(requests, workers, clock, output.once)
+    gpus = config.gpu_metrics and GpuMetrics(
+        source=config.gpu_metrics,
+        clock=clock,
+        workers=ThreadWorkers(CONNECTIONS),
+        measures=output,
+        warn=output.once,
+    )
+    reader = ClusterReader(requests, workers, clock, output.once, gpus or None)
     sender = SnapshotSender(
         cluster_id=known.cluster_id,
         follow=reader.follow,

@@ -37,6 +37,7 @@ from plimsoll_service.domain.advice.advice_requests import AdviceRequest
 from plimsoll_service.domain.errors import Unproven
 from plimsoll_service.openapi import OPERATIONS, Operation
 from plimsoll_service.services.access import TOKENS_PER_MINUTE, AccessService
+from plimsoll_service.services.history import remember_cluster
 from plimsoll_service.services.ingest import MOST_COMPRESSED, Intake
 from plimsoll_service.services.reads import Reads
 from plimsoll_service.services.recommendations import RECOMMENDATIONS
@@ -188,6 +189,7 @@ def handled(  # noqa: PLR0913, PLR0917 - the parts of a request
     headers: dict[str, str],
     body: bytes,
     context: dict[str, Any],
+    query: dict[str, list[str]] | None = None,
 ) -> dict[str, Any]:
     """Call the function as API Gateway does, for a path of the template; each time from another address."""
     identity = {"sourceIp": str(ip_address(next(ADDRESSES)))}
@@ -196,7 +198,7 @@ def handled(  # noqa: PLR0913, PLR0917 - the parts of a request
         "requestContext": said_of | context,
         "headers": headers,
         "multiValueHeaders": {k: [v] for k, v in headers.items()},
-        "multiValueQueryStringParameters": None,
+        "multiValueQueryStringParameters": query,
         "pathParameters": given or None,
         "stageVariables": None,
         "body": base64.b64encode(body).decode() if body else None,
@@ -489,3 +491,22 @@ def test_the_name_of_the_scheme_counts_in_any_case(gateway: Gateway):
     for scheme in ("Bearer", "bearer", "BEARER"):
         answer = Client(gateway).get("/v1/clusters", headers={"Authorization": f"{scheme} {token}"})
         assert answer.status_code == 200
+
+
+def test_days_and_page_of_gpus_stand_in_the_query_and_no_other_tenant_reads_them(gateway: Gateway):
+    remember_cluster(gateway.tenants.of("acme"), "harbor", "harbor")
+    path = "/v1/clusters/{cluster}/gpu"
+
+    def status(tenant: str, **query: str) -> int:
+        person, _ = gateway.enrolled(PERSON, Role.PERSON, tenant)
+        context = {"authorizer": authorizer.policy(person, f"{ARN}/GET/v1/x")["context"]}
+        asked = {name: [value] for name, value in query.items()}
+        said = handled("GET", path, {"cluster": "harbor"}, {}, b"", context, asked)
+        found: int = said["statusCode"]
+        return found
+
+    assert status("acme") == 200
+    assert status("acme", days="35", next=f"2026-11-22#{'0' * 32}") == 200
+    assert status("acme", days="36") == 400
+    assert status("acme", next="newest") == 400
+    assert status("globex") == 404

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -92,7 +93,8 @@ def context():
 @pytest.fixture
 def service(monkeypatch):
     service = FakeService()
-    services = SimpleNamespace(**{each.name: service for each in fields(Services)})
+    names = (name for name, of in vars(Services).items() if isinstance(of, cached_property))
+    services = SimpleNamespace(**dict.fromkeys(names, service))
     monkeypatch.setattr(bootstrap, "services", lambda: services)
     return service
 

@@ -145,6 +145,20 @@ def test_its_network_policy_is_of_its_pod_and_opens_its_port_alone():
     assert asked == {("UDP", 53), ("TCP", 53), ("TCP", 443), ("TCP", 6443)}
 
 
+def test_whoever_tells_of_gpus_is_in_its_environment_and_its_port_is_opened_by_an_overlay():
+    pod = one(printed("--gpu-metrics", "gpu-operator/dcgm"), "Deployment")["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    config = Config.from_env({each["name"]: each["value"] for each in container["env"]})
+    assert (config.gpu_metrics, config.service) == ("gpu-operator/dcgm", SERVICE)
+    policy = yaml.safe_load((AGENT / "gpu" / "network-policy.yaml").read_text(encoding="utf-8"))
+    selected = policy["spec"]["podSelector"]["matchLabels"]
+    assert selected.items() <= pod["metadata"]["labels"].items()
+    (rule,) = policy["spec"]["egress"]
+    (to,) = rule["to"]
+    assert to["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "gpu-operator"}
+    assert rule["ports"] == [{"protocol": "TCP", "port": 9400}]
+
+
 # The image. No container engine is needed to see what goes into it.
 
 

@@ -54,7 +54,15 @@ def agent() -> None:
     metavar="TOKEN",
     help="Enrol the cluster with this token of `plimsoll tenants invite`. Without it, the agent keeps its key.",
 )
-def install(printed: bool, service: str, image: str, join_token: str | None) -> None:
+@click.option(
+    "--gpu-metrics",
+    default="",
+    metavar="SOURCE",
+    help="Read GPUs from this NAMESPACE/SERVICE of dcgm-exporter, or from the Prometheus at this address.",
+)
+def install(
+    printed: bool, service: str, image: str, join_token: str | None, gpu_metrics: str
+) -> None:
     """Print the manifests of an agent that reads, and writes nothing.
 
     Apply the output with the rights of an administrator. The overlay infra/agent/act grants the right to
@@ -63,10 +71,13 @@ def install(printed: bool, service: str, image: str, join_token: str | None) -> 
     if not printed:
         raise click.UsageError("give --print, and apply the output with kubectl apply -f -")
     check_address(service)
-    click.echo(yaml.safe_dump_all(manifests(service, image, join_token), sort_keys=False), nl=False)
+    found = manifests(service, image, join_token, gpu_metrics)
+    click.echo(yaml.safe_dump_all(found, sort_keys=False), nl=False)
 
 
-def manifests(service: str, image: str, join_token: str | None) -> Iterator[dict[str, Any]]:
+def manifests(
+    service: str, image: str, join_token: str | None, gpu_metrics: str = ""
+) -> Iterator[dict[str, Any]]:
     """Yield the manifests of an agent that reads."""
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     folder = files("plimsoll_agent").joinpath("manifests")
@@ -75,8 +86,9 @@ def manifests(service: str, image: str, join_token: str | None) -> Iterator[dict
             if manifest["kind"] == "Deployment":
                 (container,) = manifest["spec"]["template"]["spec"]["containers"]
                 container["image"] = image
-                (address,) = (e for e in container["env"] if e["name"] == "PLIMSOLL_SERVICE")
-                address["value"] = service
+                settings = {"PLIMSOLL_SERVICE": service, "PLIMSOLL_GPU_METRICS": gpu_metrics}
+                for variable in container["env"]:
+                    variable["value"] = settings.get(variable["name"], variable["value"])
             if manifest["kind"] == "Secret" and join_token is not None:
                 manifest["data"] = {"join-token": b64encode(join_token.encode()).decode()}
             yield manifest
@@ -93,13 +105,24 @@ def manifests(service: str, image: str, join_token: str | None) -> Iterator[dict
     help="Keep unsent snapshots in this folder.",
 )
 @click.option(
+    "--gpu-metrics",
+    default="",
+    metavar="SOURCE",
+    help="Read GPUs from this NAMESPACE/SERVICE of dcgm-exporter, or from the Prometheus at this address.",
+)
+@click.option(
     "--metrics-port",
     type=int,
     default=0,
     help="Serve metrics for Prometheus on this port. [default: a free port]",
 )
-def run(
-    service: str, context: str | None, kubeconfig: Path | None, spool: Path, metrics_port: int
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    service: str,
+    context: str | None,
+    kubeconfig: Path | None,
+    spool: Path,
+    gpu_metrics: str,
+    metrics_port: int,
 ) -> None:
     """Run the agent on this machine with the rights of a kubeconfig, for trials and rigs.
 
@@ -108,7 +131,13 @@ def run(
     clock = SystemClock()
     output = Output(clock)
     transport, _ = load(kubeconfig, context)
-    config = Config(service=service, spool=spool, spool_bytes=64 * 2**20, metrics_port=metrics_port)
+    config = Config(
+        service=service,
+        spool=spool,
+        spool_bytes=64 * 2**20,
+        metrics_port=metrics_port,
+        gpu_metrics=gpu_metrics,
+    )
     loops = put_together(transport, config, clock, output)
     signal.signal(signal.SIGTERM, lambda *_: loops.stop())
     run_agent(loops, output, metrics_port)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from plimsoll_service.wire.access import (
     TokenRequest,
 )
 from plimsoll_service.wire.advice import Advice, Recommendation, Recommendations
+from plimsoll_service.wire.gpu import ClassDays
 from plimsoll_service.wire.instructions import Instructions, Results
 from plimsoll_service.wire.snapshot import Snapshot
 from plimsoll_service.wire.taints import Forwarded, TaintedInstances
@@ -39,8 +41,8 @@ class Operation:
     status: int = 200
     compressed: bool = False
     """Whether the body is gzip."""
-    query: tuple[str, ...] = ()
-    """Times that may be given."""
+    query: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """The schema of each parameter of the query; none is required."""
 
 
 _ID: Final = "/v1/clusters/{cluster}"
@@ -150,7 +152,7 @@ OPERATIONS: Final = (
         path=f"{_ID}/hours",
         role=_P,
         answer=Periods,
-        query=("before",),
+        query={"before": {"type": "string", "format": "date-time"}},
         summary="Read the hours of the week before a time",
     ),
     Operation(
@@ -159,7 +161,7 @@ OPERATIONS: Final = (
         path=f"{_ID}/days",
         role=_P,
         answer=Periods,
-        query=("before",),
+        query={"before": {"type": "string", "format": "date-time"}},
         summary="Read the days of the 92 days before a time",
     ),
     Operation(
@@ -169,6 +171,22 @@ OPERATIONS: Final = (
         role=_P,
         answer=Pools,
         summary="Read the capacity pools",
+    ),
+    Operation(
+        name="read_gpu",
+        method="GET",
+        path=f"{_ID}/gpu",
+        role=_P,
+        answer=ClassDays,
+        query={
+            "days": {"type": "integer", "minimum": 1, "maximum": 35, "default": 7},
+            "next": {
+                "type": "string",
+                "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}#[0-9a-f]{32}$",
+                "description": "`next` of the page before",
+            },
+        },
+        summary="Read the use of GPUs, by class of workload and day",
     ),
     Operation(
         name="read_recommendations",
@@ -236,8 +254,8 @@ def _described(operation: Operation, named: dict[type[msgspec.Struct], Any]) -> 
             if f"{{{name}}}" in operation.path
         ]
         + [
-            {"name": name, "in": "query", "schema": {"type": "string", "format": "date-time"}}
-            for name in operation.query
+            {"name": name, "in": "query", "schema": schema}
+            for name, schema in operation.query.items()
         ],
         "responses": {
             str(operation.status): _json("application/json", named[operation.answer], "Done"),

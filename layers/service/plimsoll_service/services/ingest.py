@@ -6,6 +6,7 @@ twice or out of order: each step is carried out again with the same result.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -17,6 +18,7 @@ from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary
 from plimsoll_service.domain.access import Principal
 from plimsoll_service.domain.advice import AdviceRequest, configuration_of
 from plimsoll_service.domain.errors import Forbidden, TooLarge
+from plimsoll_service.domain.gpu import ClassDaySum
 from plimsoll_service.domain.snapshots import (
     Arrival,
     Newest,
@@ -27,12 +29,14 @@ from plimsoll_service.domain.snapshots import (
     newest_after,
     rollup_of,
 )
+from plimsoll_service.services.gpu_history import keep_class_days
 from plimsoll_service.services.history import NEWEST, last_advice
 from plimsoll_service.services.instructions import pending
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import (
     AdviceQueue,
     Clock,
+    Document,
     Members,
     Queue,
     TenantData,
@@ -236,12 +240,23 @@ def _make_anew(data: TenantData, cluster: str, span: Span, start: datetime) -> N
     found = data.get(cluster, key)
     last = start + span.length - parts.length
     documents = data.list(cluster, parts.key(start), parts.key(last))
-    made = combined_rollup((msgspec.json.decode(d.body, type=Rollup) for d in documents), span)
+    gpus = ClassDaySum()
+    made = combined_rollup(_with_gpus(documents, gpus), span)
     if made is None:
         return
+    keep_class_days(data, cluster, gpus)  # before the hour: who dies in between does both again
     if found and msgspec.json.decode(found.body, type=Rollup).samples > made.samples:
         return
     _put(data, cluster, span, made, found.version if found else 0)
+
+
+def _with_gpus(documents: Iterable[Document], gpus: ClassDaySum) -> Iterator[Rollup]:
+    """Yield the rollups that documents hold, and add what they tell of GPUs."""
+    for document in documents:
+        part = msgspec.json.decode(document.body, type=Rollup)
+        if part.gpus is not None:
+            gpus.add(part.start, part.gpus)
+        yield part
 
 
 def _put(data: TenantData, cluster: str, span: Span, made: Rollup, version: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypedDict
@@ -16,6 +17,7 @@ from plimsoll_service.domain.snapshots import (
     workload_rows,
 )
 from plimsoll_service.services.access import refuse_others
+from plimsoll_service.services.gpu_history import KEPT, class_days
 from plimsoll_service.services.history import (
     Known,
     has_cluster,
@@ -28,6 +30,7 @@ from plimsoll_service.services.history import (
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Clock, Members, TenantData, Tenants
 from plimsoll_service.wire.documents import Malformed
+from plimsoll_service.wire.gpu import ClassDays
 from plimsoll_service.wire.views import Cluster, Clusters, Interruptions, Periods, Pools, Workloads
 
 READS_PER_MINUTE: Final = 600
@@ -39,6 +42,7 @@ MOST_ROWS: Final = 4000
 PERIODS: Final = {Span.HOUR: timedelta(days=7), Span.DAY: timedelta(days=92)}
 """How far an answer goes back: each hour of a large cluster is read whole."""
 _DAY: Final = timedelta(days=1)
+_PAGE: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}#[0-9a-f]{32})?")
 
 
 class _Seen(TypedDict):
@@ -120,6 +124,27 @@ class Reads:
         found = rollups(data, cluster, span, since, until)
         periods = tuple(period_of(each) for each in found if each.start < until)
         return Periods(cluster_id=cluster, since=since, periods=periods)
+
+    def gpu(self, person: Principal, cluster: str, days: str, after: str) -> ClassDays:
+        """Return a page of what is kept of a cluster's GPUs.
+
+        Args:
+            person: Who asks.
+            cluster: Of which.
+            days: How many days back, today included; a number as it stands in the request.
+            after: `next` of the page before.
+
+        Raises:
+            Malformed: there are no such days, or there is no such page.
+            NotFound, Throttled: as above.
+        """
+        data = self.data(person, cluster)
+        if not days.isdecimal() or len(days) > 2 or not 1 <= int(days) <= KEPT.days:  # noqa: PLR2004 - digits
+            raise Malformed(f"days is a number from 1 to {KEPT.days}, and not {days[:64]!r}")
+        if _PAGE.fullmatch(after) is None:
+            raise Malformed(f"{after[:64]!r} is no page: it is `next` of the page before")
+        since = self.clock.now().date() - timedelta(days=int(days) - 1)
+        return class_days(data, cluster, since, after)
 
     def data(self, person: Principal, cluster: str) -> TenantData:
         """Return the data of a person's tenant, which has that cluster.

@@ -6,13 +6,14 @@ late or out of order changes nothing.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from plimsoll_service.wire.documents import Count, Text
-from plimsoll_service.wire.snapshot import Part
 
 WINDOW: Final = timedelta(minutes=15)
 WINDOWS_PER_DAY: Final = 96
@@ -23,6 +24,30 @@ MOST_SAMPLES: Final = 16_000
 """Of a snapshot."""
 MOST_PODS: Final = 64
 """Of a class and day that are kept one by one."""
+COUNTERS: Final[Mapping[str, str]] = {
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE": "gauge, Ratio of time the graphics engine is active.",
+    "DCGM_FI_DEV_GPU_UTIL": "gauge, GPU utilization (in %).",
+    "DCGM_FI_PROF_SM_ACTIVE": "gauge, The ratio of cycles an SM has at least 1 warp assigned.",
+    "DCGM_FI_PROF_DRAM_ACTIVE": "gauge, Ratio of cycles the device memory interface is active sending or receiving data.",
+    "DCGM_FI_DEV_FB_USED": "gauge, Framebuffer memory used (in MiB).",
+    "DCGM_FI_DEV_FB_FREE": "gauge, Framebuffer memory free (in MiB).",
+    "DCGM_FI_DEV_FB_RESERVED": "gauge, Framebuffer memory reserved (in MiB).",
+    "DCGM_FI_DEV_POWER_USAGE": "gauge, Power draw (in W).",
+    "DCGM_FI_DEV_XID_ERRORS": "gauge, Value of the last XID error encountered.",
+}
+"""The metrics that are read, and the rest of the line of the exporter's counters file that turns each on:
+https://github.com/NVIDIA/dcgm-exporter/blob/main/etc/default-counters.csv"""
+SAMPLED: Final[Mapping[str, str]] = {
+    "duty": "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+    "sm_active": "DCGM_FI_PROF_SM_ACTIVE",
+    "dram_active": "DCGM_FI_PROF_DRAM_ACTIVE",
+    "memory_used_mib": "DCGM_FI_DEV_FB_USED",
+    "memory_total_mib": "DCGM_FI_DEV_FB_FREE",
+    "power_w": "DCGM_FI_DEV_POWER_USAGE",
+    "last_xid": "DCGM_FI_DEV_XID_ERRORS",
+}
+"""Which metric a field of `GpuSample` is missing without."""
+_DECORATION: Final = re.compile(r"(-SHARED|-MIG-[0-9]+g\.[0-9]+gb(\+[a-z.]+)*(\.shared)?)+\Z")
 
 type Share = Annotated[int, Meta(ge=0, le=1000)]
 """Thousandths of a GPU's time."""
@@ -37,6 +62,10 @@ type Minutes = Annotated[str, Meta(pattern=r"^[0-9a-f]{0,360}\Z")]
 """A bit for each minute of a day in UTC, as a hexadecimal number; the lowest bit is the first minute."""
 
 
+class Part(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Part of what is told of GPUs. A field at its default is left out of the JSON."""
+
+
 class GpuSample(Part, array_like=True, frozen=True, kw_only=True):
     """A GPU, or a MIG instance of one, and the pod that has it. None: the exporter does not tell it."""
 
@@ -45,7 +74,7 @@ class GpuSample(Part, array_like=True, frozen=True, kw_only=True):
     gpu: Text
     """The UUID of the GPU."""
     model: Text
-    """As `domain.gpu.model_of` writes it."""
+    """As `model_of` writes it."""
     instance: Name = ""
     """The profile of the MIG instance, such as 1g.10gb; empty: the whole GPU."""
     instance_id: Name = ""
@@ -91,7 +120,7 @@ class PodDay(Part, frozen=True, kw_only=True):
     seen: Minutes = ""
     """In which it held them."""
     busy: Minutes = ""
-    """In which a kernel ran on any of them."""
+    """In which a kernel ran on any of them, or nobody measured whether one did."""
     memory_mib: Windows
     """Of the one of its GPUs that was fullest."""
     duty: Windows
@@ -114,9 +143,9 @@ class ClassDay(Part, frozen=True, kw_only=True):
     """The largest sum over all pods of the class in one minute."""
     joint_duty: Windows
     left_out: Count = 0
-    """Pods that are in the joint sums alone."""
+    """At least so many pods are in the joint sums alone: `pods` are those with the lowest uids, a fair sample."""
     missing: Annotated[tuple[Text, ...], Meta(max_length=16)] = ()
-    """Metrics that the exporter did not tell, by their DCGM names."""
+    """Metrics that no exporter told of any of its pods, by their DCGM names: `COUNTERS` turns them on."""
 
 
 class ClassDays(Part, frozen=True, kw_only=True):
@@ -127,3 +156,12 @@ class ClassDays(Part, frozen=True, kw_only=True):
     """GPUs, instances or classes that were too many to keep."""
     next: Name = ""
     """Ask with it for the next page; empty: this is the last."""
+
+
+def model_of(product: str) -> str:
+    """Return the model that a product label of GPU Feature Discovery or a DCGM model name means.
+
+    `NVIDIA-H100-80GB-HBM3-MIG-1g.10gb`, `NVIDIA-H100-80GB-HBM3-SHARED` and `NVIDIA H100 80GB HBM3` are one.
+    """
+    plain = _DECORATION.sub("", product.strip().replace(" ", "-"))
+    return plain.removeprefix("NVIDIA-")

@@ -13,7 +13,7 @@ of labels and annotations only those named here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from datetime import datetime
 from itertools import chain
 from typing import Annotated, Final, Literal
@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from plimsoll_service.wire.documents import Count, Malformed, Text, compress, decompress
 from plimsoll_service.wire.documents import decode as decode_document
 from plimsoll_service.wire.documents import encode as encode_document
+from plimsoll_service.wire.gpu import MOST_SAMPLES, GpuSample, Name
 
 VERSION: Final = 1
 NODE_LABELS: Final = (
@@ -39,6 +40,12 @@ NODE_LABELS: Final = (
     "karpenter.sh/nodepool",
     "eks.amazonaws.com/nodegroup",
     "plimsoll.dev/node-group",
+    "nvidia.com/gpu.product",
+    "nvidia.com/gpu.count",
+    "nvidia.com/gpu.replicas",
+    "nvidia.com/gpu.sharing-strategy",
+    "nvidia.com/mig.config",
+    "nvidia.com/mig.config.state",
 )
 """The labels of a Node that an agent tells."""
 ANNOTATIONS: Final = (
@@ -61,6 +68,8 @@ type CountOrShare = (
 type Texts = Annotated[tuple[Text, ...], Meta(max_length=64)]
 MOST_CONTAINERS: Final = 20
 """Of a pod or a template that is told by its containers: a patch for more would be too long to keep."""
+MOST_GPU_RESOURCES: Final = 8
+"""Of a pod."""
 type ContainerName = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")]
 
 
@@ -165,6 +174,10 @@ class Pod(Part, frozen=True, kw_only=True):
     """Names of its PersistentVolumeClaims."""
     annotations: Labels = {}
     """Those of `ANNOTATIONS`."""
+    gpus: Annotated[dict[Text, Count], Meta(max_length=MOST_GPU_RESOURCES)] = {}
+    """The GPUs, slices or replicas that it requests, by the name of the resource."""
+    template: Name = ""
+    """Of a pod that requests GPUs: the hash of its template, as its ReplicaSet or ControllerRevision has it."""
     created_at: Time
 
 
@@ -375,6 +388,10 @@ class Snapshot(Objects, frozen=True, kw_only=True):
 
     usage: Annotated[tuple[Usage, ...], Meta(max_length=35_000)] = ()
     """Of nodes and pods; empty where the cluster has no metrics.k8s.io."""
+    gpus: Annotated[tuple[GpuSample, ...], Meta(max_length=MOST_SAMPLES)] = ()
+    """Empty where the owner names no exporter. A delta holds all of it, as usage."""
+    gpus_left_out: Count = 0
+    """GPUs and instances that were too many to tell."""
     deleted: Annotated[tuple[Deleted, ...], Meta(max_length=100_000)] = ()
 
     @property
@@ -420,6 +437,9 @@ def parse(document: bytes) -> Snapshot:
     for kind in MOST:
         _refuse_twins(kind, (each.uid for each in getattr(found, kind)))
     _refuse_twins("usage", (each.uid for each in found.usage))
+    _refuse_twins(
+        "gpus", ((each.node, each.gpu, each.instance_id, each.pod) for each in found.gpus)
+    )
     return found
 
 
@@ -465,8 +485,8 @@ def apply(base: Objects, change: Snapshot) -> Snapshot:
     return replace(change, base=0, deleted=(), **whole)
 
 
-def _refuse_twins(name: str, uids: Iterable[str]) -> None:
-    seen: set[str] = set()
+def _refuse_twins(name: str, uids: Iterable[Hashable]) -> None:
+    seen: set[Hashable] = set()
     for uid in uids:
         if uid in seen:
             raise Malformed(f"{uid!r} is there twice - at `$.{name}`")

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary, Throttled
 from plimsoll_service.domain.access.principals import Principal
@@ -24,9 +25,12 @@ from plimsoll_service.domain.advice.advice_requests import (
 from plimsoll_service.domain.errors import Forbidden, TooLarge
 from plimsoll_service.domain.snapshots.arrivals import PAST_EPOCHS, Arrival, Newest, newest_after
 from plimsoll_service.domain.snapshots.rollups import Span
+from plimsoll_service.services import gpu_history
+from plimsoll_service.services.gpu_history import class_days
 from plimsoll_service.services.history import ADVISED, last_advice, newest, rollups, usage
 from plimsoll_service.services.ingest import MOST_COMPRESSED, IngestService, Intake
 from plimsoll_service.wire.documents import Malformed
+from plimsoll_service.wire.gpu import GpuSample
 from plimsoll_service.wire.snapshot import Snapshot, Usage, Workload, delta, encode
 from plimsoll_simulation.fake_aws.service_stores import (
     MemoryAdviceQueue,
@@ -342,6 +346,93 @@ def test_nothing_that_was_acknowledged_is_lost_whoever_dies(seed):
     assert known is not None
     assert known.snapshot.sequence == max(found)
     assert len(acknowledged) > 60
+
+
+def with_gpus(sequence: int, at: datetime, duty: int) -> Snapshot:
+    """A snapshot in which one of two pods has a GPU."""
+    found = a_snapshot(sequence, at=at)
+    first, second = found.pods
+    pods = (structs.replace(first, gpus={"nvidia.com/gpu": 1}), second)
+    sample = GpuSample(node="n-0", gpu="GPU-0", model="H200", pod=first.uid, duty=duty)
+    return structs.replace(found, pods=pods, gpus=(sample,))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_class_day_of_gpus_holds_each_minute_however_messages_come(seed):
+    """Two hours over midnight; doubled, shuffled, workers that die."""
+    random, rig = Random(seed), Rig()
+    start = datetime(2026, 11, 22, 23, 15, tzinfo=UTC)
+    for i in range(90):
+        rig.clock.time = start + i * MINUTE
+        rig.push(with_gpus(i + 1, rig.clock.time, duty=i % 2 * i))
+    sent = rig.queue.sent + random.sample(rig.queue.sent, 30)
+    order = sorted(range(len(sent)), key=lambda i: sent[i].sequence + random.uniform(-20, 20))
+    for i in order:
+        if random.random() < 0.2:
+            with suppress(KilledError):
+                rig.over(Dying(rig.tenants, random.randrange(4))).work(sent[i])
+        rig.service.work(sent[i])
+    for i in range(75):
+        rig.clock.time = start + (90 + i) * MINUTE
+        rig.push(a_snapshot(91 + i, at=rig.clock.time))
+    rig.queue.sent = rig.queue.sent[90:]
+    rig.work_off()
+    first, second = class_days(rig.data, SHOP, start.date(), "").days
+    assert [each.day.day for each in (first, second)] == [22, 23]
+    assert (first.of.owner, first.of.model) == ("web", "H200")
+    assert [int(each.pods[0].seen, 16).bit_count() for each in (first, second)] == [45, 45]
+    assert [int(each.pods[0].busy, 16).bit_count() for each in (first, second)] == [22, 23]
+    assert first.pods[0].duty[92:] == (-1, 13, 29, 43)
+    assert second.pods[0].duty[:4] == (59, 73, 89, -1)
+
+
+def test_no_snapshot_writes_more_for_gpus_but_that_which_closes_an_hour():
+    rig = Rig()
+    for i in range(61):
+        rig.clock.time = NOW + i * MINUTE
+        rig.push(with_gpus(i + 1, rig.clock.time, duty=1))
+    written = []
+    while rig.queue.sent:
+        counting = Dying(rig.tenants, 1000)
+        rig.clock.time = rig.queue.sent[0].received_at
+        rig.over(counting).work(rig.queue.sent.pop(0))
+        written.append(1000 - counting.writes)
+    usual, closing = written[1], max(written)
+    assert written.count(usual) >= 59
+    assert closing == usual + 3  # the hour, the class-day, and the list of the day's classes
+
+
+def test_of_too_many_classes_on_a_day_the_rest_is_counted(monkeypatch):
+    monkeypatch.setattr(gpu_history, "MOST_OF_DAY", 2)
+    rig = Rig()
+    pods = tuple(
+        structs.replace(pod, uid=f"p{n}", gpus={"nvidia.com/gpu": 1}, template=f"t{n}")
+        for n, pod in enumerate(a_snapshot().pods * 2)
+    )
+    rig.push(structs.replace(a_snapshot(), pods=pods))
+    rig.clock.time = NOW + 30 * MINUTE
+    rig.push(a_snapshot(2, at=rig.clock.time))
+    rig.work_off()
+    found = class_days(rig.data, SHOP, NOW.date(), "")
+    assert (len(found.days), found.left_out, found.next) == (2, 2, "")
+
+
+def test_a_page_of_class_days_is_bounded_and_the_next_one_goes_on(monkeypatch):
+    monkeypatch.setattr(gpu_history, "PAGE_BYTES", 1)
+    rig = Rig()
+    for i in range(3):
+        rig.clock.time = NOW + timedelta(days=i)
+        rig.push(with_gpus(2 * i + 1, rig.clock.time, duty=1))
+        rig.clock.time += timedelta(hours=1)
+        rig.push(a_snapshot(2 * i + 2, at=rig.clock.time))
+    rig.work_off()
+    seen, after = [], ""
+    while True:
+        page = class_days(rig.data, SHOP, NOW.date() + timedelta(days=1), after)
+        seen += [each.day.day for each in page.days]
+        if not (after := page.next):
+            break
+    assert seen == [23, 24]
 
 
 def test_usage_is_that_of_whole_hours_and_of_the_minutes_since():

@@ -9,13 +9,16 @@ import pytest
 
 from plimsoll.domain.errors import NotFound, Throttled
 from plimsoll_service.domain.access.principals import Principal, Role
+from plimsoll_service.domain.gpu import ClassDaySum, gpu_minute_of
 from plimsoll_service.domain.snapshots.rollups import Amount, Rollup, Span
+from plimsoll_service.services.gpu_history import keep_class_days
 from plimsoll_service.services.history import remember_cluster
 from plimsoll_service.services.reads import POLLS_PER_MINUTE, Reads
 from plimsoll_service.wire.documents import Malformed
-from plimsoll_service.wire.snapshot import Amounts
+from plimsoll_service.wire.snapshot import Amounts, Pod
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.support.enrolled import KUBE_SYSTEM, Key, agent_of, invitation
+from tests.support.snapshots import wire_node, wire_snapshot
 
 NOW = datetime(2026, 11, 22, 12, 30, 10, tzinfo=UTC)
 FEW = 5
@@ -131,3 +134,31 @@ def test_of_a_time_before_all_that_is_kept_nothing_is_read():
 def test_nobody_reads_the_hours_of_another_tenant():
     with pytest.raises(NotFound):
         kept(Span.HOUR, days=1).periods(person_of("globex", "eve"), "shop", Span.HOUR, None)
+
+
+def test_gpus_are_read_by_their_own_tenant_in_pages_and_days_that_exist():
+    clock = Clock()
+    tenants = MemoryTenants(clock)
+    remember_cluster(tenants.of("acme"), "harbor", "harbor")
+    found = ClassDaySum()
+    pod = Pod(
+        uid="p", namespace="ml", name="p", node="a", gpus={"nvidia.com/gpu": 1}, created_at=NOW
+    )
+    minute = gpu_minute_of(wire_snapshot(nodes=(wire_node("a"),), pods=(pod,)))
+    assert minute is not None
+    found.add(NOW, minute)
+    keep_class_days(tenants.of("acme"), "harbor", found)
+    reads = Reads(tenants=tenants, members=MemoryMembers(), clock=clock)
+    ann, eve = person_of("acme", "ann"), person_of("globex", "eve")
+    (day,) = reads.gpu(ann, "harbor", "1", "").days
+    assert (day.day, day.of.owner) == (NOW.date(), "p")
+    clock.time += timedelta(days=1)
+    assert not reads.gpu(ann, "harbor", "1", "").days
+    assert reads.gpu(ann, "harbor", "35", "").days
+    with pytest.raises(NotFound):
+        reads.gpu(eve, "harbor", "7", "")
+    for days, after in (("0", ""), ("36", ""), ("x", ""), ("", ""), ("9" * 99, ""), ("7", "~")):
+        with pytest.raises(Malformed):
+            reads.gpu(ann, "harbor", days, after)
+    clock.time += timedelta(days=36)
+    assert not reads.gpu(ann, "harbor", "35", "").days

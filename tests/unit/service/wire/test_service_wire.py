@@ -6,6 +6,7 @@ import gzip
 import json
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from cryptography.exceptions import InvalidSignature
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from plimsoll_service.wire import documents, instructions, snapshot
 from plimsoll_service.wire.documents import Malformed
+from plimsoll_service.wire.gpu import MOST_SAMPLES, GpuSample
 from plimsoll_service.wire.instructions import (
     Instruction,
     Plan,
@@ -48,6 +50,35 @@ def test_what_an_older_agent_tells_is_read_and_nothing_is_known_of_its_container
     assert [(w.template, w.limit_ranges) for w in found.workloads] == [((), None)]
     assert [each.containers for each in found.usage] == [()]
     assert [pod.restarted for pod in found.pods] == [(), ()]
+
+
+def a_gpu(pod: str = "", **changes: Any) -> GpuSample:
+    return GpuSample(**{"node": "a", "gpu": "GPU-1", "model": "H200", "pod": pod} | changes)
+
+
+def test_gpus_travel_whole_in_a_delta_and_an_older_agent_tells_of_none():
+    first = wire_snapshot(gpus=(a_gpu(), a_gpu("p1", duty=1)), gpus_left_out=2)
+    second = replace(first, sequence=2, gpus=(a_gpu("p2", duty=3),), gpus_left_out=0)
+    sent = snapshot.decode(snapshot.encode(snapshot.delta(first, second)))
+    base = snapshot.decode_objects(snapshot.encode(first))
+    assert _sorted(snapshot.apply(base, sent)) == _sorted(second)
+    older = snapshot.decode(snapshot.encode(wire_snapshot()))
+    assert (older.gpus, older.gpus_left_out, older.pods[0].gpus) == ((), 0, {})
+
+
+def test_a_gpu_that_is_told_twice_of_one_pod_is_refused_by_its_place():
+    twice = wire_snapshot(gpus=(a_gpu("p1", duty=1), a_gpu("p1", duty=2)))
+    with pytest.raises(Malformed, match=r"`\$\.gpus`"):
+        snapshot.decode(snapshot.encode(twice))
+    instances = wire_snapshot(gpus=(a_gpu("p1"), a_gpu("p1", instance="1g.10gb", instance_id="7")))
+    assert snapshot.decode(snapshot.encode(instances)) == instances
+
+
+def test_more_gpus_than_a_snapshot_holds_are_refused():
+    many = tuple(a_gpu(gpu=f"GPU-{n}") for n in range(MOST_SAMPLES + 1))
+    with pytest.raises(Malformed, match=r"`\$\.gpus`"):
+        snapshot.decode(snapshot.encode(wire_snapshot(gpus=many)))
+    assert len(snapshot.encode(wire_snapshot(gpus=many[:MOST_SAMPLES]))) < 2**20
 
 
 def test_what_a_newer_agent_adds_is_dropped():

@@ -7,12 +7,9 @@ less memory than its name says, so that pods are sized against `usable_mib`. A n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
-
-_DECORATION: Final = re.compile(r"(-SHARED|-MIG-[0-9]+g\.[0-9]+gb(\+[a-z.]+)*(\.shared)?)+\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,12 +152,3 @@ _CARDS: Final = (
 )
 CARDS: Final[Mapping[str, Card]] = {each.model: each for each in _CARDS}
 """By model."""
-
-
-def model_of(product: str) -> str:
-    """Return the model that a product label of GPU Feature Discovery or a DCGM model name means.
-
-    `NVIDIA-H100-80GB-HBM3-MIG-1g.10gb`, `NVIDIA-H100-80GB-HBM3-SHARED` and `NVIDIA H100 80GB HBM3` are one.
-    """
-    plain = _DECORATION.sub("", product.strip().replace(" ", "-"))
-    return plain.removeprefix("NVIDIA-")

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from plimsoll.domain.kubernetes import capacity_of
+from plimsoll_service.domain.gpu import GpuMinute, gpu_minute_of
 from plimsoll_service.domain.snapshots.usage import (
     MOST_OF_HOUR,
     Packed,
@@ -94,6 +95,8 @@ class Rollup:
     """By the uid of the workload; unpacked where an older version wrote it."""
     left_out: int = 0
     """Workloads whose usage is not kept, because there are too many: those that ask for least."""
+    gpus: GpuMinute | None = None
+    """Of a minute alone: longer spans have documents of their own for each class of workload."""
 
 
 def rollup_of(snapshot: Snapshot) -> Rollup:
@@ -114,6 +117,7 @@ def rollup_of(snapshot: Snapshot) -> Rollup:
         used=_sum(measured),
         usage=usage.usage,
         left_out=usage.left_out,
+        gpus=gpu_minute_of(snapshot),
     )
 
 
@@ -122,7 +126,7 @@ def combined_rollup(parts: Iterable[Rollup], span: Span) -> Rollup | None:
     usage, found = UsageSum(MOST_OF_HOUR), []
     for part in parts:
         usage.add(part.usage, left_out=part.left_out)
-        found.append(replace(part, usage={}))
+        found.append(replace(part, usage={}, gpus=None))
     if not found:
         return None
     return Rollup(

@@ -1,0 +1,163 @@
+"""Series of dcgm-exporter read into what a snapshot tells of GPUs.
+
+Tenants may forge them: a series counts for a node that it may tell of, and for a pod on that node, or not at all.
+https://docs.nvidia.com/datacenter/cloud-native/gpu-telemetry/latest/dcgm-exporter.html
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, isfinite
+from typing import Final
+
+from plimsoll.domain.kubernetes import OwnerKind
+from plimsoll_agent.wire_values import LONGEST_TEXT
+from plimsoll_service.wire import snapshot as wire
+from plimsoll_service.wire.gpu import SAMPLED, GpuSample, Sharing, model_of
+
+_ENGINE: Final = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+_UTIL: Final = "DCGM_FI_DEV_GPU_UTIL"
+_USED, _FREE, _RESERVED = (f"DCGM_FI_DEV_FB_{each}" for each in ("USED", "FREE", "RESERVED"))
+_SM, _DRAM = "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_DRAM_ACTIVE"
+_POWER, _XID = "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_XID_ERRORS"
+_SCALES: Final[Mapping[str, tuple[int, int]]] = {
+    **dict.fromkeys((_ENGINE, _SM, _DRAM), (1000, 1000)),
+    _UTIL: (10, 1000),
+    **dict.fromkeys((_USED, _FREE, _RESERVED), (1, 2**24)),
+    **dict.fromkeys((_POWER, _XID), (1, 2**16)),
+}
+"""How many of our units one of theirs is, and the most that is believed."""
+_NODE: Final = ("Hostname", "node")
+_HOSTNAME: Final = "kubernetes.io/hostname"
+_PRODUCT: Final = "nvidia.com/gpu.product"
+_STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
+_SHARED: Final[Mapping[str, Sharing]] = {"time-slicing": "time-slicing", "mps": "mps"}
+
+type _Key = tuple[str, str, str, str]
+"""The node, the UUID of the GPU, the id of its instance, and the uid of the pod."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """The value that a series has now."""
+
+    metric: str
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(slots=True)
+class Read:
+    """What series told."""
+
+    samples: list[GpuSample] = field(default_factory=list)
+    foreign: int = 0
+    """Series of nodes that are not theirs to tell of, or without the UUID of a GPU."""
+
+
+class Known:
+    """The nodes and pods that series may be about."""
+
+    def __init__(self, nodes: Sequence[wire.Node], pods: Iterable[wire.Pod]) -> None:
+        self.nodes = {node.name: node for node in nodes}
+        self.names = {name: node for node in self.nodes for name in self.names_of(node)}
+        """How series may call a node -> its name."""
+        self._pods = {
+            (pod.node, pod.namespace, pod.name): pod.uid
+            for pod in pods
+            # Where Prometheus relabels, `pod` is the exporter's own on a GPU that nobody has.
+            if pod.gpus or pod.owner is None or pod.owner.kind != OwnerKind.DAEMON_SET
+        }
+
+    def names_of(self, node: str) -> dict[str, str]:
+        """Return the names by which series may call one node."""
+        return {self.nodes[node].labels.get(_HOSTNAME, node): node, node: node}
+
+    def pod_of(self, node: str, labels: Mapping[str, str]) -> str:
+        """Return the uid of the pod that has the GPU of a series; empty: none that is known."""
+        prefix = "exported_" if "exported_pod" in labels else ""
+        namespace, name = (labels.get(f"{prefix}{each}", "") for each in ("namespace", "pod"))
+        return self._pods.get((node, namespace, name), "")
+
+
+def gpu_samples(
+    series: Iterable[Series], known: Known, names: Mapping[str, str], default: str | None
+) -> Read:
+    """Return what series tell of GPUs.
+
+    Args:
+        series: Of any metric; those that are not asked for are stepped over.
+        known: Which nodes and pods there are.
+        names: How series may call a node -> its name; of others they may not tell.
+        default: The node of a series that names none; None: such a series does not count.
+    """
+    found, read = defaultdict[_Key, dict[str, int]](dict), Read()
+    about: dict[_Key, Mapping[str, str]] = {}
+    for each in series:
+        if each.metric not in _SCALES:
+            continue
+        node, labels = _node_of(each.labels, names, default), each.labels
+        gpu, instance = labels.get("UUID", ""), labels.get("GPU_I_ID", "")
+        if node is None or not gpu or max(map(len, labels.values())) > LONGEST_TEXT:
+            read.foreign += 1
+            continue
+        value = _value(each)
+        if value is None:
+            continue
+        key = (node, gpu, instance, known.pod_of(node, labels))
+        told = found[key]
+        told[each.metric] = max(value, told.get(each.metric, 0))
+        about.setdefault(key, labels)
+    for key, told in found.items():
+        read.samples.append(_sample(key, told, about[key], known.nodes[key[0]]))
+    return read
+
+
+def missing_from(samples: Sequence[GpuSample]) -> Sequence[str]:
+    """Return the metrics that no sample has, by their DCGM names."""
+    return [m for f, m in SAMPLED.items() if all(getattr(each, f) is None for each in samples)]
+
+
+def _node_of(
+    labels: Mapping[str, str], names: Mapping[str, str], default: str | None
+) -> str | None:
+    said = [labels[name] for name in _NODE if labels.get(name)]
+    if not said:
+        return default
+    meant = {names[name] for name in said if name in names}
+    return meant.pop() if len(meant) == 1 else None
+
+
+def _value(series: Series) -> int | None:
+    scale, most = _SCALES[series.metric]
+    if not isfinite(series.value) or not 0 <= series.value * scale <= most:
+        return None
+    return ceil(series.value * scale)
+
+
+def _sample(
+    key: _Key, told: Mapping[str, int], labels: Mapping[str, str], node: wire.Node
+) -> GpuSample:
+    name, gpu, instance, pod = key
+    used, free = told.get(_USED), told.get(_FREE)
+    total = None if used is None or free is None else used + free + told.get(_RESERVED, 0)
+    product = node.labels.get(_PRODUCT, "") or labels.get("modelName", "")
+    return GpuSample(
+        node=name,
+        gpu=gpu,
+        model=model_of(product) or "unknown",
+        instance=labels.get("GPU_I_PROFILE", ""),
+        instance_id=instance,
+        sharing=_SHARED.get(node.labels.get(_STRATEGY, ""), "none"),
+        pod=pod,
+        # GPU_UTIL is of the whole GPU, also where it stands on an instance.
+        duty=told.get(_ENGINE, None if instance else told.get(_UTIL)),
+        sm_active=told.get(_SM),
+        dram_active=told.get(_DRAM),
+        memory_used_mib=used,
+        memory_total_mib=total,
+        power_w=told.get(_POWER),
+        last_xid=told.get(_XID),
+    )
