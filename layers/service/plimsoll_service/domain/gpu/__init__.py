@@ -2,6 +2,37 @@
 
 from __future__ import annotations
 
-from plimsoll_service.domain.gpu.cards import CARDS, Card, Profile, model_of
+from plimsoll_service.domain.gpu.audit import Audit, Owner, OwnerUse, audit_gpus
+from plimsoll_service.domain.gpu.bounds import upper_bound
+from plimsoll_service.domain.gpu.cards import CARDS, Card
+from plimsoll_service.domain.gpu.fit import (
+    ClassFit,
+    Fit,
+    Mechanism,
+    Question,
+    demand_of,
+    fit_classes,
+)
+from plimsoll_service.domain.gpu.schedules import Schedule
+from plimsoll_service.domain.gpu.sizing import DoNotSplit, Size, Slice, TimeSlices
 
-__all__ = ["CARDS", "Card", "Profile", "model_of"]
+__all__ = [
+    "CARDS",
+    "Audit",
+    "Card",
+    "ClassFit",
+    "DoNotSplit",
+    "Fit",
+    "Mechanism",
+    "Owner",
+    "OwnerUse",
+    "Question",
+    "Schedule",
+    "Size",
+    "Slice",
+    "TimeSlices",
+    "audit_gpus",
+    "demand_of",
+    "fit_classes",
+    "upper_bound",
+]
