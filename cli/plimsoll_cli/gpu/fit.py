@@ -21,8 +21,8 @@ from plimsoll_service.domain.gpu import (
     Size,
     Slice,
     TimeSlices,
-    demand_of,
     fit_classes,
+    profiles_needed,
 )
 from plimsoll_service.wire.gpu import ClassDays
 
@@ -190,5 +190,5 @@ def _plain(answer: Fit, container: str) -> Any:
             }
             for each in answer.classes
         ],
-        "demand": demand_of(answer.classes),
+        "demand": profiles_needed(answer.classes),
     }

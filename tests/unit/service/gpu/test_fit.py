@@ -15,8 +15,8 @@ from plimsoll_service.domain.gpu import (
     Size,
     Slice,
     TimeSlices,
-    demand_of,
     fit_classes,
+    profiles_needed,
 )
 from plimsoll_service.wire.gpu import UNSEEN, ClassDay
 from tests.support.gpu_days import MONDAY, a_class_day, a_pod_day, always, never
@@ -187,6 +187,6 @@ def test_only_the_template_that_was_seen_last_is_advised():
 def test_demand_counts_pods_that_run_at_once_by_profile_and_whole_gpus():
     days = a_class("web", pods=3) + a_class("huge", pods=2, gpus=4)
     days += a_class("rare", of={"model": "L4"})
-    assert demand_of(fit_classes(days, Question()).classes) == {
+    assert profiles_needed(fit_classes(days, Question()).classes) == {
         "H100-80GB-HBM3": {"1g.10gb": 3, "gpu": 8}
     }

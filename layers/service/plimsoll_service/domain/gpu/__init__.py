@@ -10,8 +10,8 @@ from plimsoll_service.domain.gpu.fit import (
     Fit,
     Mechanism,
     Question,
-    demand_of,
     fit_classes,
+    profiles_needed,
 )
 from plimsoll_service.domain.gpu.schedules import Schedule
 from plimsoll_service.domain.gpu.sizing import DoNotSplit, Size, Slice, TimeSlices
@@ -32,7 +32,7 @@ __all__ = [
     "Slice",
     "TimeSlices",
     "audit_gpus",
-    "demand_of",
     "fit_classes",
+    "profiles_needed",
     "upper_bound",
 ]

@@ -114,7 +114,7 @@ def fit_classes(days: Iterable[ClassDay], question: Question) -> Fit:
     return Fit(cards=cards, classes=classes, within=question.within, windows=span[1] - span[0])
 
 
-def demand_of(fits: Iterable[ClassFit]) -> Mapping[str, Mapping[str, int]]:
+def profiles_needed(fits: Iterable[ClassFit]) -> Mapping[str, Mapping[str, int]]:
     """Return how many pods at once need each profile, by the model of the card.
 
     Pods of a class that is not split need `WHOLE` ones. Cards without MIG are left out.
