@@ -2,9 +2,8 @@
 
 Processes of their own each run a vision transformer of the size of YOLOS-small on random pictures, as
 pods on replicas of one GPU do. They compute always, or pause at random so that each alone would
-compute for a share of the time. The model says that an inference takes 1 + 1.11 times the expected number of other
-processes that compute. Then: what an idle process holds of the GPU's memory, whether anything keeps a
-process from the memory of another, and how long a checkpoint takes. On a machine with a GPU and PyTorch:
+compute for a share of the time. Then: what an idle process holds of the GPU's memory, whether anything
+keeps a process from the memory of another, and how long a checkpoint takes. On a machine with a GPU and PyTorch:
 
     python -m benchmarks.gpu_sharing [--seconds 6] [--folder /var/tmp]
 """
@@ -33,11 +32,11 @@ except ModuleNotFoundError:
     raise SystemExit("PyTorch is not installed: this runs on a machine with a GPU") from None
 
 from benchmarks.output import machine, spread, table
+from plimsoll_service.domain.gpu import slowdown
 
 WARM_UP = 20
 PIXELS_AS_TOKENS = 1350
 """Patches of a picture of 512 by 675 pixels, 16 by 16 each."""
-SLOWDOWN = 1.11
 RESULT_S = 300.0
 GIB = 2**30
 CASES = (
@@ -125,7 +124,7 @@ def slowdowns(console: Console, batch: int, seconds: float) -> None:
             f"{took[len(took) * 95 // 100] * 1000:.1f} ms",
             f"{len(took) / seconds:,.0f}",
             f"{statistics.mean(took) / alone:.2f}",
-            f"{1 + SLOWDOWN * (processes - 1) * duty:.2f}",
+            f"{slowdown([duty] * (processes - 1)):.2f}",
         )
     console.print(rows)
 

@@ -42,7 +42,7 @@ Exit status:
   2  an argument is wrong, or the service refuses or cannot be reached
 """
 
-_folder: Final = click.option(
+folder_option: Final = click.option(
     "--config",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -51,7 +51,7 @@ _folder: Final = click.option(
     metavar="FOLDER",
     help="Keep the login in this folder. [default: the system's folder for settings]",
 )
-_cluster: Final = click.option(
+cluster_option: Final = click.option(
     "--cluster", metavar="NAME", help="Use the cluster of this name or id. [default: the only one]"
 )
 
@@ -65,7 +65,7 @@ _cluster: Final = click.option(
     envvar="PLIMSOLL_JOIN_TOKEN",
     help="Use this token from your operator, valid once. [default: ask for it]",
 )
-@_folder
+@folder_option
 @click.pass_context
 def login(ctx: click.Context, url: str, join_token: str, folder: Path) -> None:
     """Log in to the optimisation service with a new key, whose private half stays on this machine."""
@@ -74,8 +74,8 @@ def login(ctx: click.Context, url: str, join_token: str, folder: Path) -> None:
 
 
 @click.command(epilog=EXAMPLES)
-@_cluster
-@_folder
+@cluster_option
+@folder_option
 @output_option
 @click.pass_context
 def savings(ctx: click.Context, cluster: str | None, folder: Path, output: Output) -> None:
@@ -85,7 +85,7 @@ def savings(ctx: click.Context, cluster: str | None, folder: Path, output: Outpu
     workload on a node or in a zone than today.
     """
     service = logged_in(folder, environment_of(ctx).clock)
-    found = service.call("GET", f"{_path(service, cluster)}/savings", Advice)
+    found = service.call("GET", f"{cluster_path(service, cluster)}/savings", Advice)
     if output != "table":
         print_answer(msgspec.to_builtins(found), output)
     else:
@@ -99,8 +99,8 @@ def savings(ctx: click.Context, cluster: str | None, folder: Path, output: Outpu
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
     help="Show what began before this time in UTC. [default: now]",
 )
-@_cluster
-@_folder
+@cluster_option
+@folder_option
 @output_option
 @click.pass_context
 def history(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -117,7 +117,7 @@ def history(  # noqa: PLR0913, PLR0917 - the options of the command
     """
     service = logged_in(folder, environment_of(ctx).clock)
     query = f"before={before:%Y-%m-%dT%H:%M}" if before else ""
-    found = service.call("GET", f"{_path(service, cluster)}/{span}", Periods, query=query)
+    found = service.call("GET", f"{cluster_path(service, cluster)}/{span}", Periods, query=query)
     if output != "table":
         print_answer(msgspec.to_builtins(found), output)
     else:
@@ -125,8 +125,8 @@ def history(  # noqa: PLR0913, PLR0917 - the options of the command
 
 
 @click.group(epilog=EXAMPLES, invoke_without_command=True)
-@_cluster
-@_folder
+@cluster_option
+@folder_option
 @output_option
 @click.pass_context
 def recommendations(ctx: click.Context, cluster: str | None, folder: Path, output: Output) -> None:
@@ -147,7 +147,7 @@ def recommendations(ctx: click.Context, cluster: str | None, folder: Path, outpu
 def _asked(ctx: click.Context, cluster: str | None, folder: Path) -> tuple[Service, str]:
     """Return the service, and the path of a cluster's recommendations."""
     service = logged_in(folder, environment_of(ctx).clock)
-    return service, f"{_path(service, cluster)}/recommendations"
+    return service, f"{cluster_path(service, cluster)}/recommendations"
 
 
 @recommendations.command(epilog=EXAMPLES)
@@ -170,7 +170,7 @@ def accept(ctx: click.Context, id_: str) -> None:
         click.echo(found.patch)
 
 
-def _path(service: Service, name: str | None) -> str:
+def cluster_path(service: Service, name: str | None) -> str:
     """Return the path of a cluster by its name or id.
 
     Raises:

@@ -23,6 +23,8 @@ PRINTS_DATA = {
     "doctor",
     "drain",
     "event",
+    "gpu audit",
+    "gpu fit",
     "guard status",
     "history",
     "jobs",

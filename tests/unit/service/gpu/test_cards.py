@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll_service.domain.gpu import CARDS, model_of
+from plimsoll_service.domain.gpu.cards import CARDS, model_of
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from plimsoll_service.domain.gpu.cards import CARDS, Card, Profile
+from plimsoll_service.domain.gpu.audit import Audit, Owner, OwnerUse, audit_gpus
+from plimsoll_service.domain.gpu.bounds import upper_bound
+from plimsoll_service.domain.gpu.cards import CARDS, Card
 from plimsoll_service.domain.gpu.class_days import ClassDaySum, merged
+from plimsoll_service.domain.gpu.fit import (
+    ClassFit,
+    Fit,
+    Mechanism,
+    Question,
+    fit_classes,
+    profiles_needed,
+)
 from plimsoll_service.domain.gpu.minutes import GpuMinute, gpu_minute_of
-from plimsoll_service.wire.gpu import model_of
+from plimsoll_service.domain.gpu.schedules import Schedule
+from plimsoll_service.domain.gpu.sizing import DoNotSplit, Size, Slice, TimeSlices
+from plimsoll_service.domain.gpu.time_slicing import slowdown
 
 __all__ = [
     "CARDS",
+    "Audit",
     "Card",
     "ClassDaySum",
+    "ClassFit",
+    "DoNotSplit",
+    "Fit",
     "GpuMinute",
-    "Profile",
+    "Mechanism",
+    "Owner",
+    "OwnerUse",
+    "Question",
+    "Schedule",
+    "Size",
+    "Slice",
+    "TimeSlices",
+    "audit_gpus",
+    "fit_classes",
     "gpu_minute_of",
     "merged",
-    "model_of",
+    "profiles_needed",
+    "slowdown",
+    "upper_bound",
 ]
