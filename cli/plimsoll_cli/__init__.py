@@ -77,6 +77,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "recommendations": Entry(
             "service.advice:recommendations", "Show recommendations and accept them."
         ),
+        "gpu": Entry("gpu:gpu", "Find idle GPUs, and size and split them."),
         "tenants": Entry(
             "service.tenants:tenants", "Invite, revoke, export and remove members of the service."
         ),
