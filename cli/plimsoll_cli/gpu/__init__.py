@@ -8,6 +8,7 @@ import click
 
 from plimsoll_cli.gpu.audit import audit_command
 from plimsoll_cli.gpu.fit import fit_command
+from plimsoll_cli.gpu.geometry import geometry
 
 EXAMPLES: Final = """\b
 Examples:
@@ -16,6 +17,7 @@ Examples:
   plimsoll gpu fit --cluster harbor --days 14
   plimsoll gpu fit --from days.jsonl --card H200 --within 0.005 --output json
   plimsoll gpu fit --cluster harbor --mechanism dra --files patches/
+  plimsoll gpu geometry --demand demand.yaml --fleet fleet.json
 
 \b
 Exit status:
@@ -36,3 +38,4 @@ def gpu() -> None:
 for command in (audit_command, fit_command):
     command.epilog = EXAMPLES
     gpu.add_command(command)
+gpu.add_command(geometry)

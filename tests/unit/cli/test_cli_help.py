@@ -21,6 +21,7 @@ PRINTS_DATA = {
     "clusters list",
     "controlplane status",
     "doctor",
+    "gpu geometry",
     "drain",
     "event",
     "gpu audit",

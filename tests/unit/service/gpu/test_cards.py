@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll_service.domain.gpu.cards import CARDS, model_of
+from plimsoll_service.domain.gpu.cards import CARDS
+from plimsoll_service.wire.gpu import model_of
 
 
 @pytest.mark.parametrize(

@@ -14,33 +14,64 @@ from plimsoll_service.domain.gpu.fit import (
     fit_classes,
     profiles_needed,
 )
+from plimsoll_service.domain.gpu.fleet import FleetPlan, GpuNode, NodePlan, plan_fleet
+from plimsoll_service.domain.gpu.geometry import WHOLE, Counts, Splits, splits_of
+from plimsoll_service.domain.gpu.layouts import (
+    Layout,
+    geometry_name,
+    layout_name,
+    layout_of,
+    mig_config,
+    pair_layouts,
+    supply,
+)
 from plimsoll_service.domain.gpu.minutes import GpuMinute, gpu_minute_of
+from plimsoll_service.domain.gpu.mixed import Choice, cheapest_cards
 from plimsoll_service.domain.gpu.schedules import Schedule
 from plimsoll_service.domain.gpu.sizing import DoNotSplit, Size, Slice, TimeSlices
 from plimsoll_service.domain.gpu.time_slicing import slowdown
+from plimsoll_service.wire.gpu import model_of
 
 __all__ = [
     "CARDS",
+    "WHOLE",
     "Audit",
     "Card",
+    "Choice",
     "ClassDaySum",
     "ClassFit",
+    "Counts",
     "DoNotSplit",
     "Fit",
+    "FleetPlan",
     "GpuMinute",
+    "GpuNode",
+    "Layout",
     "Mechanism",
+    "NodePlan",
     "Owner",
     "OwnerUse",
     "Question",
     "Schedule",
     "Size",
     "Slice",
+    "Splits",
     "TimeSlices",
     "audit_gpus",
+    "cheapest_cards",
     "fit_classes",
+    "geometry_name",
     "gpu_minute_of",
+    "layout_name",
+    "layout_of",
     "merged",
+    "mig_config",
+    "model_of",
+    "pair_layouts",
+    "plan_fleet",
     "profiles_needed",
     "slowdown",
+    "splits_of",
+    "supply",
     "upper_bound",
 ]
