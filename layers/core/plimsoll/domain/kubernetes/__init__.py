@@ -61,6 +61,7 @@ from plimsoll.domain.kubernetes.names import (
 )
 from plimsoll.domain.kubernetes.node_rules import (
     UNSCHEDULABLE,
+    holds,
     node_selected,
     passes,
     starts_up,
@@ -100,6 +101,7 @@ from plimsoll.domain.kubernetes.workloads import (
     NodeRequirements,
     Quota,
     ReplicaSet,
+    StorageClass,
     Volume,
     Workload,
 )
@@ -166,6 +168,7 @@ __all__ = [
     "Scheduling",
     "Selector",
     "SpreadConstraint",
+    "StorageClass",
     "Taint",
     "Toleration",
     "Volume",
@@ -177,6 +180,7 @@ __all__ = [
     "capacity_of",
     "event_of_cordon",
     "event_of_report",
+    "holds",
     "matches",
     "node_selected",
     "parse_duration",
