@@ -28,6 +28,7 @@ UNIT = TESTS / "unit"
 SLOWEST = {
     *(f"cluster/test_{module}.py" for module in ("rig", "placement", "services")),
     "differential/test_differential.py",
+    "differential/test_scheduler.py",
 }
 
 hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
