@@ -30,6 +30,7 @@ UNIT = TESTS / "unit"
 SLOWEST = {
     *(f"tests/cluster/test_{module}.py" for module in ("rig", "placement", "services")),
     "tests/differential/test_differential.py",
+    "tests/differential/test_scheduler.py",
 }
 
 hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)

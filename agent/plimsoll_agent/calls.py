@@ -18,7 +18,6 @@ _METRICS: Final = {"verb": "list", "group": "metrics.k8s.io", "version": "v1beta
 LIST_DAEMON_SETS: Final = Call(verb="list", group="apps", resource="daemonsets")
 LIST_JOBS: Final = Call(verb="list", group="batch", resource="jobs")
 LIST_CRON_JOBS: Final = Call(verb="list", group="batch", resource="cronjobs")
-LIST_STORAGE_CLASSES: Final = Call(verb="list", group="storage.k8s.io", resource="storageclasses")
 LIST_INGRESSES: Final = Call(verb="list", group="networking.k8s.io", resource="ingresses")
 LIST_SLICES: Final = Call(verb="list", group="discovery.k8s.io", resource="endpointslices")
 LIST_LIMIT_RANGES: Final = Call(verb="list", resource="limitranges")
@@ -38,7 +37,7 @@ TOLD: Final = (
     LIST_CRON_JOBS,
     calls.LIST_BUDGETS,
     calls.LIST_VOLUMES,
-    LIST_STORAGE_CLASSES,
+    calls.LIST_STORAGE_CLASSES,
     calls.LIST_SCALERS,
     calls.LIST_SERVICES,
     LIST_INGRESSES,
@@ -50,6 +49,7 @@ WATCHES: Final = tuple(replace(call, verb="watch") for call in TOLD)
 PLANNED_WITH: Final = (
     calls.LIST_CLAIMS,
     calls.LIST_ATTACHMENTS,
+    calls.LIST_CSI_NODES,
     calls.LIST_QUOTAS,
     calls.LIST_NETWORK_POLICIES,
 )

@@ -91,7 +91,7 @@ class ClusterReader:
         ]
         self._budgets = Collection(core.LIST_BUDGETS, objects.read_budget)
         self._volumes = Collection(core.LIST_VOLUMES, objects.read_volume)
-        self._classes = Collection(calls.LIST_STORAGE_CLASSES, objects.read_storage_class)
+        self._classes = Collection(core.LIST_STORAGE_CLASSES, objects.read_storage_class)
         self._scalers = Collection(core.LIST_SCALERS, objects.read_autoscaler)
         self._services = Collection(core.LIST_SERVICES, objects.read_service)
         self._ingresses = Collection(calls.LIST_INGRESSES, objects.read_ingress)

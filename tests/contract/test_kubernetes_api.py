@@ -21,7 +21,17 @@ from plimsoll.domain.errors import (
     Throttled,
 )
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.kubernetes import ClusterEvent, Node, Pod, Ref, Taint, about_node, names
+from plimsoll.domain.kubernetes import (
+    ClusterEvent,
+    Node,
+    NodeTerm,
+    Pod,
+    Ref,
+    Requirement,
+    Taint,
+    about_node,
+    names,
+)
 from plimsoll.domain.zones import has_shift_taint
 
 from .conftest import T0, ContractRig, machine
@@ -178,9 +188,47 @@ def test_an_observation_holds_what_a_plan_needs(shop: ContractRig) -> None:
     assert seen.current == {WEB: replica_set}
     assert Ref("StatefulSet", "shop", "db") in seen.workload
     assert [str(b.ref) for b in seen.budgets] == ["PodDisruptionBudget shop/web"]
-    assert seen.claims["shop", "data"].node_requirements == ((names.ZONE, ("eu-west-1a",)),)
+    zone = Requirement(key=names.ZONE, operator="In", values=("eu-west-1a",))
+    assert seen.claims["shop", "data"].node_terms == (NodeTerm(expressions=(zone,)),)
     assert seen.attached == {"a": frozenset({"pv-1"})}
     assert shop.warnings == []
+
+
+def test_classes_and_drivers_say_where_pods_of_unbound_claims_can_run(shop: ContractRig) -> None:
+    east = [{"matchLabelExpressions": [{"key": names.ZONE, "values": ["east"]}]}]
+    driver = {"name": "ebs.csi.aws.com", "nodeID": "a", "allocatable": {"count": 25}}
+    shop.apply(
+        {
+            "kind": "StorageClass",
+            "metadata": {"name": "east"},
+            "provisioner": driver["name"],
+            "volumeBindingMode": "WaitForFirstConsumer",
+            "allowedTopologies": east,
+        },
+        {
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": "shop"},
+            "spec": {"storageClassName": "east", "accessModes": ["ReadWriteOnce"]},
+        },
+        {"kind": "CSINode", "metadata": {"name": "a"}, "spec": {"drivers": [driver]}},
+        {
+            "kind": "Pod",
+            "metadata": {"name": "early", "namespace": "shop"},
+            "spec": {
+                "containers": [{"name": "main", "image": "one"}],
+                "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}],
+            },
+        },
+    )
+    seen = shop.api.observe()
+    zone = Requirement(key=names.ZONE, operator="In", values=("east",))
+    assert seen.claims["shop", "data"].node_terms == (NodeTerm(expressions=(zone,)),)
+    assert seen.claims["shop", "missing"].node_terms == ()
+    assert seen.node["a"].volume_limits == {driver["name"]: 25}
+    withheld = {"storageclasses", "csinodes"}
+    shop.rights.granted = [g for g in shop.rights.granted if g.resource not in withheld]
+    seen = shop.api._anew().observe()
+    assert (seen.claims["shop", "data"].node_terms, seen.node["a"].volume_limits) == (None, {})
 
 
 def test_affinity_names_the_namespaces_that_it_selects_by_their_labels(shop: ContractRig) -> None:

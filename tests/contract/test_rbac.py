@@ -81,6 +81,7 @@ def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
     owned = workload("ReplicaSet", "canary-1", 0)
     owned["metadata"]["ownerReferences"] = [{**rollout, "controller": True}]
     rig.apply(owned)
+    rig.apply({"kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}})
     rig.wire.at[LIST_ROLLOUTS.path()] = Response(
         status=200, body={"items": [], "metadata": {"resourceVersion": "1"}}, events=Silence()
     )

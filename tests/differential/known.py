@@ -6,9 +6,11 @@ fails the suite, and so does one that is here and no longer there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from tests.differential.drawn import Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +40,12 @@ KNOWN: Final[Mapping[str, Known]] = {
         (0, "pod odd: node"),
     ),
 }
+
+LIMITS: Final[Mapping[str, Callable[[Case], bool]]] = {
+    "with `resourceClaims`": lambda case: "resourceClaims" in case.pod["spec"],
+    "with an unbound claim for a volume that exists already": lambda case: any(
+        obj["kind"] == "PersistentVolume" and obj["spec"]["storageClassName"]
+        for obj in case.objects
+    ),
+}
+"""Pods that Plimsoll takes to fit nowhere, in the words of docs/guides/spot-drain.md, and whether a case may have one."""

@@ -6,20 +6,25 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import yaml
+
 from tests.differential.behaviours import BEHAVIOURS
 from tests.differential.bench import Bench
+from tests.differential.drawn import cluster, pair
 from tests.differential.fake_cluster import FakeSide
-from tests.differential.known import KNOWN
+from tests.differential.known import KNOWN, LIMITS
 from tests.differential.past import Past
 from tests.differential.pictures import Painter
 from tests.differential.placements import Placements
 from tests.differential.scenario import Scenario
 from tests.differential.sides import Seen, send
 from tests.differential.suite import FAMILIES, everything
+from tests.differential.test_scheduler import Verdict
 from tests.differential.trial import differences, expected
 from tests.support.fake_clusters import DEPLOYMENTS, Play, a_deployment, a_template
 
-PAGE = (Path(__file__).parents[2] / "docs" / "develop" / "rigs.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "develop" / "rigs.md").read_text()
 
 
 def rows() -> list[list[str]]:
@@ -54,6 +59,11 @@ def test_each_known_difference_has_its_reason_on_the_page():
         assert known.why in left_out, name
 
 
+def test_each_pod_that_is_taken_to_fit_nowhere_stands_on_the_page():
+    limits = (DOCS / "guides" / "spot-drain.md").read_text().partition("## Limits")[2]
+    assert re.findall(r"^\| (with .+?) \|", limits, re.MULTILINE) == list(LIMITS)
+
+
 def test_each_known_difference_is_one_of_a_scenario_that_there_is():
     there = {scenario.name: scenario for scenario in everything()}
     for name, known in KNOWN.items():
@@ -64,6 +74,22 @@ def test_a_seed_is_the_same_scenario_every_time():
     for family in FAMILIES:
         assert family.scenario(7) == family.scenario(7)
         assert family.scenario(6).steps != family.scenario(7).steps
+
+
+def test_a_seed_draws_the_same_pods_and_nodes_every_time():
+    for draw in (pair, cluster):
+        assert draw(7) == draw(7) != draw(6)
+
+
+def test_a_pod_that_we_call_fit_and_the_scheduler_does_not_is_found():
+    case = pair(1)
+    fits = Verdict(
+        case=case, fits=frozenset({"n"}), preempts=frozenset(), bound="", why="Insufficient cpu"
+    )
+    assert not fits.agrees
+    assert yaml.safe_dump(case.pod, sort_keys=False) in str(fits)
+    assert replace(fits, bound="n").agrees
+    assert not replace(fits, bound="m").agrees
 
 
 def test_what_hangs_on_a_free_choice_is_told_from_what_does_not():

@@ -98,6 +98,8 @@ def admitted(resource: Resource, obj: Json, store: Store) -> Json:
         obj = special(obj, store)
     if resource.status and resource.plural != "nodes":
         phase = _PHASES.get(resource.plural)
+        if resource.plural == "persistentvolumeclaims" and obj["spec"].get("volumeName"):
+            phase = "Bound"  # the controller that binds it to this volume is not modelled
         obj = {**obj, "status": {"phase": phase} if phase else {}}
     _checked(resource, obj)
     return obj

@@ -104,8 +104,9 @@ TABLE: tuple[Resource, ...] = (
         Resource(plural=plural, kind=kind, group="karpenter.sh", namespaced=False, status=True)
         for plural, kind in (("nodepools", "NodePool"), ("nodeclaims", "NodeClaim"))
     ),
-    Resource(
-        plural="storageclasses", kind="StorageClass", group="storage.k8s.io", namespaced=False
+    *(
+        Resource(plural=plural, kind=kind, group="storage.k8s.io", namespaced=False)
+        for plural, kind in (("storageclasses", "StorageClass"), ("csinodes", "CSINode"))
     ),
 )
 

@@ -186,10 +186,16 @@ def _stop_times(disruption: WorkloadDisruption) -> Iterator[Obstacle]:
 
 def _zones(claim: Claim) -> frozenset[str] | None:
     """Return the zones that a volume can be used in; None: any."""
-    for key, values in claim.node_requirements:
-        if key in ZONE_LABELS:
-            return frozenset(values)
-    return None
+    zones = [
+        {
+            v
+            for e in term.expressions
+            if e.key in ZONE_LABELS and e.operator == "In"
+            for v in e.values
+        }
+        for term in claim.node_terms or ()
+    ]
+    return frozenset().union(*zones) if zones and all(zones) else None
 
 
 def _opted_out(seen: Observation, lost: Collection[str]) -> Iterator[Obstacle]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -22,7 +23,7 @@ def node(
     config: str = "all-disabled",
     product: str = "NVIDIA-H100-80GB-HBM3",
     labels: dict[str, str] | None = None,
-    **allocatable: Any,
+    allocatable: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     given = allocatable or {"gpu": 8}
     return {
@@ -146,7 +147,7 @@ def test_a_pod_that_ended_binds_nothing(tmp_path: Path):
 
 
 def test_reads_the_geometry_of_each_gpu_from_the_label(tmp_path: Path):
-    split = node("a", config="7g.80gb.3g-1gx4", **{"mig-1g_10gb": 32, "mig-3g_40gb": 8})
+    split = node("a", config="7g.80gb.3g-1gx4", allocatable={"mig-1g_10gb": 32, "mig-3g_40gb": 8})
     answer = planned(tmp_path, DEMAND, [split])
     assert kept(answer) == ["a"]
     assert answer["notes"] == []
@@ -154,7 +155,7 @@ def test_reads_the_geometry_of_each_gpu_from_the_label(tmp_path: Path):
 
 
 def test_guesses_a_layout_from_the_totals_where_the_label_does_not_say_it(tmp_path: Path):
-    split = node("a", config="ours", **{"mig-1g_10gb": 32, "mig-3g_40gb": 8})
+    split = node("a", config="ours", allocatable={"mig-1g_10gb": 32, "mig-3g_40gb": 8})
     answer = planned(tmp_path, DEMAND, [split])
     assert answer["notes"] == ["a: the geometry of each GPU is guessed from the totals"]
     assert kept(answer) == ["a"]
@@ -165,14 +166,14 @@ def test_guesses_a_layout_from_the_totals_where_the_label_does_not_say_it(tmp_pa
     [
         (node("x", labels={"nvidia.com/gpu.sharing-strategy": "time-slicing"}), "shared by"),
         (node("x", product="NVIDIA-Quadro"), "Quadro is not known"),
-        (node("x", config="mine", **{"mig-7g_80gb": 9}), "8 GPUs cannot give"),
+        (node("x", config="mine", allocatable={"mig-7g_80gb": 9}), "8 GPUs cannot give"),
         (node("x", product="NVIDIA-L4"), "the demand does not name it"),
         (
             node(
                 "x",
                 product="NVIDIA-H100-80GB-HBM3-MIG-1g.10gb",
                 labels={"nvidia.com/mig.strategy": "single"},
-                gpu=56,
+                allocatable={"gpu": 56},
             ),
             "strategy is single",
         ),

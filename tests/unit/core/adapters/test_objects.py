@@ -22,7 +22,9 @@ from plimsoll.adapters.kubernetes.objects import (
     parse_pod,
     parse_selector,
     parse_stateful_set,
+    parse_storage_class,
     parse_volume,
+    parse_volume_limits,
 )
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import parse_time
@@ -32,6 +34,7 @@ from plimsoll.domain.kubernetes import (
     INTERRUPTION,
     MIRROR,
     RELEASED,
+    NodeTerm,
     Ref,
     Requirement,
     Resources,
@@ -256,12 +259,12 @@ class TestScheduling:
         )
         assert found.tolerations[0].operator == "Exists"
         assert (found.spread[0].max_skew, found.spread[0].hard) == (2, False)
-        assert found.host_ports == (("TCP", 80),)
+        assert found.host_ports == (("TCP", 80, ""),)
 
     def test_takes_every_port_on_the_network_of_the_host(self):
         ports = [{"containerPort": 53, "protocol": "UDP"}]
         found = a_pod(hostNetwork=True, containers=[{"name": "c", "ports": ports}])
-        assert found.scheduling.host_ports == (("UDP", 53),)
+        assert found.scheduling.host_ports == (("UDP", 53, ""),)
 
     def test_puts_match_label_keys_into_the_selector_of_an_affinity_term(self):
         term = {
@@ -342,6 +345,15 @@ class TestWorkloads:
         assert isinstance(read, Workload) is alone
 
 
+def in_zones(*zones: str) -> NodeTerm:
+    line = Requirement(key="topology.kubernetes.io/zone", operator="In", values=zones)
+    return NodeTerm(expressions=(line,))
+
+
+def in_topology(*zones: str) -> dict[str, Any]:
+    return {"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": zones}]}
+
+
 class TestBudgetsAndClaims:
     def test_reads_a_budget(self):
         budget = parse_budget(budget_json(allowed=1, maxUnavailable="30%"))
@@ -359,21 +371,57 @@ class TestBudgetsAndClaims:
     def test_a_bound_claim_wants_the_zone_of_its_volume(self):
         claim = a_claim("data", zone="us-east-1b")
         assert claim.bound
-        assert claim.node_requirements == (("topology.kubernetes.io/zone", ("us-east-1b",)),)
+        assert claim.node_terms == (in_zones("us-east-1b"),)
 
     def test_an_unbound_claim_wants_nothing(self):
         claim = a_claim("data")
-        assert (claim.bound, claim.node_requirements, claim.single_node) == (False, (), True)
+        assert (claim.bound, claim.node_terms, claim.single_node) == (False, None, True)
 
-    def test_joins_the_terms_of_a_volume_and_reads_zones_from_its_labels(self):
+    def test_reads_every_term_of_a_volume_and_its_zones_from_a_label(self):
         volume = volume_json(zone="a")
         terms = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
         terms.append(
             volume_json(zone="b")["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]
         )
-        assert parse_volume(volume).node_requirements[0][1] == ("a", "b")
+        assert parse_volume(volume).node_terms == (in_zones("a"), in_zones("b"))
         labelled = {"metadata": {"labels": {"topology.kubernetes.io/zone": "a__b"}}}
-        assert parse_volume(labelled).node_requirements[0][1] == ("a", "b")
+        assert parse_volume(labelled).node_terms == (in_zones("a", "b"),)
+
+    @pytest.mark.parametrize(
+        ("phase", "deleted", "nowhere"),
+        [
+            ("Bound", "", False),
+            ("Pending", "", True),
+            ("Lost", "", True),
+            ("Bound", "2026-01-01T12:00:00Z", True),
+        ],
+    )
+    def test_pods_of_a_claim_that_is_lost_or_deleted_run_nowhere(self, phase, deleted, nowhere):
+        obj = claim_json(volume="pv") | {"status": {"phase": phase}}
+        obj["metadata"]["deletionTimestamp"] = deleted
+        claim = parse_claim(obj).on(parse_volume(volume_json(zone="a")))
+        assert claim.node_terms == (() if nowhere else (in_zones("a"),))
+
+    @pytest.mark.parametrize(
+        ("fields", "terms"),
+        [
+            ({}, None),
+            ({"allowedTopologies": [in_topology("a", "b")]}, (in_zones("a", "b"),)),
+            ({"volumeBindingMode": "Immediate"}, ()),
+            ({"provisioner": "kubernetes.io/no-provisioner"}, ()),
+        ],
+    )
+    def test_an_unbound_claim_goes_where_its_class_makes_volumes(self, fields, terms):
+        made = {"provisioner": "ebs.csi.aws.com", "volumeBindingMode": "WaitForFirstConsumer"}
+        made_by = parse_storage_class({"metadata": {"name": "gp3"}, **made, **fields})
+        assert a_claim("data").of(made_by).node_terms == terms
+        assert a_claim("data").of(None).node_terms == ()
+        assert a_claim("data", zone="c").of(made_by).node_terms == (in_zones("c"),)
+
+    def test_reads_how_many_volumes_a_node_may_have(self):
+        drivers = [{"name": "ebs", "allocatable": {"count": 25}}, {"name": "efs"}]
+        node = {"metadata": {"name": "n"}, "spec": {"drivers": drivers}}
+        assert parse_volume_limits(node) == ("n", {"ebs": 25})
 
     def test_a_claim_for_many_nodes_says_so(self):
         obj = claim_json()

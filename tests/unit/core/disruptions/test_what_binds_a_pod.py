@@ -174,7 +174,7 @@ def test_a_pod_that_stands_elsewhere_than_its_template_names_is_moved():
 def test_the_ports_of_a_sidecar_are_taken_on_the_host():
     sidecar = {"name": "proxy", "restartPolicy": "Always", "ports": [{"hostPort": 15021}]}
     once = {"name": "setup", "ports": [{"hostPort": 80}]}
-    assert a_pod(initContainers=[sidecar, once]).scheduling.host_ports == (("TCP", 15021),)
+    assert a_pod(initContainers=[sidecar, once]).scheduling.host_ports == (("TCP", 15021, ""),)
 
 
 def test_a_sidecar_that_sleeps_before_it_stops_may_need_the_whole_grace_period():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from plimsoll.domain.kubernetes import Resources
+from plimsoll.domain.kubernetes import ZONE, NodeTerm, Requirement, Resources
 from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import ZONE_A, ZONE_B, a_claim, a_node, a_pod, mounting
 
@@ -113,10 +114,11 @@ class TestSelection:
             (("generation", "Gt", "6"), False),
             (("generation", "Lt", "7"), True),
             (("disk", "Lt", "7"), False),
+            (("serial", "Gt", "5"), False),
         ],
     )
     def test_node_affinity_knows_every_operator(self, expression, fits):
-        labels = {"disk": "ssd", "generation": "6"}
+        labels = {"disk": "ssd", "generation": "6", "serial": "1_000"}
         found = why_not({"labels": labels}, affinity=selecting(expression))
         assert found == (None if fits else "node(s) didn't match Pod's node affinity/selector")
 
@@ -154,6 +156,37 @@ class TestVolumesAndPorts:
         assert ClusterSnapshot([node], [], claims).why_not(pod, node) is None
         assert ClusterSnapshot([node], [], other).why_not(pod, node) is None
 
+    def test_any_term_of_a_volume_is_enough_whatever_its_operators(self):
+        here, there = a_node("a", zone=ZONE_A), a_node("b", zone=ZONE_B)
+        elsewhere = Requirement(key=ZONE, operator="NotIn", values=(ZONE_A,))
+        terms = (NodeTerm(expressions=(elsewhere,)), NodeTerm())
+        claim = replace(a_claim("data", zone=ZONE_A), node_terms=terms)
+        snapshot = ClusterSnapshot([here, there], [], {("default", "data"): claim})
+        assert snapshot.candidates(a_pod(volumes=mounting("data"))) == [there]
+
+    def test_a_node_takes_as_many_volumes_as_its_driver_can_attach(self):
+        node = replace(a_node("n"), volume_limits={"ebs": 2})
+        claims = {
+            ("default", name): replace(a_claim(name, zone=node.zone), driver=driver)
+            for name, driver in (("a", "ebs"), ("b", "ebs"), ("c", "ebs"), ("d", "efs"))
+        }
+        pods = [a_pod(node="n", volumes=mounting("a", "b"))]
+        snapshot = ClusterSnapshot([node], pods, claims)
+        third = a_pod("third", volumes=mounting("c"))
+        assert snapshot.why_not(third, node) == "node(s) exceed max volume count"
+        assert (snapshot.candidates(third), snapshot.choose(third)) == ([], None)
+        assert snapshot.why_not(a_pod("shares", volumes=mounting("b", "d")), node) is None
+
+    def test_nobody_else_gets_a_claim_of_one_pod(self):
+        nodes = [a_node("a"), a_node("b")]
+        claims = {("default", "data"): replace(a_claim("data"), single_pod=True)}
+        one, other = (a_pod(name, volumes=mounting("data")) for name in ("one", "other"))
+        snapshot = ClusterSnapshot(nodes, [], claims)
+        snapshot.place(one, "a")
+        assert (snapshot.candidates(other), snapshot.candidates(one)) == ([], nodes)
+        snapshot.remove(one)
+        assert snapshot.candidates(other) == nodes
+
     def test_a_claim_that_is_bound_meanwhile_counts_from_then_on(self):
         node = a_node("a", zone=ZONE_A)
         snapshot = ClusterSnapshot([node], [], {("default", "data"): a_claim("data")})
@@ -175,6 +208,24 @@ class TestVolumesAndPorts:
         assert snapshot.why_not(listening("three", "UDP"), node) is None
         snapshot.remove(listening("one"))
         assert snapshot.why_not(listening("two"), node) is None
+
+    @pytest.mark.parametrize(
+        ("there", "wanted", "fits"),
+        [
+            ("10.0.0.1", "10.0.0.2", True),
+            ("10.0.0.1", "10.0.0.1", False),
+            ("0.0.0.0", "10.0.0.1", False),
+            ("10.0.0.1", "", False),
+        ],
+    )
+    def test_a_host_port_is_taken_on_its_address(self, there, wanted, fits):
+        def listening(name: str, address: str, **how: Any) -> Any:
+            ports = [{"containerPort": 1, "hostPort": 53, "hostIP": address}]
+            return a_pod(name, containers=[{"name": "c", "ports": ports}], **how)
+
+        node = a_node("n")
+        snapshot = ClusterSnapshot([node], [listening("one", there, node="n")])
+        assert (snapshot.why_not(listening("two", wanted), node) is None) is fits
 
 
 def test_a_board_explains_a_pending_pod_as_the_scheduler_does():

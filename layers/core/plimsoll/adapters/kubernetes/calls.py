@@ -83,6 +83,9 @@ LIST_ROLLOUTS: Final = Call(
 LIST_BUDGETS: Final = Call(verb="list", group="policy", resource="poddisruptionbudgets")
 LIST_CLAIMS: Final = Call(verb="list", resource="persistentvolumeclaims")
 LIST_VOLUMES: Final = Call(verb="list", resource="persistentvolumes")
+LIST_STORAGE_CLASSES: Final = Call(verb="list", group="storage.k8s.io", resource="storageclasses")
+"""Asked for only where a claim is not bound."""
+LIST_CSI_NODES: Final = Call(verb="list", group="storage.k8s.io", resource="csinodes")
 LIST_SCALERS: Final = Call(
     verb="list", group="autoscaling", version="v2", resource="horizontalpodautoscalers"
 )
@@ -137,6 +140,7 @@ FOLLOWED: Final[tuple[Call, ...]] = (
     LIST_VOLUMES,
     LIST_SCALERS,
     LIST_ATTACHMENTS,
+    LIST_CSI_NODES,
     LIST_SERVICES,
     LIST_QUOTAS,
     LIST_NETWORK_POLICIES,
@@ -156,6 +160,7 @@ CALLS: Final[tuple[Call, ...]] = (
     EVICT,
     CREATE_EVENT,
     LIST_NAMESPACES,
+    LIST_STORAGE_CLASSES,
     *FOLLOWED,
     *WATCHES,
     GET_LEASE,

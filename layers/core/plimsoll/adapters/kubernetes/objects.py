@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from msgspec import Raw
 from plimsoll.adapters.kubernetes import schema
 from plimsoll.adapters.kubernetes.decoding import SAID, Json, decoded, naming, raw
 from plimsoll.adapters.kubernetes.scheduling import (
+    read_node_terms,
     read_resources,
     read_scheduling,
     read_selector,
@@ -33,7 +35,7 @@ from plimsoll.domain.kubernetes import (
     LabelSelection,
     Namespace,
     Node,
-    NodeRequirements,
+    NodeTerm,
     OwnerKind,
     Pod,
     Quota,
@@ -43,6 +45,7 @@ from plimsoll.domain.kubernetes import (
     Resources,
     Scheduling,
     Selector,
+    StorageClass,
     Volume,
     Workload,
     capacity_of,
@@ -53,7 +56,9 @@ from plimsoll.domain.observation import LONGEST_START
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The age of an object that does not say when it was made."""
 _INSTANCE: Final = re.compile(r"aws:///[^/]*/(i-[0-9a-f]+)")
-_ONE_NODE: Final = {"ReadWriteOnce", "ReadWriteOncePod"}
+_ONE_POD: Final = "ReadWriteOncePod"
+_ONE_NODE: Final = {"ReadWriteOnce", _ONE_POD}
+_NOT_MADE: Final = "kubernetes.io/no-provisioner"
 _OF_PODS: Final = {
     "pods": "pods",
     "count/pods": "pods",
@@ -375,11 +380,17 @@ def parse_budget(obj: Raw) -> Budget:
 def parse_claim(obj: Raw) -> Claim:
     """Read a PersistentVolumeClaim. What its volume demands of a node is joined by `Claim.on`."""
     read = decoded(obj, schema.Claim)
+    meta, spec = read.metadata, read.spec
+    # One that names its volume and is not bound to it keeps its pods Pending, whatever its class.
+    unbound = bool(spec.volume_name) and read.status.phase in {"Pending", "Lost"}
     return Claim(
-        namespace=read.metadata.namespace,
-        name=read.metadata.name,
-        volume=read.spec.volume_name,
-        single_node=set(read.spec.access_modes) <= _ONE_NODE,
+        namespace=meta.namespace,
+        name=meta.name,
+        volume=spec.volume_name,
+        storage_class=spec.storage_class_name,
+        node_terms=() if unbound or meta.deletion_timestamp else None,
+        single_node=set(spec.access_modes) <= _ONE_NODE,
+        single_pod=_ONE_POD in spec.access_modes,
     )
 
 
@@ -387,7 +398,38 @@ def parse_claim(obj: Raw) -> Claim:
 def parse_volume(obj: Raw) -> Volume:
     """Read a PersistentVolume, as far as it binds its pods to nodes."""
     read = decoded(obj, schema.Volume)
-    return Volume(name=read.metadata.name, node_requirements=_volume_requirements(read))
+    return Volume(
+        name=read.metadata.name, node_terms=_volume_terms(read), driver=read.spec.csi.driver
+    )
+
+
+@naming("StorageClass")
+def parse_storage_class(obj: Raw) -> StorageClass:
+    """Read a StorageClass, as far as it binds pods to nodes before they have a volume."""
+    read = decoded(obj, schema.StorageClass)
+    waits = read.volume_binding_mode == "WaitForFirstConsumer" and read.provisioner != _NOT_MADE
+    allowed = tuple(
+        NodeTerm(
+            expressions=tuple(
+                Requirement(key=line.key, operator="In", values=line.values)
+                for line in term.match_label_expressions
+            )
+        )
+        for term in read.allowed_topologies
+    )
+    return StorageClass(
+        name=read.metadata.name,
+        node_terms=(allowed or None) if waits else (),
+        driver=read.provisioner,
+    )
+
+
+@naming("CSINode")
+def parse_volume_limits(obj: Raw) -> tuple[str, Mapping[str, int]]:
+    """Read the name of a node, and how many volumes of each CSI driver it can have."""
+    read = decoded(obj, schema.CsiNode)
+    counts = {each.name: each.allocatable.count for each in read.spec.drivers}
+    return read.metadata.name, {name: n for name, n in counts.items() if n is not None}
 
 
 def parse_selector(obj: Json | None) -> Selector:
@@ -415,23 +457,20 @@ def _workload(
     )
 
 
-def _volume_requirements(read: schema.Described[schema.VolumeSpec]) -> NodeRequirements:
-    """Return label keys and allowed values. Of several terms, what all of them name is kept.
+def _volume_terms(
+    read: schema.Described[schema.VolumeSpec],
+) -> tuple[NodeTerm, ...] | None:
+    """Return where a volume can be used. Its zone may be a label too, several joined by `__`.
 
-    A volume without node affinity may carry its zone as a label, several joined by `__`.
     https://kubernetes.io/docs/reference/labels-annotations-taints/#topologykubernetesiozone
     """
-    terms = [
-        {line.key: line.values for line in term.match_expressions if line.operator == "In"}
-        for term in read.spec.node_affinity.required.node_selector_terms
-    ]
-    if not terms:
-        zone = read.metadata.labels.get(names.ZONE)
-        return ((names.ZONE, tuple(zone.split("__"))),) if zone else ()
-    shared = set.intersection(*(set(term) for term in terms))
+    terms = read_node_terms(read.spec.node_affinity.required)
+    zones = read.metadata.labels.get(names.ZONE)
+    if not zones:
+        return terms or None
+    here = Requirement(key=names.ZONE, operator="In", values=tuple(zones.split("__")))
     return tuple(
-        (key, tuple(sorted({value for term in terms for value in term[key]})))
-        for key in sorted(shared)
+        replace(term, expressions=(*term.expressions, here)) for term in terms or (NodeTerm(),)
     )
 
 

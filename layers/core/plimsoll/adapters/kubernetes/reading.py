@@ -6,7 +6,7 @@ A reconcile observes the cluster every second or so, and most objects have not c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -19,11 +19,13 @@ from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
 from plimsoll.domain.errors import MissingRights, NotFound
 from plimsoll.domain.kubernetes import (
     FLOORS,
+    Claim,
     Namespace,
     Node,
     OwnerKind,
     Pod,
     ReplicaSet,
+    StorageClass,
     Workload,
     refuse_twins,
     selects_namespaces,
@@ -59,6 +61,7 @@ class Reader:
         self._clock = follow
         self._watches = None if follow is None else Watches(requests, workers, follow, warn)
         self._known_namespaces: Sequence[Namespace] | None = None
+        self._known_classes: Mapping[str, StorageClass] | None = None
         self._leaving: dict[str, datetime] = {}
         """By UID: pods that we told to go, and when they are gone at the latest."""
         self._nodes = Collection(calls.LIST_NODES, objects.parse_node)
@@ -81,7 +84,9 @@ class Reader:
             calls.LIST_PODS, objects.parse_pod, fields=f"{UNBOUND},{UNFINISHED}"
         )
         self._rollouts = Collection(calls.LIST_ROLLOUTS, objects.parse_rollout)
-        self._followed = [*self._always, self._rollouts]
+        self._limits = Collection(calls.LIST_CSI_NODES, objects.parse_volume_limits)
+        self._followed = [*self._always, self._rollouts, self._limits]
+        self._classes = Collection(calls.LIST_STORAGE_CLASSES, objects.parse_storage_class)
         self._namespaces = Collection(calls.LIST_NAMESPACES, objects.parse_namespace)
         self._floors = Collection(
             calls.LIST_FLOORS, objects.parse_floors, fields=f"metadata.name={FLOORS}"
@@ -123,14 +128,19 @@ class Reader:
         rolled = any(each.controller.kind == OwnerKind.ROLLOUT for each in owned.values())
         if not self._rollouts.watched:
             self._listed_if_allowed(self._rollouts, wanted=rolled)
+        if not self._limits.watched:  # older manifests do not grant it
+            self._listed_if_allowed(self._limits)
         scaler = dict(self._scalers.objects)
-        volumes = {volume.name: volume for volume in self._volumes.objects}
+        limits = {name: limit for name, limit in self._limits.objects if limit}
         attached: dict[str, set[str]] = defaultdict(set)
         for attachment in filter(None, self._attachments.objects):
             attached[attachment[0]].add(attachment[1])
         return Observation(
             cluster=self._requests.cluster,
-            nodes=refuse_twins(self._nodes.objects),
+            nodes=[
+                replace(node, volume_limits=limits[node.name]) if node.name in limits else node
+                for node in refuse_twins(self._nodes.objects)
+            ],
             pods=pods,
             workloads=[
                 replace(w, scaler=by[0], min_replicas=by[1], scaled=by[2])
@@ -144,10 +154,7 @@ class Reader:
                 )
             ],
             budgets=self._budgets.objects,
-            claims={
-                (claim.namespace, claim.name): claim.on(volumes.get(claim.volume))
-                for claim in self._claims.objects
-            },
+            claims=_missing(pods) | self._with_places(self._claims.objects),
             replica_sets=owned,
             label_selections=[*self._services.objects, *self._network_policies.objects],
             quotas=self._quotas.objects,
@@ -155,7 +162,7 @@ class Reader:
             obeying=frozenset(n.name for n in self._namespaces_once() if n.obeys_budgets),
             left_out=[
                 *(f"Pod {pod}: {pod.unread}" for pod in pods if pod.unread is not None),
-                *(words for kind in (*self._always, self._rollouts) for words in kind.left_out),
+                *(words for kind in (*self._followed, self._classes) for words in kind.left_out),
             ],
         )
 
@@ -185,6 +192,25 @@ class Reader:
         if self._known_namespaces is None:
             self._known_namespaces = self._listed_if_allowed(self._namespaces)
         return self._known_namespaces
+
+    def _with_places(self, claims: Sequence[Claim]) -> dict[tuple[str, str], Claim]:
+        """Return the claims by namespace and name, with what their volumes or classes require of a node."""
+        volumes = {volume.name: volume for volume in self._volumes.objects}
+        classes: Mapping[str, StorageClass] = {}
+        if not all(claim.bound for claim in claims):
+            classes = self._classes_once()
+        return {
+            (claim.namespace, claim.name): claim.of(classes.get(claim.storage_class))
+            if classes and not claim.bound
+            else claim.on(volumes.get(claim.volume))
+            for claim in claims
+        }
+
+    def _classes_once(self) -> Mapping[str, StorageClass]:
+        """Return all storage classes as they were when they were first needed; none without the right to them."""
+        if self._known_classes is None:
+            self._known_classes = {c.name: c for c in self._listed_if_allowed(self._classes)}
+        return self._known_classes
 
     def _with_namespaces(self, pods: Sequence[Pod]) -> Sequence[Pod]:
         """Return the pods with the namespaces that selectors in their affinity name."""
@@ -224,3 +250,13 @@ class Reader:
             replace(pod, deleting=self._leaving[pod.uid]) if pod.uid in self._leaving else pod
             for pod in pods
         ]
+
+
+def _missing(pods: Iterable[Pod]) -> dict[tuple[str, str], Claim]:
+    """Return the claims of pods that wait, as long as nobody has made them: with such a one a pod runs nowhere."""
+    return {
+        (pod.namespace, name): Claim(namespace=pod.namespace, name=name, node_terms=())
+        for pod in pods
+        if pod.node is None
+        for name in pod.scheduling.claims
+    }

@@ -30,6 +30,7 @@ from plimsoll.domain.kubernetes import (
 _LONGEST: Final = 16 * 1024
 """Characters of all that decides together: what it costs to evaluate it for a node or a pod grows with
 them. Four times the largest that charts write."""
+_EVERY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a word of the API
 _VALUES: Final = 1000
 """The most values in one selector."""
 
@@ -101,10 +102,11 @@ def _read(text: bytes) -> Scheduling:
     decisive = _DECODER.decode(text)
     spec, labels = decisive.spec, decisive.labels
     affinity = spec.affinity or schema.Affinity()
+    required = affinity.node_affinity.required
     return Scheduling(
         requests=_requests(spec, decisive.held),
         node_selector=spec.node_selector,
-        node_terms=_node_terms(affinity.node_affinity.required),
+        node_terms=None if required is None else read_node_terms(required),
         tolerations=spec.tolerations,
         affinity=tuple(_pod_terms(affinity.pod_affinity, labels)),
         anti_affinity=tuple(_pod_terms(affinity.pod_anti_affinity, labels)),
@@ -190,9 +192,8 @@ def _with_held(
     return asks
 
 
-def _node_terms(selector: schema.NodeSelector | None) -> tuple[NodeTerm, ...] | None:
-    if selector is None:
-        return None
+def read_node_terms(selector: schema.NodeSelector) -> tuple[NodeTerm, ...]:
+    """Read the terms of a node selector, of which any may hold."""
     return tuple(
         NodeTerm(expressions=term.match_expressions, fields=term.match_fields)
         for term in selector.node_selector_terms
@@ -241,10 +242,10 @@ def _spread(spec: schema.Placing) -> Iterator[SpreadConstraint]:
         )
 
 
-def _host_ports(spec: schema.Placing) -> Iterator[tuple[str, int]]:
+def _host_ports(spec: schema.Placing) -> Iterator[tuple[str, int, str]]:
     """Yield the ports taken on the host; on the host's network every named port is one."""
     for item in (*filter(stays, spec.init_containers), *spec.containers):
         for port in item.ports:
             number = port.host_port or (port.container_port if spec.host_network else 0)
             if number:
-                yield port.protocol, number
+                yield port.protocol, number, "" if port.host_ip == _EVERY_ADDRESS else port.host_ip

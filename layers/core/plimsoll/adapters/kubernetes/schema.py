@@ -173,6 +173,7 @@ class ResourceRequirements(_Read):
 class ContainerPort(_Read):
     container_port: Whole = 0
     host_port: Whole = 0
+    host_ip: str = field(default="", name="hostIP")
     protocol: str = "TCP"
 
 
@@ -414,21 +415,63 @@ class ConfigMap(Named):
 
 class ClaimSpec(_Read):
     volume_name: str = ""
+    storage_class_name: str = ""
     access_modes: Texts = ()
 
 
-Claim = Described[ClaimSpec]
+class ClaimStatus(_Read):
+    phase: str = ""
+
+
+class Claim(Described[ClaimSpec]):
+    status: ClaimStatus = field(default_factory=ClaimStatus)
 
 
 class VolumeNodeAffinity(_Read):
     required: NodeSelector = field(default_factory=NodeSelector)
 
 
+class Driver(_Read):
+    driver: str = ""
+
+
 class VolumeSpec(_Read):
     node_affinity: VolumeNodeAffinity = field(default_factory=VolumeNodeAffinity)
+    csi: Driver = field(default_factory=Driver)
 
 
 Volume = Described[VolumeSpec]
+
+
+class TopologyRequirement(_Read):
+    key: str = ""
+    values: Texts = ()
+
+
+class TopologyTerm(_Read):
+    match_label_expressions: Annotated[tuple[TopologyRequirement, ...], _HUNDRED] = ()
+
+
+class StorageClass(Named):
+    provisioner: str = ""
+    volume_binding_mode: str = "Immediate"
+    allowed_topologies: Annotated[tuple[TopologyTerm, ...], _MANY] = ()
+
+
+class VolumeLimit(_Read):
+    count: Whole | None = None
+
+
+class NodeDriver(_Read):
+    name: str = ""
+    allocatable: VolumeLimit = field(default_factory=VolumeLimit)
+
+
+class CsiNodeSpec(_Read):
+    drivers: Annotated[tuple[NodeDriver, ...], _MANY] = ()
+
+
+CsiNode = Described[CsiNodeSpec]
 
 
 class AttachmentSource(_Read):

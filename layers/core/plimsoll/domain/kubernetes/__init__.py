@@ -67,6 +67,7 @@ from plimsoll.domain.kubernetes.namespaces import (
 )
 from plimsoll.domain.kubernetes.node_rules import (
     UNSCHEDULABLE,
+    holds,
     node_selected,
     passes,
     starts_up,
@@ -111,6 +112,7 @@ from plimsoll.domain.kubernetes.workloads import (
     NodeRequirements,
     Quota,
     ReplicaSet,
+    StorageClass,
     Volume,
     Workload,
 )
@@ -179,6 +181,7 @@ __all__ = [
     "Scheduling",
     "Selector",
     "SpreadConstraint",
+    "StorageClass",
     "Taint",
     "Toleration",
     "Volume",
@@ -190,6 +193,7 @@ __all__ = [
     "capacity_of",
     "event_of_cordon",
     "event_of_report",
+    "holds",
     "left_by_karpenter",
     "matches",
     "node_selected",

@@ -119,10 +119,11 @@ def node_selected(scheduling: Scheduling, node: Node) -> bool:
         if node.labels.get(key) != value:
             return False
     terms = scheduling.node_terms
-    return terms is None or any(_holds(term, node) for term in terms)
+    return terms is None or any(holds(term, node) for term in terms)
 
 
-def _holds(term: NodeTerm, node: Node) -> bool:
+def holds(term: NodeTerm, node: Node) -> bool:
+    """Whether all that a term of node affinity says holds; one that says nothing never does."""
     if not term.expressions and not term.fields:
         return False
     fields = {"metadata.name": node.name}

@@ -34,6 +34,8 @@ class Node:
     unschedulable: bool = False
     ready: bool = True
     allocatable: Resources
+    volume_limits: Mapping[str, int] = field(default_factory=dict)
+    """The most volumes that may be attached to it, by CSI driver; out of its CSINode."""
     instance: str | None = None
     """The EC2 instance id out of `spec.providerID`; None for nodes of other clouds."""
     zone: str | None = None

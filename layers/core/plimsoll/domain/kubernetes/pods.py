@@ -98,8 +98,8 @@ class Scheduling:
     spread: tuple[SpreadConstraint, ...] = ()
     claims: tuple[str, ...] = ()
     """Names of the PersistentVolumeClaims it mounts, in its own namespace."""
-    host_ports: tuple[tuple[str, int], ...] = ()
-    """(protocol, port) taken on the host."""
+    host_ports: tuple[tuple[str, int, str], ...] = ()
+    """(protocol, port, address) taken on the host; an empty address stands for all of them."""
     devices: bool = False
     """Whether it claims devices (DRA), of which nothing here tells where they are: it is never taken to fit."""
 

@@ -34,6 +34,8 @@ _SHAPES: Sequence[tuple[str, str]] = (
     (rf"(?P<key>{_KEY})(?P<values>)", "Exists"),
 )
 """The grammar of a requirement: k8s.io/apimachinery/pkg/labels/selector.go. Compiled on first use, not in a cold start."""
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+"""A number as Go reads one: `int` takes more, such as `1_000`."""
 _PART = re.compile(r",(?![^(]*\))")
 
 
@@ -83,10 +85,9 @@ def _requirement(part: str) -> Requirement:
 
 def _compared(value: str | None, bounds: tuple[str, ...]) -> int:
     """Return the sign of value - bound, and 0 where one is no whole number."""
-    try:
-        mine, bound = int(value or ""), int(bounds[0])
-    except (ValueError, IndexError):
+    if not (bounds and _WHOLE.fullmatch(value or "") and _WHOLE.fullmatch(bounds[0])):
         return 0
+    mine, bound = int(value or ""), int(bounds[0])
     return (mine > bound) - (mine < bound)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Self
 
 from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
-from plimsoll.domain.kubernetes.pods import Pod, Ref, Requirement, Scheduling, Selector
+from plimsoll.domain.kubernetes.pods import NodeTerm, Pod, Ref, Requirement, Scheduling, Selector
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.selectors import satisfied
 
@@ -155,8 +155,8 @@ class Budget:
     """How many healthy pods it lacks: with one more it would still let none go."""
 
 
-type NodeRequirements = tuple[tuple[str, tuple[str, ...]], ...]
-"""(label key, allowed values) out of a PersistentVolume's node affinity: usually its zone."""
+type NodeRequirements = tuple[tuple[NodeTerm, ...], ...]
+"""What volumes require of a node: of each of these, any term holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,20 +164,40 @@ class Volume:
     """A PersistentVolume."""
 
     name: str
-    node_requirements: NodeRequirements = ()
+    node_terms: tuple[NodeTerm, ...] | None = None
+    """Where it can be used: any term holds, usually its zone. None: everywhere."""
+    driver: str = ""
+    """Its CSI driver."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageClass:
+    """A StorageClass: where the volumes of claims that are not bound yet can come to be."""
+
+    name: str
+    node_terms: tuple[NodeTerm, ...] | None = None
+    """On which nodes: any term holds (`allowedTopologies`). None: on every node; empty: on none, because a
+    volume must be there before its pod is scheduled."""
+    driver: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A PersistentVolumeClaim with what its volume demands of a node."""
+    """A PersistentVolumeClaim with what its volume requires of a node."""
 
     namespace: str
     name: str
     volume: str = ""
     """The name of its PersistentVolume, once it is bound."""
-    node_requirements: NodeRequirements = ()
+    storage_class: str = ""
+    node_terms: tuple[NodeTerm, ...] | None = None
+    """Where its pods can run: any term holds. None: everywhere; empty: nowhere, as it is or will never be bound."""
+    driver: str = ""
+    """The CSI driver of its volume."""
     single_node: bool = True
     """ReadWriteOnce or ReadWriteOncePod: two pods on two nodes cannot both have it."""
+    single_pod: bool = False
+    """ReadWriteOncePod: no pod is scheduled while another one has it."""
 
     @property
     def bound(self) -> bool:
@@ -185,5 +205,15 @@ class Claim:
         return bool(self.volume)
 
     def on(self, volume: Volume | None) -> Self:
-        """Return the claim with the demands of its volume; None is one that is not known."""
-        return self if volume is None else replace(self, node_requirements=volume.node_requirements)
+        """Return the claim with the requirements of its volume; None is one that is not known."""
+        if volume is None or self.node_terms == ():
+            return self
+        return replace(self, node_terms=volume.node_terms, driver=volume.driver)
+
+    def of(self, storage_class: StorageClass | None) -> Self:
+        """Return a claim that is not bound with the requirements of its class; None is one that is not there."""
+        if self.bound or self.node_terms == ():
+            return self
+        if storage_class is None:
+            return replace(self, node_terms=())
+        return replace(self, node_terms=storage_class.node_terms, driver=storage_class.driver)

@@ -3,12 +3,11 @@
 One implementation for the planner and for the fake cluster's scheduler. Modelled on the filter
 plugins of kube-scheduler's default profile:
 https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
-NodeResourcesFit, NodePorts and the volume's zone are here; the others in `node_rules`, `affinity`
-and `spreading`.
+NodeResourcesFit, NodePorts and those of volumes are here; the others in `node_rules`, `affinity`
+and `spreading`. docs/guides/spot-drain.md names the pods that are taken to fit nowhere though the scheduler may bind them.
 
-A pod that claims devices (DRA) fits nowhere. Left out: attach limits, preemption (see `preemption`),
-host addresses of ports (a port taken is taken on all), and ReadWriteOnce volumes that still hang on
-another node, which the scheduler does not look at either.
+Left out: preemption (see `preemption`), and ReadWriteOnce volumes that still hang on another node, which the
+scheduler does not look at either.
 
 Surprise: `place` asks nothing. The snapshot shows what is, also where that breaks a rule.
 """
@@ -42,6 +41,9 @@ from plimsoll.domain.scheduling.scoring import PeerCounts, best, left, shunned
 from plimsoll.domain.scheduling.spreading import SpreadFilter, spread_filters
 from plimsoll.domain.scheduling.topology_counts import FilterReason, TopologyCounts
 
+_CLAIMED: Final = (
+    "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+)
 MOST_ORDERS: Final = 16
 """Orders of nodes that are kept: few templates of a cluster differ in what they demand of a node itself."""
 
@@ -64,7 +66,8 @@ class ClusterSnapshot:
         self._where: dict[str, str] = {}
         """Uid of a pod -> node."""
         self._free: dict[str, Resources] = {}
-        self._ports: Counter[tuple[str, str, int]] = Counter()
+        self._ports: Counter[tuple[str, str, int, str | None]] = Counter()
+        """By node, protocol, port and address; under None those of all addresses together."""
         self._claims = dict(claims or {})
         self._peers = PeerCounts()
         self._anti_affinity_index = AntiAffinityIndex()
@@ -114,6 +117,7 @@ class ClusterSnapshot:
         held = self._lift(pod)
         try:
             found = _why_short(pod.scheduling.requests, self._free[node.name])
+            found = found or self._why_attached(pod, node)
             if found is not None:
                 return found
             if not in_reach(self._volumes_of(pod), node):
@@ -156,6 +160,7 @@ class ClusterSnapshot:
                 self._nodes[name]
                 for name in self.suitable(pod)
                 if _why_short(need, self._free[name]) is None
+                if self._why_attached(pod, self._nodes[name]) is None
             ]
             for filter_reason in self._filter_reasons(pod) if nodes else ():
                 nodes = [node for node in nodes if filter_reason(node) is None]
@@ -196,7 +201,7 @@ class ClusterSnapshot:
         if next(self._other_reasons(pod), None) is not None:
             return None
         required = self._suitable.requirement(pod.scheduling, self._volumes_of(pod))
-        return required, pod.scheduling.requests
+        return required, pod.scheduling.requests, len(pod.scheduling.claims)
 
     def spread_filters(self, pod: Pod) -> Sequence[SpreadFilter]:
         """Return what a pod's own hard spread constraints demand of a node now, as if it had left."""
@@ -259,7 +264,10 @@ class ClusterSnapshot:
             scheduling.requests,
             look=look,
             nodes=self._nodes,
-            fits=lambda name: _why_short(scheduling.requests, self._free[name]) is None,
+            fits=lambda name: (
+                _why_short(scheduling.requests, self._free[name]) is None
+                and self._why_attached(pod, self._nodes[name]) is None
+            ),
             here=here,
             around=around,
         )
@@ -357,8 +365,9 @@ class ClusterSnapshot:
 
     def _count(self, pod: Pod, node_name: str, by: int) -> None:
         node = self._nodes[node_name]
-        for protocol, port in pod.scheduling.host_ports:
-            self._ports[node_name, protocol, port] += by
+        for protocol, port, address in pod.scheduling.host_ports:
+            self._ports[node_name, protocol, port, address] += by
+            self._ports[node_name, protocol, port, None] += by
         self._peers.change(pod, node, by)
         self._anti_affinity_index.change(pod, node, by)
         self._topology.change(pod, node_name, by)
@@ -382,13 +391,33 @@ class ClusterSnapshot:
         if held is not None:
             self._stand(*held)
 
+    def _claims_of(self, pod: Pod) -> Iterator[Claim]:
+        for name in pod.scheduling.claims:
+            if (claim := self._claims.get((pod.namespace, name))) is not None:
+                yield claim
+
     def _volumes_of(self, pod: Pod) -> NodeRequirements:
-        return tuple(
-            requirement
-            for name in pod.scheduling.claims
-            if (claim := self._claims.get((pod.namespace, name))) is not None
-            for requirement in claim.node_requirements
+        claims = self._claims_of(pod)
+        return tuple(claim.node_terms for claim in claims if claim.node_terms is not None)
+
+    def _claimed(self, claim: Claim) -> bool:
+        """Whether a pod on any node has a claim."""
+        return any(
+            claim.name in pod.scheduling.claims and claim.namespace == pod.namespace
+            for pods in self._on.values()
+            for pod in pods.values()
         )
+
+    def _why_attached(self, pod: Pod, node: Node) -> str | None:
+        """Compare the volumes that would be attached to a node with what its CSI drivers can attach."""
+        if not pod.scheduling.claims or not node.volume_limits:
+            return None
+        there = {claim for each in self._on[node.name].values() for claim in self._claims_of(each)}
+        more = {claim.driver for claim in self._claims_of(pod) if claim not in there}
+        counts = Counter(claim.driver for claim in there.union(self._claims_of(pod)))
+        if any(counts[driver] > node.volume_limits.get(driver, counts[driver]) for driver in more):
+            return "node(s) exceed max volume count"
+        return None
 
     def _filter_reasons(self, pod: Pod) -> Iterator[FilterReason]:
         """Yield the checks that depend on what else is in the snapshot, most of them seldom used."""
@@ -400,12 +429,20 @@ class ClusterSnapshot:
         scheduling = pod.scheduling
         if scheduling.host_ports:
             yield self._ports_free(scheduling.host_ports)
+        if any(claim.single_pod and self._claimed(claim) for claim in self._claims_of(pod)):
+            yield lambda _: _CLAIMED
         yield from affinity_filter(pod, self._topology)
         yield from self._anti_affinity_index.filter_reasons(pod)
 
-    def _ports_free(self, ports: Sequence[tuple[str, int]]) -> FilterReason:
+    def _ports_free(self, ports: Sequence[tuple[str, int, str]]) -> FilterReason:
+        wanted = [
+            (protocol, port, taken)
+            for protocol, port, address in ports
+            for taken in ((address, "") if address else (None,))
+        ]
+
         def free(node: Node) -> str | None:
-            if any(self._ports[node.name, protocol, port] > 0 for protocol, port in ports):
+            if any(self._ports[node.name, *port] > 0 for port in wanted):
                 return "node(s) didn't have free ports for the requested pod ports"
             return None
 
@@ -439,4 +476,5 @@ def _alike(old: Node, new: Node) -> bool:
         and old.unschedulable == new.unschedulable
         and old.ready == new.ready
         and old.allocatable == new.allocatable
+        and old.volume_limits == new.volume_limits
     )

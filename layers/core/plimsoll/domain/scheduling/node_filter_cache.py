@@ -10,12 +10,12 @@ from collections.abc import Hashable, Mapping
 from copy import copy
 from typing import NamedTuple, Self
 
-from plimsoll.domain.kubernetes import Node, NodeRequirements, Scheduling, why_never
+from plimsoll.domain.kubernetes import Node, NodeRequirements, Scheduling, holds, why_never
 
 
 def in_reach(volumes: NodeRequirements, node: Node) -> bool:
     """https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity."""
-    return all(node.labels.get(key) in values for key, values in volumes)
+    return all(any(holds(term, node) for term in terms) for terms in volumes)
 
 
 class Requirement(NamedTuple):

@@ -128,7 +128,7 @@ class View:
                 namespace=volume.namespace,
                 name=volume.claim,
                 volume=volume.name,
-                node_requirements=((ZONE, (volume.zone,)),) if volume.zone else (),
+                node_terms=_in_zone(volume.zone) if volume.zone else None,
             )
             for volume in self.seen.volumes
             if volume.claim
@@ -358,3 +358,7 @@ def _node(told: wire.Node) -> Node:
         capacity=capacity_of(told.labels),
         created=told.created_at,
     )
+
+
+def _in_zone(zone: str) -> tuple[NodeTerm, ...]:
+    return (NodeTerm(expressions=(Requirement(key=ZONE, operator="In", values=(zone,)),)),)
