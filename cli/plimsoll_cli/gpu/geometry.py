@@ -10,8 +10,8 @@ from typing import Any, Final
 import click
 
 from plimsoll.domain.errors import BadInput
+from plimsoll_cli.gpu.diagram import diagram
 from plimsoll_cli.gpu.fleet_file import Fleet, fleet_of, read, wanted_of
-from plimsoll_cli.gpu.picture import picture
 from plimsoll_cli.gpu.steering_files import write_files
 from plimsoll_cli.options import Output, console, output_option, print_answer, table
 from plimsoll_cli.targets import check_target, write_target
@@ -31,7 +31,7 @@ EXAMPLES: Final = """\b
 Examples:
   kubectl get nodes,pods --all-namespaces --output json > fleet.json
   plimsoll gpu geometry --demand demand.yaml --fleet fleet.json
-  plimsoll gpu geometry --demand demand.yaml --fleet fleet.json --files plan --picture plan.svg
+  plimsoll gpu geometry --demand demand.yaml --fleet fleet.json --files plan --diagram plan.svg
 
 \b
 Exit status:
@@ -66,7 +66,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_typ
 @click.option(
     "--all-pairs", is_flag=True, help="Write every pair of geometries into the ConfigMap."
 )
-@click.option("--picture", "svg", metavar="FILE", help="Draw each GPU before and after, as SVG.")
+@click.option("--diagram", "svg", metavar="FILE", help="Draw each GPU before and after, as SVG.")
 @output_option
 def geometry(  # noqa: PLR0913, PLR0917 - the options of the command
     demand: Path,
@@ -83,7 +83,7 @@ def geometry(  # noqa: PLR0913, PLR0917 - the options of the command
     A node keeps its layout where a pod on it has no ReplicaSet or StatefulSet, or must not be disrupted.
     """
     if svg is not None:
-        check_target("--picture", svg)
+        check_target("--diagram", svg)
     wanted = wanted_of(read("--demand", demand))
     found = Fleet() if fleet is None else fleet_of(read("--fleet", fleet))
     plans = {
@@ -101,7 +101,7 @@ def geometry(  # noqa: PLR0913, PLR0917 - the options of the command
     for path in [] if files is None else write_files(files, plans, all_pairs=all_pairs):
         click.echo(f"wrote {path}", err=True)
     if svg is not None:
-        write_target("--picture", svg, picture(plans))
+        write_target("--diagram", svg, diagram(plans))
 
 
 def _plan(

@@ -259,7 +259,7 @@ def test_all_pairs_are_written_on_request(tmp_path: Path):
 
 def test_draws_each_gpu_before_and_after(tmp_path: Path):
     target = tmp_path / "plan.svg"
-    assert geometry(tmp_path, DEMAND, THREE, "--picture", str(target)).exit_code == 0
+    assert geometry(tmp_path, DEMAND, THREE, "--diagram", str(target)).exit_code == 0
     drawn = ET.parse(target).getroot()
     svg = "{http://www.w3.org/2000/svg}"
     assert len(drawn.findall(f"{svg}g")) == 24 + 8

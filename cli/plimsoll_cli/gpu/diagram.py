@@ -1,4 +1,4 @@
-"""A picture of each GPU of a plan, before and after, as SVG without scripts."""
+"""A diagram of each GPU of a plan, before and after, as SVG without scripts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ COLOURS: Final = {
 """By compute slices; 0 is a GPU without MIG."""
 
 
-def picture(plans: Mapping[str, FleetPlan]) -> str:
-    """Return the picture: a row for each node, its GPUs before on the left and after on the right.
+def diagram(plans: Mapping[str, FleetPlan]) -> str:
+    """Return the diagram: a row for each node, its GPUs before on the left and after on the right.
 
     Instances are drawn by size, from the largest on. Where they stand on the GPU is left to NVIDIA's driver.
     """
