@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from plimsoll.adapters.kubernetes import calls, objects
 from plimsoll.adapters.kubernetes.collection import Collection
@@ -128,8 +128,6 @@ class Reader:
         rolled = any(each.controller.kind == OwnerKind.ROLLOUT for each in owned.values())
         if not self._rollouts.watched:
             self._listed_if_allowed(self._rollouts, wanted=rolled)
-        if not self._limits.watched:  # older manifests do not grant it
-            self._listed_if_allowed(self._limits)
         scaler = dict(self._scalers.objects)
         limits = {name: limit for name, limit in self._limits.objects if limit}
         attached: dict[str, set[str]] = defaultdict(set)
@@ -234,11 +232,16 @@ class Reader:
                 return self._listed(kind)
         return kind.forget()
 
+    def _read(self, kind: Collection[Any]) -> Sequence[Any]:
+        """List a kind; older manifests do not grant the limits of volumes."""
+        return self._listed_if_allowed(kind) if kind is self._limits else self._listed(kind)
+
     def _refresh(self) -> None:
         """Read all kinds: those that no watch keeps up to date are listed."""
         if self._watches is not None:
             self._watches.follow(self._followed)
-        list_unwatched(self._always, self._workers, self._listed)
+        kinds = (*self._always, self._limits)
+        list_unwatched(kinds, self._workers, self._read)
 
     def _without_leaving(self, pods: Sequence[Pod]) -> Sequence[Pod]:
         """Return the pods, those that we told to go as such also where no event has said so yet."""
