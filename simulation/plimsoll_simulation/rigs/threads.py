@@ -89,6 +89,7 @@ class RetryQueue[T](Threads):
     @override
     def end(self) -> None:
         """Let go of what is not done."""
+        self.ended.set()  # before the thread wakes up: it would wait for more, and for ever
         self._waiting.put(None)
         super().end()
 

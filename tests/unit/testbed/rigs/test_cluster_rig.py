@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Literal
 
 import pytest
@@ -73,6 +74,23 @@ def test_an_errand_that_is_refused_ends_the_drill_and_not_only_its_thread():
     retry_queue.ask("a")
     eventually(lambda: retry_queue.error is not None)
     assert str(retry_queue.error) == "there is no such node"
+
+
+def test_a_queue_ends_however_soon_its_thread_wakes_up(monkeypatch: pytest.MonkeyPatch):
+    retry_queue = RetryQueue[str]("arrivals", lambda _: None)
+    told = retry_queue._waiting
+
+    def put(what: str | None) -> None:
+        told.put(what)
+        time.sleep(0.2)
+
+    waiting = SimpleNamespace(get=told.get, empty=told.empty, put=put)
+    monkeypatch.setattr(retry_queue, "_waiting", waiting)
+    retry_queue.start()
+    ending = threading.Thread(target=retry_queue.end, daemon=True)
+    ending.start()
+    ending.join(SECONDS)
+    assert not ending.is_alive()
 
 
 @dataclass
