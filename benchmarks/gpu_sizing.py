@@ -27,7 +27,7 @@ from typing import Final
 from rich.console import Console
 
 from benchmarks.output import table
-from plimsoll_service.domain.gpu import CARDS, Card, Question, fit_classes, upper_bound
+from plimsoll_service.domain.gpu import CARDS, Card, Question, fit_classes, splits_of, upper_bound
 from plimsoll_service.wire.gpu import UNSEEN, WINDOW, WINDOWS_PER_DAY, ClassDay, GpuClass, PodDay
 
 FILE: Final = "pod_gpu_memory_used_bytes_anon.tar.gz"
@@ -95,24 +95,6 @@ def whole_trace(pods: Mapping[str, Mapping[tuple[date, int], int]]) -> Sequence[
     return [{at - begin: mib for at, mib in windows.items()} for windows in numbered]
 
 
-def gpus(card: Card, sizes: Counter[str]) -> int:
-    """Return the fewest GPUs that hold so many instances of each profile."""
-    d = {(p.compute, p.memory): sizes[name] for name, p in card.profiles.items()}
-    if (7, 8) not in d:
-        return d[4, 4] + ceil((2 * d[2, 2] + d[1, 1]) / 4)
-    one, double, two, three, four, whole = (
-        d[each] for each in ((1, 1), (1, 2), (2, 2), (3, 4), (4, 4), (7, 8))
-    )
-    return whole + ceil(
-        max(
-            four,
-            (2 * four + three + two) / 3,
-            (4 * four + 3 * three + 2 * two + one + double) / 7,
-            (4 * four + 4 * three + 2 * two + one + 2 * double) / 8,
-        )
-    )
-
-
 def by_rule(
     card: Card, trace: Sequence[Windows], learnt: float, rule: Rule
 ) -> tuple[float, int, int]:
@@ -133,7 +115,8 @@ def by_rule(
         if chosen.compute < card.compute:
             judged += 1
             over += after > chosen.usable_mib
-    return 1 - gpus(card, sizes) / sizes.total(), over, judged
+    split = splits_of(card)
+    return 1 - split.needed(split.counts(sizes)) / sizes.total(), over, judged
 
 
 def percentile(share: float) -> Rule:

@@ -15,7 +15,7 @@ from plimsoll_cli.options import Output, console, environment_of, output_option,
 from plimsoll_cli.plan.rows import DOLLARS
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.domain.gpu import Audit, OwnerUse, audit_gpus
-from plimsoll_service.wire.gpu import ClassDays
+from plimsoll_service.wire.gpu import COUNTERS, ClassDays
 
 DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
@@ -130,8 +130,7 @@ def _gaps(answer: Audit, left_out: int) -> Iterator[str]:
 
 def _line(name: str) -> str:
     """Return the line of the exporter's counters file that turns a metric on."""
-    words = name.removeprefix("DCGM_FI_").replace("_", " ").lower()
-    return f"{name}, gauge, {words}"
+    return f"{name}, {COUNTERS.get(name, 'gauge, of another version of Plimsoll')}"
 
 
 def _plain(answer: Audit, left_out: int) -> Any:
