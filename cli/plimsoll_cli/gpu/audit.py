@@ -60,6 +60,8 @@ def audit_command(
         print_answer(_plain(answer, found.left_out), output)
     else:
         _show(console(), answer, found.left_out)
+        if answer.schedules and files is None:
+            click.echo("--files FOLDER writes a ScaledObject for each")
 
 
 def _prices(priced: tuple[str, ...]) -> Mapping[tuple[str, str], float]:
@@ -102,8 +104,6 @@ def _show(out: Console, answer: Audit, left_out: int) -> None:
         out.print(shown)
     for owner, schedule in answer.schedules.items():
         out.print(f"{owner.kind} {owner.namespace}/{owner.name} can be off: {schedule.reason}")
-    if answer.schedules:
-        out.print("--files FOLDER writes a ScaledObject for each")
     for line in _gaps(answer, left_out):
         out.print(line)
 
