@@ -181,6 +181,12 @@ class Silence:
         pass
 
 
+class Ended(Silence):
+    """A watch whose other end hung up at once."""
+
+    over = True
+
+
 @dataclass
 class ContractRig:
     """A cluster as our adapter sees it, and as it is."""

@@ -17,7 +17,7 @@ from plimsoll.domain.errors import Temporary
 from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.observation import Observation
 
-from .conftest import ContractRig, Silence, machine
+from .conftest import ContractRig, Ended, Silence, machine
 from .test_kubernetes_api import INTERRUPTION, WEB, budget, shop, workload
 
 __all__ = ["shop"]
@@ -157,6 +157,19 @@ def test_a_watch_is_resumed_after_an_outage_where_it_stood(
     shop.fake_cluster.bring_api_back(now=shop.clock.now())
     shop.apply(workload("Deployment", "web", 3))
     seen_when(followed, lambda seen: seen.workload[WEB].replicas == 3)
+    assert asked(shop)["lists"] == 0
+
+
+def test_a_watch_that_ends_while_others_settle_is_resumed_and_not_listed(
+    shop: ContractRig, followed: KubernetesCluster
+) -> None:
+    shop.wire.at["/api/v1/pods"] = Response(status=200, events=Ended())
+    followed.observe()
+    assert asked(shop)["lists"] == 0
+    del shop.wire.at["/api/v1/pods"]
+    shop.apply(workload("Deployment", "web", 3))
+    shop.wait(60)
+    seen_when(followed, lambda seen: len(web_pods(seen)) == 3)
     assert asked(shop)["lists"] == 0
 
 

@@ -54,6 +54,8 @@ class Collection[T]:
         self._revision = ""
         """Up to which all changes are known; empty where only a list can tell."""
         self._events: Events | None = None
+        self._over = False
+        """Whether the watch has told all it ever will."""
         self._silent = datetime.max.replace(tzinfo=UTC)
         self.watchable = True
         """Set to False where a watch was refused: then it is listed each time."""
@@ -76,7 +78,7 @@ class Collection[T]:
     @property
     def resumable(self) -> bool:
         """Whether a watch could go on from what is known."""
-        return self.watchable and not self.watched and bool(self._revision)
+        return self.watchable and (self._over or not self.watched) and bool(self._revision)
 
     def list(self, requests: Requests, warn: Callable[[str], None]) -> Sequence[T]:
         """Read a whole list, and forget what is no longer in it.
@@ -118,6 +120,7 @@ class Collection[T]:
         Raises:
             PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
         """
+        self.close()
         try:
             self._events = requests.watch(
                 self._call,
@@ -131,10 +134,14 @@ class Collection[T]:
             self._revision = ""
 
     def take(self, now: datetime, warn: Callable[[str], None]) -> None:
-        """Take in what the watch has told since the last time, if there is one; it never waits."""
+        """Take in what the watch has told since the last time, if there is one; it never waits.
+
+        A watch that is over stays until it is resumed: it was up to date a moment ago.
+        """
         if self._events is None:
             return
-        over = self._events.over or now >= self._silent  # asked first: nothing comes after that
+        # asked first: nothing comes after that
+        self._over = self._events.over or now >= self._silent
         newest: dict[str, tuple[str, Json | Raw]] = {}  # in a storm an object changes several times
         for line in self._events.take():
             kind, obj = event_of(line)
@@ -148,12 +155,12 @@ class Collection[T]:
                 case "ADDED" | "MODIFIED" if uid:
                     newest[uid] = version, obj
                 case _:  # most often 410: what changed meanwhile is no longer kept
-                    self._revision, over = "", True
+                    self._revision = ""
                     break
             self._revision = version or self._revision
         for uid, (version, obj) in newest.items():
             self._put(uid, version, obj, warn)
-        if over:
+        if not self._revision:
             self.close()
 
     def wrote(self, obj: Json) -> None:
@@ -166,7 +173,7 @@ class Collection[T]:
         """End the watch, if there is one."""
         if self._events is not None:
             self._events.close()
-        self._events = None
+        self._events, self._over = None, False
 
     def _put(self, uid: str, version: str, obj: Json | Raw, warn: Callable[[str], None]) -> None:
         known = self._known.get(uid)
