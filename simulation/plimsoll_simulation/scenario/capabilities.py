@@ -35,6 +35,8 @@ class RigCapabilities:
     """Whether it can be said on which nodes pods stand at time 0."""
     remembers: bool = False
     """Whether it can be said what Plimsoll remembers at time 0."""
+    queues: bool = False
+    """Whether it plans batch queues."""
 
 
 RIGS: Mapping[str, RigCapabilities] = {
@@ -47,6 +49,7 @@ RIGS: Mapping[str, RigCapabilities] = {
         shifts=True,
         binds=True,
         remembers=True,
+        queues=True,
     ),
     **{
         rig: RigCapabilities(
@@ -135,6 +138,13 @@ def _unsupported_in(cluster: ClusterSpec, rig: str, can: RigCapabilities) -> Ite
             found=f"observed, which the rig {rig} cannot play: its tables are empty at time 0",
             allowed="nothing observed",
             cure="Take observed out of the cluster, or choose the rig simulated",
+        )
+    if cluster.queues is not None and not can.queues:
+        yield Problem(
+            place=cluster.place,
+            found=f"batch queues, which the rig {rig} cannot plan yet",
+            allowed="no queues",
+            cure="Take queues out of the cluster, or choose the rig simulated",
         )
 
 

@@ -139,6 +139,8 @@ class ClusterSpec(Placed):
     queue_delay: Duration = timedelta()
     """DelaySeconds of the queue that karpenter, karpenter-consolidation and nth read; default 0s."""
     autoscaler: Autoscaler | None = None
+    queues: File | None = None
+    """A configuration of the batch queues, as `plimsoll queues apply` takes it. Their planner runs in the cluster, whoever responds, and asks for no nodes; without the file no queue is planned."""
     bindings: dict[Owner, list[Word]] = Field(default_factory=dict)
     """The nodes on which pods stand at time 0, one for each pod, by Kind/namespace/name: of a Deployment, a ReplicaSet or a Job, else of the pod itself. The scheduler places those that are not named."""
 

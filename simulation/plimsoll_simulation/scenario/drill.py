@@ -17,6 +17,7 @@ from plimsoll_simulation.scenario.clusters import ClusterSpec
 from plimsoll_simulation.scenario.kinds import COUNTED, LISTED
 from plimsoll_simulation.scenario.manifests import WORKLOADS, Manifest, read_manifests
 from plimsoll_simulation.scenario.problems import Problems, listed, rename, shown
+from plimsoll_simulation.scenario.queues import read_queues
 from plimsoll_simulation.scenario.reading import read_scenario
 from plimsoll_simulation.scenario.scenario import Scenario
 from plimsoll_simulation.scenario.timeline import ApplyEntry, ScaleEntry
@@ -51,6 +52,9 @@ def read_drill(path: Path) -> Drill:
                 scenario.document.place("spec", "clusters", i, "manifests", k)
                 for k in range(len(cluster.manifests))
             ],
+        )
+        + read_queues(
+            cluster.queues, problems, scenario.document.place("spec", "clusters", i, "queues")
         )
         for i, cluster in enumerate(scenario.clusters)
     }

@@ -19,6 +19,7 @@ from plimsoll_simulation.measure.report import Report
 from plimsoll_simulation.rigs.registry import Rig
 from plimsoll_simulation.rigs.run import PLACEMENT, RESYNC_PHASE, How, Run, rig_of_runs
 from plimsoll_simulation.rigs.simulated.autoscaler import in_process
+from plimsoll_simulation.rigs.simulated.batch_queues import NAME, PERIOD, BatchQueues
 from plimsoll_simulation.rigs.simulated.fault_injector import FaultInjector
 from plimsoll_simulation.rigs.simulated.network import SimulatedNetwork
 from plimsoll_simulation.rigs.simulated.other_controllers import (
@@ -130,6 +131,11 @@ class Simulation(Run):
             for rig_cluster in self.rig_clusters.values()
             if rig_cluster.spec.autoscaler is not None
         ]
+        self._batch_queues = [
+            BatchQueues(rig_cluster, self.clock, api_seconds, self.telemetry)
+            for rig_cluster in self.rig_clusters.values()
+            if rig_cluster.spec.queues is not None
+        ]
 
     @override
     def prepare(self) -> None:
@@ -140,6 +146,8 @@ class Simulation(Run):
         self.clock.spawn(self.clock.now(), self.responder.place, "placement")
         for autoscaler, scan in self._autoscalers:
             self.clock.every(scan, autoscaler.scan, "autoscaler")
+        for queues in self._batch_queues:
+            self.clock.every(PERIOD, queues.plan, NAME)
         for period, other_controller in other_controllers_of(
             self.rig_clusters.values(), OTHER_CONTROLLERS, self.clock
         ):

@@ -223,6 +223,13 @@ def test_the_page_shows_exactly_what_the_command_prints(typed):
     assert f"$ plimsoll {typed}\n{shown(*COMMANDS[typed])}\n" in PAGE.read_text()
 
 
+def test_the_page_of_gpu_pools_shows_what_the_check_of_its_file_prints():
+    file = EXAMPLES.parent / "gpu-tenancy" / "queues.yaml"
+    said = shown("check", "-f", str(file)).replace(str(file), "examples/gpu-tenancy/queues.yaml")
+    page = PAGE.with_name("gpu-tenancy.md").read_text()
+    assert f"$ plimsoll queues check -f examples/gpu-tenancy/queues.yaml\n{said}\n" in page
+
+
 def test_a_wrong_configuration_ends_with_status_2_and_names_the_file(tmp_path):
     file = tmp_path / "queues.yaml"
     file.write_text(yaml.safe_dump(changed(QUEUES, ("queues", 0, "cohort"), "labs")))
