@@ -19,7 +19,6 @@ from plimsoll.adapters.kubernetes import schema as core
 from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import Resources
-from plimsoll_agent import schema
 from plimsoll_agent.wire_values import amounts
 from plimsoll_service.wire import snapshot as wire
 
@@ -42,7 +41,7 @@ def read_limit_range(obj: Raw) -> tuple[str, Limited]:
     """Read what a LimitRange says of its namespace."""
     namespace = decoded(obj, core.Named).metadata.namespace
     try:
-        items = decoded(obj, schema.LimitRange).spec.limits
+        items = decoded(obj, core.LimitRange).spec.limits
         return namespace, reduce(_both, map(_limited, items), Limited())
     except BadInput:
         return namespace, Limited(told=None)
@@ -72,7 +71,7 @@ def with_limit_ranges(workload: wire.Workload, limited: Limited) -> wire.Workloa
     )
 
 
-def _limited(item: schema.LimitItem) -> Limited:
+def _limited(item: core.LimitItem) -> Limited:
     most = amounts(Resources.parse(item.max))
     bounds = wire.Bounds(
         least=amounts(Resources.parse(item.min)),

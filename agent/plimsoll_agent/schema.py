@@ -118,25 +118,6 @@ class PodStatus(core.PodStatus):
 Pod = Object[core.PodSpec, PodStatus]
 
 
-class LimitItem(Part):
-    """What a LimitRange says of one type."""
-
-    type: str = ""
-    min: Amounts = field(default_factory=dict)
-    max: Amounts = field(default_factory=dict)
-    default: Amounts = field(default_factory=dict)
-    default_request: Amounts = field(default_factory=dict)
-    max_limit_request_ratio: Amounts = field(default_factory=dict)
-
-
-class LimitRangeSpec(Part):
-    """Of a LimitRange."""
-
-    limits: Annotated[tuple[LimitItem, ...], _MANY] = ()
-
-
-LimitRange = Described[LimitRangeSpec]
-
 Job = Object[JobSpec, ReadyCounts]
 
 

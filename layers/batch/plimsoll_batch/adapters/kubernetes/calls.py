@@ -31,12 +31,16 @@ GET_POD: Final = Call(verb="get", resource="pods")
 GET_CONFIGURATION: Final = Call(
     verb="get", resource="configmaps", only_in=NAMESPACE, only=CONFIGURATION
 )
+LIST_LIMIT_RANGES: Final = Call(verb="list", resource="limitranges")
+LIST_RUNTIME_CLASSES: Final = Call(verb="list", group="node.k8s.io", resource="runtimeclasses")
 FOLLOWED: Final = (LIST_NODES, LIST_PODS, LIST_JOBS)
 """Listed once and then watched, where that is allowed."""
 
 CALLS: Final = (
     *FOLLOWED,
     *(replace(call, verb="watch") for call in FOLLOWED),
+    LIST_LIMIT_RANGES,
+    LIST_RUNTIME_CLASSES,
     GET_JOB,
     PATCH_JOB,
     GET_POD,

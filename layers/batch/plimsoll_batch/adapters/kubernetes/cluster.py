@@ -29,10 +29,11 @@ from plimsoll.services.ports import Clock, Workers
 from plimsoll_batch.adapters.kubernetes import calls
 from plimsoll_batch.adapters.kubernetes.job_reader import (
     FAILED,
+    job_reader,
     parse_bare_pod,
     parse_failed_pod,
-    parse_job,
 )
+from plimsoll_batch.adapters.kubernetes.pod_admission import PodAdmission
 from plimsoll_batch.adapters.queues_file import forest_of
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.capacity import taint_of
@@ -77,11 +78,13 @@ class KubernetesQueues:
         self._anew = partial(type(self), requests, clock, workers=workers, warn=warn)
         self._nodes = Collection(LIST_NODES, parse_node)
         self._pods = Collection(LIST_PODS, parse_pod, fields=UNFINISHED)
-        self._jobs = Collection(calls.LIST_JOBS, parse_job, labels=names.QUEUE)
+        self._jobs = Collection(calls.LIST_JOBS, self._job, labels=names.QUEUE)
         self._bare = Collection(LIST_PODS, parse_bare_pod, labels=names.QUEUE)
         self._failed = Collection(LIST_PODS, parse_failed_pod, fields=FAILED, labels=names.GANG)
         self._configuration: tuple[str, Forest] | None = None
         """The text that was read last, and what it says."""
+        self._read_job = job_reader(PodAdmission())
+        self._admission_known = False
 
     @classmethod
     def of(
@@ -122,6 +125,9 @@ class KubernetesQueues:
     def read(self) -> ClusterObjects:
         """Read jobs, pods and nodes."""
         kinds = self._kinds
+        if not self._admission_known:  # what follows a cluster lives for a minute
+            self._read_job = job_reader(PodAdmission.read(self._requests, self._warn))
+            self._admission_known = True
         if self._watches is not None:
             self._watches.follow(kinds)
         list_unwatched(kinds, self._workers, lambda kind: kind.list(self._requests, self._warn))
@@ -171,7 +177,7 @@ class KubernetesQueues:
         """
         call = calls.GET_POD if job.bare else calls.GET_JOB
         answer = self._requests.send(call, namespace=job.ref.namespace, name=job.ref.name)
-        found = _parsed(job, answer)
+        found = self._parsed(job, answer)
         if found.uid != job.uid:
             raise NotFound(f"{job}: another has its name by now")
         return found
@@ -249,19 +255,21 @@ class KubernetesQueues:
             body={"metadata": metadata} | ({"spec": spec} if spec is not None else {}),
         )
         (self._bare if job.bare else self._jobs).wrote(answer)
-        return _parsed(job, answer)
+        return self._parsed(job, answer)
 
+    def _parsed(self, job: Job, answer: Json) -> Job:
+        """Return what an answer says of a Job or a bare pod.
 
-def _parsed(job: Job, answer: Json) -> Job:
-    """Return what an answer says of a Job or a bare pod.
+        Raises:
+            NotFound: the pod has a controller by now, and is no bare pod any more.
+        """
+        found = parse_bare_pod(answer) if job.bare else self._job(answer)
+        if found is None:
+            raise NotFound(f"{job}: it has a controller by now")
+        return found
 
-    Raises:
-        NotFound: the pod has a controller by now, and is no bare pod any more.
-    """
-    found = parse_bare_pod(answer) if job.bare else parse_job(answer)
-    if found is None:
-        raise NotFound(f"{job}: it has a controller by now")
-    return found
+    def _job(self, obj: Json | msgspec.Raw) -> Job:
+        return self._read_job(obj)
 
 
 def _steered(job: Job, admission: Admission) -> Json:

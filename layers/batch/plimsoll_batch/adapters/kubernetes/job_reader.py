@@ -19,11 +19,12 @@ import msgspec
 from msgspec import Meta, Raw, Struct, field
 
 from plimsoll.adapters.kubernetes import schema
-from plimsoll.adapters.kubernetes.decoding import decoded, naming
+from plimsoll.adapters.kubernetes.decoding import Json, decoded, naming
 from plimsoll.adapters.kubernetes.scheduling import read_scheduling
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import LIST_LIMIT, Field, clip
 from plimsoll.domain.kubernetes import PREFIX, OwnerKind, Ref
+from plimsoll_batch.adapters.kubernetes.pod_admission import PodAdmission
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.jobs import (
     BARE_POD,
@@ -164,14 +165,24 @@ _Steered = schema.Described[_SteeredJob]
 """Tolerations with every field of theirs: a merge patch writes their list whole."""
 
 
-@naming("Job")
-def parse_job(obj: Raw) -> Job:
-    """Read a Job that names a queue."""
+def job_reader(admission: PodAdmission) -> Callable[[Json | Raw], Job]:
+    """Return what reads a Job that names a queue; its pods count as admission will make them."""
+
+    @naming("Job")
+    def read(obj: Raw) -> Job:
+        return _job(obj, admission)
+
+    return read
+
+
+def _job(obj: Raw, admission: PodAdmission) -> Job:
     job = decoded(obj, _Job)
     meta, spec, status = job.metadata, job.spec, job.status
     asked = Asked(meta)
     gang = meta.labels.get(names.GANG)
-    template = asked.unsteered(spec.template.spec)
+    template, refused = admission.admitted(meta.namespace, asked.unsteered(spec.template.spec))
+    if spec.suspend:
+        asked.wrong += [f"its pods: {words}" for words in refused]
     uncounted = status.uncounted_terminated_pods
     ends = {each.type for each in status.conditions if each.status == "True"} & _ENDS
     lifecycle = asked.said(names.LIFECYCLE, Lifecycle.from_record)

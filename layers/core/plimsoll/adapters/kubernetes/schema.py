@@ -170,6 +170,22 @@ class ResourceRequirements(_Read):
     requests: Amounts = field(default_factory=dict)
 
 
+class LimitItem(_Read):
+    type: str = ""
+    min: Amounts = field(default_factory=dict)
+    max: Amounts = field(default_factory=dict)
+    default: Amounts = field(default_factory=dict)
+    default_request: Amounts = field(default_factory=dict)
+    max_limit_request_ratio: Amounts = field(default_factory=dict)
+
+
+class LimitRangeSpec(_Read):
+    limits: Annotated[tuple[LimitItem, ...], _MANY] = ()
+
+
+LimitRange = Described[LimitRangeSpec]
+
+
 class ContainerPort(_Read):
     container_port: Whole = 0
     host_port: Whole = 0
@@ -255,6 +271,7 @@ class PodSpec(Placing):
     priority: Whole = 0
     preemption_policy: str = ""
     restart_policy: str = "Always"
+    runtime_class_name: str = ""
     volumes: Annotated[tuple[PodVolume, ...], _MANY] = ()
 
 
