@@ -51,6 +51,7 @@ from plimsoll_simulation.fake_aws.service_stores import MemoryAdviceQueue
 
 NOW: Final = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 CLUSTER: Final = "a-1"
+LATER: Final = NOW + Span.DAY.kept
 EPOCH: Final = "e-1"
 SHAPES: Final = {"as many workloads as fit": (20_000, 1), "as many containers as fit": (100, 20)}
 """Workloads, and the containers of each."""
@@ -88,7 +89,7 @@ class Folder:
         body: bytes,
         *,
         version: int = 0,
-        expires: datetime | None = None,
+        expires: datetime,
     ) -> Document:
         """Write a document."""
         del cluster, expires
@@ -187,9 +188,9 @@ def prepare(data: Folder, workloads: int, containers: int, span: Span) -> Arriva
         at = [start + n * timedelta(hours=1) for n in range(24)]
         parts = [replace(hour, start=t, last=t) for t in at]
     for part in parts:
-        data.put(CLUSTER, length.key(part.start), msgspec.json.encode(part))
+        data.put(CLUSTER, length.key(part.start), msgspec.json.encode(part), expires=LATER)
     before = replace(parts[0], start=start, samples=0)
-    data.put(CLUSTER, span.key(start), msgspec.json.encode(before))
+    data.put(CLUSTER, span.key(start), msgspec.json.encode(before), expires=LATER)
     known = Newest(
         epoch=EPOCH,
         sequence=9,
@@ -198,7 +199,7 @@ def prepare(data: Folder, workloads: int, containers: int, span: Span) -> Arriva
         taken_at=NOW,
         owed=((span, start),),
     )
-    data.put(CLUSTER, NEWEST, msgspec.json.encode(known))
+    data.put(CLUSTER, NEWEST, msgspec.json.encode(known), expires=LATER)
     late = msgspec.structs.replace(largest(2, workloads, containers), base=1)
     body = encode(late)
     data.put_snapshot(CLUSTER, EPOCH, 2, body)

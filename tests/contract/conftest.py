@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,6 +15,7 @@ from botocore.loaders import create_loader
 from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.dynamodb.codec import TTL
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Refused
@@ -129,6 +130,12 @@ class FakeClock:
 
     def sleep(self, seconds: float) -> None:
         self._now += timedelta(seconds=seconds)
+
+
+def kept_for_ever(dynamodb: Any, tables: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the rows of tables that never expire."""
+    rows = (row for name in tables for row in dynamodb.scan(TableName=name)["Items"])
+    return [row for row in rows if TTL not in row]
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
     assert api.try_pod(None).requests == Resources(pods=1)
     with pytest.raises(NotFound):
         api.remove_injection()
-    assert api.guarded_namespaces() == set()
+    assert api.guarded_namespaces() == {}
     web = api.observe().workload[WEB]
     api.guard(web, "plimsoll-deployment-web")
     rig.wait(1)

@@ -374,7 +374,8 @@ def test_who_reports_or_accepts_has_the_advice_asked_for_at_once(gateway: Gatewa
     )
     data = gateway.tenants.of(person.tenant)
     kept = Recommendations(recommendations=(advised,))
-    data.put(agent.subject, RECOMMENDATIONS, encode_document(kept))
+    expires = gateway.clock.now() + timedelta(hours=1)
+    data.put(agent.subject, RECOMMENDATIONS, encode_document(kept), expires=expires)
     asked = AdviceRequest(tenant="acme", cluster=agent.subject, at=gateway.clock.now())
     gateway.advice_queue.sent.clear()
     path = f"/v1/clusters/{agent.subject}/results"
@@ -495,7 +496,7 @@ def test_the_name_of_the_scheme_counts_in_any_case(gateway: Gateway):
 
 
 def test_days_and_page_of_gpus_stand_in_the_query_and_no_other_tenant_reads_them(gateway: Gateway):
-    remember_cluster(gateway.tenants.of("acme"), "harbor", "harbor")
+    remember_cluster(gateway.tenants.of("acme"), "harbor", "harbor", gateway.clock.now())
     path = "/v1/clusters/{cluster}/gpu"
 
     def status(tenant: str, **query: str) -> int:

@@ -30,10 +30,11 @@ from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTen
 from tests.package.template import requests_for_tables
 from tests.support.enrolled import KUBE_SYSTEM, Key, admitted, agent_of, invitation
 
-from .conftest import FakeClock
+from .conftest import FakeClock, kept_for_ever
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+LATER = NOW + 24 * HOUR
 
 
 @dataclass
@@ -74,16 +75,18 @@ def stores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
             sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=clock
         )
         yield Stores(tenants, DynamoMembers(aws=aws, table="MembersTable"), clock)
+        rows = kept_for_ever(aws.dynamodb, ["DocumentsTable", "MembersTable"])
+        assert all("kid" in row for row in rows), "all but whom an operator let in expires"
 
 
 def test_a_document_is_written_over_the_version_that_was_read(stores: Stores):
     data = stores.tenants.of("acme")
-    first = data.put("c", "key", b"1")
+    first = data.put("c", "key", b"1", expires=LATER)
     assert data.get("c", "key") == first
-    second = data.put("c", "key", b"2", version=first.version)
+    second = data.put("c", "key", b"2", version=first.version, expires=LATER)
     for stale in (0, first.version):
         with pytest.raises(Conflict):
-            data.put("c", "key", b"3", version=stale)
+            data.put("c", "key", b"3", version=stale, expires=LATER)
     assert data.get("c", "key") == second
     assert (second.body, second.version) == (b"2", 2)
 
@@ -94,7 +97,7 @@ def test_a_document_that_has_expired_is_absent_and_may_be_written_anew(stores: S
     stores.clock.sleep(3600)
     assert data.get("c", "key") is None
     assert not list(data.list("c", "a", "z"))
-    assert data.put("c", "key", b"2").version == 1
+    assert data.put("c", "key", b"2", expires=LATER).version == 1
 
 
 def test_documents_are_listed_in_the_order_of_their_keys_and_only_those_of_a_cluster(
@@ -102,8 +105,8 @@ def test_documents_are_listed_in_the_order_of_their_keys_and_only_those_of_a_clu
 ):
     data = stores.tenants.of("acme")
     for key in ("b#2", "b#1", "c#1", "a#1"):
-        data.put("c", key, key.encode())
-    data.put("other", "b#3", b"")
+        data.put("c", key, key.encode(), expires=LATER)
+    data.put("other", "b#3", b"", expires=LATER)
     assert [d.key for d in data.list("c", "b#", "b#~")] == ["b#1", "b#2"]
     assert [d.key for d in data.list("c", "a", "z", limit=2)] == ["a#1", "b#1"]
     assert not list(data.list("c", "b#2", "b#1"))
@@ -111,7 +114,7 @@ def test_documents_are_listed_in_the_order_of_their_keys_and_only_those_of_a_clu
 
 def test_a_document_that_was_deleted_is_gone_and_again_is_once(stores: Stores):
     data = stores.tenants.of("acme")
-    data.put("c", "key", b"1")
+    data.put("c", "key", b"1", expires=LATER)
     data.delete("c", "key")
     data.delete("c", "key")
     assert data.get("c", "key") is None
@@ -119,7 +122,7 @@ def test_a_document_that_was_deleted_is_gone_and_again_is_once(stores: Stores):
 
 def test_a_document_too_large_for_an_item_is_kept_all_the_same(stores: Stores):
     data = stores.tenants.of("acme")
-    data.put("c", "key", large(1))
+    data.put("c", "key", large(1), expires=LATER)
     found = data.get("c", "key")
     assert found is not None
     assert found.body == large(1)
@@ -127,10 +130,10 @@ def test_a_document_too_large_for_an_item_is_kept_all_the_same(stores: Stores):
 
 def test_a_large_document_stays_what_it_is_where_another_was_written_too_late(stores: Stores):
     data = stores.tenants.of("acme")
-    data.put("c", "key", large(1))
+    data.put("c", "key", large(1), expires=LATER)
     for stale in (0, 7):
         with pytest.raises(Conflict):
-            data.put("c", "key", large(2), version=stale)
+            data.put("c", "key", large(2), version=stale, expires=LATER)
     found = data.get("c", "key")
     assert found is not None
     assert found.body == large(1)
@@ -153,7 +156,7 @@ def test_snapshots_are_kept_as_they_came(stores: Stores):
 
 
 def test_tenants_do_not_see_each_other(stores: Stores):
-    stores.tenants.of("acme").put("c", "key", b"1")
+    stores.tenants.of("acme").put("c", "key", b"1", expires=LATER)
     stores.tenants.of("acme").put_snapshot("c", "e", 1, b"1")
     other = stores.tenants.of("globex")
     assert other.get("c", "key") is None
@@ -222,8 +225,8 @@ def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
         )
         for tenant in ("acme", "acme-2"):
             data = stores.of(tenant)
-            data.put("c", "key", b"1")
-            data.put("c", "large", large(1))
+            data.put("c", "key", b"1", expires=LATER)
+            data.put("c", "large", large(1), expires=LATER)
             data.put_snapshot("c", "e", 1, b"2")
             admitted(members, Key(), invitation(tenant, now=NOW))
             members.invite(tenant, invitation(tenant, "other", now=NOW))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -48,7 +48,7 @@ def members(monkeypatch: pytest.MonkeyPatch) -> Iterator[DynamoMembers]:
         )
         for tenant in ("acme", "globex"):
             admitted(found, Key(), invitation(tenant, now=NOW))
-            stores.of(tenant).put("c", "key", b"1")
+            stores.of(tenant).put("c", "key", b"1", expires=NOW + timedelta(days=1))
             stores.of(tenant).put_snapshot("c", "e", 1, b"2")
         yield found
 

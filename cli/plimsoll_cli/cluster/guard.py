@@ -13,7 +13,7 @@ from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.domain.actions import Guard, Unguard
 from plimsoll.domain.disruptions import guard_name, plan_guard
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import GUARD, KUBE_SYSTEM, Ref
+from plimsoll.domain.kubernetes import GUARD, GUARD_AT_WARNING, KUBE_SYSTEM, Ref
 from plimsoll.domain.observation import Observation
 from plimsoll_cli.options import (
     Output,
@@ -29,6 +29,7 @@ EXAMPLES: Final = """\b
 Examples:
   plimsoll guard install shop --context harbor --dry-run
   plimsoll guard install shop billing/invoices
+  plimsoll guard install shop --warned
   plimsoll guard status --output json
   plimsoll guard remove shop
   plimsoll guard remove --all
@@ -54,12 +55,16 @@ def guard() -> None:
 
 @guard.command(epilog=EXAMPLES)
 @click.argument("targets", nargs=-1, required=True, metavar="NAMESPACE[/DEPLOYMENT]...")
+@click.option(
+    "--warned", is_flag=True, help="Guard only while a node of the workload has an open notice."
+)
 @click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @kubeconfig_options
 @click.pass_context
-def install(
+def install(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
     targets: tuple[str, ...],
+    warned: bool,
     dry_run: bool,
     context: str | None,
     kubeconfig: Path | None,
@@ -73,14 +78,15 @@ def install(
     seen = api.observe()
     for target in targets:
         _check(seen, target)
-    for said in _labelled(api, targets, "true", dry_run=dry_run):
+    value = GUARD_AT_WARNING if warned else "true"
+    for said in _labelled(api, targets, value, dry_run=dry_run):
         click.echo(said)
-    namespaces = {*api.guarded_namespaces(), *(t for t in targets if "/" not in t)}
     if dry_run:
         click.echo("plimsoll guard status shows the budgets once the labels are written")
         return
-    _kept(api, namespaces)
-    click.echo(COST)
+    _kept(api)
+    if not warned:
+        click.echo(COST)
 
 
 @guard.command(epilog=EXAMPLES)
@@ -115,7 +121,7 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     for said in _labelled(api, targets, None, dry_run=dry_run):
         click.echo(said)
     if not dry_run:
-        _kept(api, set(api.guarded_namespaces()))
+        _kept(api)
 
 
 @guard.command(epilog=EXAMPLES)
@@ -131,6 +137,7 @@ def status(
     found = plan_guard(seen, api.guarded_namespaces())
     standing = {(b.ref.namespace, b.ref.name) for b in seen.budgets if b.guards}
     rows = [(ref, _state(ref, standing), "") for ref in found.guarded]
+    rows += [(ref, "at a warning", "") for ref in found.calm]
     rows += [(ref, "left out", why) for ref, why in found.left_out.items()]
     rows.sort(key=lambda row: str(row[0]))
     if output != "table":
@@ -190,9 +197,9 @@ def _labelled(
         yield f"{would} {what}: {about}"
 
 
-def _kept(api: KubernetesCluster, namespaces: set[str]) -> None:
+def _kept(api: KubernetesCluster) -> None:
     """Create and delete budgets as placement would, and print the workloads left out."""
-    found = plan_guard(api.observe(), namespaces)
+    found = plan_guard(api.observe(), api.guarded_namespaces())
     for step in found.steps:
         match step.action:
             case Guard(workload=workload, name=name):

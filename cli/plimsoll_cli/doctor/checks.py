@@ -18,6 +18,7 @@ from plimsoll_cli.doctor.iam_simulation import aws_rights
 from plimsoll_cli.doctor.karpenter_checks import node_pools
 from plimsoll_cli.doctor.node_group_checks import addresses, groups, maxima, quota, templates
 from plimsoll_cli.doctor.other_drainers import other_drainers
+from plimsoll_cli.doctor.policy_checks import policies
 from plimsoll_cli.doctor.stack_checks import (
     canary,
     delivery,
@@ -45,6 +46,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "access entries": access,
     "rights": rights,
     "fields": fields,
+    "policies": policies,
     "queue": queue,
     "node index": index,
     "other drainers": other_drainers,

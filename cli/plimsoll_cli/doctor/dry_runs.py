@@ -65,7 +65,7 @@ class _Change:
 def trials(transport: Transport, cluster: str) -> list[Trial]:
     """Try what each policy of the group plimsoll refuses, on the first object of each kind that there is.
 
-    Left out are plimsoll-canaries, which lets dry runs pass, and the policies of other groups.
+    Left out are plimsoll-canaries, which lets dry runs pass, and the policies of other groups: see `policy_checks`.
 
     Raises:
         Refused: Nodes or pods may not be listed.

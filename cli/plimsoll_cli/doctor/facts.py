@@ -170,6 +170,16 @@ class Webhook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionPolicies:
+    """What holds the identities of the manifests."""
+
+    digests: Mapping[str, str]
+    """Policy that is bound and denies -> what tells its version."""
+    roles: frozenset[str]
+    """The names of all ClusterRoles."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All that was read, at one moment."""
 
@@ -185,6 +195,7 @@ class Facts:
     """The version of the cluster's API server."""
     rights: Asked[Sequence[Right]]
     trials: Asked[Sequence[Trial]]
+    policies: Asked[AdmissionPolicies]
     queue: Asked[Queue]
     drainers: Asked[Sequence[Drainer]]
     queue_delays: Mapping[str, Asked[int]]

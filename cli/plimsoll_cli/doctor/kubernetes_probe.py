@@ -34,7 +34,7 @@ from plimsoll.domain.kubernetes import GUARD
 from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.services.ports import Workers
 from plimsoll_cli.doctor.dry_runs import trials
-from plimsoll_cli.doctor.facts import Drainer, Queue, Right, Trial, Webhook
+from plimsoll_cli.doctor.facts import AdmissionPolicies, Drainer, Queue, Right, Trial, Webhook
 from plimsoll_cli.doctor.other_drainers import (
     AUTOSCALER,
     HANDLER,
@@ -43,6 +43,7 @@ from plimsoll_cli.doctor.other_drainers import (
     drainers_of,
     marks_of,
 )
+from plimsoll_cli.doctor.policy_checks import policies_of
 from plimsoll_cli.doctor.storm_checks import webhooks_of
 
 if TYPE_CHECKING:
@@ -62,9 +63,18 @@ _REVIEWS: Final = "authorization.k8s.io"
 _VERSION: Final = Call(verb="get", resource="version")
 _SELF: Final = Call(verb="create", group=_REVIEWS, resource="selfsubjectaccessreviews")
 _OTHERS: Final = Call(verb="create", group=_REVIEWS, resource="subjectaccessreviews")
+_ADMISSION: Final = "admissionregistration.k8s.io"
 _WEBHOOKS: Final = tuple(
-    Call(verb="list", group="admissionregistration.k8s.io", resource=f"{kind}webhookconfigurations")
+    Call(verb="list", group=_ADMISSION, resource=f"{kind}webhookconfigurations")
     for kind in ("mutating", "validating")
+)
+_POLICIES: Final = tuple(
+    Call(verb="list", group=group, resource=resource)
+    for group, resource in (
+        (_ADMISSION, "validatingadmissionpolicies"),
+        (_ADMISSION, "validatingadmissionpolicybindings"),
+        ("rbac.authorization.k8s.io", "clusterroles"),
+    )
 )
 
 
@@ -177,6 +187,14 @@ class KubernetesProbe:
             Refused: their configurations may not be listed.
         """
         return webhooks_of([item for call in _WEBHOOKS for item in self._listed(call, {})])
+
+    def policies(self) -> AdmissionPolicies:
+        """Return the admission policies that are in force, and the ClusterRoles.
+
+        Raises:
+            Refused: they may not be listed.
+        """
+        return policies_of(*(self._listed(call, {}) for call in _POLICIES))
 
     def guards(self) -> int:
         """Return how many budgets of the standing guard there are.

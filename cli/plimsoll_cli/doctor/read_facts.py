@@ -59,6 +59,7 @@ def read_facts(
         answer=answer,
         rights=rights,
         trials=_asked(probe.trials),
+        policies=_asked(probe.policies),
         queue=_asked(probe.queue),
         drainers=drainers,
         queue_delays={

@@ -36,9 +36,7 @@ class MemoryTenantData:
     """The data of one tenant."""
 
     clock: Clock
-    _documents: dict[tuple[str, str], tuple[Document, datetime | None]] = field(
-        default_factory=dict
-    )
+    _documents: dict[tuple[str, str], tuple[Document, datetime]] = field(default_factory=dict)
     _snapshots: dict[tuple[str, str, int], bytes] = field(default_factory=dict)
 
     def get(self, cluster: str, key: str) -> Document | None:
@@ -47,7 +45,7 @@ class MemoryTenantData:
         if found is None:
             return None
         document, expires = found
-        return document if expires is None or expires > self.clock.now() else None
+        return document if expires > self.clock.now() else None
 
     def put(
         self,
@@ -56,7 +54,7 @@ class MemoryTenantData:
         body: bytes,
         *,
         version: int = 0,
-        expires: datetime | None = None,
+        expires: datetime,
     ) -> Document:
         """Write a document over the version that was read.
 

@@ -193,8 +193,8 @@ class ClusterApi(ClusterWriter, LeaseKeeper, Protocol):
     def namespace_floors(self) -> Mapping[str, str]:
         """Return what namespaces say of on-demand floors, by name; those that say nothing are left out."""
 
-    def guarded_namespaces(self) -> Collection[str]:
-        """Return the namespaces whose label says that all workloads in them are guarded."""
+    def guarded_namespaces(self) -> Mapping[str, str]:
+        """Return what namespaces say of the guard of all workloads in them, by name."""
 
     def injected_floors(self) -> Mapping[str, Mapping[str, str]]:
         """Return what the admission policy is told, by namespace; only those that opted in."""

@@ -12,6 +12,7 @@ from plimsoll.domain.actions import (
     Evict,
     Exclude,
     Grow,
+    Guard,
     LabelNode,
     Plan,
     Release,
@@ -227,6 +228,7 @@ class Reconcile:
                     memory.refused[str(made.controller)] = why
                 case (
                     UndoRelease()
+                    | Guard()
                     | Unguard()
                     | Evict()
                     | LabelNode()

@@ -69,7 +69,7 @@ class AwsTenantData:
         body: bytes,
         *,
         version: int = 0,
-        expires: datetime | None = None,
+        expires: datetime,
     ) -> Document:
         """Write a document over the version that was read.
 
@@ -79,9 +79,10 @@ class AwsTenantData:
             Conflict: somebody else wrote it since.
         """
         packed = gzip.compress(body, mtime=0)
-        item: dict[str, Any] = self._key(cluster, key) | {"version": {"N": str(version + 1)}}
-        if expires is not None:
-            item["expires"] = {"N": str(int(expires.timestamp()))}
+        item: dict[str, Any] = self._key(cluster, key) | {
+            "version": {"N": str(version + 1)},
+            "expires": {"N": str(int(expires.timestamp()))},
+        }
         if len(packed) <= MOST_IN_AN_ITEM:
             item["body"] = {"B": packed}
         else:
@@ -91,7 +92,7 @@ class AwsTenantData:
                 self.tenant,
                 cluster,
                 f"{key}/{version + 1}-{digest[:16]}",
-                None if expires is None else expires - self.clock.now(),
+                expires - self.clock.now(),
             )
             self._upload(name, packed)
             item["object"] = {"S": name}

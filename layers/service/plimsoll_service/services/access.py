@@ -88,9 +88,7 @@ class AccessService:
                 "the join token is unknown, has expired, was used, or is of before a revocation or "
                 "another enrolment: ask for another"
             )
-        if principal.role is Role.AGENT:
-            data = self.tenants.of(principal.tenant)
-            remember_cluster(data, principal.subject, principal.name)
+        self._remember(principal, now)
         return Enrolled(
             cluster_id=principal.subject,
             kid=principal.kid,
@@ -126,8 +124,14 @@ class AccessService:
             f"{principal.subject}/{said.jti}", now + ASSERTION_LIFE + 2 * CLOCK_SKEW
         ):
             raise Unproven("the assertion was used before")
+        self._remember(principal, now)
         token = self.tokens.issue(principal, now + TOKEN_LIFE)
         return Granted(access_token=token, expires_in=int(TOKEN_LIFE.total_seconds()))
+
+    def _remember(self, principal: Principal, now: datetime) -> None:
+        if principal.role is Role.AGENT:
+            data = self.tenants.of(principal.tenant)
+            remember_cluster(data, principal.subject, principal.name, now)
 
     def authorize(self, token: str, now: datetime) -> Principal | None:
         """Return who holds a token, if they are let in still: it is looked up, not believed."""

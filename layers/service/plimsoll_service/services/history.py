@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
@@ -10,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from plimsoll.domain.errors import Conflict
 from plimsoll_service.domain.advice import LastAdvice
 from plimsoll_service.domain.snapshots import (
     Newest,
@@ -47,11 +49,13 @@ def known_clusters(data: TenantData) -> Sequence[tuple[str, str]]:
     return [(each.key.removeprefix(_CLUSTER), each.body.decode()) for each in found]
 
 
-def remember_cluster(data: TenantData, cluster: str, name: str) -> None:
-    """Write down that a tenant has a cluster, as long as the tenant is. Again is once."""
+def remember_cluster(data: TenantData, cluster: str, name: str, now: datetime) -> None:
+    """Write down that a tenant has a cluster, for as long as its days are kept. Each token of its agent renews it."""
     key = f"{_CLUSTER}{cluster}"
-    if data.get("", key) is None:
-        data.put("", key, name.encode())
+    found = data.get("", key)
+    version = found.version if found else 0
+    with suppress(Conflict):  # another renews it
+        data.put("", key, name.encode(), version=version, expires=now + Span.DAY.kept)
 
 
 def has_cluster(data: TenantData, cluster: str) -> bool:

@@ -37,9 +37,9 @@ class TenantData(Protocol):
         body: bytes,
         *,
         version: int = 0,
-        expires: datetime | None = None,
+        expires: datetime,
     ) -> Document:
-        """Write a document over the version that was read; 0: there is none yet.
+        """Write a document over the version that was read; 0: there is none yet. All that is kept expires.
 
         Raises:
             Conflict: somebody else wrote it since.

@@ -117,7 +117,7 @@ def advise(
         prices(view.region),
         week=usage(data, seen, now - HISTORY, now)[0],
         earlier=usage(data, seen, now - HISTORY, now - YOUNGEST)[0],
-        idle=_idle_since(data, cluster, view),
+        idle=_idle_since(data, cluster, view, expires),
     )
     before, body = data.get(cluster, SAVINGS), encode(analysis.advice)
     if before is None or before.body != body:
@@ -156,13 +156,16 @@ def advise(
     )
 
 
-def _idle_since(data: TenantData, cluster: str, view: View) -> Mapping[str, datetime]:
+def _idle_since(
+    data: TenantData, cluster: str, view: View, expires: datetime
+) -> Mapping[str, datetime]:
     """Return since when each run saw load balancers without a Ready endpoint, and keep it for the next one."""
     found = data.get(cluster, IDLE)
     before = msgspec.json.decode(found.body, type=dict[str, datetime]) if found else {}
     after = view.idle_since(before)
     if after != before:
-        data.put(cluster, IDLE, msgspec.json.encode(after), version=found.version if found else 0)
+        body, version = msgspec.json.encode(after), found.version if found else 0
+        data.put(cluster, IDLE, body, version=version, expires=expires)
     return after
 
 

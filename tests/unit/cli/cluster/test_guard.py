@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.disruptions import plan_guard
+from plimsoll.domain.errors import Refused
 from plimsoll.domain.interruptions import FOREIGN_CORDON, Policy, Response
 from plimsoll.domain.kubernetes import GUARD
 from plimsoll.domain.registry import Mode
@@ -16,7 +18,7 @@ from plimsoll_cli.cluster.uninstall_plan import plan_uninstall
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.fake_clusters import a_budget, a_stateful_set
-from tests.support.workload_sets import WiredServices, deployment
+from tests.support.workload_sets import WiredServices, deployment, method
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 WEB = f"{BUDGETS}/plimsoll-deployment-web"
@@ -126,7 +128,7 @@ def test_where_nothing_may_be_written_no_budget_is_made(how):
 )
 def test_what_cannot_be_replaced_first_is_left_out_and_the_plan_says_why(manifest, why):
     wired = a_cluster(guarded(manifest))
-    found = plan_guard(wired.api.observe(), ())
+    found = plan_guard(wired.api.observe(), {})
     assert budgets(wired) == []
     assert why in " ".join(found.left_out.values())
 
@@ -203,6 +205,72 @@ def test_a_cordon_alone_is_answered_only_where_the_policy_says_so(response):
     assert wired.ready("web") == 2
 
 
+def warned(wired: WiredServices, notice: str = "rebalance_event") -> str:
+    """Announce to the node of the first pod of `web`, and let one drain look; return the node's name."""
+    name = next(pod.node for pod in wired.api.observe().pods if pod.name.startswith("web")) or ""
+    body = getattr(wired, notice)(wired.node(name).instance)
+    assert wired.notices.receive([body]) == [None]
+    wired.drains.reconcile("harbor", "me", seconds=1)
+    return name
+
+
+@pytest.mark.parametrize("notice", ["rebalance_event", "spot_event"])
+@pytest.mark.parametrize("labelled", ["workload", "namespace"])
+def test_at_a_warning_the_drain_makes_the_budget_that_nobody_needs_in_calm_times(notice, labelled):
+    web = deployment(replicas=2)
+    if labelled == "workload":
+        wired = a_cluster(guarded(web, "warned"), guarded(deployment("calm", replicas=2), "warned"))
+    else:
+        wired = a_cluster(a_namespace(**{GUARD: "warned"}), web)
+    assert budgets(wired) == []
+    warned(wired, notice)
+    assert "plimsoll-deployment-web" in budgets(wired)
+    wired.placement.run()
+    assert "plimsoll-deployment-web" in budgets(wired)
+
+
+def test_what_has_no_pod_on_the_node_of_a_warning_gets_no_budget():
+    wired = WiredServices()
+    wired.join("a")
+    wired.apply(guarded(deployment(replicas=1), "warned"))
+    wired.join("b")
+    send(wired, "PATCH", "/api/v1/nodes/a", {"spec": {"unschedulable": True}})
+    wired.apply(guarded(deployment("calm", replicas=2), "warned"))
+    assert warned(wired) == "a"
+    assert budgets(wired) == ["plimsoll-deployment-web"]
+
+
+def test_when_no_node_of_it_is_warned_any_more_placement_deletes_the_budget():
+    wired = a_cluster(guarded(deployment(replicas=2), "warned"))
+    node = warned(wired, "spot_event")
+    for _ in range(4):
+        wired.drains.reconcile("harbor", "me")
+        wired.sleep(2)
+    assert wired.pods_on(node) == []
+    wired.placement.run()
+    assert budgets(wired) == []
+    version = wired.version()
+    wired.placement.run()
+    assert wired.version() == version
+
+
+def test_a_guard_that_the_api_server_refuses_is_not_tried_again_and_keeps_no_release_back(
+    monkeypatch,
+):
+    wired = a_cluster(guarded(deployment(replicas=1), "warned"))
+    refused = []
+
+    def refuse(*asked):
+        refused.append(asked)
+        raise Refused("poddisruptionbudgets is forbidden")
+
+    monkeypatch.setattr(KubernetesCluster, "guard", method(refuse))  # as without the overlay
+    node = warned(wired, "spot_event")
+    wired.drains.reconcile("harbor", "me")
+    assert wired.pods_on(node) == []
+    assert len(refused) <= 2, "once in each reconcile"
+
+
 def command(wired: WiredServices, *words: str) -> Result:
     environment = MemoryEnvironment()
     environment.transports["harbor"] = FakeTransport(wired.fake_cluster, wired)
@@ -222,6 +290,18 @@ def test_the_command_opts_in_makes_the_budget_at_once_and_takes_both_back():
     assert command(wired, "remove", "--all").exit_code == 0
     assert budgets(wired) == []
     wired.placement.run()
+    assert budgets(wired) == []
+
+
+def test_the_command_guards_at_a_warning_only_and_shows_that_the_budget_waits_for_it():
+    wired = a_cluster(a_namespace(), deployment(replicas=2))
+    said = command(wired, "install", "default", "--warned")
+    assert (said.exit_code, budgets(wired)) == (0, [])
+    assert "wait for Plimsoll" not in said.output
+    assert '"at a warning"' in command(wired, "status", "--output", "json").output
+    warned(wired)
+    assert '"guarded"' in command(wired, "status", "--output", "json").output
+    assert command(wired, "remove", "--all").exit_code == 0
     assert budgets(wired) == []
 
 

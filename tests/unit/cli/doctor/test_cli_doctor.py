@@ -41,7 +41,8 @@ BY_POLICY = (
 SCHEMA = {"metadata": {"uid": "7"}, "status": {"conditions": []}}
 USED = {"x-kubernetes-pf-flowschema-uid": "7"}
 QUEUE = {"name": "INTERRUPTION_QUEUE", "value": "harbor-interruptions"}
-WEBHOOKS = ("mutating", "validating")
+WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings", "clusterroles")
 NORMAL = GroupSettings(suspended=frozenset())
 
 
@@ -80,7 +81,7 @@ class Guarding:
     tried: list[tuple[str, str]] = field(default_factory=list)
     """Method and path of the dry runs."""
     lists: dict[str, Sequence[Mapping[str, Any]]] = field(
-        default_factory=lambda: {f"{kind}webhookconfigurations": () for kind in WEBHOOKS}
+        default_factory=lambda: dict.fromkeys((*WEBHOOKS, *POLICIES), ())
     )
     """Plural -> the objects that there are."""
 

@@ -10,7 +10,6 @@ from random import Random
 
 import pytest
 
-from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import BadInput, Conflict
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.signers import is_signed
@@ -21,6 +20,7 @@ from plimsoll_service.services.access import (
     refuse_others,
     refuse_unsigned,
 )
+from plimsoll_service.services.history import known_clusters
 from plimsoll_service.wire.access import InstructionKey
 from plimsoll_simulation.fake_aws.service_stores import (
     MemoryMembers,
@@ -51,13 +51,21 @@ class Door:
         return self.service.grant(key.assertion(agent.subject, agent.kid, at), at).access_token
 
 
-def door(*keys: bytes) -> Door:
+@dataclass
+class Clock:
+    time: datetime = NOW
+
+    def now(self) -> datetime:
+        return self.time
+
+
+def door(*keys: bytes, clock: Clock | None = None) -> Door:
     members = MemoryMembers()
     return Door(
         members,
         AccessService(
             members=members,
-            tenants=MemoryTenants(SystemClock()),
+            tenants=MemoryTenants(clock or Clock()),
             tokens=AccessTokens(MemoryTokenKeys(keys or (NEW_KEY,))),
             verify=is_signed,
             instruction_keys=lambda: [PINNED],
@@ -142,6 +150,19 @@ def test_a_key_that_was_replaced_does_not_put_itself_back():
     with pytest.raises(Unproven, match="another enrolment"):
         at.service.enrol(old.enrolment("join-1"), NOW)
     assert at.members.get(after.subject) == after
+
+
+def test_the_name_of_a_cluster_stays_while_its_agent_gets_tokens_and_expires_after_a_revocation():
+    clock = Clock()
+    at, key = door(clock=clock), Key()
+    agent, data = at.enrolled(key), at.service.tenants.of("acme")
+    for _ in range(3):
+        clock.time += timedelta(days=300)
+        at.token(key, agent, clock.time)
+        assert known_clusters(data) == [(agent.subject, agent.name)]
+    at.members.revoke(agent.subject, clock.time)
+    clock.time += timedelta(days=401)
+    assert known_clusters(data) == []
 
 
 def test_revoking_ends_what_was_given_out_for_that_name_before():

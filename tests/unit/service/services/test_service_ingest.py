@@ -493,7 +493,9 @@ def test_a_snapshot_that_shows_other_nodes_asks_for_advice_until_there_is_some()
             at=rig.clock.time, configuration=configuration_of(a_snapshot(nodes=nodes))
         )
         _, version = last_advice(rig.data, SHOP)
-        rig.data.put(SHOP, ADVISED, msgspec.json.encode(advised), version=version)
+        rig.data.put(
+            SHOP, ADVISED, msgspec.json.encode(advised), version=version, expires=NOW + 9 * MINUTE
+        )
     assert [(r.tenant, r.cluster, r.at) for r in rig.advice.sent] == [
         ("acme", SHOP, NOW + sequence * MINUTE) for sequence in (1, 2, 3)
     ]

@@ -84,7 +84,7 @@ class World:
             for role in (Role.AGENT, Role.PERSON)
         )
         admitted(self.members, Key(), invitation(name=Role.AGENT, now=self.start), "uid")
-        remember_cluster(self.memory.of("acme"), self.agent.subject, "shop")
+        remember_cluster(self.memory.of("acme"), self.agent.subject, "shop", self.clock.now())
         self.intake = Intake(
             tenants=self,
             members=self.members,

@@ -69,7 +69,7 @@ def kept(span: Span, *, days: int) -> Reads:
     clock = Clock()
     reads = Reads(tenants=MemoryTenants(clock), members=MemoryMembers(), clock=clock)
     data = reads.tenants.of("acme")
-    remember_cluster(data, "shop", "shop")
+    remember_cluster(data, "shop", "shop", NOW)
     for n in range(days * 24 if span is Span.HOUR else days):
         start = span.start(NOW - (n + 1) * span.length)
         amount = Amount(cpu_m=8000, memory=4096)
@@ -139,7 +139,7 @@ def test_nobody_reads_the_hours_of_another_tenant():
 def test_gpus_are_read_by_their_own_tenant_in_pages_and_days_that_exist():
     clock = Clock()
     tenants = MemoryTenants(clock)
-    remember_cluster(tenants.of("acme"), "harbor", "harbor")
+    remember_cluster(tenants.of("acme"), "harbor", "harbor", NOW)
     found = ClassDaySum()
     pod = Pod(
         uid="p", namespace="ml", name="p", node="a", gpus={"nvidia.com/gpu": 1}, created_at=NOW

@@ -173,7 +173,8 @@ def test_a_cluster_that_fell_silent_answers_with_what_it_had(service):
 
 def test_all_that_is_kept_of_a_cluster_expires(service):
     service.accept(NODE)
-    service.advise(harbor())
+    idle = LoadBalancer(uid="l", kind="Service", namespace="shop", name="old", created_at=OLD)
+    service.advise(harbor(load_balancers=(idle,)))
     service.report("refused")
     service.advise(minutes=2 * 24 * 60)
     assert service.data.get("harbor", SAVINGS) is not None

@@ -32,7 +32,7 @@ def near(seconds: float) -> object:
         (DELAYED, (1096, 56, 174, 56), (0, 0, 54, 0)),
         pytest.param(SLOW, (1780, 86, 264, 86), (0, 0, 54, 2), marks=pytest.mark.long),
         pytest.param(FULL, (1096, 56, 174, 56), (0, 0, 54, 0), marks=pytest.mark.long),
-        pytest.param(DYING, (1096, 56, 174, 56), (164, 0, 54, 18), marks=pytest.mark.long),
+        pytest.param(DYING, (1096, 56, 174, 56), (205, 0, 54, 0), marks=pytest.mark.long),
         pytest.param(SUDDEN, (507, 0, 169, 0), (249, 0, 83, 0), marks=pytest.mark.long),
         (AT_ONCE, (1096, 56, 174, 56), (1066, 56, 168, 56)),
         pytest.param(

@@ -132,8 +132,8 @@ class KubernetesCluster:
         """Return what namespaces say of on-demand floors, by name."""
         return self._reader.namespace_floors()
 
-    def guarded_namespaces(self) -> Collection[str]:
-        """Return the namespaces whose workloads are all guarded."""
+    def guarded_namespaces(self) -> Mapping[str, str]:
+        """Return how namespaces say that all their workloads are guarded, by name."""
         return self._reader.guarded_namespaces()
 
     def guard(self, workload: Workload, name: str) -> None:

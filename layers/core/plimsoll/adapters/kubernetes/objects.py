@@ -279,7 +279,7 @@ def parse_namespace(obj: Raw) -> Namespace:
         labels=meta.labels,
         floor=meta.annotations.get(names.MIN_ON_DEMAND),
         injects=meta.labels.get(names.INJECT_FLOORS) == "true" and meta.name != names.KUBE_SYSTEM,
-        guarded=meta.labels.get(names.GUARD) == "true" and meta.name != names.KUBE_SYSTEM,
+        guard=None if meta.name == names.KUBE_SYSTEM else meta.labels.get(names.GUARD),
         obeys_budgets=any(
             marks.get(names.OVERRULE_BUDGETS) == names.NEVER_OVERRULED
             for marks in (meta.labels, meta.annotations)

@@ -104,9 +104,9 @@ class Reader:
         """Return what namespaces say of on-demand floors, by name."""
         return {n.name: n.floor for n in self._listed(self._namespaces) if n.floor is not None}
 
-    def guarded_namespaces(self) -> frozenset[str]:
-        """Return the namespaces whose workloads are all guarded."""
-        return frozenset(n.name for n in self._listed(self._namespaces) if n.guarded)
+    def guarded_namespaces(self) -> Mapping[str, str]:
+        """Return how namespaces say that all their workloads are guarded, by name."""
+        return _guards(self._listed(self._namespaces))
 
     def injected_floors(self) -> Mapping[str, Mapping[str, str]]:
         """Return what the admission policy is told, by namespace; only those that opted in."""
@@ -157,6 +157,7 @@ class Reader:
             label_selections=[*self._services.objects, *self._network_policies.objects],
             quotas=self._quotas.objects,
             attached={node: frozenset(volumes) for node, volumes in attached.items()},
+            guarding=_guards(self._namespaces_once()),
             obeying=frozenset(n.name for n in self._namespaces_once() if n.obeys_budgets),
             left_out=[
                 *(f"Pod {pod}: {pod.unread}" for pod in pods if pod.unread is not None),
@@ -253,6 +254,10 @@ class Reader:
             replace(pod, deleting=self._leaving[pod.uid]) if pod.uid in self._leaving else pod
             for pod in pods
         ]
+
+
+def _guards(namespaces: Iterable[Namespace]) -> Mapping[str, str]:
+    return {n.name: n.guard for n in namespaces if n.guard is not None}
 
 
 def _missing(pods: Iterable[Pod]) -> dict[tuple[str, str], Claim]:

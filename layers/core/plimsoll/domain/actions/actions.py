@@ -18,6 +18,7 @@ from plimsoll.domain.kubernetes import (
     Budget,
     Node,
     Pod,
+    Ref,
     ReplicaSet,
     Workload,
 )
@@ -299,7 +300,7 @@ class Guard:
     """Make a budget that lets nobody evict the pods of a workload before they are replaced."""
 
     verb: ClassVar[str] = "guard"
-    wave: ClassVar[Wave] = Wave.CLOSE
+    wave: ClassVar[Wave] = Wave.CORDON
 
     workload: Workload
     name: str
@@ -308,8 +309,8 @@ class Guard:
 
     @property
     def target(self) -> str:
-        """The workload."""
-        return str(self.workload.ref)
+        """The budget."""
+        return str(Ref("PodDisruptionBudget", self.workload.ref.namespace, self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plimsoll.domain.disruptions.disruption_builder import by_node, disruptions_of
-from plimsoll.domain.disruptions.guard import guard_name, plan_guard
+from plimsoll.domain.disruptions.guard import guard_name, guards_at_warning, plan_guard
 from plimsoll.domain.disruptions.interruption_end import (
     ended_by_owner,
     of_present_launches,
@@ -51,6 +51,7 @@ __all__ = [
     "disruptions_of",
     "ended_by_owner",
     "guard_name",
+    "guards_at_warning",
     "held_on",
     "known_stops",
     "least_seconds",

@@ -4,11 +4,14 @@ Others that drain evict as soon as the Eviction API lets them. A budget of `maxU
 them wait, and opens by itself, pod by pod, as released pods are replaced. So it guards only what
 can be released: of anything else it would keep every drain from ending. What a budget covers
 already is left alone, since the Eviction API refuses pods that two budgets cover.
+
+A guard at a warning has its budget only while a node of its workload has an open notice, so that in
+calm times consolidation and scale-down find none. The drain makes it, and placement deletes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +19,7 @@ from plimsoll.domain.actions import Guard, Step, Unguard
 from plimsoll.domain.disruptions.releasability import why_never_released
 from plimsoll.domain.kubernetes import (
     GUARD,
+    GUARD_AT_WARNING,
     KUBE_SYSTEM,
     Budget,
     Pod,
@@ -37,58 +41,93 @@ class GuardPlan:
     steps: tuple[Step, ...] = ()
     guarded: tuple[Ref, ...] = ()
     """Those whose budget stands, or is about to be made."""
+    calm: tuple[Ref, ...] = ()
+    """Those that are guarded at a warning, while no node of theirs has one."""
     left_out: Mapping[Ref, str]
     """Those that opted in and are not guarded, and why."""
 
 
-def plan_guard(seen: Observation, namespaces: Collection[str]) -> GuardPlan:
+def plan_guard(seen: Observation, namespaces: Mapping[str, str]) -> GuardPlan:
     """Decide which budgets of ours are to come and to go. Steady state asks for no change.
 
     Args:
         seen: one observation of the cluster.
-        namespaces: those whose label says that all workloads in them are guarded.
+        namespaces: what their labels say of all workloads in them, by name.
     """
     actions: list[Guard | Unguard] = []
-    guarded: list[Ref] = []
+    calm: list[Ref] = []
     left_out: dict[Ref, str] = {}
     wanted: dict[tuple[str, str], Workload] = {}
+    warned = _warned(seen)
     for workload in seen.workloads:
-        if not opted_in(workload, namespaces):
+        said = _said(workload, namespaces)
+        if said not in {"true", GUARD_AT_WARNING}:
             continue
         why = next(_why_not(seen, workload), None)
         if why is not None:
             left_out[workload.ref] = why
-            continue
-        wanted[workload.ref.namespace, guard_name(workload.ref)] = workload
-        guarded.append(workload.ref)
-    standing = {(b.ref.namespace, b.ref.name): b for b in seen.budgets if b.guards}
+        elif said == "true" or workload.ref in warned:
+            wanted[_place(workload.ref)] = workload
+        else:
+            calm.append(workload.ref)
+    standing = _standing(seen)
     for place, budget in standing.items():
         owner = wanted.get(place)
         if owner is None or not _is_as_made(budget, owner):
             why = "nobody wants it" if owner is None else "it is not as it was made"
             actions.append(Unguard(budget=budget, reason=why))
-    for place, workload in wanted.items():
-        if place not in standing:
-            actions.append(
-                Guard(
-                    workload=workload,
-                    name=place[1],
-                    reason="it opted in, and nobody shall evict its pods before they are replaced",
-                )
-            )
+    actions += [_guard(each) for place, each in wanted.items() if place not in standing]
     return GuardPlan(
         steps=tuple(Step(action=action, nodes=frozenset()) for action in actions),
-        guarded=tuple(guarded),
+        guarded=tuple(workload.ref for workload in wanted.values()),
+        calm=tuple(calm),
         left_out=left_out,
     )
 
 
-def opted_in(workload: Workload, namespaces: Collection[str]) -> bool:
-    """Whether its owner wants it guarded: what it says itself beats what its namespace says."""
+def guards_at_warning(seen: Observation) -> Iterator[Guard]:
+    """Yield the budgets to make at once, of workloads with pods on nodes with an open notice."""
+    standing = _standing(seen)
+    for ref in sorted(_warned(seen)):
+        workload = seen.workload.get(ref)
+        if (
+            workload is not None
+            and _said(workload, seen.guarding) == GUARD_AT_WARNING
+            and _place(ref) not in standing
+            and next(_why_not(seen, workload), None) is None
+        ):
+            yield _guard(workload)
+
+
+def _guard(workload: Workload) -> Guard:
+    reason = "it opted in, and nobody shall evict its pods before they are replaced"
+    return Guard(workload=workload, name=guard_name(workload.ref), reason=reason)
+
+
+def _warned(seen: Observation) -> frozenset[Ref]:
+    """Return the workloads of pods on nodes with an open notice, those on advice that wait for their turn too."""
+    return frozenset(
+        seen.workload_of(pod)
+        for node in seen.nodes
+        if node.interruption is not None and node.interruption.phase != "closed"
+        for pod in seen.on_node.get(node.name, ())
+    )
+
+
+def _said(workload: Workload, namespaces: Mapping[str, str]) -> str | None:
+    """Return how its owner wants it guarded: what it says itself beats what its namespace says."""
     if workload.ref.namespace == KUBE_SYSTEM:
-        return False
-    said = workload.labels.get(GUARD)
-    return said == "true" if said is not None else workload.ref.namespace in namespaces
+        return None
+    return workload.labels.get(GUARD, namespaces.get(workload.ref.namespace))
+
+
+def _standing(seen: Observation) -> Mapping[tuple[str, str], Budget]:
+    return {(b.ref.namespace, b.ref.name): b for b in seen.budgets if b.guards}
+
+
+def _place(ref: Ref) -> tuple[str, str]:
+    """Return the namespace and name of a workload's budget."""
+    return ref.namespace, guard_name(ref)
 
 
 def guard_name(ref: Ref) -> str:

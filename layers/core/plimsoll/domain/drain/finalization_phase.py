@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from plimsoll.domain.actions import Cordon, Evict, ForceDelete, TaintNode, Uncordon, Unguard
-from plimsoll.domain.disruptions import WorkloadDisruption, held_on, opted_out_on
+from plimsoll.domain.disruptions import WorkloadDisruption, guards_at_warning, held_on, opted_out_on
 from plimsoll.domain.drain.added_nodes import may_be_added, scale_down_steps
 from plimsoll.domain.drain.dead_pods import kept
 from plimsoll.domain.drain.do_not_disrupt import outlived
@@ -44,8 +44,10 @@ def plan_finalization(
         draft.add(mark, {mark.pod.node or ""})
 
 
-def plan_unguarded(draft: PlanBuilder, disruptions: Sequence[WorkloadDisruption]) -> None:
-    """Take budgets of ours away where an owner has made another meanwhile: two let no pod go."""
+def plan_guards(draft: PlanBuilder, disruptions: Sequence[WorkloadDisruption]) -> None:
+    """Make budgets at a warning, and take ours away where an owner has made another meanwhile: two let no pod go."""
+    for guard in guards_at_warning(draft.seen):
+        draft.add(guard, draft.interrupted.names)
     for disruption in disruptions:
         if len(disruption.budgets) > 1:
             for budget in disruption.budgets:

@@ -13,6 +13,7 @@ from plimsoll.domain.actions import (
     DoNotDisrupt,
     Evict,
     Exclude,
+    Guard,
     Step,
     TaintNode,
     UndoRelease,
@@ -62,6 +63,7 @@ class PlanBuilder:
         match action:
             case (
                 UndoRelease()
+                | Guard()
                 | Unguard()
                 | Exclude()
                 | TaintNode()

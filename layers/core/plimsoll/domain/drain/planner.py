@@ -30,7 +30,7 @@ from plimsoll.domain.drain.deadline_evictions import (
     evict_now,
     plan_deadline_evictions,
 )
-from plimsoll.domain.drain.finalization_phase import plan_finalization, plan_unguarded
+from plimsoll.domain.drain.finalization_phase import plan_finalization, plan_guards
 from plimsoll.domain.drain.finalize import report_of
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.queued_replacements import LEAST_BEGUN_PODS, allowance
@@ -82,7 +82,7 @@ def plan_drain(
         evictions.pods,
         most=LEAST_BEGUN_PODS if evictions.many else most,
     )
-    plan_unguarded(draft, disruptions)
+    plan_guards(draft, disruptions)
     for one in evictions.pods[:MOST_EVICTIONS]:  # after those whose replacements are Ready
         draft.add(evict_now(one, now, last), {one.pod.node or ""})
     plan_finalization(draft, turn_of, headroom)

@@ -78,8 +78,9 @@ HOOK_MARK: Final = "plimsoll.dev/complete"
 Plimsoll sends the hook's heartbeats and completes it."""
 
 GUARD: Final = "plimsoll.dev/guard"
-"""On a workload or Namespace, label: nobody may evict its pods before they are replaced when "true". Also
-on the PodDisruptionBudgets that see to it."""
+"""On a workload or Namespace, label: nobody may evict its pods before they are replaced, always when "true", and
+while one of its nodes has an open notice when "warned". Also on the PodDisruptionBudgets that see to it."""
+GUARD_AT_WARNING: Final = "warned"
 
 OVERRULE_BUDGETS: Final = "plimsoll.dev/overrule-budgets"
 """On a pod, workload or Namespace, label or annotation: with `NEVER_OVERRULED` no pod is deleted past its

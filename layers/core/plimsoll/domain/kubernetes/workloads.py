@@ -67,8 +67,8 @@ class Namespace:
     floor: str | None
     injects: bool
     """Whether the admission policy constrains its new pods."""
-    guarded: bool = False
-    """Whether all workloads in it are guarded that say nothing themselves."""
+    guard: str | None = None
+    """How all workloads in it are guarded that say nothing themselves."""
     obeys_budgets: bool = False
     """Whether its owner lets nobody delete a pod in it past its budget."""
 

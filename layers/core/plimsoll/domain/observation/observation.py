@@ -76,6 +76,8 @@ class Observation:
     """Controller that we do not know -> the most pods that it was seen to have."""
     uncounted: frozenset[Ref] = frozenset()
     """Of these controllers a pod may have left that was not made anew yet: they were just begun to be counted."""
+    guarding: Mapping[str, str] = field(default_factory=dict)
+    """What namespaces say of the guard of all workloads in them, by name, as far as they could be read."""
     obeying: frozenset[str] = frozenset()
     """Namespaces whose owners let nobody delete a pod past its budget."""
     left_out: Sequence[str] = ()
