@@ -74,6 +74,8 @@ TABLE: tuple[Resource, ...] = (
         status=True,
     ),
     Resource(plural="resourcequotas", kind="ResourceQuota", status=True),
+    Resource(plural="limitranges", kind="LimitRange"),
+    Resource(plural="runtimeclasses", kind="RuntimeClass", group="node.k8s.io", namespaced=False),
     Resource(
         plural="networkpolicies", kind="NetworkPolicy", group="networking.k8s.io", generation=True
     ),
@@ -98,6 +100,7 @@ TABLE: tuple[Resource, ...] = (
         for plural, kind in (
             ("mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
             ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
+            ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
         )
     ),
     *(
