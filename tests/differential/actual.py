@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from plimsoll_simulation.fake_cluster.conditions import condition
+from plimsoll_simulation.fake_cluster.conditions import condition, is_finished
 from plimsoll_simulation.fake_cluster.controllers.kubelet import STOP
 from tests.differential.bench import FOREVER
 from tests.differential.scenario import Json, Request
@@ -83,6 +83,8 @@ class ActualSide:
 def _starts_or_stops(pod: Json) -> bool:
     """Whether a pod is about to be looked at by the scheduler, or on its way up or down."""
     status = pod.get("status") or {}
+    if is_finished(pod) and pod["metadata"].get("finalizers"):
+        return False  # nobody takes them off
     if "deletionTimestamp" in pod["metadata"]:
         return (pod["metadata"].get("annotations") or {}).get(STOP) != FOREVER
     if status.get("phase") == "Pending":

@@ -26,6 +26,8 @@ CAPACITY = "node.kubernetes.io/capacity"
 FOREVER = "1h"
 """The stop time of a pod that goes only by force."""
 _DRILL = "drill.plimsoll.dev/"
+WEBHOOKS = "https://webhooks.invalid"
+"""Stands for the address of the server that answers as webhooks do."""
 
 
 class Bench:
@@ -119,6 +121,28 @@ class Bench:
     def budget(self, name: str, app: str | None, **spec: Any) -> Json:
         selector = {"matchLabels": {"app": app}} if app else {}
         return self.object("PodDisruptionBudget", name, spec={"selector": selector, **spec})
+
+    def webhook(self, name: str, path: str, operation: str, resource: str) -> Json:
+        """Return a validating webhook for requests on objects of the scenario's namespace."""
+        rule = {
+            "operations": [operation],
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "resources": [resource],
+        }
+        hook = {
+            "name": f"{name}.example.com",
+            "rules": [rule],
+            "clientConfig": {"url": f"{WEBHOOKS}{path}"},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.name}},
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+        }
+        full = f"{self.name}-{name}"
+        return self.object("ValidatingWebhookConfiguration", full, webhooks=[hook])
+
+    def quota(self, name: str, hard: Json, **spec: Any) -> Json:
+        return self.object("ResourceQuota", name, spec={"hard": hard, **spec})
 
     def priority(self, name: str, value: int, **more: Any) -> str:
         """Make a PriorityClass; return its name, which bears that of the scenario."""

@@ -13,6 +13,7 @@ from plimsoll_testbed.rigs.controlplane import ControlPlane as RealControlPlane
 from tests.differential.scenario import Scenario
 from tests.differential.trials import Score, Trials
 from tests.differential.watched import ControlPlane
+from tests.differential.webhook_server import WebhookServer
 
 _SCORE = pytest.StashKey[Score]()
 
@@ -24,14 +25,17 @@ def score(request: pytest.FixtureRequest) -> Score:
 
 
 @pytest.fixture(scope="session")
-def trials(request: pytest.FixtureRequest) -> Iterator[Trials]:
+def trials(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Trials]:
     """All selected scenarios, at play."""
     with RealControlPlane() as real:
         installed = ["install-policy", "--kubeconfig", str(real.kubeconfig())]
         real.transport().call("POST", "/api/v1/namespaces", body={"metadata": {"name": NAMESPACE}})
         done = CliRunner().invoke(main, installed)
         assert done.exit_code == 0, done.output
-        plane = ControlPlane(real.access("admin"))
+        webhooks = WebhookServer(tmp_path_factory.mktemp("webhooks"))
+        plane = ControlPlane(real.access("admin"), webhooks)
         chosen = [
             scenario
             for item in request.session.items
@@ -44,6 +48,7 @@ def trials(request: pytest.FixtureRequest) -> Iterator[Trials]:
         finally:
             trials.close()
             plane.close()
+            webhooks.close()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

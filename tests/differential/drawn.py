@@ -22,6 +22,8 @@ _APPS: Final = ("red", "green", "blue")
 _HARD: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _SOFT: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _CHIP: Final = "example.com/chip"
+_OF_WAITING: Final = ("held", "held", "class", "class", "other", "shared")
+"""Kinds of volumes of a pod that waits."""
 
 
 def _shared(group: str, kind: str, name: str, **more: Any) -> Json:
@@ -162,7 +164,8 @@ class _Drawn:
     def bound(self, number: int) -> None:
         node = self.chance.choice(self.nodes)
         state: Json = self.one({}, {}, {}, {"stop": FOREVER}, {"run": "0.1s"}, {"held": True})
-        spec = self.spec({}, bound=True, claims="run" not in state)
+        # With a volume a pod starts late, and its kubelet would write over what it holds.
+        spec = self.spec({}, bound=True, claims=not {"run", "held"} & {*state})
         spec |= {"nodeName": node, "tolerations": [{"operator": "Exists"}]}
         spec |= (
             {"affinity": {"podAntiAffinity": {_HARD: [self.pod_term()]}}}
@@ -332,10 +335,12 @@ class _Drawn:
         if self.odds(0.2):
             term["namespaces"] = self.chance.sample([f"{self.name}-{x}" for x in "ab"], 1)
         if self.odds(0.3):
+            # No NotIn and DoesNotExist: kube-scheduler 1.36 takes them for every namespace, since
+            # mergeAffinityTermNamespacesIfNotEmpty puts Nothing into a copy of the term.
             term["namespaceSelector"] = self.one(
                 {},
                 {"matchLabels": {"team": "x"}},
-                {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]},
+                {"matchExpressions": [{"key": "team", "operator": "In", "values": ["y", "z"]}]},
                 {"matchLabels": {"kubernetes.io/metadata.name": f"{self.name}-b"}},
             )
         return term
@@ -377,9 +382,8 @@ class _Drawn:
         """Yield volumes of a pod; those of a pod that has a node are bound."""
         for number in range(self.one(1, 1, 2)):
             volume = f"v{number}"
-            kind = (
-                "held" if bound else self.one("held", "held", "class", "class", "other", "shared")
-            )
+            kinds = ("held", "held", "ephemeral") if bound else _OF_WAITING
+            kind = self.one(*kinds)
             if kind == "other":
                 kind = self.one("missing", "ephemeral", "lost")
             match kind:

@@ -31,7 +31,6 @@ KNOWN: Final[Mapping[str, Known]] = {
     "left-out-adoption": _known(
         "adoption of pods without an owner", (1, "pod stray"), (1, "pod stray: node")
     ),
-    "left-out-finalizers": _known("Finalizers", (1, "answer 1: code")),
     "left-out-validation": _known(
         "nearly all validation",
         (0, "answer 0: causes"),

@@ -11,17 +11,6 @@ from tests.differential.scenario import Scenario
 FAMILY = "left out"
 
 
-def _finalizers(bench: Bench) -> None:
-    bench.create(
-        bench.object("ConfigMap", "held", metadata={"name": "held", "finalizers": ["a/b"]})
-    )
-    bench.settle()
-    path = bench.path("ConfigMap", "held")
-    bench.ask("DELETE", path)
-    bench.ask("GET", path)
-    bench.settle()
-
-
 def _adoption(bench: Bench) -> None:
     bench.node("n0")
     bench.create(bench.pod("stray", app="web"))
@@ -37,7 +26,6 @@ def _validation(bench: Bench) -> None:
 
 
 LEFT_OUT: Final[Mapping[str, Callable[[Bench], None]]] = {
-    "finalizers": _finalizers,
     "adoption": _adoption,
     "validation": _validation,
 }

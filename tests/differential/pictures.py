@@ -55,7 +55,7 @@ _COUNTS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 _CONDITIONS: Mapping[str, tuple[str, ...]] = {
-    "Deployment": ("Available", "Progressing"),
+    "Deployment": ("Available", "Progressing", "ReplicaFailure"),
     "Job": ("Complete", "Failed", "Suspended"),
     "PodDisruptionBudget": ("DisruptionAllowed",),
     "Node": ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure"),

@@ -116,14 +116,12 @@ class Rig:
                     volume = look(claim, "spec", "volumeName", default="")
                     if volume and "nothing" not in volume and claim["status"]["phase"] != "Bound":
                         return False
-        made = {
-            (p["metadata"]["namespace"], v["name"])
+        return all(
+            (p["metadata"]["namespace"], f"{p['metadata']['name']}-{v['name']}") in there
             for p in self._pods().values()
-            if p["metadata"]["name"] == "waits"
             for v in p["spec"].get("volumes", ())
             if "ephemeral" in v
-        }
-        return all((ns, f"waits-{v}") in there for ns, v in made)
+        )
 
     def _alter(self, pod: Json) -> None:
         path = f"{_path(pod)}/{pod['metadata']['name']}"

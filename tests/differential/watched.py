@@ -14,16 +14,19 @@ import urllib3
 
 from plimsoll_simulation.fake_cluster.resources import BY_PLURAL, Resource
 from plimsoll_simulation.rigs.access import Access
-from tests.differential.scenario import JSON, Json, Request
+from tests.differential.scenario import JSON, MERGE, Json, Request
 from tests.differential.sides import OF, SEEN, USER, Response, Seen
+from tests.differential.webhook_server import WebhookServer
 
 _HANGING = 15.0
+_WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 
 class ControlPlane:
     """Requests to one API server, and a cache of its objects that watches keep up to date."""
 
-    def __init__(self, endpoint: Access) -> None:
+    def __init__(self, endpoint: Access, webhooks: WebhookServer) -> None:
+        self._webhooks = webhooks
         self._url = endpoint.url
         self._token = {
             "Authorization": f"Bearer {endpoint.token}",
@@ -57,7 +60,7 @@ class ControlPlane:
         found = self._pool.request(
             request.method,
             f"{self._url}{path}{query}",
-            body=None if request.body is None else json.dumps(request.body),
+            body=None if request.body is None else json.dumps(self._webhooks.reached(request.body)),
             headers={**self._token, "Content-Type": request.content_type},
             timeout=30,
         )
@@ -89,20 +92,28 @@ class ControlPlane:
 
     def forget(self, scenario: str) -> None:
         """Take away what a scenario left behind, without waiting for the end of it."""
+        selected = {"labelSelector": f"{OF}={scenario}"}
+        self.send(Request(method="DELETE", path=_WEBHOOKS, query=selected))
         for node in self.objects(scenario, "nodes"):
             name = node["metadata"]["name"]
             self.send(Request(method="DELETE", path=f"/api/v1/nodes/{name}"))
-        selected = {"labelSelector": f"{OF}={scenario}"}
         for path in (
             "/apis/scheduling.k8s.io/v1/priorityclasses",
+            "/apis/node.k8s.io/v1/runtimeclasses",
+            "/apis/storage.k8s.io/v1/csinodes",
             "/api/v1/persistentvolumes",
         ):
             self.send(Request(method="DELETE", path=path, query=selected))
+        self.send(
+            Request(method="DELETE", path=f"/api/v1/namespaces/{scenario}")
+        )  # no pod is made there now
         for pod in self.objects(scenario, "pods"):
             name = pod["metadata"]["name"]
             path = f"/api/v1/namespaces/{scenario}/pods/{name}"
+            if pod["metadata"].get("finalizers"):
+                let_go = {"metadata": {"finalizers": None}}
+                self.send(Request(method="PATCH", path=path, body=let_go, content_type=MERGE))
             self.send(Request(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
-        self.send(Request(method="DELETE", path=f"/api/v1/namespaces/{scenario}"))
 
     def _watch(self, resource: str) -> None:
         line = BY_PLURAL[resource]

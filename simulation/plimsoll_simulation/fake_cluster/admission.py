@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.kubernetes import matches
+from plimsoll_simulation.fake_cluster.conditions import with_condition
 from plimsoll_simulation.fake_cluster.edits import Json, look, put
 from plimsoll_simulation.fake_cluster.injection import injected
+from plimsoll_simulation.fake_cluster.pod_defaults import with_defaults
+from plimsoll_simulation.fake_cluster.quotas import check
 from plimsoll_simulation.fake_cluster.refusals import forbidden, invalid, not_found
 from plimsoll_simulation.fake_cluster.resources import BY_PLURAL, Resource
 from plimsoll_simulation.fake_cluster.store import Store
+from plimsoll_simulation.fake_cluster.webhooks import ask
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LONGEST = 253
@@ -77,11 +82,12 @@ _STATEFUL_MUTABLE = frozenset(
 )
 
 
-def admitted(resource: Resource, obj: Json, store: Store) -> Json:
+def admitted(resource: Resource, obj: Json, store: Store, now: datetime) -> Json:
     """Return a new object as it will be stored.
 
     Raises:
-        RefusedError: 422 what is wrong with it; 404 its namespace does not exist.
+        RefusedError: 422 what is wrong with it; 404 its namespace does not exist; 403 a quota does not allow it; or
+            what a webhook answers.
     """
     name = obj["metadata"].get("name", "")
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
@@ -101,16 +107,27 @@ def admitted(resource: Resource, obj: Json, store: Store) -> Json:
         if resource.plural == "persistentvolumeclaims" and obj["spec"].get("volumeName"):
             phase = "Bound"  # the controller that binds it to this volume is not modelled
         obj = {**obj, "status": {"phase": phase} if phase else {}}
+    if resource.plural == "pods" and look(obj, "spec", "schedulingGates"):
+        why = "SchedulingGated"
+        obj = with_condition(obj, "PodScheduled", "False", now=now, reason=why)
     _checked(resource, obj)
+    ask("CREATE", resource.plural, obj, store)
+    if resource.plural == "pods":
+        check(obj, store, now)
     return obj
 
 
-def readmitted(resource: Resource, obj: Json, before: Json) -> None:
+def readmitted(resource: Resource, obj: Json, before: Json, store: Store) -> None:
     """Check a changed object against what it was.
 
     Raises:
-        RefusedError: 422, it changes what cannot be changed.
+        RefusedError: 422, it changes what cannot be changed; or what a webhook answers.
     """
+    _unchanged(resource, obj, before)
+    ask("UPDATE", resource.plural, obj, store)
+
+
+def _unchanged(resource: Resource, obj: Json, before: Json) -> None:
     new, old = obj.get("spec"), before.get("spec")
     if new == old or new is None or old is None:
         return
@@ -178,7 +195,7 @@ def _pod(obj: Json, store: Store) -> Json:
 
     Source: the admission plugins Priority and DefaultTolerationSeconds.
     """
-    obj = injected(obj, store)
+    obj = with_defaults(injected(obj, store), store)
     spec: dict[str, Any] = obj["spec"]
     spec = {**spec, "tolerations": _tolerations(spec.get("tolerations") or ())}
     line: Json | None
@@ -223,8 +240,17 @@ def _priority_class(obj: Json, store: Store) -> Json:
     return obj
 
 
+def _namespace(obj: Json, store: Store) -> Json:
+    """Label a namespace with its name. Source: pkg/registry/core/namespace."""
+    del store
+    meta = obj["metadata"]
+    labels = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": meta["name"]}
+    return put(obj, ("metadata", "labels"), labels)
+
+
 _SPECIAL: Mapping[str, Callable[[Json, Store], Json]] = {
     "deployments": _deployment,
+    "namespaces": _namespace,
     "pods": _pod,
     "priorityclasses": _priority_class,
 }

@@ -1,8 +1,8 @@
 """The REST surface of the API server, without a network: a request in, an answer out.
 
 Sources: https://kubernetes.io/docs/reference/using-api/api-concepts/ and the pages it links. Left
-out: authentication and authorization (see `serve`), admission webhooks, server-side apply, tables,
-protobuf, finalizers. A watch is not a request here: it follows `Store.since` (see `serve`).
+out: authentication and authorization (see `serve`), server-side apply, tables,
+protobuf. A watch is not a request here: it follows `Store.since` (see `serve`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from plimsoll_simulation.fake_cluster.refusals import (
 from plimsoll_simulation.fake_cluster.routes import Target, target_of
 from plimsoll_simulation.fake_cluster.store import Store, key_of
 from plimsoll_simulation.fake_cluster.subresources import Request, serve_of
+from plimsoll_simulation.fake_cluster.webhooks import ask
 
 
 class FakeApi:
@@ -158,7 +159,7 @@ class FakeApi:
             meta["name"] = meta["generateName"] + self.store.identities.suffix()
         line = target.resource
         kind = {"apiVersion": line.api_version, "kind": line.kind}
-        obj = admitted(line, {**obj, **kind, "metadata": meta}, self.store)
+        obj = admitted(line, {**obj, **kind, "metadata": meta}, self.store, request.now)
         if request.dry_run:
             return obj
         return self.store.create(target.resource.plural, obj, now=request.now)
@@ -176,7 +177,7 @@ class FakeApi:
             raise bad_request("the name of the object does not match the name on the URL")
         if line.status:
             obj = {**obj, "status": before.get("status", {})}
-        readmitted(line, obj, before)
+        readmitted(line, obj, before, self.store)
         if request.dry_run:
             return obj
         return self.store.replace(line.plural, obj, now=request.now)
@@ -185,6 +186,7 @@ class FakeApi:
         line = request.target.resource
         obj = request.found(self.store)
         options = DeleteOptions.parse(request.body, request.query)
+        ask("DELETE", line.plural, obj, self.store)
         gone = delete(self.store, line.plural, obj, options, now=request.now)
         if line.plural == "pods":
             return gone

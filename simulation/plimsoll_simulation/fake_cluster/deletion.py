@@ -2,9 +2,11 @@
 
 Only pods are deleted gracefully. A pod that stands on no node, or is finished, goes at once. A
 second delete may only shorten the grace period, and counts it from the first one; grace 0 takes
-the object away while the container may still run ("force delete").
+the object away while the container may still run ("force delete"). An object with finalizers stays
+until the last of them is taken off, whatever the grace period.
 
 Sources: k8s.io/apiserver/pkg/registry/rest/delete.go (BeforeDelete),
+k8s.io/apiserver/pkg/registry/generic/registry/store.go (markAsDeleting),
 k8s.io/kubernetes/pkg/registry/core/pod/strategy.go (CheckGracefulDelete),
 https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
 """
@@ -70,15 +72,13 @@ def delete(
         return obj
     if options.orphan:
         _orphan(store, meta["uid"], now)
-    if grace == 0:
+    if grace == 0 and not meta.get("finalizers"):
         return store.remove(resource, *key_of(obj), now=now)
     first = "deletionTimestamp" not in meta
-    told = {
-        **meta,
-        "deletionTimestamp": stamp(deadline),
-        "deletionGracePeriodSeconds": grace,
-        "generation": meta.get("generation", 1) + first,
-    }
+    told = {**meta, "deletionGracePeriodSeconds": grace}
+    told["deletionTimestamp"] = stamp(deadline) if first or grace else _no_later(meta, now)
+    if "generation" in meta:
+        told["generation"] = meta["generation"] + first
     return store.replace(resource, {**obj, "metadata": told}, now=now)
 
 
@@ -110,6 +110,10 @@ def _shortened(meta: Json, options: DeleteOptions, now: datetime) -> tuple[int, 
     begun = moment(meta["deletionTimestamp"]) - timedelta(seconds=before)
     deadline = begun + timedelta(seconds=grace)
     return (grace, deadline) if deadline >= now else (1, now)
+
+
+def _no_later(meta: Json, now: datetime) -> str:
+    return stamp(min(now, moment(meta["deletionTimestamp"])))
 
 
 def _precondition(resource: str, meta: Json, word: str, wanted: str | None, found: str) -> None:

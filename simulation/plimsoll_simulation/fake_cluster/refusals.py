@@ -69,6 +69,18 @@ def forbidden(resource: Resource, name: str, why: str) -> RefusedError:
     return _status(403, "Forbidden", message, _details(resource, name))
 
 
+def denied(webhook: str, code: int) -> RefusedError:
+    """The code that an admission webhook gives for its denial, without a reason or words of its own."""
+    return _bare(code, f'admission webhook "{webhook}" denied the request without explanation')
+
+
+def not_called(webhook: str) -> RefusedError:
+    """500: an admission webhook that must be asked does not answer."""
+    why = f'failed calling webhook "{webhook}": failed to call webhook'
+    details = {"causes": [{"message": why}]}
+    return _status(500, "InternalError", f"Internal error occurred: {why}", details)
+
+
 def not_found(resource: Resource, name: str) -> RefusedError:
     """404: no such object."""
     message = f'{resource.qualified} "{name}" not found'
@@ -151,7 +163,11 @@ def too_many_requests(
 
 def internal(message: str) -> RefusedError:
     """500, as eviction answers for two budgets: a bare Status without a reason."""
-    refused = _status(500, "", message)
+    return _bare(500, message)
+
+
+def _bare(code: int, message: str) -> RefusedError:
+    refused = _status(code, "", message)
     return RefusedError(
         {k: v for k, v in put(refused.status, ("metadata",), {}).items() if v != ""}
     )

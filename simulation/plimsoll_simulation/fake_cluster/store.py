@@ -142,6 +142,8 @@ class Store:
     def replace(self, resource: str, obj: Json, *, now: datetime) -> Json:
         """Store a new state of an object; what the server owns in its metadata stays.
 
+        One that is deleted goes with its last finalizer.
+
         Raises:
             RefusedError: 404; 409 when `obj` carries a version that is not the newest.
         """
@@ -167,7 +169,9 @@ class Store:
         new = {**obj, "apiVersion": line.api_version, "kind": line.kind, "metadata": meta}
         if new == before:
             return before
-        return self._write("MODIFIED", resource, new, now)
+        let_go = old.get("finalizers") and not meta.get("finalizers")
+        kind = "DELETED" if let_go and meta.get("deletionGracePeriodSeconds") == 0 else "MODIFIED"
+        return self._write(kind, resource, new, now)
 
     def remove(self, resource: str, namespace: str, name: str, *, now: datetime) -> Json:
         """Take an object out and return its last state.

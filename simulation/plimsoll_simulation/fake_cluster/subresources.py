@@ -24,6 +24,7 @@ from plimsoll_simulation.fake_cluster.refusals import (
 )
 from plimsoll_simulation.fake_cluster.routes import Target
 from plimsoll_simulation.fake_cluster.store import Store
+from plimsoll_simulation.fake_cluster.webhooks import ask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,11 @@ _SUCCESS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status"
 def _eviction(store: Store, request: Request) -> tuple[int, Json]:
     if request.method != "POST":
         raise method_not_allowed()
-    evict(store, request.target.namespace or "", request.name, request.body or {}, now=request.now)
+    namespace, body = request.target.namespace or "", request.body or {}
+    asked = {**body, "metadata": {"name": request.name, "namespace": namespace}}
+    store.must_get("pods", namespace, request.name)
+    ask("CREATE", "pods/eviction", asked, store)
+    evict(store, namespace, request.name, body, now=request.now)
     return 201, {**_SUCCESS, "code": 201}
 
 

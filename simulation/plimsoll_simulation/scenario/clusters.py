@@ -72,6 +72,8 @@ class PodTimes(Declared):
     """From bound to Ready; default 15s."""
     stop: Duration = timedelta(seconds=3)
     """From SIGTERM to exit; default 3s. Longer than the grace period means SIGKILL at its end."""
+    detach: Duration = timedelta(seconds=3)
+    """On the simulated rig, from the end of the last pod with a volume on a node until that is detached; default 3s."""
 
 
 class SeenTime(Declared):

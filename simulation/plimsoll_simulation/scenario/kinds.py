@@ -133,6 +133,30 @@ class MutatingAdmissionPolicyBinding(KubernetesObject):
     spec: dict[str, Any]
 
 
+class ResourceQuotaSpec(Declared):
+    hard: Amounts
+    scopes: tuple[str, ...] | None = None
+    scope_selector: dict[str, Any] | None = None
+
+
+class ResourceQuota(KubernetesObject):
+    spec: ResourceQuotaSpec
+
+
+class LimitRange(KubernetesObject):
+    spec: dict[str, Any]
+
+
+class RuntimeClass(KubernetesObject):
+    handler: str
+    overhead: dict[str, Any] | None = None
+    scheduling: dict[str, Any] | None = None
+
+
+class ValidatingWebhookConfiguration(KubernetesObject):
+    webhooks: tuple[dict[str, Any], ...] = ()
+
+
 class PriorityClass(KubernetesObject):
     value: Annotated[int, Field(ge=-(2**31), le=1_000_000_000)]
     global_default: bool = False
@@ -158,6 +182,10 @@ _VERSIONS: Final[Mapping[type[KubernetesObject], str]] = {
     MutatingAdmissionPolicy: "admissionregistration.k8s.io/v1",
     MutatingAdmissionPolicyBinding: "admissionregistration.k8s.io/v1",
     PriorityClass: "scheduling.k8s.io/v1",
+    ResourceQuota: "v1",
+    LimitRange: "v1",
+    RuntimeClass: "node.k8s.io/v1",
+    ValidatingWebhookConfiguration: "admissionregistration.k8s.io/v1",
 }
 MODELS: Final = {model.__name__: model for model in _VERSIONS}
 KINDS: Final = {model.__name__: version for model, version in _VERSIONS.items()}

@@ -24,6 +24,8 @@ CLUSTER_SCOPED = frozenset(
         "MutatingAdmissionPolicyBinding",
         "Namespace",
         "PriorityClass",
+        "RuntimeClass",
+        "ValidatingWebhookConfiguration",
         "PersistentVolume",
         "StorageClass",
     }

@@ -15,6 +15,7 @@ from plimsoll_simulation.durations import Span
 from plimsoll_simulation.fake_aws.nodegroups import GroupKind, NodeGroupSpec
 from plimsoll_simulation.storms.chance import chance
 from plimsoll_simulation.storms.draw_situations import with_situations
+from plimsoll_simulation.storms.draw_surroundings import with_surroundings
 from plimsoll_simulation.storms.draw_timelines import draw_timeline, with_shift
 from plimsoll_simulation.storms.draw_workloads import draw_workloads
 from plimsoll_simulation.storms.model import Storm
@@ -55,7 +56,7 @@ def storm_by(rnd: random.Random, *, seed: int, small: bool | None = None) -> Sto
         events=events,
         other_controllers=other_controllers,
     )
-    return with_situations(rnd, storm)
+    return with_surroundings(rnd, with_situations(rnd, storm))
 
 
 def draw_groups(rnd: random.Random, *, small: bool) -> tuple[NodeGroupSpec, ...]:

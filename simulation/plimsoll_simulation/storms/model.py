@@ -36,7 +36,15 @@ class Rollout:
     workload: str
 
 
-type Event = NoticeEntry | FaultEntry | ScaleEntry | ZonalShiftEntry | Rollout
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """Somebody applies objects that belong to no workload."""
+
+    at: timedelta
+    objects: tuple[Json, ...]
+
+
+type Event = NoticeEntry | FaultEntry | ScaleEntry | ZonalShiftEntry | Rollout | Applied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +57,10 @@ class Storm:
     events: tuple[Event, ...]
     other_controllers: tuple[str, ...] = ()
     """Programs that act beside the responder, and an operator where something has one."""
+    objects: tuple[Json, ...] = ()
+    """What belongs to no workload and is there from the start."""
+    detach_seconds: int | None = None
+    """How long volumes take to detach."""
     queue_delay_seconds: int = 0
     """DelaySeconds of the queue that some of them read."""
 
@@ -70,12 +82,13 @@ class Storm:
         """Return the documents of each file: `drill.yaml` and what it names."""
         classes = [priority_class(value) for value in sorted({w.priority for w in self.workloads})]
         objects = [o for w in self.workloads for o in w.rendered()]
-        files = {MANIFESTS: [*(c for c in classes if c["value"]), *objects]}
+        files = {MANIFESTS: [*(c for c in classes if c["value"]), *objects, *self.objects]}
         timeline = []
         for number, event in enumerate(self.events, start=1):
-            if isinstance(event, Rollout):
-                file = f"rollout-{number}.yaml"
-                files[file] = [self._at(event).rolled(number)]
+            if isinstance(event, (Rollout, Applied)):
+                kind = "rollout" if isinstance(event, Rollout) else "applied"
+                file = f"{kind}-{number}.yaml"
+                files[file] = self._applied(event, number)
                 timeline.append({"at": words(event.at), "apply": file})
             else:
                 timeline.append(_plain(event))
@@ -96,6 +109,7 @@ class Storm:
                         "otherControllers": self._other_controllers(),
                         "queueDelay": f"{self.queue_delay_seconds}s",
                         **({"bindings": bindings} if bindings else {}),
+                        **self._pods(),
                     }
                 ],
                 "timeline": timeline,
@@ -106,6 +120,18 @@ class Storm:
     def _other_controllers(self) -> list[str]:
         operated = any(w.operated or w.kind == CUSTOM for w in self.workloads)
         return [*self.other_controllers, *(["operator"] if operated else [])]
+
+    def _pods(self) -> Json:
+        if self.detach_seconds is None:
+            return {}
+        return {"pods": {"detach": f"{self.detach_seconds}s"}}
+
+    def _applied(self, event: Rollout | Applied, number: int) -> list[Json]:
+        match event:
+            case Rollout():
+                return [self._at(event).rolled(number)]
+            case Applied():
+                return [*event.objects]
 
     def _at(self, event: Rollout) -> Workload:
         """Return a workload as its owner last scaled it: a rollout does not change the count."""

@@ -1,8 +1,8 @@
 """The oracle: what a plan that knew everything could have saved, found by exact search.
 
 It answers for plain storms only: one batch of notices in one instant, each with its end, no fault,
-no rollout and no new count (also not by an autoscaler), nothing ignored, all pods of one priority, and at most `FEW`
-pods to evict. What it assumes:
+no rollout and no new count (also not by an autoscaler), nothing ignored, all pods of one priority, no quota, no volume
+that detaches slowly, and at most `FEW` pods to evict. What it assumes:
 
 * A pod can be evicted at once, so a pod that really stops within the time left need not be killed, whatever the
   planner takes its stop time for.
@@ -60,6 +60,7 @@ def knows(storm: Storm) -> bool:
         and isinstance(event := storm.events[0], NoticeEntry)
         and event.notice in _ENDS
         and not event.spread
+        and not (storm.objects or storm.detach_seconds)
         and not any(w.autoscaled or w.priority or w.ignored for w in storm.workloads)
     )
 

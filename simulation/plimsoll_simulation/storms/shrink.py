@@ -21,7 +21,7 @@ from plimsoll_simulation.scenario.timeline import (
     ScaleEntry,
     ZonalShiftEntry,
 )
-from plimsoll_simulation.storms.model import Event, Rollout, Storm
+from plimsoll_simulation.storms.model import Applied, Event, Rollout, Storm
 from plimsoll_simulation.storms.workload import Workload
 
 EXAMPLES: Final = 50
@@ -29,6 +29,7 @@ EXAMPLES: Final = 50
 _OPTIONS: Final = frozenset(
     {"budget", "volumes", "spread", "apart", "autoscaled", "priority", "run_seconds"}
     | {"operated", "ignored", "stated", "guarded", "shared", "hook_seconds", "on_demand", "nodes"}
+    | {"sidecar_cpu", "held"}
 )
 """Fields of a workload that shrink to their default."""
 _KEEP: Final = st.integers(0, 39).map(bool)
@@ -79,6 +80,8 @@ def _parts(draw: st.DrawFn, storm: Storm) -> Storm:
         storm,
         groups=tuple(smaller.values()),
         other_controllers=tuple(name for name in storm.other_controllers if draw(_KEEP)),
+        objects=tuple(each for each in storm.objects if draw(_KEEP)),
+        detach_seconds=storm.detach_seconds if draw(_KEEP) else None,
         workloads=tuple(draw(_simpler(workload)) for workload in workloads),
         events=tuple(
             _fitting(event, smaller)
@@ -118,6 +121,8 @@ def _possible(event: Event, names: AbstractSet[str]) -> bool:
             return event.zone in names
         case Rollout():
             return event.workload in names
+        case Applied():
+            return True
 
 
 def _fitting(event: Event, groups: dict[str, NodeGroupSpec]) -> Event:

@@ -64,6 +64,10 @@ class Workload:
     """Its owner states how long its pods take to stop."""
     hook_seconds: int | None = None
     """How long a preStop hook sleeps, out of the time that its pods take to stop."""
+    sidecar_cpu: int = 0
+    """What a native sidecar of each of its pods requests."""
+    held: bool = False
+    """A finalizer holds its pods when they have ended, and nobody takes it off."""
     priority: int = 0
     on_demand: bool = False
     """It runs on on-demand nodes only."""
@@ -170,7 +174,10 @@ class Workload:
         return spec
 
     def _template(self, generation: int) -> Json:
-        metadata = {"labels": {"app": self.name}, "annotations": self._annotations(generation)}
+        metadata: Json = {"labels": {"app": self.name}}
+        metadata["annotations"] = self._annotations(generation)
+        if self.held:
+            metadata["finalizers"] = ["example.com/held"]
         return {"metadata": metadata, "spec": {**self._pod_spec(), **self._where()}}
 
     def _annotations(self, generation: int) -> dict[str, str]:
@@ -200,6 +207,10 @@ class Workload:
             "terminationGracePeriodSeconds": self.grace_seconds,
             "containers": [container],
         }
+        if self.sidecar_cpu:
+            sidecar = {"name": "proxy", "image": "example/proxy", "restartPolicy": "Always"}
+            requests = {"requests": {"cpu": f"{self.sidecar_cpu}m"}}
+            pod["initContainers"] = [{**sidecar, "resources": requests}]
         if self.kind == "Job":
             pod["restartPolicy"] = "Never"
         if self.shared:

@@ -171,6 +171,63 @@ def _evictions(bench: Bench) -> None:
     bench.settle()
 
 
+def _finalizers(bench: Bench) -> None:
+    bench.node("n0")
+    held = {"finalizers": ["example.com/held"]}
+    service = bench.object("Service", "held", spec={"ports": [{"port": 80}]})
+    service["metadata"] |= held
+    pod = bench.pod("held")
+    pod["metadata"] |= held
+    template = bench.template("web")
+    template["metadata"] |= held
+    bench.create(service, pod, bench.deployment("web", 2, template))
+    bench.settle()
+    path, shown = bench.path("Service", "held"), ("metadata.deletionGracePeriodSeconds",)
+    bench.ask("DELETE", path)
+    bench.ask("GET", path, show=shown)
+    bench.evict("held")
+    bench.evict("{pod web 0}")
+    bench.settle(2)
+    bench.delete("Pod", "held", gracePeriodSeconds=0)
+    bench.ask("GET", path, show=shown)
+    bench.settle()
+    bench.patch(path, {"metadata": {"finalizers": None}})
+    bench.patch(bench.path("Pod", "held"), {"metadata": {"finalizers": None}})
+    bench.ask("GET", path)
+    bench.settle()
+
+
+def _webhooks(bench: Bench) -> None:
+    bench.node("n0")
+    bench.create(bench.deployment("web", 2), bench.pod("db-0"), bench.pod("db-1"))
+    bench.create(
+        bench.webhook("waits", "/deny/429/db-0", "CREATE", "pods/eviction"),
+        bench.webhook("forbids", "/deny/403/db-1", "CREATE", "pods/*"),
+        bench.webhook("keeps", "/deny/403/db-1", "DELETE", "pods"),
+    )
+    bench.settle(3)  # the API server reads them from a cache
+    bench.evict("db-0")
+    bench.settle()
+    bench.evict("db-1")
+    bench.evict("nobody")
+    bench.evict("{pod web 0}")
+    bench.delete("Pod", "db-1")
+    bench.delete("Pod", "db-0")
+    bench.settle()
+    bench.create(
+        bench.webhook("makes", "/away", "CREATE", "pods"),
+        bench.webhook("changes", "/away", "UPDATE", "pods"),
+    )
+    bench.settle(3)
+    bench.create(bench.pod("new"))
+    bench.label("Pod", "db-1", seen="yes")
+    bench.evict("{pod web 0}")
+    bench.settle()
+    for name in ("makes", "changes"):
+        bench.delete("ValidatingWebhookConfiguration", f"{bench.name}-{name}")
+    bench.settle(20)  # a controller tries again
+
+
 def _garbage(bench: Bench) -> None:
     bench.node("n0")
     bench.create(
@@ -192,5 +249,7 @@ BEHAVIOURS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "subresources": _subresources,
     "deletion": _deletion,
     "evictions": _evictions,
+    "finalizers": _finalizers,
+    "webhooks": _webhooks,
     "garbage": _garbage,
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tests.differential.bench import HOST, ZONE, Bench
+from tests.differential.scenario import Json
 
 
 def _scheduling(bench: Bench) -> None:
@@ -150,6 +151,54 @@ def _volumes(bench: Bench) -> None:
     bench.settle(4)
 
 
+def _volume_limits(bench: Bench) -> None:
+    node = bench.node("n0")
+    driver: Json = {"name": "ebs.csi.aws.com", "nodeID": node, "topologyKeys": None}
+    driver["allocatable"] = {"count": 2}
+    bench.create(bench.object("CSINode", node, spec={"drivers": [driver]}))
+    bench.settle(2)
+    request = {"resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], **request}}
+    parallel: Json = {"podManagementPolicy": "Parallel", "volumeClaimTemplates": [claim]}
+    bench.create(bench.workload("StatefulSet", "db", 3, **parallel))
+    bench.settle(4)
+    bench.node("n1")
+    bench.settle(8)
+
+
+def _left_alone(bench: Bench) -> None:
+    bench.node("n0")
+    gates = [{"name": "example.com/a"}, {"name": "example.com/b"}]
+    bench.create(
+        bench.pod("gated", schedulingGates=gates), bench.pod("foreign", schedulerName="other")
+    )
+    bench.settle()
+    gated = bench.path("Pod", "gated")
+    bench.patch(gated, {"spec": {"schedulingGates": gates[:1]}})
+    bench.settle()
+    bench.patch(gated, {"spec": {"schedulingGates": None}})
+    bench.settle()
+
+
+def _pod_defaults(bench: Bench) -> None:
+    bench.node("n0", cpu="1")
+    item = {"type": "Container", "default": {"cpu": "300m"}, "min": {"cpu": "60m"}}
+    heavy = f"{bench.name}-heavy"
+    runtime = bench.object("RuntimeClass", heavy, handler="heavy")
+    runtime["overhead"] = {"podFixed": {"cpu": "250m"}}
+    bench.create(runtime, bench.object("LimitRange", "bounds", spec={"limits": [item]}))
+    bench.settle(2)  # admission reads them from a cache
+    shown = ("spec.containers.*.resources.requests", "spec.overhead")
+    bench.create(bench.pod("plain", cpu=""), show=shown)
+    bench.create(bench.pod("heavy", cpu="200m", runtimeClassName=heavy), show=shown)
+    bench.create(bench.pod("big", cpu="600m"))
+    bench.create(bench.pod("small", cpu="50m"), show=("message",))
+    bench.create(bench.pod("lost", runtimeClassName="nothing"))
+    bench.settle()
+    bench.create(bench.deployment("web", 2, bench.template("web", cpu="", runtimeClassName=heavy)))
+    bench.settle()
+
+
 BEHAVIOURS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "scheduling": _scheduling,
     "priorities": _priorities,
@@ -159,4 +208,7 @@ BEHAVIOURS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "no-execute": _no_execute,
     "orphans": _orphans,
     "volumes": _volumes,
+    "volume-limits": _volume_limits,
+    "left-alone": _left_alone,
+    "pod-defaults": _pod_defaults,
 }

@@ -35,6 +35,50 @@ def _budgets(bench: Bench) -> None:
     bench.settle()
 
 
+def _quotas(bench: Bench) -> None:
+    bench.node("n0")
+    high = bench.priority("high", 1000)
+    scope = {"scopeName": "PriorityClass", "operator": "In", "values": [high]}
+    bench.create(
+        bench.quota("lasting", {"requests.cpu": "350m"}, scopes=["NotTerminating"]),
+        bench.quota("small", {"pods": "1"}, scopes=["BestEffort"]),
+        bench.quota("urgent", {"pods": "1"}, scopeSelector={"matchExpressions": [scope]}),
+    )
+    bench.settle(2)
+    message = ("message",)
+    ends: Json = {"activeDeadlineSeconds": 900}
+    bench.create(bench.pod("silent", cpu=""), show=message)
+    bench.create(bench.pod("free-0", cpu="", **ends), bench.pod("free-1", cpu="", **ends))
+    bench.create(bench.pod("big", cpu="400m", **ends))
+    bench.create(bench.pod("urgent-0", priorityClassName=high, **ends))
+    bench.create(bench.pod("urgent-1", priorityClassName=high, **ends), show=message)
+    bench.settle()
+    bench.create(bench.deployment("web", 4))
+    bench.settle()
+    bench.create(bench.pod("late"), show=message)
+    bench.scale("Deployment", "web", 2)
+    bench.settle(2)
+    bench.create(bench.workload("StatefulSet", "db", 2, podManagementPolicy="Parallel"))
+    bench.settle()
+    bench.scale("Deployment", "web", 1)
+    bench.settle(20)  # a controller tries again
+
+
+def _sidecars(bench: Bench) -> None:
+    bench.node("n0", cpu="1")
+    bench.settle()
+    for name, policy in (("stays", "Always"), ("passes", None)):
+        init: Json = {"name": "init", "image": "one", "resources": {"requests": {"cpu": "500m"}}}
+        init |= {"restartPolicy": policy} if policy else {}
+        bench.create(bench.pod(name, cpu="100m", initContainers=[init]))
+        bench.settle()
+    sidecar = [{"name": "side", "image": "one", "restartPolicy": "Always"}]
+    ending = bench.template("batch", run="1s", restartPolicy="Never", initContainers=sidecar)
+    bench.create(bench.job("batch", ending))
+    bench.delete("Pod", "stays")
+    bench.settle()
+
+
 def _scale_in(bench: Bench) -> None:
     full = bench.node("n0", pods="2")
     bench.node("n1", pods="1")
@@ -177,6 +221,8 @@ def _autoscalers(bench: Bench) -> None:
 
 BEHAVIOURS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "budgets": _budgets,
+    "quotas": _quotas,
+    "sidecars": _sidecars,
     "scale-in": _scale_in,
     "rollouts": _rollouts,
     "stateful-sets": _stateful,

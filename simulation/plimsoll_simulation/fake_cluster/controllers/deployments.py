@@ -224,6 +224,7 @@ class Deployments(Controller[Key]):
             now=now,
             reason="MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
         )
+        reported = _with_failure(reported, [*new, *sets], now)
         if rolling and (why := _progress(reported, before)) is not None:
             reported = with_condition(reported, "Progressing", "True", now=now, reason=why)
         if new:
@@ -244,6 +245,16 @@ class Deployments(Controller[Key]):
         owner = controller_of(replicaset)
         if owner is not None and owner["kind"] == "Deployment":
             self.note((replicaset["metadata"]["namespace"], owner["name"]))
+
+
+def _with_failure(deployment: Json, sets: Sequence[Json], now: datetime) -> Json:
+    """Return a Deployment that says whether a ReplicaSet of its cannot make pods. Source: replicaSetToDeploymentCondition."""
+    failed = next((found for s in sets if (found := condition(s, "ReplicaFailure"))), None)
+    if failed is not None:
+        said = {k: failed.get(k) for k in ("reason", "message")}
+        return with_condition(deployment, "ReplicaFailure", failed["status"], now=now, **said)
+    kept = [c for c in deployment["status"]["conditions"] if c["type"] != "ReplicaFailure"]
+    return put(deployment, ("status", "conditions"), kept)
 
 
 def _progress(deployment: Json, before: Json) -> str | None:

@@ -16,8 +16,8 @@ k8s.io/kubernetes/pkg/kubelet/pod_workers.go (a shorter grace period starts the 
 pkg/kubelet/kubelet_pods.go (getPhase: a pod that was told to go ends as Failed or Succeeded).
 The store may also be what watches showed of another API server, which takes writes later: so a pod is
 held until its object is gone.
-Left out: images, probes, restarts, init containers, preStop as something apart from the stop time,
-resource pressure, node shutdown.
+Left out: images, probes, restarts, the time that init containers take, preStop and the turn of native sidecars as
+something apart from the stop time, resource pressure, node shutdown.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from plimsoll_simulation.fake_cluster.conditions import (
 )
 from plimsoll_simulation.fake_cluster.controllers.base import Controller
 from plimsoll_simulation.fake_cluster.controllers.volumes import attached
+from plimsoll_simulation.fake_cluster.deletion import DeleteOptions, delete
 from plimsoll_simulation.fake_cluster.edits import Json, look
 from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_simulation.fake_cluster.stamps import stamp
@@ -133,8 +134,8 @@ class Kubelets(Controller[Held]):
 
     def confirm(self, pod: Json, now: datetime) -> None:
         """Write how the containers of a pod ended, and let its object go."""
-        self.store.replace("pods", pod, now=now)
-        self.store.remove("pods", *key_of(pod), now=now)
+        ended = self.store.replace("pods", pod, now=now)
+        delete(self.store, "pods", ended, DeleteOptions(grace_seconds=0), now=now)
 
     @override
     def observe(self, change: Change) -> None:
@@ -324,19 +325,32 @@ def _address(number: int) -> str:
     return f"100.{64 + number // 65536 % 64}.{number // 256 % 256}.{number % 256}"
 
 
-def _containers(pod: Json, *, ready: bool, state: Json) -> list[Json]:
-    return [
-        {
-            "name": container["name"],
-            "image": container.get("image", ""),
-            "imageID": "",
-            "ready": ready,
-            "started": "running" in state,
-            "restartCount": 0,
-            "state": state,
-        }
-        for container in look(pod, "spec", "containers", default=())
+def _containers(pod: Json, *, ready: bool, state: Json) -> Json:
+    """Return the fields of a status about containers: native sidecars run beside them, other init containers are done."""
+    done = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+    inits = [
+        _container(each, ready=ready, state=state)
+        if each.get("restartPolicy") == "Always"
+        else _container(each, ready=True, state=done)
+        for each in look(pod, "spec", "initContainers", default=())
     ]
+    main = [
+        _container(each, ready=ready, state=state)
+        for each in look(pod, "spec", "containers", default=())
+    ]
+    return {"containerStatuses": main, **({"initContainerStatuses": inits} if inits else {})}
+
+
+def _container(container: Json, *, ready: bool, state: Json) -> Json:
+    return {
+        "name": container["name"],
+        "image": container.get("image", ""),
+        "imageID": "",
+        "ready": ready,
+        "started": "running" in state,
+        "restartCount": 0,
+        "state": state,
+    }
 
 
 def _running(pod: Json, now: datetime, address: str, *, ready: bool) -> Json:
@@ -348,7 +362,7 @@ def _running(pod: Json, now: datetime, address: str, *, ready: bool) -> Json:
         "startTime": since,
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "containerStatuses": _containers(pod, ready=ready, state={"running": {"startedAt": since}}),
+        **_containers(pod, ready=ready, state={"running": {"startedAt": since}}),
     }
     pod = {**pod, "status": status}
     for kind in ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"):
@@ -374,7 +388,7 @@ def _ended(pod: Json, now: datetime, code: int) -> Json:
     )
     ended = {"exitCode": code, "reason": reason, "startedAt": began, "finishedAt": since}
     statuses = _containers(pod, ready=False, state={"terminated": ended})
-    pod = {**pod, "status": {**pod["status"], "phase": phase, "containerStatuses": statuses}}
+    pod = {**pod, "status": {**pod["status"], "phase": phase, **statuses}}
     for kind in ("ContainersReady", "Ready"):
         pod = with_condition(pod, kind, "False", now=now, reason=why)
     return pod

@@ -27,10 +27,11 @@ from plimsoll_simulation.fake_cluster.conditions import (
 )
 from plimsoll_simulation.fake_cluster.controllers.base import Controller
 from plimsoll_simulation.fake_cluster.controllers.volumes import out_of_service
+from plimsoll_simulation.fake_cluster.deletion import DeleteOptions, delete
 from plimsoll_simulation.fake_cluster.edits import Json, look, put
 from plimsoll_simulation.fake_cluster.resources import BY_PLURAL
 from plimsoll_simulation.fake_cluster.stamps import stamp
-from plimsoll_simulation.fake_cluster.store import Change, key_of
+from plimsoll_simulation.fake_cluster.store import Change
 
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -87,7 +88,7 @@ class NodeLifecycle(Controller[str]):
         """Register a Node, Ready; one that is there already is Ready again."""
         name = node["metadata"]["name"]
         known = self.store.get("nodes", "", name)
-        node = admitted(BY_PLURAL["nodes"], node, self.store) if known is None else known
+        node = admitted(BY_PLURAL["nodes"], node, self.store, now) if known is None else known
         for kind, holds in (
             ("MemoryPressure", "False"),
             ("DiskPressure", "False"),
@@ -173,8 +174,8 @@ class NodeLifecycle(Controller[str]):
     def _collect(self, pod: Json, now: datetime) -> None:
         """Say of a pod that it failed, for want of a kubelet that could, and take it away."""
         if not is_finished(pod):
-            self.store.replace("pods", put(pod, ("status", "phase"), "Failed"), now=now)
-        self.store.remove("pods", *key_of(pod), now=now)
+            pod = self.store.replace("pods", put(pod, ("status", "phase"), "Failed"), now=now)
+        delete(self.store, "pods", pod, DeleteOptions(grace_seconds=0), now=now)
 
 
 def _states(node: Json) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ go and not when it is gone.
 
 Source: k8s.io/kubernetes/pkg/controller/replicaset/replica_set.go;
 https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/
-Left out: adoption of pods without an owner, the slow start of creations, failed creations.
+Left out: adoption of pods without an owner, the slow start of creations.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from plimsoll_simulation.fake_cluster.conditions import (
     controller_of,
     is_active,
     is_ready,
+    is_true,
+    with_condition,
 )
 from plimsoll_simulation.fake_cluster.controllers.base import Controller
 from plimsoll_simulation.fake_cluster.controllers.scalein import first_to_go
 from plimsoll_simulation.fake_cluster.controllers.templates import pod_of
 from plimsoll_simulation.fake_cluster.edits import Json, look, put
+from plimsoll_simulation.fake_cluster.refusals import RefusedError
 from plimsoll_simulation.fake_cluster.store import Change, Key
 
 
@@ -61,6 +64,21 @@ class ReplicaSets(Controller[Key]):
             return
         self._report(key, replicaset, pods, now)
 
+    @override
+    def refused(self, key: Key, refused: RefusedError, now: datetime) -> None:
+        told = replicaset = self.store.must_get("replicasets", *key)
+        if not is_true(replicaset, "ReplicaFailure"):  # else the words stay those of the first
+            told = with_condition(
+                replicaset,
+                "ReplicaFailure",
+                "True",
+                now=now,
+                reason="FailedCreate",
+                message=str(refused),
+            )
+        pods = [p for p in self._pods(replicaset) if is_active(p)]
+        self._report(key, told, pods, now, failed=True)
+
     def _pods(self, owner: Json) -> Iterable[Json]:
         return self.state.indexes.owned(owner["metadata"]["uid"], "pods")
 
@@ -75,12 +93,15 @@ class ReplicaSets(Controller[Key]):
         sets = self.state.indexes.owned(owner["uid"], "replicasets")
         return [pod for each in sets for pod in self._pods(each)]
 
-    def _report(self, key: Key, replicaset: Json, pods: list[Json], now: datetime) -> None:
+    def _report(
+        self, key: Key, replicaset: Json, pods: list[Json], now: datetime, *, failed: bool = False
+    ) -> None:
         least = look(replicaset, "spec", "minReadySeconds", default=0)
         available, later = availability(pods, least, now)
         if later is not None:
             self.state.timers.write(later, lambda _: self.note(key))
         status = {
+            **({"conditions": replicaset["status"]["conditions"]} if failed else {}),
             "replicas": len(pods),
             "fullyLabeledReplicas": len(pods),
             "readyReplicas": sum(1 for pod in pods if is_ready(pod)),

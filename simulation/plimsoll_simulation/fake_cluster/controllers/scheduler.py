@@ -10,18 +10,25 @@ k8s.io/kubernetes/pkg/scheduler/backend/queue (what moves pods out of the unsche
 pkg/scheduler/schedule_one.go (nodes are looked at from another one on each time, and chance decides
 among equals: without it whole workloads would pile up on neighbouring nodes)
 (nominated pods: pkg/scheduler/framework/runtime, RunFilterPluginsWithNominatedPods)
-A pod with a scheduling gate waits outside.
-Left out: other schedulers' names, extenders, backoff.
+A pod with a scheduling gate, or for another scheduler, waits outside.
+Left out: extenders, backoff.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar, assert_never, override
 
-from plimsoll.adapters.kubernetes.objects import parse_claim, parse_node, parse_pod, parse_volume
+from plimsoll.adapters.kubernetes.objects import (
+    parse_claim,
+    parse_node,
+    parse_pod,
+    parse_volume,
+    parse_volume_limits,
+)
 from plimsoll.domain.kubernetes import Node, Pod
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_simulation.fake_cluster.conditions import (
@@ -34,7 +41,7 @@ from plimsoll_simulation.fake_cluster.conditions import (
 )
 from plimsoll_simulation.fake_cluster.controllers.base import Controller
 from plimsoll_simulation.fake_cluster.controllers.preemption import cheapest, starts
-from plimsoll_simulation.fake_cluster.controllers.volumes import bind_claims
+from plimsoll_simulation.fake_cluster.controllers.volumes import DRIVER, bind_claims
 from plimsoll_simulation.fake_cluster.edits import Json, look
 from plimsoll_simulation.fake_cluster.state import ClusterState
 from plimsoll_simulation.fake_cluster.store import Change, Key, Store
@@ -46,7 +53,9 @@ _PREEMPTED = "default-scheduler: preempting to accommodate a higher priority pod
 class Scheduler(Controller[tuple[str, Key]]):
     """One kube-scheduler with its default profile."""
 
-    watches: ClassVar = frozenset({"pods", "nodes", "persistentvolumeclaims", "persistentvolumes"})
+    watches: ClassVar = frozenset(
+        {"pods", "nodes", "persistentvolumeclaims", "persistentvolumes", "csinodes"}
+    )
 
     def __init__(self, state: ClusterState) -> None:
         super().__init__(state)
@@ -88,8 +97,13 @@ class Scheduler(Controller[tuple[str, Key]]):
                 if obj is not None:
                     volume = look(obj, "spec", "volumeName", default="")
                     bound = self.store.get("persistentvolumes", "", volume)
-                    claim = parse_claim(obj)
+                    claim = replace(parse_claim(obj), driver=DRIVER)
                     self._snapshot.set_claim(claim.on(parse_volume(bound)) if bound else claim)
+            case "csinodes":
+                self._retry = True
+                node = self.store.get("nodes", "", name[1])
+                if node is not None:
+                    self._add_node(node)
             case _:
                 self._retry = True
 
@@ -246,7 +260,7 @@ class Scheduler(Controller[tuple[str, Key]]):
             if node in self._snapshot.nodes:
                 self._snapshot.place(pod, node)
             self._neighbour_came()
-        elif is_active(obj) and not look(obj, "spec", "schedulingGates"):
+        elif is_active(obj) and not _left_alone(obj):
             pod = self._waiting[key] = parse_pod(obj)
             self._fresh[key] = None
             if _relates(pod):
@@ -265,6 +279,10 @@ class Scheduler(Controller[tuple[str, Key]]):
 
     def _add_node(self, obj: Json) -> None:
         node = parse_node(obj)
+        csi = self.store.get("csinodes", "", node.name)
+        if csi is not None:
+            _, limits = parse_volume_limits(csi)
+            node = replace(node, volume_limits=limits)
         new = node.name not in self._snapshot.nodes
         self._snapshot.add_node(node)
         if new:
@@ -293,7 +311,7 @@ class Scheduler(Controller[tuple[str, Key]]):
         """Say once why a pod waits: again for every change elsewhere would be a write each."""
         obj = self.store.must_get("pods", *key)
         known = condition(obj, "PodScheduled")
-        if known is not None and known["status"] == "False":
+        if known is not None and known.get("reason") == "Unschedulable":
             return
         why = self._missing(pod) or self._snapshot.explain(pod)
         told = with_condition(
@@ -311,6 +329,12 @@ def made_by(store: Store, pod: Json) -> tuple[str, str, str]:
     if owner is None:
         return "Pod", namespace, pod["metadata"]["name"]
     return owner["kind"], namespace, owner["name"]
+
+
+def _left_alone(pod: Json) -> bool:
+    """Whether a pod is gated, or for another scheduler."""
+    mine = look(pod, "spec", "schedulerName") == "default-scheduler"
+    return bool(look(pod, "spec", "schedulingGates")) or not mine
 
 
 def _relates(pod: Pod) -> bool:

@@ -14,6 +14,7 @@ from plimsoll_simulation.fake_cluster.controllers.garbage import Garbage
 from plimsoll_simulation.fake_cluster.controllers.jobs import Jobs
 from plimsoll_simulation.fake_cluster.controllers.kubelet import Kubelets
 from plimsoll_simulation.fake_cluster.controllers.nodes import NodeLifecycle
+from plimsoll_simulation.fake_cluster.controllers.quotas import Quotas
 from plimsoll_simulation.fake_cluster.controllers.replicasets import ReplicaSets
 from plimsoll_simulation.fake_cluster.controllers.scheduler import Scheduler
 from plimsoll_simulation.fake_cluster.controllers.statefulsets import StatefulSets
@@ -35,4 +36,5 @@ CONTROLLERS: tuple[Callable[[ClusterState], Controller[Any]], ...] = (
     Volumes,
     Kubelets,
     Budgets,
+    Quotas,
 )

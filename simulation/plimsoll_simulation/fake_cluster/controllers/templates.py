@@ -10,7 +10,7 @@ import json
 from hashlib import sha256
 
 from plimsoll_simulation.fake_cluster.conditions import reference
-from plimsoll_simulation.fake_cluster.edits import Json, look
+from plimsoll_simulation.fake_cluster.edits import Json
 from plimsoll_simulation.fake_cluster.identities import readable
 
 
@@ -35,6 +35,5 @@ def pod_of(owner: Json, *, labels: dict[str, str] | None = None, suffix: str = "
     if suffix:
         prefix = f"{owner['metadata']['name']}-"
         made |= {"generateName": prefix, "name": f"{prefix}{suffix}"}
-    if annotations := look(template, "metadata", "annotations"):
-        made["annotations"] = annotations
+    made |= {field: meta[field] for field in ("annotations", "finalizers") if meta.get(field)}
     return {"metadata": made, "spec": template.get("spec") or {}}

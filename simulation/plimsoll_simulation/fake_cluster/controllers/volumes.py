@@ -7,7 +7,7 @@ the volume stays attached for six minutes, unless the node carries the taint out
 Sources: https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode
 (WaitForFirstConsumer), k8s.io/kubernetes/pkg/controller/volume/attachdetach/reconciler,
 https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/faq.md (the six minutes).
-Left out: storage classes, sizes, provisioning time, snapshots, limits of volumes per node.
+Left out: storage classes, sizes, provisioning time, snapshots.
 """
 
 from __future__ import annotations

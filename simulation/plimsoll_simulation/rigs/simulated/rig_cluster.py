@@ -36,7 +36,11 @@ class SimulatedRigCluster(RigCluster):
         self.cluster = FakeCluster(
             now=clock.now(),
             seed=random.Random(f"{seed}/{spec.name}").getrandbits(32) + scheduler_seed,  # noqa: S311 - no secret
-            settings=Settings(pod_startup=spec.pods.startup, pod_stop=spec.pods.stop),
+            settings=Settings(
+                pod_startup=spec.pods.startup,
+                pod_stop=spec.pods.stop,
+                volume_detach=spec.pods.detach,
+            ),
         )
         self.cluster.state.bindings = {
             _maker(of): list(nodes) for of, nodes in spec.bindings.items()

@@ -207,9 +207,10 @@ def test_a_sidecar_that_was_restarted_says_nothing_of_the_time_to_start(
 @pytest.mark.parametrize(
     ("status", "cpu"),
     [
-        ({"allocatedResources": {"cpu": "3"}}, 3000),
+        ({"resources": {}, "allocatedResources": {"cpu": "3"}}, 3000),
         ({"resources": {"requests": {"cpu": "4"}}, "allocatedResources": {"cpu": "3"}}, 4000),
-        ({"allocatedResources": {"cpu": "1"}}, 2000),
+        ({"resources": {}, "allocatedResources": {"cpu": "1"}}, 2000),
+        ({"allocatedResources": {"cpu": "3"}}, 2000),
     ],
 )
 def test_a_container_that_is_resized_takes_the_larger_of_what_it_asks_for_and_what_it_holds(

@@ -312,6 +312,37 @@ def test_where_no_replacement_can_be_made_the_next_pod_waits_until_the_first_was
     assert plan_drain(seen_with(second, starting, workload=workload), noon(8)).actions == ()
 
 
+WEBHOOK = 'Internal error occurred: failed calling webhook "pods.example.com"'
+
+
+def test_a_released_pod_does_not_make_way_for_a_pod_that_a_webhook_holds_up():
+    old = [released(pod) for pod in pods_of("web", 2, node="spot")]
+    workload = replace(a_deployment(replicas=2), replica_failure=WEBHOOK)
+    assert plan_drain(seen_with(*old, workload=workload), noon(5)).actions == ()
+
+
+def test_a_pod_that_must_not_be_released_stays_as_long_as_a_webhook_holds_up_its_successor():
+    pods = pods_of("web", 4, node="spot")
+    one_less = {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
+    sound = a_deployment(replicas=4, strategy=one_less)
+    held = plan_drain(seen_with(*pods, workload=replace(sound, replica_failure=WEBHOOK)), noon(5))
+    moved = plan_drain(seen_with(*pods, workload=sound), noon(5))
+    assert (len(actions(held, Evict)), len(actions(moved, Evict))) == (0, 1)
+
+
+@pytest.mark.parametrize(("minutes", "undone"), [(4, 0), (6, 1)])
+def test_without_a_deadline_a_webhook_is_waited_for_before_a_release_is_undone(
+    minutes: int, undone: int
+):
+    pod = released(a_pod("web-0", node="spot"))
+    workload = replace(
+        a_deployment(replicas=1), replica_failure=WEBHOOK, failing_since=noon(-60 * minutes)
+    )
+    node = interrupted("spot", kind="rebalance-recommendation", ends=None)
+    seen = replace(seen_with(pod, workload=workload), nodes=[node, a_node("od")])
+    assert len(actions(plan_drain(seen, noon(0)), UndoRelease)) == undone
+
+
 def test_without_a_deadline_a_release_is_undone_where_no_replacement_can_be_made():
     pod = released(a_pod("web-0", node="spot"))
     workload = replace(a_deployment(replicas=1), replica_failure="exceeded quota: pods")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.kubernetes import ZONE, NodeTerm, Requirement, Resources
+from plimsoll.domain.kubernetes import ZONE, NodeTerm, Requirement, Resources, replacement_of
 from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import ZONE_A, ZONE_B, a_claim, a_node, a_pod, mounting
 
@@ -176,6 +176,21 @@ class TestVolumesAndPorts:
         assert snapshot.why_not(third, node) == "node(s) exceed max volume count"
         assert (snapshot.candidates(third), snapshot.choose(third)) == ([], None)
         assert snapshot.why_not(a_pod("shares", volumes=mounting("b", "d")), node) is None
+
+    def test_the_ephemeral_volumes_of_a_pod_are_attached_where_it_stands(self):
+        node = replace(a_node("n"), volume_limits={"ebs": 2})
+        claims = {
+            ("default", name): replace(a_claim(name), driver="ebs")
+            for name in ("one-scratch", "two-scratch", "data")
+        }
+        scratch = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]
+        pods = [a_pod(name, node="n", volumes=scratch) for name in ("one", "two")]
+        full = replace(a_node("m"), volume_limits={"ebs": 0})
+        snapshot = ClusterSnapshot([node, full, a_node("free")], pods, claims)
+        third = a_pod("third", volumes=mounting("data"))
+        assert snapshot.why_not(third, node) == "node(s) exceed max volume count"
+        assert snapshot.why_not(replacement_of(pods[0]), full) == "node(s) exceed max volume count"
+        assert snapshot.choose(third) == snapshot.nodes["free"]
 
     def test_nobody_else_gets_a_claim_of_one_pod(self):
         nodes = [a_node("a"), a_node("b")]

@@ -188,6 +188,9 @@ def parse_deployment(obj: Raw) -> Workload:
         rolling_out=_lags(read) or status.replicas > status.updated_replicas,
         paused=spec.paused,
         min_ready_seconds=_count(spec.min_ready_seconds, _LONGEST_GRACE),
+        failing_since=Field(
+            failure.last_transition_time if failure else "", "status.conditions.lastTransitionTime"
+        ).time_or_bound(),
         replica_failure=(failure.message or failure.reason or failure.type)[:SAID]
         if failure and _holds(failure)
         else None,

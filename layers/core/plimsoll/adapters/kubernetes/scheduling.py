@@ -38,6 +38,7 @@ _VALUES: Final = 1000
 class _Decisive(msgspec.Struct, omit_defaults=True):
     spec: schema.Placing
     claims: tuple[str, ...] = ()
+    ephemeral: tuple[str, ...] = ()
     held: tuple[tuple[str, schema.Amounts], ...] = ()
     """(container, what it holds), where that is not what it asks for: while it is resized."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
@@ -71,6 +72,7 @@ def read_scheduling(
     decisive = _Decisive(
         spec=msgspec.convert(spec, schema.Placing, from_attributes=True),
         claims=tuple(_claims(spec.volumes, pod)),
+        ephemeral=() if pod else tuple(v.name for v in spec.volumes if v.ephemeral is not None),
         held=() if status is None else tuple(_held(spec, status)),
         labels=dict(labels) if near else {},
     )
@@ -112,6 +114,7 @@ def _read(text: bytes) -> Scheduling:
         anti_affinity=tuple(_pod_terms(affinity.pod_anti_affinity, labels)),
         spread=tuple(_spread(spec)),
         claims=decisive.claims,
+        ephemeral=decisive.ephemeral,
         host_ports=tuple(sorted(set(_host_ports(spec)))),
         devices=bool(spec.resource_claims),
     )
@@ -128,10 +131,13 @@ def _claims(volumes: tuple[schema.PodVolume, ...], pod: str) -> Iterator[str]:
 def _held(spec: schema.Placing, status: schema.PodStatus) -> Iterator[tuple[str, schema.Amounts]]:
     """Yield what containers hold that differs from what they ask for.
 
+    kube-scheduler looks at neither where a status has no `resources`.
     https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
     """
     asked = {c.name: c.resources.requests for c in (*spec.init_containers, *spec.containers)}
     for one in (*status.init_container_statuses, *status.container_statuses):
+        if one.resources is None:
+            continue
         for held in (one.allocated_resources, one.resources.requests):
             if held and held != asked.get(one.name):
                 yield one.name, held

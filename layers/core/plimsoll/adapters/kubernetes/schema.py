@@ -279,7 +279,7 @@ class ContainerStatus(_Read):
     name: str = ""
     restart_count: Whole = 0
     allocated_resources: Amounts = field(default_factory=dict)
-    resources: ResourceRequirements = field(default_factory=ResourceRequirements)
+    resources: ResourceRequirements | None = None
 
 
 class PodStatus(_Read):

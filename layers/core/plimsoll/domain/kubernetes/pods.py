@@ -98,6 +98,8 @@ class Scheduling:
     spread: tuple[SpreadConstraint, ...] = ()
     claims: tuple[str, ...] = ()
     """Names of the PersistentVolumeClaims it mounts, in its own namespace."""
+    ephemeral: tuple[str, ...] = ()
+    """Names of generic ephemeral volumes that bind a pod to no node: it has one, or its replacement gets new ones."""
     host_ports: tuple[tuple[str, int, str], ...] = ()
     """(protocol, port, address) taken on the host; an empty address stands for all of them."""
     devices: bool = False

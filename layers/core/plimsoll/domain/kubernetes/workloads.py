@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Self
+from typing import Final, Self
 
 from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
 from plimsoll.domain.kubernetes.pods import NodeTerm, Pod, Ref, Requirement, Scheduling, Selector
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.selectors import satisfied
+
+_QUOTA_USED_UP: Final = "exceeded quota"
+"""Words of the API server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,14 @@ class Workload:
     """How long a pod must be Ready until it counts as available."""
     replica_failure: str | None = None
     """Why its controller cannot make pods (condition ReplicaFailure), for example a quota."""
+    failing_since: datetime | None = None
+    """Since when."""
+
+    @property
+    def makes_none(self) -> str | None:
+        """Why its controller cannot make a pod even in the place of one that leaves; None where only a quota is used up."""
+        failure = self.replica_failure
+        return None if failure is None or _QUOTA_USED_UP in failure else failure
 
     @property
     def held_replicas(self) -> int:

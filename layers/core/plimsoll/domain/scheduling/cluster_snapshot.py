@@ -201,7 +201,8 @@ class ClusterSnapshot:
         if next(self._other_reasons(pod), None) is not None:
             return None
         required = self._suitable.requirement(pod.scheduling, self._volumes_of(pod))
-        return required, pod.scheduling.requests, len(pod.scheduling.claims)
+        scheduling = pod.scheduling
+        return required, scheduling.requests, len(scheduling.claims), len(scheduling.ephemeral)
 
     def spread_filters(self, pod: Pod) -> Sequence[SpreadFilter]:
         """Return what a pod's own hard spread constraints demand of a node now, as if it had left."""
@@ -396,6 +397,14 @@ class ClusterSnapshot:
             if (claim := self._claims.get((pod.namespace, name))) is not None:
                 yield claim
 
+    def _mounted_by(self, pod: Pod) -> Iterator[Claim]:
+        """Yield all claims whose volumes a pod has attached, of its ephemeral volumes too."""
+        yield from self._claims_of(pod)
+        for volume in pod.scheduling.ephemeral:
+            claim = self._claims.get((pod.namespace, f"{pod.name}-{volume}"))
+            if claim is not None:
+                yield claim
+
     def _volumes_of(self, pod: Pod) -> NodeRequirements:
         claims = self._claims_of(pod)
         return tuple(claim.node_terms for claim in claims if claim.node_terms is not None)
@@ -410,11 +419,14 @@ class ClusterSnapshot:
 
     def _why_attached(self, pod: Pod, node: Node) -> str | None:
         """Compare the volumes that would be attached to a node with what its CSI drivers can attach."""
-        if not pod.scheduling.claims or not node.volume_limits:
+        if not node.volume_limits:
             return None
-        there = {claim for each in self._on[node.name].values() for claim in self._claims_of(each)}
-        more = {claim.driver for claim in self._claims_of(pod) if claim not in there}
-        counts = Counter(claim.driver for claim in there.union(self._claims_of(pod)))
+        wanted = set(self._mounted_by(pod))
+        if not wanted:
+            return None
+        there = {claim for each in self._on[node.name].values() for claim in self._mounted_by(each)}
+        more = {claim.driver for claim in wanted - there}
+        counts = Counter(claim.driver for claim in there | wanted)
         if any(counts[driver] > node.volume_limits.get(driver, counts[driver]) for driver in more):
             return "node(s) exceed max volume count"
         return None

@@ -65,6 +65,8 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
 
 def _why_held(disruption: WorkloadDisruption) -> str | None:
     """Say why no pod that serves may leave now, whatever its ready floor and budgets allow."""
+    if disruption.workload is not None and (why := disruption.workload.makes_none):
+        return f"no pod would be made in its place: {why}"
     if disruption.rolling:
         return "its rollout takes as many pods as may be missing, at any moment, and moves all"
     if disruption.uncounted and not disruption.pressed:

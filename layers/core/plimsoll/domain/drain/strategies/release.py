@@ -21,7 +21,7 @@ from plimsoll.domain.drain.strategies.displaced import displacing, leaving_a_pla
 from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
 from plimsoll.domain.drain.strategies.skew import skew_left
 from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
-from plimsoll.domain.kubernetes import MOVED, Pod, replacement_of
+from plimsoll.domain.kubernetes import MOVED, Pod, Workload, replacement_of
 from plimsoll.domain.placement import heir_of
 from plimsoll.domain.scheduling import Headroom
 
@@ -144,7 +144,7 @@ def _hindrance(disruption: WorkloadDisruption, headroom: Headroom, pod: Pod) -> 
     constraints and anti-affinity by zone may count it.
     """
     if disruption.workload is not None and disruption.workload.replica_failure is not None:
-        return disruption.workload.replica_failure
+        return None if disruption.workload.makes_none else disruption.workload.replica_failure
     lost = (p for p in disruption.staying if p.uid in headroom.unplaceable)
     new = next(lost, None)
     if new is not None and headroom.fits_without(new, pod):
@@ -158,8 +158,8 @@ def _undone(
     """Hand pods back that must not stay released, by their uids.
 
     Their nodes stay; or their owner changed what made them eligible; or their replacement took the place of a
-    workload that now serves nowhere; or no deadline is near, and their replacements cannot be made, found no node
-    in `PATIENCE`, or a budget lets none leave for that long.
+    workload that now serves nowhere; or no deadline is near, and their replacements cannot be made in the place that is
+    there, or not or on no node for `PATIENCE`, or a budget lets none leave for that long.
     """
     found = {}
     for pod in disruption.released:
@@ -173,7 +173,7 @@ def _undone(
     if disruption.deadline_near:
         return found
     workload = disruption.workload
-    unmade = disruption.missing if workload and workload.replica_failure else 0
+    unmade = disruption.missing if workload and _gives_up(workload, disruption.now) else 0
     unplaced = sum(
         p.pending and disruption.now - p.created >= PATIENCE and headroom.snapshot.where(p) is None
         for p in disruption.staying
@@ -194,6 +194,13 @@ def _undone(
     for pod in standing[: unplaced + unmade + held]:
         found[pod.uid] = undo_release(disruption, pod, f"{words}, and no deadline is near")
     return found
+
+
+def _gives_up(workload: Workload, now: datetime) -> bool:
+    """Whether nothing is made beside released pods that is worth to wait for: what a webhook holds up may come any moment."""
+    since = workload.failing_since
+    passes = workload.makes_none and since is not None and now - since < PATIENCE
+    return workload.replica_failure is not None and not passes
 
 
 def undo_release(disruption: WorkloadDisruption, pod: Pod, reason: str) -> Evict | UndoRelease:

@@ -1,0 +1,29 @@
+"""Webhooks, quotas, finalizers, native sidecars and slow volumes are drawn, and no rule is broken for them."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from plimsoll_simulation.storms import draw_storm, draw_surroundings, play_storm
+
+DRAWN = {
+    "WEBHOOKS": "kind: ValidatingWebhookConfiguration",
+    "QUOTAS": "kind: ResourceQuota",
+    "HELD": "finalizers:",
+    "SIDECARS": "initContainers:",
+    "SLOW": "detach:",
+}
+"""The share of each -> words of a drill that has it."""
+
+
+@pytest.mark.parametrize("drawn", DRAWN)
+def test_what_surrounds_workloads_is_drawn_and_no_rule_is_broken_for_it(
+    drawn: str, monkeypatch: pytest.MonkeyPatch
+):
+    for share in DRAWN:
+        monkeypatch.setattr(draw_surroundings, share, float(share == drawn))
+    storm = draw_storm(1001)
+    files = "".join(yaml.safe_dump_all(documents) for documents in storm.files().values())
+    assert [share for share, words in DRAWN.items() if words in files] == [drawn]
+    assert play_storm(storm).violations == ()
