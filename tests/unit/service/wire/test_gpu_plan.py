@@ -15,15 +15,13 @@ NODE = {
     "value": "all-1g.10gb",
     "allocatable": {"nvidia.com/mig-1g.10gb": 56},
 }
-PLAN = {
-    "config": {
-        "namespace": "gpu-operator",
-        "name": "plimsoll-mig-config",
-        "key": "config.yaml",
-        "sha256": "0" * 64,
-    },
-    "nodes": [NODE],
+CONFIG = {
+    "namespace": "gpu-operator",
+    "name": "plimsoll-mig-config",
+    "key": "config.yaml",
+    "sha256": "0" * 64,
 }
+PLAN = {"config": CONFIG, "nodes": [NODE]}
 
 
 def test_a_plan_changes_one_node_an_hour_by_the_label_of_mig_manager_unless_it_says_otherwise():
@@ -47,7 +45,7 @@ def test_a_plan_changes_one_node_an_hour_by_the_label_of_mig_manager_unless_it_s
         ({"nodes": [NODE | {"allocatable": {"cpu": 4}}]}, "cpu"),
         ({"nodes": [NODE | {"allocatable": {"nvidia.com/gpu": 0}}]}, "without any GPU"),
         ({"nodes": [NODE | {"allocatable": {"nvidia.com/gpu": -1}}]}, "allocatable"),
-        ({"config": PLAN["config"] | {"sha256": "short"}}, "sha256"),
+        ({"config": CONFIG | {"sha256": "short"}}, "sha256"),
         ({"nodes": [NODE | {"uid": ""}]}, "uid"),
     ],
 )
