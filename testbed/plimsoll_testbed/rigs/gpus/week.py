@@ -16,7 +16,7 @@ from plimsoll_agent.workloads import reader_of
 from plimsoll_service.domain.gpu import ClassDaySum, gpu_minute_of
 from plimsoll_service.wire.gpu import ClassDay
 from plimsoll_service.wire.snapshot import Snapshot
-from plimsoll_testbed.rigs.gpus.workloads import BEGIN, NODES, WORKLOADS, Workload, objects
+from plimsoll_testbed.rigs.gpus.workloads import BEGIN, NODES, WORKLOADS, Json, Workload, objects
 
 DAYS: Final = 7
 HOUR: Final = timedelta(hours=1)
@@ -39,7 +39,7 @@ def class_days() -> Sequence[ClassDay]:
 
 def _snapshot(at: datetime) -> Snapshot:
     """Return what the agent tells of the fleet at a time."""
-    by_kind: dict[str, list[object]] = {}
+    by_kind: dict[str, list[Json]] = {}
     for each in objects(at):
         by_kind.setdefault(each["kind"], []).append(each)
     nodes = [*map(read_node, by_kind["Node"])]

@@ -12,10 +12,14 @@ from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, INSTANCE_TYPE
 type Json = dict[str, Any]
 
 NAMESPACE: Final = "lab"
+OPERATOR: Final = "gpu-operator"
 CONTAINER: Final = "main"
 GPU: Final = "nvidia.com/gpu"
+COUNT: Final = "nvidia.com/gpu.count"
 INSTANCE: Final = "p5.48xlarge"
 PER_NODE: Final = 8
+OPERANDS: Final = ("device-plugin", "dcgm-exporter")
+"""DaemonSets of the GPU Operator that leave a node while its GPUs are split."""
 NODES: Final = ("gpu-a", "gpu-b", "gpu-c")
 BEGIN: Final = datetime(2026, 1, 5, tzinfo=UTC)
 """The Monday at which the week begins. The script changes by the hour."""
@@ -92,10 +96,11 @@ def node(name: str) -> Json:
         INSTANCE_TYPE: INSTANCE,
         "eks.amazonaws.com/capacityType": "ON_DEMAND",
         "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
-        "nvidia.com/gpu.count": str(PER_NODE),
+        COUNT: str(PER_NODE),
         "nvidia.com/mig.strategy": "mixed",
         "nvidia.com/mig.config": "all-disabled",
         "nvidia.com/mig.config.state": "success",
+        **{f"nvidia.com/gpu.deploy.{each}": "true" for each in OPERANDS},
     }
     return {
         "apiVersion": "v1",
@@ -126,6 +131,25 @@ def manifest(of: Workload) -> Json:
     if of.kind == "StatefulSet":
         spec |= {"serviceName": of.name, "podManagementPolicy": "Parallel"}
     return {"apiVersion": "apps/v1", "kind": of.kind, "metadata": meta, "spec": spec}
+
+
+def operand(name: str) -> Json:
+    """Return a DaemonSet of the GPU Operator."""
+    labels = {"app": f"nvidia-{name}"}
+    spec = {
+        "nodeSelector": {f"nvidia.com/gpu.deploy.{name}": "true"},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": CONTAINER, "image": "lab"}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": f"nvidia-{name}", "namespace": OPERATOR},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
 
 
 def objects(at: datetime) -> Iterator[Json]:
