@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check docs references audit sbom release test coverage test-cluster test-localstack test-long test-upgrade mutants localstack localstack-down demo build deploy clean
+.PHONY: help setup browser check docs references audit sbom release test coverage test-cluster test-localstack test-long test-upgrade mutants localstack localstack-down demo demo-gpu build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -101,8 +101,12 @@ OF ?= interruption
 NEEDS_interruption := $(MINISTACK) $(BUILT)
 NEEDS_service := $(MINISTACK) $(SERVICE)
 NEEDS_batch := controlplane
-demo: $(VENV) $(NEEDS_$(OF)) ## Watch every spot instance go at once, on a deployed stack (OF=service or OF=batch: the other demos)
+NEEDS_gpu := controlplane
+demo: $(VENV) $(NEEDS_$(OF)) ## Watch every spot instance go at once, on a deployed stack (OF=service, batch or gpu: the other demos)
 	.venv/bin/plimsoll demo $(OF)
+
+demo-gpu: ## Watch a fleet of GPUs being audited, sized and split
+	@$(MAKE) --no-print-directory demo OF=gpu
 
 audit: $(SUPPLY) ## Ask PyPI for known vulnerabilities in everything that a lock of ours names
 	@for lock in $(LOCKS); do echo "==> $$lock"; .tools/supply/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes -r $$lock || exit 1; done

@@ -12,6 +12,7 @@ from typing import Final
 from plimsoll.adapters.kubernetes import calls
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.domain.kubernetes import KUBE_SYSTEM, NAMESPACE
+from plimsoll_service.wire.gpu_plan import CONFIG_MAP
 
 _METRICS: Final = {"verb": "list", "group": "metrics.k8s.io", "version": "v1beta1"}
 
@@ -86,3 +87,15 @@ CALLS: Final = (
     PATCH_JOURNAL,
     GET_CLUSTER,
 )
+
+GET_GPU_PLAN: Final = _own("get", "configmaps", CONFIG_MAP)
+GET_CONFIG: Final = Call(verb="get", resource="configmaps")
+"""The one that a plan of GPU layouts names."""
+GPU_CALLS: Final = (
+    calls.LIST_NODES,
+    calls.PATCH_NODE,
+    calls.LIST_PODS,
+    GET_GPU_PLAN,
+    GET_CONFIG,
+)
+"""Of `plimsoll-gpu`, under its own identity. All else it does under that of the drain."""

@@ -54,6 +54,18 @@ def config() -> Config:
     return Config.from_env(os.environ)
 
 
+def gpu_metrics_port() -> int:
+    """Return where Prometheus asks the agent that changes GPUs, which has no other setting.
+
+    Raises:
+        BadInput: the variable is missing or no number.
+    """
+    text = os.environ.get("PLIMSOLL_METRICS_PORT", "")
+    if not text.isdecimal():
+        raise BadInput(f"the environment variable PLIMSOLL_METRICS_PORT is {text!r}, and no port")
+    return int(text)
+
+
 def api_server() -> str:
     """Return where the API server is, as Kubernetes tells every pod.
 

@@ -60,6 +60,10 @@ class Output:
         self._gpu_left_out = gauge(
             "gpus_left_out", "GPUs and instances that were too many to tell."
         )
+        self._gpu_alerts = gauge(
+            "gpu_alerts",
+            "Nodes that stay cordoned after a change of their GPUs until a person looks.",
+        )
         self._last = gauge("last_sent_timestamp_seconds", "When the service last took a snapshot.")
 
     def taken(self, *, full: bool, size: int) -> None:
@@ -91,6 +95,10 @@ class Output:
         self._gpu_asked.set(asked)
         self._gpu_answered.set(answered)
         self._gpu_left_out.set(left_out)
+
+    def gpu_alerts(self, nodes: int) -> None:
+        """Say how many Nodes need a person."""
+        self._gpu_alerts.set(nodes)
 
     def answered(self, kind: str, outcome: str) -> None:
         """Count an instruction that was answered."""

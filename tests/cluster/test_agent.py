@@ -53,7 +53,7 @@ type Json = dict[str, Any]
 
 AGENT = CLUSTER.parent / "agent"
 MAY_ACT = "/apis/rbac.authorization.k8s.io/v1/clusterroles/plimsoll-agent-act"
-TOKEN = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/plimsoll-agent/token"
+ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 
 
 @dataclass
@@ -89,14 +89,17 @@ class Site:
         )
         assert applied.returncode == 0, applied.stderr
 
-    def agent(self) -> ClientTransport:
+    def token(self, account: str) -> str:
         asked = self.plane.transport().call(
             "POST",
-            TOKEN,
+            f"{ACCOUNTS}/{account}/token",
             body={"spec": {"expirationSeconds": 3600}},
             content_type="application/json",
         )
-        token = Token(asked.body["status"]["token"])
+        return str(asked.body["status"]["token"])
+
+    def agent(self, account: str = "plimsoll-agent") -> ClientTransport:
+        token = Token(self.token(account))
         return ClientTransport(self.plane.url, ca=self.plane.ca, token=token)
 
     def patch(self, path: str, body: Json) -> Response:

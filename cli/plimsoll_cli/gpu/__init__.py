@@ -1,4 +1,4 @@
-"""`plimsoll gpu`: what is kept of a cluster's GPUs, and advice about it. No command writes to a cluster."""
+"""`plimsoll gpu`: what is kept of a cluster's GPUs, and advice about it. Only `apply --go` writes to a cluster."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from plimsoll_cli.gpu.apply import apply
 from plimsoll_cli.gpu.audit import audit_command
 from plimsoll_cli.gpu.fit import fit_command
 from plimsoll_cli.gpu.geometry import geometry
@@ -39,3 +40,4 @@ for command in (audit_command, fit_command):
     command.epilog = EXAMPLES
     gpu.add_command(command)
 gpu.add_command(geometry)
+gpu.add_command(apply)

@@ -43,6 +43,8 @@ class Fleet:
     nodes: dict[str, list[GpuNode]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """What was left out or guessed, and why."""
+    uids: dict[str, str] = field(default_factory=dict)
+    """Of the nodes, by name."""
 
 
 def read(option: str, file: Path) -> Any:
@@ -166,6 +168,7 @@ def _add(fleet: Fleet, node: Mapping[str, Any], *, stays: bool) -> None:
             return
         if given != {WHOLE: gpus}:
             fleet.notes.append(f"{name}: the geometry of each GPU is guessed from the totals")
+    fleet.uids[name] = node["metadata"]["uid"]
     found = GpuNode(name=name, layout=layout, stays=stays)
     fleet.nodes.setdefault(model, []).append(found)
 

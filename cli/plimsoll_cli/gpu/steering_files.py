@@ -1,4 +1,4 @@
-"""Files that steer NVIDIA's mig-manager, Karpenter and Bottlerocket to a plan."""
+"""Files that steer NVIDIA's mig-manager, Karpenter and Bottlerocket to a plan, and the others of a plan."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ import yaml
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import INSTANCE_TYPE
+from plimsoll_cli.gpu.apply_files import (
+    CONFIG_KEY,
+    GRANTS,
+    PLAN,
+    apply_plan,
+    changes,
+    grants,
+    text_of,
+)
 from plimsoll_cli.gpu.fleet_file import MIG_CONFIG
 from plimsoll_service.domain.gpu import (
     CARDS,
@@ -30,6 +39,7 @@ TAINT: Final = "nvidia.com/mig.config"
 LONGEST: Final = 63
 """Characters of a NodePool's name, which is also a label."""
 _KNOWN_TO_BOTTLEROCKET: Final = frozenset({"a100", "h100", "h200"})
+_OPERATOR: Final = "gpu-operator"
 _NO_NAME: Final = re.compile(r"[^a-z0-9-]+")
 
 _LABELS: Final = """\
@@ -51,20 +61,27 @@ _BOTTLEROCKET: Final = """\
 """
 
 
-def write_files(folder: Path, plans: Mapping[str, FleetPlan], *, all_pairs: bool) -> list[Path]:
+def write_files(
+    folder: Path, plans: Mapping[str, FleetPlan], uids: Mapping[str, str], *, all_pairs: bool
+) -> list[Path]:
     """Write the files of a plan into a folder, which is created.
 
     Args:
         folder: where to.
         plans: by GPU model.
+        uids: of the nodes that there are, by name.
         all_pairs: whether the ConfigMap holds every pair of geometries, not only those in use.
 
     Raises:
         BadInput: a file cannot be written.
     """
+    layouts = config_map(plans, all_pairs=all_pairs)
+    plan = apply_plan(plans, uids, layouts)
     texts = {
         "labels.yaml": _LABELS + _yaml([labels(plans)]),
-        "mig-config.yaml": _CONFIG + _yaml([config_map(plans, all_pairs=all_pairs)]),
+        "mig-config.yaml": _CONFIG + _yaml([layouts]),
+        PLAN: text_of(plan),
+        GRANTS: grants({node.value for node in plan.nodes}),
         "karpenter.yaml": _KARPENTER + _yaml(karpenter(plans)),
         "bottlerocket.toml": _BOTTLEROCKET + "\n".join(bottlerocket(plans)) + "\n",
     }
@@ -83,14 +100,9 @@ def labels(plans: Mapping[str, FleetPlan]) -> dict[str, Any]:
         {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {
-                "name": node.name,
-                "labels": {MIG_CONFIG: layout_name(splits_of(CARDS[model]), node.after)},
-            },
+            "metadata": {"name": name, "labels": {MIG_CONFIG: layout_name(splits, after)}},
         }
-        for model, plan in plans.items()
-        for node in plan.nodes
-        if node.changed and node.after is not None
+        for name, splits, after in changes(plans)
     ]
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
@@ -113,8 +125,8 @@ def config_map(plans: Mapping[str, FleetPlan], *, all_pairs: bool) -> dict[str, 
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": CONFIGURATION, "namespace": "gpu-operator"},
-        "data": {"config.yaml": text},
+        "metadata": {"name": CONFIGURATION, "namespace": _OPERATOR},
+        "data": {CONFIG_KEY: text},
     }
 
 

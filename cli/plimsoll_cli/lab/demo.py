@@ -1,4 +1,4 @@
-"""`plimsoll demo`: watch a drill on a deployed stack, the optimisation service, or batch queues.
+"""`plimsoll demo`: watch a drill on a deployed stack, the optimisation service, batch queues, or a fleet of GPUs.
 
 Progress and live views go to standard error; standard output carries the results.
 """
@@ -41,11 +41,14 @@ Examples:
   plimsoll demo --rig simulated
   plimsoll demo --file my-drill.yaml --keep reports/
   plimsoll demo batch
+  plimsoll demo gpu
 
 \b
 Exit status:
-  0  every finding of the verdict holds; the recommendation was carried out; every job in a queue completed
-  1  a finding does not hold, the two rigs disagree, or a job in a queue did not complete
+  0  every finding of the verdict holds; the recommendation was carried out; every job in a queue completed;
+     no node with GPUs is stranded
+  1  a finding does not hold, the two rigs disagree, a job in a queue did not complete, or a promise about
+     the GPUs was broken
   2  the scenario or the rig is invalid, or a step failed; the message names the fault
 """
 
@@ -53,9 +56,9 @@ Exit status:
 @click.command(epilog=EXAMPLES)
 @click.argument(
     "what",
-    type=click.Choice(("interruption", "service", "batch")),
+    type=click.Choice(("interruption", "service", "batch", "gpu")),
     default="interruption",
-    metavar="[interruption|service|batch]",
+    metavar="[interruption|service|batch|gpu]",
 )
 @click.option(
     "--file",
@@ -77,7 +80,7 @@ Exit status:
     help="Keep the reports of the interruption in this folder, as JSON.",
 )
 def demo(what: str, file: Path | None, rig: str, keep: Path | None) -> None:
-    """Watch an interruption (the default), the optimisation service, or batch queues.
+    """Watch an interruption (the default), the optimisation service, batch queues, or GPUs that are split.
 
     interruption: every spot instance of a small shop gets its notice in the same second. EC2 refuses the
     first node group and serves the second. When spot capacity is back, the pods return to it, and a
@@ -91,6 +94,10 @@ def demo(what: str, file: Path | None, rig: str, keep: Path | None) -> None:
     batch: jobs of two parameter servers and four workers arrive interleaved on ten slots of a real control
     plane, once with kube-scheduler alone and once in a queue. A job completes when all its six pods have run
     for five seconds at once. Only the kubelets are simulated.
+
+    gpu: 24 whole GPUs serve, train, and stand idle for a scripted week. The demo audits it, sizes each workload, plans
+    the fewest GPUs, and splits a node of a real control plane, on which owners follow the advice. The kubelets and
+    NVIDIA's mig-manager are simulated.
     """
     if what != "interruption" and (file, rig, keep) != (None, DEFAULT_RIG, None):
         raise click.UsageError(f"--file, --rig and --keep are of the interruption, not of {what}")
@@ -99,6 +106,10 @@ def demo(what: str, file: Path | None, rig: str, keep: Path | None) -> None:
             _service()
         elif what == "batch":
             demo_batch.play()
+        elif what == "gpu":
+            from plimsoll_cli.lab import demo_gpu  # noqa: PLC0415 - needs the rigs' libraries
+
+            demo_gpu.play()
         else:
             _interruption(file, rig, keep)
     except KeyboardInterrupt:

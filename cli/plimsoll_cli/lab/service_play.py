@@ -5,22 +5,21 @@ The advice is made by itself, after each change. Here it is only waited for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, override
+from typing import Final
 
 from plimsoll.domain.errors import Refused
-from plimsoll.services.ports import Clock
 from plimsoll_agent.calls import POLICY
 from plimsoll_agent.config import Config
 from plimsoll_agent.loops import Loops
-from plimsoll_agent.output import Output
 from plimsoll_agent.service import Service
 from plimsoll_agent.wiring import put_together
 from plimsoll_cli import main
+from plimsoll_cli.lab.said import Said
 from plimsoll_cli.service.agent import manifests
 from plimsoll_cli.service.login import logged_in
 from plimsoll_service.domain.access import Role
@@ -116,7 +115,7 @@ class _Demo:
             metrics_port=0,
         )
         access = Access(url=self.server.url, token=self.server.token)
-        self._agent = put_together(access.transport(), config, clock, _Said(clock, self.say))
+        self._agent = put_together(access.transport(), config, clock, Said(clock, self.say))
 
     def _invite(self, name: str, role: Role) -> str:
         return self.rig.invite(TENANT, name, role)
@@ -186,21 +185,3 @@ class _Demo:
             )
         if answer.status != _OK:
             raise Refused(f"DELETE node {node}: {answer.status} {answer.body}")
-
-
-class _Said(Output):
-    """What the agent says, in words: its lines of JSON are for machines."""
-
-    def __init__(self, clock: Clock, say: Callable[[str], None]) -> None:
-        super().__init__(clock)
-        self._tell = say
-
-    @override
-    def _say(self, level: str, message: str, facts: Mapping[str, object]) -> None:
-        self._tell(f"  agent: {_words(message, facts)}")
-
-
-def _words(message: str, facts: Mapping[str, object]) -> str:
-    said = [str(facts[key]) for key in ("action", "kind", "target", "outcome") if key in facts]
-    because = f": {facts['because']}" if "because" in facts else ""
-    return (" ".join(said) or message) + because

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -12,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from plimsoll_service.wire.gpu_plan import parse_plan
 from tests.support.cli_environment import MemoryEnvironment, run
 
 H100 = "H100-80GB-HBM3"
@@ -30,6 +32,7 @@ def node(
         "kind": "Node",
         "metadata": {
             "name": name,
+            "uid": f"uid-{name}",
             "labels": {
                 "node.kubernetes.io/instance-type": "p5.48xlarge",
                 "nvidia.com/gpu.product": product,
@@ -237,6 +240,40 @@ def test_writes_files_for_mig_manager_karpenter_and_bottlerocket(tmp_path: Path)
     assert overlay["spec"]["requirements"][0]["values"] == [pool["metadata"]["name"]]
     assert set(overlay["spec"]["capacity"]) >= {"nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"}
     assert "cannot mix profiles" in (folder / "bottlerocket.toml").read_text()
+
+
+def test_writes_the_plan_that_apply_carries_out_and_the_names_that_it_needs(tmp_path: Path):
+    folder = tmp_path / "plan"
+    geometry(tmp_path, DEMAND, THREE, "--files", str(folder))
+    (config,) = yaml.safe_load_all((folder / "mig-config.yaml").read_text())
+    (listed,) = yaml.safe_load_all((folder / "labels.yaml").read_text())
+    (labelled,) = listed["items"]
+    plan = parse_plan((folder / "plan.json").read_text())
+    (changed,) = plan.nodes
+    text = config["data"]["config.yaml"].encode()
+    assert (plan.config.name, plan.config.sha256) == (
+        config["metadata"]["name"],
+        sha256(text).hexdigest(),
+    )
+    assert changed.name == labelled["metadata"]["name"]
+    assert changed.uid == f"uid-{changed.name}"
+    assert changed.value == labelled["metadata"]["labels"]["nvidia.com/mig.config"]
+    _, overlay = yaml.safe_load_all((folder / "karpenter.yaml").read_text())
+    slices = {name: str(n) for name, n in changed.allocatable.items() if name != "nvidia.com/gpu"}
+    assert slices == overlay["spec"]["capacity"]
+    role, binding = yaml.safe_load_all((folder / "grants.yaml").read_text())
+    (rule,) = role["rules"]
+    assert (rule["resources"], rule["resourceNames"]) == (["configurations"], [changed.value])
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": "plimsoll-gpu", "namespace": "plimsoll"}
+    ]
+
+
+def test_where_no_node_changes_no_name_is_granted(tmp_path: Path):
+    folder = tmp_path / "plan"
+    geometry(tmp_path, {H100: {"gpu": 24}}, THREE, "--files", str(folder))
+    role, _ = yaml.safe_load_all((folder / "grants.yaml").read_text())
+    assert (role["rules"], parse_plan((folder / "plan.json").read_text()).nodes) == ([], ())
 
 
 def test_writes_the_settings_of_bottlerocket_where_all_gpus_have_one_profile(tmp_path: Path):

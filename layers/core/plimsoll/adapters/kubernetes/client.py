@@ -61,6 +61,7 @@ class ClientTransport:
         token: None sends none.
         connections: How many are kept open; more calls at once than these open more, and close them.
         as_group: Come as a member of this group and of no other. Only administrators may.
+        as_user: Come as this user; a ServiceAccount comes with its groups. Whom, RBAC's verb `impersonate` says.
         user_agent: The API server takes its first part as the field manager.
     """
 
@@ -72,9 +73,11 @@ class ClientTransport:
         token: Token | None = None,
         connections: int = CONNECTIONS,
         as_group: str | None = None,
+        as_user: str | None = None,
         user_agent: str = USER_AGENT,
     ) -> None:
         self._as_group = as_group
+        self._as_user = as_user
         self._user_agent = user_agent
         self._endpoint = endpoint.rstrip("/")
         self._ca = ca
@@ -117,6 +120,8 @@ class ClientTransport:
             headers["Content-Type"] = content_type
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token.get()}"
+        if self._as_user is not None:
+            headers["Impersonate-User"] = self._as_user
         if self._as_group is not None:
             headers |= {"Impersonate-User": PLAYED, "Impersonate-Group": self._as_group}
         try:

@@ -87,6 +87,9 @@ OVERRULE_BUDGETS: Final = "plimsoll.dev/overrule-budgets"
 PodDisruptionBudget, and ends with its instance instead."""
 NEVER_OVERRULED: Final = "never"
 
+GPU_CHANGE: Final = "plimsoll.dev/gpu-change"
+"""On a Node, annotation: the journal of a change of its GPUs. Take it off to have a change that was stopped tried again."""
+
 NAMESPACE: Final = "plimsoll"
 KUBE_SYSTEM: Final = "kube-system"
 LEASE: Final = "drains"

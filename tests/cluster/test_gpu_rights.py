@@ -1,0 +1,394 @@
+"""What plimsoll-gpu may do on a real API server with `infra/agent/gpu-apply` applied, and what it may not.
+
+Every refusal of a field is tried twice: with its own rights, and with all rights beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from plimsoll.adapters.kubernetes import Response, Transport
+from plimsoll.adapters.kubernetes.client import ClientTransport
+from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
+from plimsoll.domain.kubernetes import NAMESPACE
+from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
+from plimsoll_testbed.rigs.controlplane.modules import NEWEST
+from tests.cluster.conftest import SETTINGS
+from tests.cluster.ground import Ground
+from tests.cluster.installed import BINDINGS, message_of, until
+from tests.cluster.test_agent import Site
+from tests.support.fake_clusters import a_deployment
+
+pytestmark = pytest.mark.cluster
+
+type Json = dict[str, Any]
+
+OPERATOR = "gpu-operator"
+ACCOUNT = "plimsoll-gpu"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+CONFIG, PLUGIN, STATE = (
+    "nvidia.com/mig.config",
+    "nvidia.com/device-plugin.config",
+    "nvidia.com/mig.config.state",
+)
+DEPLOYED = "nvidia.com/gpu.deploy.device-plugin"
+PAUSED = "paused-for-mig-change"
+JOURNAL = "plimsoll.dev/gpu-change"
+GRANTED = ("all-3g", "slow")
+
+
+def saves(name: str, label: str = CONFIG) -> str:
+    return json.dumps({"uid": "u", "label": label, "saved": name}, separators=(",", ":"))
+
+
+def node(
+    state: str | None, *, cordoned: bool = True, before: str = "all-3g", **more: str | None
+) -> Json:
+    """A Node whose layout was all-1g, which nobody grants, when a change began."""
+    labels = {CONFIG: before, STATE: state, DEPLOYED: PAUSED, "theirs": "1", **more}
+    metadata = {"labels": labels, "annotations": {JOURNAL: saves("all-1g"), "theirs": "1"}}
+    return {"metadata": metadata, "spec": {"unschedulable": cordoned}}
+
+
+NODES = {
+    "open": node("success", cordoned=False),
+    "idle": node("success"),
+    "unsaid": node(None),
+    "failed": node("failed"),
+    "pending": node("pending"),
+    "rebooting": node("rebooting"),
+    "fresh": node("success", before="all-1g") | {"spec": {"unschedulable": True}},
+}
+
+
+@dataclass
+class Shop:
+    """One Node in each state, and names that are granted."""
+
+    site: Site
+    ground: Ground
+    gpu: ClientTransport
+
+    def path(self, node: str) -> str:
+        return f"/api/v1/nodes/{self.ground.name}-{node}"
+
+    def grant(self, *names: str) -> None:
+        rules = [
+            {
+                "apiGroups": ["gpu.plimsoll.dev"],
+                "resources": ["configurations"],
+                "resourceNames": [*names],
+                "verbs": ["use"],
+            }
+        ]
+        role = {"metadata": {"name": "gpu-names"}, "rules": rules if names else []}
+        apply(self.site.plane, f"{ROLES}/gpu-names", role | {"kind": "ClusterRole"})
+        bind(self.site.plane, "gpu-names")
+
+
+def apply(plane: ControlPlane, path: str, body: Json) -> None:
+    body = {"apiVersion": "rbac.authorization.k8s.io/v1", **body}
+    answer = plane.transport().call(
+        "PATCH",
+        path,
+        query={"fieldManager": "test", "force": "true"},
+        body=body,
+        content_type="application/apply-patch+yaml",
+    )
+    assert answer.status in {200, 201}, answer.body
+
+
+def bind(plane: ControlPlane, role: str) -> None:
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": f"gpu-{role}"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
+    }
+    apply(plane, f"{BINDINGS}/gpu-{role}", binding)
+
+
+def patch(api: Transport, path: str, body: Json, **query: str) -> Response:
+    return api.call("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Shop]:
+    with ControlPlane(settings=SETTINGS) as plane:
+        site = Site(plane)
+        namespace = {"metadata": {"name": OPERATOR}}
+        plane.transport().call(
+            "POST", "/api/v1/namespaces", body=namespace, content_type="application/json"
+        )
+        site.apply("act")
+        site.apply("gpu-apply")
+        with Ground(plane) as ground:
+            ground.nodes(*NODES)
+            shop = Shop(site, ground, site.agent(ACCOUNT))
+            for name, body in NODES.items():
+                assert patch(ground.api, shop.path(name), body).status == 200
+            shop.grant(*GRANTED)
+            foreign = {"metadata": {"labels": {"team": "red"}}}
+            until(
+                lambda: (
+                    "'plimsoll-gpu'"
+                    in message_of(patch(shop.gpu, shop.path("idle"), foreign, dryRun="All"))
+                )
+            )
+            yield shop
+
+
+@pytest.fixture(params=["own rights", "all rights beside"])
+def gpu(request: pytest.FixtureRequest, shop: Shop) -> Iterator[Transport]:
+    """The account; every refusal is tried in both ways, so that the policy holds by itself."""
+
+    def may(status: int) -> bool:
+        return shop.gpu.call("GET", "/api/v1/secrets").status == status
+
+    if "own" in request.param:
+        yield shop.gpu
+        return
+    bind(shop.site.plane, "cluster-admin")
+    until(lambda: may(200))
+    yield shop.gpu
+    shop.ground.api.call("DELETE", f"{BINDINGS}/gpu-cluster-admin")
+    until(lambda: may(403))
+
+
+def labels(**pairs: str | None) -> Json:
+    return {"metadata": {"labels": pairs}}
+
+
+def marks(**pairs: str | None) -> Json:
+    return {"metadata": {"annotations": pairs}}
+
+
+def both(*bodies: Json) -> Json:
+    """Return one merge patch of several."""
+    found: Json = {}
+    for body in bodies:
+        for part, fields in body.items():
+            for name, value in fields.items():
+                kept = found.setdefault(part, {}).get(name, {})
+                found[part][name] = kept | value if isinstance(value, dict) else value
+    return found
+
+
+CORDON, UNCORDON = ({"spec": {"unschedulable": value}} for value in (True, None))
+TO_GRANTED, BACK = labels(**{CONFIG: "slow"}), labels(**{CONFIG: "all-1g"})
+MENDED = labels(**{DEPLOYED: "true"})
+DONE = marks(**{JOURNAL: None})
+
+ALLOWED = {
+    "cordon and journal": ("open", both(CORDON, marks(**{JOURNAL: saves("all-3g")}))),
+    "a journal of the same change": ("open", marks(**{JOURNAL: saves("all-1g") + " "})),
+    "an alert": ("open", marks(**{"plimsoll.dev/gpu-alert": "late"})),
+    "uncordon and end": ("idle", both(UNCORDON, DONE)),
+    "a granted layout": ("idle", TO_GRANTED),
+    "a granted layout where nothing was done yet": ("unsaid", TO_GRANTED),
+    "a granted layout after a failure": ("failed", TO_GRANTED),
+    "a granted configuration of the device plugin": ("idle", labels(**{PLUGIN: "slow"})),
+    "a journal with its label": (
+        "fresh",
+        both(TO_GRANTED, marks(**{JOURNAL: saves("all-1g"), "plimsoll.dev/gpu-step": "label"})),
+    ),
+    "back after a failure": ("failed", BACK),
+    "back after the time-out": ("pending", BACK),
+    "back in one write with its journal": ("pending", both(BACK, marks(**{JOURNAL: saves("all-1g")}))),
+    "the device plugin comes back": ("pending", MENDED),
+    "the device plugin and the old layout": ("failed", both(MENDED, BACK)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("node", "body"), ALLOWED.values(), ids=ALLOWED)
+def test_of_a_node_the_writes_of_a_change_pass(shop: Shop, node: str, body: Json):
+    answer = patch(shop.gpu, shop.path(node), body, dryRun="All")
+    assert answer.status == 200, answer.body
+
+
+LAYOUT = f"the label {CONFIG}"
+REFUSED = {
+    "no layout": ("idle", labels(**{CONFIG: None}), LAYOUT),
+    "a layout on an open node": ("open", TO_GRANTED, LAYOUT),
+    "a layout with the cordon": ("open", both(TO_GRANTED, CORDON), LAYOUT),
+    "a layout with the uncordon": ("idle", both(TO_GRANTED, UNCORDON), LAYOUT),
+    "a layout while mig-manager works": ("pending", TO_GRANTED, LAYOUT),
+    "a layout while the node reboots": ("rebooting", TO_GRANTED, LAYOUT),
+    "back while the node reboots": ("rebooting", BACK, LAYOUT),
+    "back on an open node": ("open", BACK, LAYOUT),
+    "a forged name in the journal": (
+        "pending",
+        marks(**{JOURNAL: saves("all-7g")}),
+        f"{JOURNAL} to keep a name that the label has not",
+    ),
+    "a forged name with its label": (
+        "pending",
+        both(labels(**{CONFIG: "all-7g"}), marks(**{JOURNAL: saves("all-7g")})),
+        LAYOUT,
+    ),
+    "the state of mig-manager": ("failed", labels(**{STATE: "success"}), f"the label {STATE}"),
+    "the device plugin off": ("idle", labels(**{DEPLOYED: "false"}), f"the label {DEPLOYED}"),
+    "the device plugin on an open node": ("open", MENDED, f"the label {DEPLOYED}"),
+    "an operand that was not paused": (
+        "idle",
+        labels(**{"nvidia.com/gpu.deploy.driver": "true"}),
+        "the label nvidia.com/gpu.deploy.driver",
+    ),
+    "another label": ("idle", labels(theirs="2"), "the label theirs"),
+    "a label gone": ("idle", labels(theirs=None), "the label theirs"),
+    "a label of plimsoll's": ("idle", labels(**{"plimsoll.dev/x": "1"}), "the label plimsoll.dev/x"),
+    "another annotation": ("idle", marks(theirs=None), "the annotation theirs"),
+    "an annotation of plimsoll's": (
+        "idle",
+        marks(**{"plimsoll.dev/interruption": "{}"}),
+        "the annotation plimsoll.dev/interruption",
+    ),
+    "a taint": (
+        "idle",
+        {"spec": {"taints": [{"key": "plimsoll.dev/x", "effect": "NoExecute"}]}},
+        "spec.taints",
+    ),
+    "the pod network": (
+        "idle",
+        {"spec": {"podCIDR": "10.9.0.0/24", "podCIDRs": ["10.9.0.0/24"]}},
+        "spec.podCIDR",
+    ),
+    "a finalizer": ("idle", {"metadata": {"finalizers": ["a.b/c"]}}, "metadata.finalizers"),
+    "an owner": (
+        "idle",
+        {
+            "metadata": {
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "u"}
+                ]
+            }
+        },
+        "metadata.ownerReferences",
+    ),
+}  # fmt: skip
+
+
+def test_of_a_node_everything_else_is_refused_by_name(shop: Shop, gpu: Transport):
+    for what, (node, body, field) in REFUSED.items():
+        answer = patch(gpu, shop.path(node), body, dryRun="All")
+        assert answer.status == 403, (what, answer.body)
+        assert "'plimsoll-gpu'" in message_of(answer), what
+        assert f"this changes {field}" in message_of(answer), what
+        assert "under another identity" in message_of(answer), what
+
+
+def test_without_a_grant_no_layout_changes_and_the_node_can_still_be_mended_and_opened(shop: Shop):
+    def tried(node: str, body: Json) -> int:
+        return patch(shop.gpu, shop.path(node), body, dryRun="All").status
+
+    for label, name in ((CONFIG, "all-7g"), (PLUGIN, "all-1g")):  # the other label had all-1g
+        refused = patch(shop.gpu, shop.path("failed"), labels(**{label: name}), dryRun="All")
+        assert refused.status == 403
+        assert f"the verb use on configurations.gpu.plimsoll.dev/{name}" in message_of(refused)
+    try:
+        shop.grant()
+        until(lambda: tried("idle", TO_GRANTED) == 403)
+        assert tried("failed", both(MENDED, BACK)) == 200
+        assert tried("idle", both(UNCORDON, DONE)) == 200
+    finally:
+        shop.grant(*GRANTED)
+    until(lambda: tried("idle", TO_GRANTED) == 200)
+
+
+def test_what_others_wrote_of_a_node_stays_said(shop: Shop):
+    path = shop.path("idle")
+    entries = shop.ground.get(path)["metadata"]["managedFields"]
+    forged = [entry | {"manager": "somebody"} for entry in entries]
+    body = both(marks(**{"plimsoll.dev/gpu-alert": "x"}), {"metadata": {"managedFields": forged}})
+    answer = patch(shop.gpu, path, body, dryRun="All", fieldManager="plimsoll-gpu")
+    assert (answer.status, "'plimsoll-gpu-history'" in message_of(answer)) == (403, True)
+
+
+def test_nobody_else_is_affected(shop: Shop):
+    """An administrator, and the agent under its own policies."""
+    body = both(labels(**{CONFIG: "all-7g", "theirs": "2"}), marks(**{JOURNAL: saves("all-7g")}))
+    assert patch(shop.ground.api, shop.path("open"), body, dryRun="All").status == 200
+    agent = shop.site.agent()
+    ours = {"metadata": {"annotations": {"plimsoll.dev/x": "1"}}}
+    until(lambda: patch(agent, shop.path("open"), ours, dryRun="All").status == 200)
+    answer = patch(agent, shop.path("idle"), TO_GRANTED, dryRun="All")
+    assert "'plimsoll-nodes'" in message_of(answer)
+
+
+def test_it_reads_two_config_maps_by_name_and_neither_secrets_nor_others(shop: Shop):
+    plan = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    layouts = f"/api/v1/namespaces/{OPERATOR}/configmaps"
+    assert shop.gpu.call("GET", f"{plan}/plimsoll-gpu-plan").status == 404  # it might read it
+    assert shop.gpu.call("GET", f"{layouts}/plimsoll-mig-config").status == 404
+    for path in (
+        f"{plan}/plimsoll-agent-policy",
+        f"{layouts}/other",
+        plan,
+        layouts,
+        f"/api/v1/namespaces/{NAMESPACE}/secrets/plimsoll-agent-key",
+        "/apis/apps/v1/daemonsets",
+    ):
+        assert shop.gpu.call("GET", path).status == 403, path
+    written = patch(shop.gpu, f"{plan}/plimsoll-gpu-plan", {"data": {"plan.json": "{}"}})
+    assert written.status == 403
+    status = patch(shop.gpu, f"{shop.path('idle')}/status", {"status": {"allocatable": {}}})
+    assert status.status == 403
+
+
+def test_it_moves_no_pod_but_as_the_agent_and_comes_as_nobody_else(shop: Shop):
+    shop.ground.nodes("pods")
+    shop.ground.apply(a_deployment("web", 1))
+    (pod,) = shop.ground.until(shop.ground.serving)
+    meta = pod["metadata"]
+    path = f"{shop.ground.pods_path}/{meta['name']}"
+    eviction = {
+        "metadata": {"name": meta["name"]},
+        "deleteOptions": {"dryRun": ["All"], "preconditions": {"uid": meta["uid"]}},
+    }
+    token = shop.site.token(ACCOUNT)
+
+    def evicted(*user: str) -> bool:
+        kubectl, by = (
+            binaries.find(NEWEST)["kubectl"],
+            ["--kubeconfig", shop.site.plane.kubeconfig()],
+        )
+        done = subprocess.run(
+            [
+                kubectl,
+                *by,
+                "--token",
+                token,
+                *user,
+                "create",
+                "--raw",
+                f"{path}/eviction",
+                "-f",
+                "-",
+            ],
+            input=json.dumps(eviction),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode == 0) is ("forbidden" not in done.stderr), done.stderr
+        return done.returncode == 0
+
+    assert not evicted()
+    until(lambda: evicted("--as", f"system:serviceaccount:{NAMESPACE}:plimsoll-agent"))
+    for other in (
+        f"{NAMESPACE}:default",
+        f"{NAMESPACE}:plimsoll-gpu",
+        f"{OPERATOR}:plimsoll-agent",
+    ):
+        assert not evicted("--as", f"system:serviceaccount:{other}"), other
+    assert not evicted("--as", "admin")
+    assert not evicted(
+        "--as", f"system:serviceaccount:{NAMESPACE}:plimsoll-agent", "--as-group", "system:masters"
+    )
