@@ -355,23 +355,10 @@ def test_it_moves_no_pod_but_as_the_agent_and_comes_as_nobody_else(shop: Shop):
     token = shop.site.token(ACCOUNT)
 
     def evicted(*user: str) -> bool:
-        kubectl, by = (
-            binaries.find(NEWEST)["kubectl"],
-            ["--kubeconfig", shop.site.plane.kubeconfig()],
-        )
+        kubectl, admin = binaries.find(NEWEST)["kubectl"], shop.site.plane.kubeconfig()
+        create = ("create", "--raw", f"{path}/eviction", "-f", "-")
         done = subprocess.run(
-            [
-                kubectl,
-                *by,
-                "--token",
-                token,
-                *user,
-                "create",
-                "--raw",
-                f"{path}/eviction",
-                "-f",
-                "-",
-            ],
+            [kubectl, "--kubeconfig", admin, "--token", token, *user, *create],
             input=json.dumps(eviction),
             capture_output=True,
             text=True,

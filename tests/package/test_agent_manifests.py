@@ -14,6 +14,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from plimsoll_agent.calls import GET_CONFIG, GPU_CALLS
 from plimsoll_agent.config import Config
 from plimsoll_agent.owner_policy import READ_ONLY, OwnerPolicy
 from plimsoll_cli import main
@@ -102,6 +103,64 @@ def test_the_overlay_gives_the_pipelines_rights_and_holds_the_agent_by_its_polic
             "request.userInfo.username == 'system:serviceaccount:plimsoll:plimsoll-agent'"
         )
     assert one(found, "ConfigMap", "plimsoll-agent-policy")["data"]["mode"] == "act"
+
+
+GPU = "plimsoll-gpu"
+
+
+def test_the_overlay_for_gpus_is_an_identity_of_its_own_which_comes_as_the_agent_alone():
+    found = kustomized("gpu-apply")
+    assert {name for kind, name in names(found)} == {GPU, f"{GPU}-history"}
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        for binding in (m for m in found if m["kind"] == kind):
+            assert binding["subjects"] == [
+                {"kind": "ServiceAccount", "name": GPU, "namespace": "plimsoll"}
+            ]
+    policies = [m for m in found if m["kind"] == "ValidatingAdmissionPolicy"]
+    assert len(policies) == 2
+    for policy in policies:
+        (condition,) = policy["spec"]["matchConditions"]
+        user = f"system:serviceaccount:plimsoll:{GPU}"
+        assert condition["expression"] == f"request.userInfo.username == '{user}'"
+        binding = one(found, "ValidatingAdmissionPolicyBinding", policy["metadata"]["name"])
+        assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    history = one(found, "ValidatingAdmissionPolicy", f"{GPU}-history")["spec"]["validations"]
+    of_all = one(kustomized("act"), "ValidatingAdmissionPolicy", "plimsoll-history")
+    assert history == of_all["spec"]["validations"]
+
+
+def test_the_rights_for_gpus_are_those_of_its_calls_and_the_way_to_the_agents():
+    roles = [m for m in kustomized("gpu-apply") if m["kind"] in {"ClusterRole", "Role"}]
+    granted = {
+        (verb, rule["apiGroups"][0], resource, tuple(rule.get("resourceNames", ())))
+        for role in roles
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    config = ("get", "", "configmaps", ("plimsoll-mig-config",))
+    asked = {
+        config
+        if call is GET_CONFIG
+        else (call.verb, call.group, call.resource, (call.only,) if call.only else ())
+        for call in GPU_CALLS
+    }
+    assert granted == asked | {("impersonate", "", "serviceaccounts", ("plimsoll-agent",))}
+
+
+def test_its_pod_for_gpus_is_of_the_same_image_and_has_what_it_reads_and_opens_its_port_alone():
+    found = kustomized("gpu-apply")
+    (container,) = one(found, "Deployment", GPU)["spec"]["template"]["spec"]["containers"]
+    ours = one(kustomized("read-only"), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    for same in ("image", "securityContext", "ports", "livenessProbe"):
+        assert container[same] == ours[same]
+    assert container["args"] == ["gpu"]
+    assert container["env"] == [{"name": "PLIMSOLL_METRICS_PORT", "value": "9090"}]
+    policy, agents = (
+        one(found, "NetworkPolicy", GPU)["spec"],
+        one(kustomized("read-only"), "NetworkPolicy")["spec"],
+    )
+    assert policy | {"podSelector": {}} == agents | {"podSelector": {}}
 
 
 def test_its_pod_may_do_as_little_as_a_pod_can():

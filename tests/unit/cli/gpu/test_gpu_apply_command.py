@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, override
 
@@ -15,8 +13,10 @@ from click.testing import Result
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll_service.wire.gpu_plan import CONFIG_MAP, KEY, GpuPlan, parse_plan
+from plimsoll_simulation.rigs.mig_manager import MIG
+from tests.support import fake_clusters
 from tests.support.cli_environment import MemoryEnvironment, StillClock, run
-from tests.support.gpu_nodes import FILE, GPU, MIG, SLICES, WHOLE, GpuSite
+from tests.support.gpu_nodes import FILE, GPU, SLICES, WHOLE, GpuSite, gpu_template
 
 NEW = "all-1g.10gb"
 
@@ -59,7 +59,7 @@ class Live(MemoryEnvironment):
 
 
 @pytest.fixture
-def site() -> Iterator[GpuSite]:
+def site() -> GpuSite:
     """A node whose new layout nobody has planned in the cluster yet."""
     site = GpuSite()
     site.transport.call("DELETE", f"/api/v1/namespaces/plimsoll/configmaps/{CONFIG_MAP}")
@@ -67,13 +67,7 @@ def site() -> Iterator[GpuSite]:
 
 
 def folder_of(site: GpuSite, tmp_path: Path, **more: Any) -> Path:
-    source = {
-        "namespace": "gpu-operator",
-        "name": "mig-config",
-        "key": "config.yaml",
-        "sha256": sha256(FILE.encode()).hexdigest(),
-    }
-    plan = {"config": source, "nodes": [site.entry("gpu-1")]} | more
+    plan = {"config": site.source(), "nodes": [site.entry("gpu-1")]} | more
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     return tmp_path
 
@@ -97,7 +91,8 @@ def test_without_go_it_says_what_would_be_done_and_changes_nothing(site: GpuSite
 def test_it_names_what_speaks_against_a_node_by_the_rules_of_the_agent(
     site: GpuSite, tmp_path: Path
 ):
-    site.serve("web", gpus={GPU: 1})
+    site.cordon(on=True, name="spare")
+    site.apply(fake_clusters.a_deployment("web", 1, gpu_template("web", {GPU: 1})))
     site.settle()
     folder = folder_of(site, tmp_path, nodes=[site.entry("gpu-1"), site.entry("spare", uid="x")])
     result = apply(site, folder)
