@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.observation import why_drained
-from plimsoll_agent.gpu_journal import GpuChange, Step
+from plimsoll_agent.gpu_journal import GpuChange, Layout, Step
 from plimsoll_service.wire.gpu_plan import PLUGIN_CONFIG
 from plimsoll_service.wire.taints import FORWARDED
 
@@ -269,22 +269,24 @@ class _Decision:
         if look.paused and not self.since(self.limits.settles):
             return self.unpause()
         found = change.layout(look.gpus) if look.node.ready and not look.paused else None
-        if found != change.found:
+        flaps = found is None and self.since(self.limits.settles)
+        if found != change.found and not flaps:
             return self.to("checking", since=change.since, found=found, found_since=self.now)
-        return self.judge()
+        return self.judge(found)
 
-    def judge(self) -> NextStep:
+    def judge(self, found: Layout | None) -> NextStep:
         """Put a Node back into service once it shows a layout for long enough; else say what it lacks."""
         change = self.change
         ended = f"it shows {_words(self.look.gpus)}, and {STATE} is {self.look.state}"
         expired = self.since(self.limits.settles)
         shown = self.now - (change.found_since or self.now)
-        if change.found is not None and shown >= self.limits.steady:
-            if change.found == change.goal and not self.failed:
-                return self.to("done" if change.goal == "new" else "stopped", unschedulable=False)
-            if change.found == "old" and change.goal == "new" and (expired or self.failed):
-                return self.back(ended)
-        if expired:
+        good = found == change.goal and not self.failed
+        returns = found == "old" and change.goal == "new" and (expired or self.failed)
+        if good and shown >= self.limits.steady:
+            return self.to("done" if change.goal == "new" else "stopped", unschedulable=False)
+        if returns and shown >= self.limits.steady:
+            return self.back(ended)
+        if expired and not good and not returns:
             return self.alert(f"{ended} where {_words(self.wanted)} should be")
         return Wait(reason=ended)
 

@@ -6,19 +6,21 @@ admission policies hold it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Final, Protocol, assert_never
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, calls
 from plimsoll.adapters.kubernetes.objects import parse_pod
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import Action, Evict, Plan, UndoRelease
+from plimsoll.domain.actions import Evict, Plan, Step, UndoRelease, Wave
 from plimsoll.domain.actions import Release as ReleasePod
 from plimsoll.domain.drain import DrainRequest, plan_nodes, plan_undo
 from plimsoll.domain.errors import BadInput, Conflict, MissingRights, NotFound, Permanent
-from plimsoll.domain.kubernetes import GPU_CHANGE, NAMESPACE, Node, Pod
+from plimsoll.domain.kubernetes import GPU_CHANGE, NAMESPACE, Node, Pod, Ref
 from plimsoll.domain.observation import Observation
 from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.node_drain import NoNodeGroups, Progress, waits
@@ -51,23 +53,23 @@ class GpuProgress(Progress, Protocol):
         """So many Nodes stay cordoned until a person looks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """The plan as it is now, or why there is none that can be carried out."""
+    """The plan as it is now, or why there is none that can be carried out. Not slotted: entries are kept."""
 
     plan: GpuPlan | None = None
     text: str = ""
     """Of the ConfigMap of the layouts."""
     why: str | None = None
 
-    def entry(self, node: Node) -> NodeChange | None:
-        """Return the change of a Node."""
-        nodes = () if self.plan is None else self.plan.nodes
-        return next((each for each in nodes if each.name == node.name), None)
+    @cached_property
+    def entries(self) -> Mapping[str, NodeChange]:
+        """The change of each Node, by name, in the plan's order."""
+        return {} if self.plan is None else {each.name: each for each in self.plan.nodes}
 
     def against(self, node: Node, change: GpuChange) -> str | None:
         """Return why a change that was begun is not asked for any more."""
-        entry = self.entry(node)
+        entry = self.entries.get(node.name)
         if self.plan is None or self.why is not None:
             return self.why
         if entry is None or (entry.uid, entry.label, entry.value) != (
@@ -100,7 +102,7 @@ class GpuExecutor:
             PlimsollError: the cluster cannot be reached; the next round goes on.
         """
         wanted = self._wanted()
-        looks, unread = self._looks(wanted)
+        looks, unread = self._read_nodes(wanted)
         under_way = [look for look in looks if look.change is not None and look.change.under_way]
         acted = [self._step(look, wanted) for look in under_way]
         if not any(acted) and not unread:
@@ -129,7 +131,7 @@ class GpuExecutor:
             return Wanted(plan=plan, why=str(error))
         return Wanted(plan=plan, text=text or "", why=against_config(source, text))
 
-    def _looks(self, wanted: Wanted) -> tuple[Sequence[Look], int]:
+    def _read_nodes(self, wanted: Wanted) -> tuple[Sequence[Look], int]:
         """Return the Nodes that the plan or a journal names, and how many journals cannot be read."""
         looks, unread = [], 0
         for node in self.api.nodes():
@@ -139,7 +141,7 @@ class GpuExecutor:
                 unread += 1
                 self.progress.once(str(error))
                 continue
-            if change is not None or wanted.entry(node) is not None:
+            if change is not None or node.name in wanted.entries:
                 looks.append(Look(node=node, change=change))
         return looks, unread
 
@@ -182,13 +184,16 @@ class GpuExecutor:
             self.progress.once(f"no Node is begun: {wanted.why or why}")
             return False
         known = {look.node.name: look for look in looks}
-        entries = [entry for entry in plan.nodes if entry.name in known]
+        entries = [entry for name, entry in wanted.entries.items() if name in known]
+        seen: Observation | None = None
         for entry in sorted(entries, key=lambda entry: _tried(known[entry.name])):
             look = known[entry.name]
             why = against_name(entry, plan.config, wanted.text) or against_node(
                 look, entry, plan.config
             )
-            why = why or against_emptying(self.drain.observe(), look.node, entry, now)
+            if why is None:
+                seen = seen or self.drain.observe()
+                why = against_emptying(seen, look.node, entry, now)
             if why is None:
                 return self._write(look.node, cordon(look, entry, plan.config, now))
             self.progress.once(f"Node {entry.name} is not begun: {why}")
@@ -203,15 +208,16 @@ class GpuExecutor:
         moved = [pod for pod in seen.pods if pod.node != node.name or _moves(seen, pod)]
         request = DrainRequest(nodes=frozenset({node.name}), started=change.begun)
         planned = plan_nodes(replace(seen, pods=moved), request, self.clock.now())
-        steps = [step for step in planned.plan.steps if _replaces(step.action)]
+        steps = _without_a_loss(seen, planned.plan.steps)
         for words in waits(planned):
             self.progress.once(f"Node {node.name}: waits: {words}")
         self._carry_out(replace(planned.plan, steps=tuple(steps)))
 
     def _undone(self, node: Node) -> bool:
         """Undo the releases of a Node's pods; return whether none was left to undo."""
-        plan = plan_undo(self.drain.observe(), frozenset({node.name}), self.clock.now())
-        self._carry_out(plan)
+        seen = self.drain.observe()
+        plan = plan_undo(seen, frozenset({node.name}), self.clock.now())
+        self._carry_out(replace(plan, steps=tuple(_without_a_loss(seen, plan.steps))))
         return not plan.steps
 
     def _carry_out(self, plan: Plan) -> None:
@@ -254,8 +260,25 @@ def _moves(seen: Observation, pod: Pod) -> bool:
     return holds_gpus(pod) and seen.owner(pod) in seen.workload
 
 
-def _replaces(action: Action) -> bool:
-    """Whether an action releases a pod, or ends the release of one."""
-    return isinstance(action, ReleasePod | UndoRelease) or (
-        isinstance(action, Evict) and action.pod.released
-    )
+def _without_a_loss(seen: Observation, steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield the steps that leave as many serving pods as a workload has replicas.
+
+    A plan evicts a released pod of an earlier template when its replacement finds no node: here it is handed back.
+    """
+    gone = Counter[Ref]()
+    for step in steps:
+        match step.action:
+            case Evict(pod=pod) if pod.released:
+                owner = seen.workload_of(pod)
+                workload, made = seen.workload.get(owner), seen.replica_set(pod)
+                serving = sum(p.serving for p in seen.of_workload[owner]) - gone[owner]
+                if workload is not None and serving > workload.replicas:
+                    gone[owner] += 1
+                    yield step
+                elif made is not None and step.action.wave is not Wave.RETIRE:
+                    why = "its replacement is not Ready"
+                    yield replace(step, action=UndoRelease(pod=pod, replica_set=made, reason=why))
+            case ReleasePod() | UndoRelease():
+                yield step
+            case _:
+                pass

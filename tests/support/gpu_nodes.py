@@ -9,12 +9,13 @@ from hashlib import sha256
 from typing import Any
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
-from plimsoll.adapters.kubernetes.objects import parse_node
+from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
 from plimsoll.domain.kubernetes import GPU_CHANGE, NAMESPACE, RELEASED
 from plimsoll.domain.reports import Metric
+from plimsoll_agent.gpu_begin import holds_gpus
 from plimsoll_agent.gpu_change import LIMITS, Limits
 from plimsoll_agent.gpu_executor import GpuExecutor
 from plimsoll_agent.gpu_journal import GpuChange
@@ -126,6 +127,8 @@ class GpuSite:
         self.wire = Wire(self.transport)
         self.managers: dict[str, MigManager] = {}
         self.due = self.clock.time
+        self._stepped: dict[str, object] = {}
+        """What each manager has seen: where nothing changed since, it would do nothing."""
         self.watch: Callable[[], object] = lambda: None
         """Called after each moment."""
         for name in (NAMESPACE, "gpu-operator"):
@@ -161,9 +164,7 @@ class GpuSite:
 
     def config(self, text: str, key: str = "config.yaml") -> None:
         meta = {"name": "mig-config", "namespace": "gpu-operator"}
-        self.apply(
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {key: text}}
-        )
+        self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {key: text}})
 
     def source(self, **more: str) -> Json:
         known = {"namespace": "gpu-operator", "name": "mig-config", "key": "config.yaml"}
@@ -171,7 +172,12 @@ class GpuSite:
 
     def entry(self, name: str, value: str = "all-1g.10gb", **more: Any) -> Json:
         uid = self.node(name)["metadata"]["uid"]
-        return {"name": name, "uid": uid, "value": value, "allocatable": LAYOUTS[value]} | more
+        return {
+            "name": name,
+            "uid": uid,
+            "value": value,
+            "allocatable": LAYOUTS.get(value, {}),
+        } | more
 
     def plan(self, *entries: Json, **more: Any) -> None:
         document = {"config": self.source(), "nodes": entries} | more
@@ -215,12 +221,18 @@ class GpuSite:
         self.cluster.handle("DELETE", path, {}, None, now=self.clock.time)
         self.settle()
 
-    def serve_whole_and_ask_for_slices(self) -> None:
+    def make_ready(self, *, on: bool) -> None:
+        """Let the node be Ready, or not."""
+        node = with_condition(self.node(), "Ready", "True" if on else "False", now=self.clock.time)
+        self.patch({"status": {"conditions": node["status"]["conditions"]}}, part="/status")
+
+    def serve_whole_and_ask_for_slices(self, layout: str = "all-1g.10gb") -> None:
         """Let `web` serve on a whole GPU of gpu-1, and its template ask for a slice that no node has yet."""
+        slices = dict.fromkeys(LAYOUTS[layout], 1)
         self.cordon(on=True, name="spare")
         self.apply(fake_clusters.a_deployment("web", 1, gpu_template("web", {GPU: 1})))
         self.settle()
-        self.apply(fake_clusters.a_deployment("web", 1, gpu_template("web", {SMALL: 1})))
+        self.apply(fake_clusters.a_deployment("web", 1, gpu_template("web", slices)))
         self.settle()
 
     def cordon(self, *, on: bool, name: str = "gpu-1") -> None:
@@ -229,10 +241,10 @@ class GpuSite:
     def starve(self, node: str) -> None:
         """Keep the pods with GPUs of a node from becoming Ready."""
         for pod in self.cluster.store.all("pods"):
-            if pod["spec"].get("nodeName") == node and "web" in pod["metadata"]["name"]:
-                if is_ready(pod):
-                    broken = with_condition(pod, "Ready", "False", now=self.clock.time)
-                    self.cluster.store.replace("pods", broken, now=self.clock.time)
+            here = pod["spec"].get("nodeName") == node and "web" in pod["metadata"]["name"]
+            if here and is_ready(pod):
+                broken = with_condition(pod, "Ready", "False", now=self.clock.time)
+                self.cluster.store.replace("pods", broken, now=self.clock.time)
 
     def delete_all(self, app: str) -> None:
         path = f"/apis/apps/v1/namespaces/default/deployments/{app}"
@@ -242,7 +254,9 @@ class GpuSite:
     def released(self) -> list[str]:
         """The pods that were released, and still are."""
         pods = self.cluster.store.all("pods")
-        return [p["metadata"]["name"] for p in pods if RELEASED in p["metadata"].get("annotations", {})]
+        return [
+            p["metadata"]["name"] for p in pods if RELEASED in p["metadata"].get("annotations", {})
+        ]
 
     # what is seen
 
@@ -284,9 +298,13 @@ class GpuSite:
         return [n for p in here if (n := str(p["metadata"]["name"])).startswith(app)]
 
     def alerted(self, name: str = "gpu-1") -> bool:
-        return self.step_of(name) == "alert" and any(
-            "alert" in each and f"'{name}'" in each for each in self.heard.warnings
-        )
+        """Whether it needs a person, and the metric says so."""
+        return self.step_of(name) == "alert" and self.heard.alerts > 0
+
+    def holders(self, name: str = "gpu-1") -> list[str]:
+        """The pods on a node that hold GPUs."""
+        here = (p for p in self.cluster.store.all("pods") if p["spec"].get("nodeName") == name)
+        return [str(pod) for pod in map(parse_pod, here) if holds_gpus(pod)]
 
     # what happens
 
@@ -313,8 +331,12 @@ class GpuSite:
     def pass_(self, span: timedelta) -> None:
         self.clock.time += span
         self.cluster.step(self.clock.time)
-        for manager in self.managers.values():
-            manager.step(self.clock.time)
+        for name, manager in self.managers.items():
+            known = manager.up, manager._read, dict(manager.gpus)
+            seen = self.cluster.store.revision, *known
+            if manager.busy or self._stepped.get(name) != seen:
+                manager.step(self.clock.time)
+                self._stepped[name] = seen
         self.cluster.step(self.clock.time)
 
     def round(self) -> None:
