@@ -102,7 +102,7 @@ class GpuExecutor:
             PlimsollError: the cluster cannot be reached; the next round goes on.
         """
         wanted = self._wanted()
-        looks, unread = self._observed(wanted)
+        looks, unread = self._read_nodes(wanted)
         under_way = [look for look in looks if look.change is not None and look.change.under_way]
         acted = [self._step(look, wanted) for look in under_way]
         if not any(acted) and not unread:
@@ -131,7 +131,7 @@ class GpuExecutor:
             return Wanted(plan=plan, why=str(error))
         return Wanted(plan=plan, text=text or "", why=against_config(source, text))
 
-    def _observed(self, wanted: Wanted) -> tuple[Sequence[Look], int]:
+    def _read_nodes(self, wanted: Wanted) -> tuple[Sequence[Look], int]:
         """Return the Nodes that the plan or a journal names, and how many journals cannot be read."""
         looks, unread = [], 0
         for node in self.api.nodes():
