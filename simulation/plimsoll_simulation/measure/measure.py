@@ -373,7 +373,8 @@ class Measurement:
         for cluster, pods in self._pods.items():
             known = [pod for pod in pods.known.values() if not pod.ignored]
             pending = sum(pod.pending for pod in known)
-            leaving = sum(pod.leaving_since is not None for pod in known)
+            # One that has ended and is still there waits for a finalizer.
+            leaving = sum(pod.leaving_since is not None and pod.occupies for pod in known)
             words += [f"{pending} pods of {cluster} are Pending"] if pending else []
             words += [f"{leaving} pods of {cluster} are Terminating"] if leaving else []
         words += [

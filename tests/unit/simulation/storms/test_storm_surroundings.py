@@ -26,4 +26,5 @@ def test_what_surrounds_workloads_is_drawn_and_no_rule_is_broken_for_it(
     storm = draw_storm(1001)
     files = "".join(yaml.safe_dump_all(documents) for documents in storm.files().values())
     assert [share for share, words in DRAWN.items() if words in files] == [drawn]
-    assert play_storm(storm).violations == ()
+    played = play_storm(storm)
+    assert (played.settled, played.violations) == (True, ())
