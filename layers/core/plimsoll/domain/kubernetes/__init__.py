@@ -27,6 +27,7 @@ from plimsoll.domain.kubernetes.names import (
     EXCLUDED,
     EXCLUDED_BY_US,
     FLOORS,
+    GANGS,
     GROW,
     GUARD,
     HASHES,
@@ -38,6 +39,7 @@ from plimsoll.domain.kubernetes.names import (
     INTERRUPTION,
     KUBE_SYSTEM,
     LEASE,
+    MIG_STATE,
     MIN_ON_DEMAND,
     MIRROR,
     MOVED,
@@ -96,7 +98,13 @@ from plimsoll.domain.kubernetes.pods import (
     protection,
     replacement_of,
 )
-from plimsoll.domain.kubernetes.quantities import Resources, parse_quantity, total_resources
+from plimsoll.domain.kubernetes.quantities import (
+    GPU,
+    MIG_SLICES,
+    Resources,
+    parse_quantity,
+    total_resources,
+)
 from plimsoll.domain.kubernetes.selectors import (
     MATCHES_NOTHING,
     matches,
@@ -125,6 +133,8 @@ __all__ = [
     "EXCLUDED",
     "EXCLUDED_BY_US",
     "FLOORS",
+    "GANGS",
+    "GPU",
     "GROW",
     "GUARD",
     "HASHES",
@@ -138,6 +148,8 @@ __all__ = [
     "LEASE",
     "LONGEST_MESSAGE",
     "MATCHES_NOTHING",
+    "MIG_SLICES",
+    "MIG_STATE",
     "MIN_ON_DEMAND",
     "MIRROR",
     "MOST_NAMED",
