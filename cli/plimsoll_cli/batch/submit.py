@@ -185,7 +185,8 @@ def _mark(
         raise BadInput(f"Job {meta['name']} names no queue: give --queue")
     if gang is not None:
         labels[names.GANG] = gang
-        notes[names.GANG_SIZE] = str(size)
+        least, sign, _ = str(notes.get(names.GANG_SIZE, "")).rpartition(":")
+        notes[names.GANG_SIZE] = f"{least}{sign}{size}"
     if priority is not None:
         notes[names.PRIORITY] = str(priority)
     job["spec"] = {**(job.get("spec") or {}), "suspend": True}

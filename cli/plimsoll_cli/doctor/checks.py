@@ -16,7 +16,14 @@ from plimsoll_cli.doctor.field_checks import fields, queue
 from plimsoll_cli.doctor.findings import Finding, skipped
 from plimsoll_cli.doctor.iam_simulation import aws_rights
 from plimsoll_cli.doctor.karpenter_checks import node_pools
-from plimsoll_cli.doctor.node_group_checks import addresses, groups, maxima, quota, templates
+from plimsoll_cli.doctor.node_group_checks import (
+    addresses,
+    groups,
+    maxima,
+    quota,
+    start_up,
+    templates,
+)
 from plimsoll_cli.doctor.other_drainers import other_drainers
 from plimsoll_cli.doctor.policy_checks import policies
 from plimsoll_cli.doctor.stack_checks import (
@@ -59,6 +66,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "quota": quota,
     "addresses": addresses,
     "launch templates": templates,
+    "start-up": start_up,
 }
 """In the order in which a notice meets what they are about."""
 

@@ -12,6 +12,7 @@ from plimsoll.domain.capacity import (
     short_of_maxima,
     short_of_quota,
     short_of_templates,
+    short_of_time_to_start,
     spot_loss,
     vcpus,
 )
@@ -95,6 +96,14 @@ def templates(facts: Facts) -> Iterator[Finding]:
     """Say which on-demand groups could launch nothing by what they launch from."""
     short = short_of_templates(read_or_raise(facts.groups), read_or_raise(facts.images))
     yield from _told("launch templates", short, "all images that groups name exist", fail)
+
+
+def start_up(facts: Facts) -> Iterator[Finding]:
+    """Say which workloads on GPUs start too slowly for a spot notice, and have too few pods on on-demand."""
+    short = short_of_time_to_start(read_or_raise(facts.seen), facts.now)
+    yield from _told(
+        "start-up", short, "on-demand covers each GPU workload that starts slowly", info
+    )
 
 
 def _told(

@@ -214,7 +214,7 @@ class _Removal:
     def _in_turn(self, owner: Ref) -> bool:
         """Whether it may leave without a place, since not all would be replaced in turn: the product's own rule."""
         return any(
-            found.hurries(one)
+            found.hurries(one, in_turn=True)
             for found in self._disruptions(owner)
             for one in found.evictable
             if one.pod.uid == self.pod.uid

@@ -6,7 +6,7 @@ suspended somebody ends there: what that frees is not free before the pods are g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -19,10 +19,7 @@ from plimsoll.services.lease import Lease
 from plimsoll.services.ports import Registry, RepeatingClock, Telemetry, WakeUps, Workers
 from plimsoll_batch.domain.admission import QueuePlan, Standing, actions_of, plan_queues
 from plimsoll_batch.domain.capacity import plan_leases
-from plimsoll_batch.domain.jobs import (
-    plan_deadlines,
-    upkeep,
-)
+from plimsoll_batch.domain.jobs import GangJobs, plan_deadlines, reclaimed_at, upkeep
 from plimsoll_batch.domain.quota import Forest
 from plimsoll_batch.services.executor import Executor, Outcome
 from plimsoll_batch.services.ports import ClusterObjects, QueueCluster
@@ -121,10 +118,11 @@ class QueueService:
         seen = seen_in(objects, forest, now)
         for jobs in seen.gangs.values():
             carrying.tell_problems(jobs)
-        carrying.tell_deadlines(plan_deadlines(seen.gangs.values(), objects.nodes, now))
+        ends = reclaimed_at(objects.nodes, now)
+        carrying.tell_deadlines(plan_deadlines(seen.gangs.values(), ends, now))
         grown = {uid for uid, jobs in seen.gangs.items() if jobs.grown is not None}
         beyond = Standing(seen.state).beyond_quota(grown) if grown else ()
-        steps = upkeep([*seen.gangs.values()], now, objects.nodes, beyond)
+        steps = upkeep([*seen.gangs.values()], now, ends, objects.nodes, beyond)
         outcomes = list(carrying.run(steps, now))
         plan, leased = None, False
         if not outcomes:
@@ -142,7 +140,7 @@ class QueueService:
         return Cycle(
             plan=plan,
             outcomes=outcomes,
-            moving=leased or any(jobs.stopping or jobs.starting for jobs in seen.gangs.values()),
+            moving=leased or any(_moves(jobs, ends) for jobs in seen.gangs.values()),
             waiting=sum(not seen.gangs[gang.uid].started for gang in seen.state.gangs),
         )
 
@@ -184,6 +182,12 @@ class QueueService:
 
     def _events(self, cluster: QueueCluster, carrying: Executor) -> None:
         create_events(cluster, [*carrying.events.values()], self.workers, self.telemetry)
+
+
+def _moves(jobs: GangJobs, ends: Mapping[str, datetime]) -> bool:
+    """Whether a gang starts or stops, or is told when the first of its nodes goes."""
+    told = any(role.told for role in jobs.started) and any(pod.node in ends for pod in jobs.pods)
+    return told or jobs.stopping or jobs.starting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from plimsoll.domain.capacity import (
     short_of_maxima,
     short_of_quota,
     short_of_templates,
+    short_of_time_to_start,
     spot_loss,
     subnets_of,
 )
@@ -83,6 +84,7 @@ class PreflightService:
         loss = spot_loss(seen.nodes, seen.pods)
         limits = self.limits(cluster)
         yield from short_of_maxima(loss, groups)
+        yield from short_of_time_to_start(seen, self.clock.now())
         subnets, images = subnets_of(groups), images_of(groups)
         checks: dict[Short, Callable[[], Iterable[Shortfall]]] = {
             Short.QUOTA: lambda: short_of_quota(loss, limits.quota()),

@@ -15,13 +15,16 @@ from tests.support.queue_scenes import Scene, a_bare_pod, a_job, a_training, kil
 from tests.unit.batch.test_queue_service import reclaim
 
 TELL = {"plimsoll.dev/on-interruption": "tell"}
+TAKES = "plimsoll.dev/checkpoint-takes-seconds"
 TRAIN = ("train-ps", "train-workers")
 
 
-def told_training(**more: Any) -> list[Any]:
-    jobs = a_training("train", annotations=TELL, **more)
+def told_training(*, size: str = "6", takes: int = 0, **pod: Any) -> list[Any]:
+    jobs = a_training("train", annotations=TELL | ({TAKES: str(takes)} if takes else {}))
     for job in jobs:
+        job["metadata"]["annotations"]["plimsoll.dev/gang-size"] = size
         job["spec"]["template"]["metadata"]["labels"] = {"plimsoll.dev/gang": "train"}
+        job["spec"]["template"]["spec"] |= pod
     return jobs
 
 
@@ -31,8 +34,8 @@ def told(scene: Scene, *jobs: str) -> set[str | None]:
     return {each.get("plimsoll.dev/deadline") for each in notes}
 
 
-def started(**more: Any) -> Scene:
-    scene = Scene(nodes=8)
+def started(*, nodes: int = 8, **more: Any) -> Scene:
+    scene = Scene(nodes=nodes)
     scene.submit(*told_training(**more), a_job("other"))
     scene.run()
     assert scene.running(*TRAIN) == 6
@@ -120,6 +123,61 @@ def test_pods_without_the_label_that_the_right_is_held_to_are_refused_by_name():
     scene.run()
     assert scene.suspended("one")
     assert any("its pods need the label" in event for event in scene.events("one"))
+
+
+def test_a_told_gang_is_suspended_whole_before_the_first_of_its_pods_has_to_stop():
+    scene = started(nodes=7, terminationGracePeriodSeconds=40)
+    reclaim(scene, node_of(scene, "train-ps"))
+    scene.run(70)
+    assert scene.running(*TRAIN) == 6
+    scene.run(10)  # its pods have 40 s to stop, and the drain evicts the first of them then
+    assert [scene.suspended(job) for job in TRAIN] == [True, True]
+    assert all(pod["metadata"].get("deletionTimestamp") for pod in scene.pods_of(*TRAIN))
+
+
+def test_a_gang_that_goes_on_with_fewer_pods_is_told_and_not_suspended():
+    scene = started(size="5:6")
+    reclaim(scene, node_of(scene, "train-ps"))
+    scene.run(150)
+    assert not any(scene.suspended(job) for job in TRAIN)
+    assert None not in told(scene, *TRAIN)
+
+
+def test_a_gang_that_would_be_left_with_too_few_pods_is_suspended_whole():
+    scene = started(nodes=7, size="5:6")
+    for job in TRAIN:
+        reclaim(scene, node_of(scene, job))
+    scene.run(150)
+    assert all(scene.suspended(job) for job in TRAIN)
+
+
+def test_a_gang_goes_on_without_a_pod_that_finds_no_place():
+    scene = Scene(nodes=6)
+    scene.submit(*told_training(size="5:6"))
+    scene.run()
+    scene.play.call("DELETE", f"/api/v1/nodes/{node_of(scene, 'train-ps')}")
+    scene.run(400)
+    assert scene.running(*TRAIN) == 5
+    assert not any(scene.suspended(job) for job in TRAIN)
+
+
+@pytest.mark.parametrize(("takes", "fits"), [(50, True), (60, False)])
+def test_a_gang_is_told_while_a_checkpoint_fits_a_minute_after_it_is_told(takes, fits):
+    scene = started(nodes=7, takes=takes)
+    reclaim(scene, node_of(scene, "train-ps"))
+    scene.run(80)
+    assert (None not in told(scene, *TRAIN)) == fits
+    scene.run(30)
+    assert scene.running(*TRAIN) == 0
+
+
+@pytest.mark.parametrize("size", ["7:6", "0:6", "a:6", "1:2:6"])
+def test_a_size_that_nobody_can_read_holds_the_gang(size):
+    scene = Scene(nodes=8)
+    scene.submit(*told_training(size=size))
+    scene.run()
+    assert scene.suspended("train-ps")
+    assert any("plimsoll.dev/gang-size" in event for event in scene.events("train-ps"))
 
 
 @pytest.mark.parametrize("after", [True, False], ids=["after the write", "before the write"])

@@ -191,6 +191,7 @@ def test_nothing_is_wrong_with_a_healthy_installation():
             "quota",
             "addresses",
             "launch templates",
+            "start-up",
             "webhooks",
             "quotas",
             "budgets",

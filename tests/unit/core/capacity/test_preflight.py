@@ -22,7 +22,7 @@ from plimsoll.domain.errors import MissingRights, PlimsollError
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.registry import Mode, ResyncRequest
 from plimsoll.domain.reports import Metric
-from tests.support.builders import a_group, a_node, a_pod
+from tests.support.builders import a_group, a_node, a_pod, deployment_json
 from tests.support.workload_sets import WiredServices
 
 SPOT = [a_node(f"spot-{n}", capacity="spot", cpu="8", memory="32Gi") for n in range(2)]
@@ -193,6 +193,18 @@ def test_a_request_that_comes_twice_is_told_once_and_one_of_the_last_hour_not_at
     wired.sleep(3600)
     wired.services.preflight.run(request)
     assert len(wired.announcer.told) == 1
+
+
+def test_a_model_that_loads_longer_than_a_notice_is_told_before_its_pool_goes(wired):
+    wired.join("gpu", capacity="spot", extended={"nvidia.com/gpu": "1"})
+    model = deployment_json("llm", replicas=1)
+    template = model["spec"]["template"]
+    template["metadata"]["annotations"] = {"drill.plimsoll.dev/startup": "200s"}
+    asks = {"cpu": "100m", "nvidia.com/gpu": "1"}
+    template["spec"]["containers"][0]["resources"] = {"requests": asks, "limits": asks}
+    wired.apply(model, settle=240)
+    assert an_hour(wired, AMPLE) == ["harbor: 1 short before a storm"]
+    assert "Deployment default/llm takes 200 s to start" in wired.announcer.told[0][1]
 
 
 def test_nothing_is_written_and_a_cluster_that_was_removed_is_nothing_to_do(wired):

@@ -14,7 +14,7 @@ from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.kubernetes import Pod, Requirement, Taint
-from plimsoll.domain.node_groups import NodeGroup, expected_nodes
+from plimsoll.domain.node_groups import Expectation, NodeGroup, expected_nodes
 from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod
 from tests.support.observations import actions, interrupted, looked, noon
@@ -87,16 +87,26 @@ def test_a_taint_of_the_start_up_bars_no_group_and_lets_its_node_be_waited_for(k
     assert expected_nodes(group, [node], NOON).upcoming == 1
 
 
-def test_a_node_is_waited_for_two_minutes_until_its_device_plugin_reports():
-    node = replace(a_node("new"), created=NOON - timedelta(minutes=2))
-    group = a_group(desired=1, instances=[node.instance or ""])
+def test_a_node_is_waited_for_ten_minutes_after_it_was_ready_until_its_device_plugin_reports():
+    node = replace(
+        a_node("new"),
+        created=NOON - timedelta(minutes=12),
+        ready_since=NOON - timedelta(minutes=10),
+    )
+    instance = node.instance or ""
+    group = a_group(desired=1, instances=[instance])
+    group = replace(group, launched={instance: NOON - timedelta(minutes=13)})
     assert group.template is not None
     large = replace(group.template.allocatable, extended=(("nvidia.com/gpu", 1),))
     group = replace(group, template=replace(group.template, allocatable=large))
-    assert expected_nodes(group, [node], NOON).upcoming == 1
+    assert expected_nodes(group, [node], NOON) == Expectation(upcoming=1)
     assert expected_nodes(group, [node], NOON + timedelta(seconds=1)).upcoming == 0
     ready = replace(node, allocatable=large)
     assert expected_nodes(group, [ready], NOON).upcoming == 0
+    slices = replace(large, extended=(("nvidia.com/mig-1g.10gb", 7),))
+    assert expected_nodes(group, [replace(node, allocatable=slices)], NOON).upcoming == 0
+    failed = {"nvidia.com/mig.config.state": "failed"}
+    assert expected_nodes(group, [replace(node, labels=failed)], NOON).upcoming == 0
 
 
 def rule(operator: str, *values: str, key: str = ARCH) -> Requirement:

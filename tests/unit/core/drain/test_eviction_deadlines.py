@@ -10,10 +10,13 @@ from plimsoll.domain.actions import Evict, Release
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import OVERRULE_BUDGETS, STOP_SECONDS, Pod
+from plimsoll.domain.node_groups import InsufficientCapacity
 from plimsoll.domain.observation import Observation, ObservedTime, WorkloadTimes
 from tests.support.builders import (
+    NOON,
     a_budget,
     a_deployment,
+    a_group,
     a_node,
     a_pod,
     a_stateful_set,
@@ -211,3 +214,42 @@ def test_the_first_of_several_leaves_without_a_place_if_not_all_would_be_replace
 
 def test_one_that_moves_alone_waits_for_its_place():
     assert evicted(database(members(1, grace_seconds=30), allowed=1, cpu="10m"), 1) == []
+
+
+STATED = {STOP_SECONDS: "30"}
+
+
+def test_none_leaves_early_without_a_place_where_its_replacement_would_not_serve_in_time():
+    seen = database(members(3, grace_seconds=30, annotations=STATED), cpu="10m")
+    slow = WorkloadTimes(start=ObservedTime(pods=5, p95_seconds=240))
+    seen = replace(seen, times={DB: slow})
+    assert evicted(seen, 1) == []
+    assert len(evicted(seen, 89)) == 3
+
+
+def test_none_leaves_early_without_a_place_where_every_group_has_refused():
+    seen = database(members(3, grace_seconds=30, annotations=STATED), cpu="10m")
+    told = InsufficientCapacity(at=NOON, why="no such capacity")
+    refused = replace(a_group("base", cpu="10"), refusals=(told,))
+    assert evicted(replace(seen, groups=[refused]), 1) == []
+    assert len(evicted(replace(seen, groups=[refused, a_group("more", cpu="10m")]), 1)) == 1
+    assert len(evicted(replace(seen, groups=[refused]), 89)) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"),
+    [
+        ("RayCluster", "plimsoll.dev/gang"),
+        ("PyTorchJob", "training.kubeflow.org/job-name"),
+        ("StatefulSet", "leaderworkerset.sigs.k8s.io/name"),
+    ],
+)
+def test_no_pod_of_a_gang_leaves_before_its_eviction_deadline_though_there_is_a_place(kind, label):
+    pods = [
+        a_pod(f"train-{n}", node=node, owner=(kind, "train"), labels={label: "train"})
+        for n, node in enumerate(("spot", "od"))
+    ]
+    workloads = [a_stateful_set("train", replicas=2)] if kind == "StatefulSet" else []
+    seen = looked([interrupted("spot"), a_node("od")], pods, workloads)
+    assert evicted(seen, 1) == []
+    assert [evict.pod.name for evict in evicted(seen, 89)] == ["train-0"]

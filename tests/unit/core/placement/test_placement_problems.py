@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.kubernetes import MIN_ON_DEMAND, MOST_NAMED, Workload
+from dataclasses import replace
+
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND, MOST_NAMED, Pod, Workload
 from plimsoll.domain.placement import PlacementPlan, plan_placement
-from tests.support.builders import NOON, a_deployment, a_node
+from tests.support.builders import NOON, a_deployment, a_node, a_pod
 from tests.support.observations import looked
 
 
@@ -56,3 +58,28 @@ def test_in_a_cluster_of_spot_alone_every_owner_of_a_floor_is_told():
 def test_where_nobody_asks_for_a_floor_nothing_is_a_problem():
     nodes = [spot("m5"), a_node("bare", capacity=None)]
     assert not plan_placement(looked(nodes, [], [asking("web", "0")]), NOON).problems
+
+
+def serving(*nodes: str, took: int) -> list[Pod]:
+    """Return pods of a model that took so long to start; each has a GPU."""
+    pods = [
+        a_pod(f"web-{n}", node=node, owner=("ReplicaSet", "web-abc"))
+        for n, node in enumerate(nodes)
+    ]
+    gpu = replace(pods[0].scheduling.requests, extended=(("nvidia.com/gpu", 1),))
+    scheduling = replace(pods[0].scheduling, requests=gpu)
+    return [
+        replace(pod, scheduling=scheduling, start_seconds=took, ready_since=NOON) for pod in pods
+    ]
+
+
+def test_on_demand_is_asked_for_what_one_pool_runs_where_a_model_loads_longer_than_a_notice():
+    nodes = [spot("a"), spot("b"), a_node("od")]
+    slow = serving("a", "a", "b", "od", took=240)
+    plan = plan_placement(looked(nodes, slow, [a_deployment("web", replicas=4)]), NOON)
+    assert told(plan) == [("FloorBelowPool", "web")]
+    assert 'min-on-demand: "3"' in plan.problems[0]
+    stated = plan_placement(looked(nodes, slow, [asking("web", "3")]), NOON)
+    assert "FloorBelowPool" not in {reason for reason, _ in told(stated)}
+    for pods in (serving("a", "a", "b", "od", took=120), serving("a", "od", took=240)):
+        assert told(plan_placement(looked(nodes, pods, [a_deployment("web")]), NOON)) == []

@@ -83,6 +83,7 @@ class Asked:
         """Return the fields of a role that follow from metadata alone."""
         meta = self._meta
         gang = meta.labels.get(names.GANG)
+        least, declared = self.said(names.GANG_SIZE, _size) or (None, None)
         return {
             "uid": meta.uid,
             "resource_version": meta.resource_version,
@@ -90,12 +91,14 @@ class Asked:
             "queue": meta.labels.get(names.QUEUE, ""),
             "gang": gang,
             "role": meta.labels.get(names.ROLE) or meta.name.removeprefix(f"{gang}-"),
-            "declared": self.said(names.GANG_SIZE, _whole(1, MOST_PODS)),
+            "declared": declared,
+            "least": least,
             "priority": self.said(names.PRIORITY, _whole(-MOST_PRIORITY, MOST_PRIORITY)) or 0,
             "topology": self.said(names.TOPOLOGY, _topology),
             "data": self.said(names.DATA, _weights) or (),
             "start_seconds": self.said(names.START_SECONDS, _whole(1, MOST_SECONDS)),
             "checkpoint_seconds": self.said(names.CHECKPOINT_SECONDS, _whole(1, MOST_SECONDS)),
+            "checkpoint_takes": self.said(names.CHECKPOINT_TAKES_SECONDS, _whole(1, MOST_SECONDS)),
             "held": meta.annotations.get(names.HOLD) == "true",
             "resumed": meta.annotations.get(names.RESUME),
             "leases": meta.annotations.get(names.LEASE_NODES) == "true",
@@ -343,6 +346,12 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _size(text: str) -> tuple[int | None, int]:
+    least, sign, pods = text.rpartition(":")
+    most = _whole(1, MOST_PODS)(pods)
+    return _whole(1, most)(least) if sign else None, most
 
 
 def _topology(text: str) -> Topology:

@@ -24,6 +24,7 @@ from plimsoll_batch.domain.jobs.job_actions import (
     Suspend,
     make_way,
     plan_deadlines,
+    reclaimed_at,
     taken_back,
     upkeep,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "lost_at_an_interruption",
     "make_way",
     "plan_deadlines",
+    "reclaimed_at",
     "running_of",
     "taken_back",
     "toleration_record",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, assert_never
 
+from plimsoll.domain.disruptions import evicts_from
 from plimsoll.domain.kubernetes import Node, Pod
 from plimsoll_batch.domain.jobs.gangs import Gang
 from plimsoll_batch.domain.jobs.job_annotations import Admission, Stop, pause_after
@@ -24,6 +25,11 @@ from plimsoll_batch.domain.names import DEADLINE, LEASED_TO
 
 SOON: Final = timedelta(minutes=10)
 """An instance that goes later than that does not concern a gang yet."""
+LEAD: Final = timedelta(seconds=5)
+"""So long before its first pod has to stop a gang that was told is suspended: the drain evicts that pod later."""
+LAG: Final = timedelta(seconds=60)
+"""How long it takes at most until a container reads what was written on its pod: the kubelet's period.
+https://kubernetes.io/docs/concepts/workloads/pods/downward-api/"""
 MOST_TOLD: Final = 500
 """Pods that one cycle tells their deadline, the earliest first: the next cycle tells the others."""
 START_SECONDS: Final = 300
@@ -108,6 +114,7 @@ type JobAction = Begin | Upkeep
 def upkeep(
     gangs: Sequence[GangJobs],
     now: datetime,
+    ends: Mapping[str, datetime],
     nodes: Sequence[Node] = (),
     beyond_quota: Collection[str] = (),
 ) -> Sequence[Upkeep]:
@@ -116,19 +123,19 @@ def upkeep(
     Args:
         gangs: all of them.
         now: the present.
-        nodes: all of them, to know which are reclaimed.
+        ends: what `reclaimed_at` says.
+        nodes: all of them, to know which take pods.
         beyond_quota: uids of gangs that have grown beyond the quota of their queues.
     """
-    reclaimed = frozenset(node.name for node in nodes if is_reclaimed(node, now))
     staying = frozenset(node.name for node in nodes if node.staying)
     found = (
-        _beyond(jobs, beyond_quota, now) or _upkeep(jobs, now, reclaimed, staying) for jobs in gangs
+        _beyond(jobs, beyond_quota, now) or _upkeep(jobs, now, ends, staying) for jobs in gangs
     )
     return [step for step in found if step is not None]
 
 
 def plan_deadlines(
-    gangs: Iterable[GangJobs], nodes: Iterable[Node], now: datetime
+    gangs: Iterable[GangJobs], ends: Mapping[str, datetime], now: datetime
 ) -> Sequence[PodDeadline]:
     """Return what has to be written on pods now; what stands there already is not written again.
 
@@ -138,19 +145,16 @@ def plan_deadlines(
 
     Args:
         gangs: all of them.
-        nodes: all of them.
+        ends: what `reclaimed_at` says.
         now: the present.
     """
-    ends = {
-        node.name: node.interruption.deadline
-        for node in nodes
-        if node.interruption is not None and is_reclaimed(node, now)
-    }
     found = []
     for jobs in gangs:
         if not any(role.told for role in jobs.roles):
             continue
         first = min((at for pod in jobs.pods if (at := ends.get(pod.node or ""))), default=None)
+        if first is not None and _too_late_to_tell(jobs, first, now):
+            continue
         text = None if first is None else f"{first:%Y-%m-%dT%H:%M:%SZ}"
         found += [
             PodDeadline(pod=pod, gang=jobs.gang, deadline=text)
@@ -159,6 +163,13 @@ def plan_deadlines(
         ]
     found.sort(key=lambda each: each.deadline or "~")
     return found[:MOST_TOLD]
+
+
+def _too_late_to_tell(jobs: GangJobs, end: datetime, now: datetime) -> bool:
+    """Whether a gang that nobody has told cannot write a checkpoint any more, as far as its owner says."""
+    takes = max((role.checkpoint_takes or 0 for role in jobs.roles), default=0)
+    told = any(DEADLINE in pod.annotations for pod in jobs.pods)
+    return takes > 0 and not told and end - now - LAG < timedelta(seconds=takes)
 
 
 def make_way(jobs: GangJobs, plan: str, other: Gang, why: str, now: datetime) -> Suspend:
@@ -183,12 +194,17 @@ def taken_back(jobs: GangJobs, plan: str, why: str, now: datetime) -> Suspend:
     )
 
 
-def is_reclaimed(node: Node, now: datetime) -> bool:
-    """Whether a node goes within minutes; of what is only advised, or far ahead, a gang need not know."""
-    known = node.interruption
-    if known is None or known.phase != "open" or known.withdrawn or known.deadline is None:
-        return False
-    return known.deadline - now < SOON
+def reclaimed_at(nodes: Iterable[Node], now: datetime) -> Mapping[str, datetime]:
+    """Return by name when nodes go, within minutes; of what is only advised, or far ahead, a gang need not know."""
+    return {
+        node.name: known.deadline
+        for node in nodes
+        if (known := node.interruption) is not None
+        and known.phase == "open"
+        and not known.withdrawn
+        and known.deadline is not None
+        and known.deadline - now < SOON
+    }
 
 
 def _beyond(jobs: GangJobs, beyond_quota: Collection[str], now: datetime) -> Suspend | None:
@@ -201,7 +217,7 @@ def _beyond(jobs: GangJobs, beyond_quota: Collection[str], now: datetime) -> Sus
 
 
 def _upkeep(
-    jobs: GangJobs, now: datetime, reclaimed: frozenset[str], staying: frozenset[str]
+    jobs: GangJobs, now: datetime, ends: Mapping[str, datetime], staying: frozenset[str]
 ) -> Upkeep | None:
     plan = jobs.plan
     mine = [
@@ -216,11 +232,7 @@ def _upkeep(
     if held is not None or jobs.by_hand is not None:
         why = f"{held} is held" if held is not None else f"Job {jobs.by_hand} was suspended by hand"
         return Suspend(jobs=jobs, stop=_kept(jobs, plan, why, now), reason=why)
-    lost = None
-    if any(role.leaves_whole for role in mine):
-        gone = sorted(reclaimed.intersection(pod.node or "" for pod in jobs.pods))
-        lost = f"node {gone[0]} is reclaimed" if gone else None
-    if lost := lost or _lost_lease(jobs, mine, staying):
+    if lost := _broken_by(jobs, mine, ends, now) or _lost_lease(jobs, mine, staying):
         stop = replace(_kept(jobs, plan, lost, now), first=True)
         return Suspend(jobs=jobs, stop=stop, reason=lost)
     if (step := _policy_step(jobs, plan, now) or _left(jobs, mine, now)) is not None:
@@ -317,6 +329,27 @@ def _ending(role: Job) -> bool:
     return role.completions == 0 or role.limit == timedelta(seconds=1)
 
 
+def _broken_by(
+    jobs: GangJobs, mine: Sequence[Job], ends: Mapping[str, datetime], now: datetime
+) -> str | None:
+    """Say which reclaimed node ends a gang; None where none does, or all of it can still run.
+
+    A gang that is told runs until the first of its pods has to stop. Then all of them stop together, a moment before
+    the drain of the node would evict that one alone.
+    """
+    there = [pod for pod in jobs.pods if pod.node in ends]
+    if not any(role.leaves_whole for role in mine):
+        left = sum(
+            pod.phase == "Running" and pod.deleting is None and pod.node not in ends
+            for pod in jobs.pods
+        )
+        if not any(role.told for role in mine) or left >= jobs.needs:
+            return None
+        there = [pod for pod in there if evicts_from(pod, ends[pod.node or ""]) - LEAD <= now]
+    gone = min((pod.node or "" for pod in there), default=None)
+    return None if gone is None else f"node {gone} is reclaimed"
+
+
 def _lost_lease(jobs: GangJobs, mine: Sequence[Job], staying: frozenset[str]) -> str | None:
     """Say which node of a gang takes no pods any more while one of its pods needs a place.
 
@@ -329,7 +362,7 @@ def _lost_lease(jobs: GangJobs, mine: Sequence[Job], staying: frozenset[str]) ->
     ]
     gone = sorted({name for admission in leased for name in admission.nodes} - staying)
     placed = sum(pod.node is not None for pod in jobs.pods)
-    if not gone or placed >= sum(role.pods for role in jobs.roles):
+    if not gone or placed >= jobs.needs:
         return None
     return f"node {gone[0]}, which was leased to it, takes no pods any more"
 
@@ -340,6 +373,8 @@ def _late(jobs: GangJobs, mine: Sequence[Job], now: datetime) -> str | None:
     A pod that waits since before counts, and a Job that never made one. A pod that is missing for any
     other reason does not: it may have ended a moment ago.
     """
+    if jobs.does_without:
+        return None
     said = [role.start_seconds for role in mine if role.start_seconds is not None]
     patience = timedelta(seconds=max(said, default=START_SECONDS))
     waiting = [p for p in jobs.pods if p.phase == "Pending" and p.created + patience < now]

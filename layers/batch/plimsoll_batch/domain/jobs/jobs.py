@@ -31,6 +31,8 @@ class Job:
     role: str
     declared: int | None = None
     """Pods of its whole gang, as it declares them."""
+    least: int | None = None
+    """With how many of these the gang goes on; None: it needs all of them."""
     priority: int = 0
     topology: Topology | None = None
     data: tuple[tuple[str, int], ...] = ()
@@ -40,6 +42,8 @@ class Job:
     start_seconds: int | None = None
     checkpoint_seconds: int | None = None
     """From one checkpoint of its work to the next."""
+    checkpoint_takes: int | None = None
+    """How many seconds one takes."""
     held: bool = False
     resumed: str | None = None
     """The plan after which somebody suspended it by hand, and lets it start again."""
@@ -157,10 +161,25 @@ class GangJobs:
         return min((role.plan for role in self.roles if role.plan is not None), default=None)
 
     @property
+    def needs(self) -> int:
+        """With how many pods it goes on; by default with all."""
+        whole = sum(role.pods for role in self.roles)
+        return min(whole, max((role.least for role in self.roles if role.least), default=whole))
+
+    @property
+    def does_without(self) -> bool:
+        """Whether some of its pods do not run, and it goes on without them."""
+        return self.needs <= self.running < sum(role.pods for role in self.roles)
+
+    @property
+    def running(self) -> int:
+        """How many of its pods run."""
+        return sum(pod.phase == "Running" for pod in self.pods)
+
+    @property
     def starting(self) -> bool:
-        """Whether a plan has started it, and not all of it runs yet, or any more."""
-        runs = sum(pod.phase == "Running" for pod in self.pods)
-        return self.plan is not None and runs < sum(role.pods for role in self.roles)
+        """Whether a plan has started it, and fewer of its pods run than it needs, yet or any more."""
+        return self.plan is not None and self.running < self.needs
 
     @property
     def stopping(self) -> bool:

@@ -100,6 +100,8 @@ def parse_node(obj: Raw) -> Node:
     instance = provider.group(1) if provider else None
     interruption, unreadable, newer = _record(annotations.get(names.INTERRUPTION), instance)
     amounts = node.status.allocatable or node.status.capacity
+    ready = _condition(node.status.conditions, "Ready")
+    since = ready.last_transition_time if ready else ""
     return Node(
         name=meta.name,
         uid=meta.uid,
@@ -108,7 +110,8 @@ def parse_node(obj: Raw) -> Node:
         annotations=annotations,
         taints=node.spec.taints,
         unschedulable=node.spec.unschedulable,
-        ready=_holds(_condition(node.status.conditions, "Ready")),
+        ready=_holds(ready),
+        ready_since=Field(since, "status.conditions.lastTransitionTime").time_or_bound(),
         allocatable=read_resources(amounts, "status.allocatable"),
         instance=instance,
         zone=meta.labels.get(names.ZONE),

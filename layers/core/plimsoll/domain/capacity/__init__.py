@@ -19,11 +19,13 @@ from plimsoll.domain.capacity.preflight import (
     short_of_maxima,
     short_of_quota,
     short_of_templates,
+    short_of_time_to_start,
     spot_loss,
     subnets_of,
     vcpus,
 )
 from plimsoll.domain.capacity.scale_up import ScaleUp, grow_token, plan_scale_up
+from plimsoll.domain.capacity.start_up import slow_starts
 
 __all__ = [
     "QUOTA_CODE",
@@ -49,6 +51,8 @@ __all__ = [
     "short_of_maxima",
     "short_of_quota",
     "short_of_templates",
+    "short_of_time_to_start",
+    "slow_starts",
     "spot_loss",
     "subnets_of",
     "vcpus",

@@ -13,9 +13,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from plimsoll.domain.capacity.start_up import slow_starts
 from plimsoll.domain.kubernetes import Node, Pod, Resources, total_resources
 from plimsoll.domain.node_groups import LaunchTemplateBroken, NodeGroup, NoFreeAddresses
-from plimsoll.domain.observation import leaves
+from plimsoll.domain.observation import Observation, leaves
 from plimsoll.domain.reports import Report
 
 PREFLIGHT: Final = "preflight"
@@ -25,12 +26,13 @@ QUOTA_CODE: Final = "L-1216C47A"
 
 
 class Short(StrEnum):
-    """What can be short, named as the refusal that it would lead to."""
+    """What can be short, named as the refusal that it would lead to, if it leads to one."""
 
     MAXIMUM = "group-maximum"
     QUOTA = "vcpu-quota"
     ADDRESSES = "no-free-addresses"
     TEMPLATE = "launch-template-broken"
+    START_UP = "slow-start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +180,12 @@ def short_of_templates(groups: Iterable[NodeGroup], images: Collection[str]) -> 
                 says=f"the image {group.image} of node group {group.name} does not exist, or may not be used",
                 cure=LaunchTemplateBroken.cure,
             )
+
+
+def short_of_time_to_start(seen: Observation, now: datetime) -> Iterator[Shortfall]:
+    """Yield the workloads on GPUs that would miss the pods of one spot pool for as long as others start."""
+    for slow in slow_starts(seen, now):
+        yield Shortfall(short=Short.START_UP, of=str(slow.workload), says=slow.says, cure=slow.cure)
 
 
 type _Growth = tuple[int, Resources]

@@ -44,6 +44,8 @@ class ScaleUp:
     """Key of a group and kind of refusal -> why it gave no nodes lately, and the cure, in words."""
     crowded_out: Collection[str] = frozenset()
     """The uids of those of them that find no place on the nodes that come, and for whom nobody else makes any."""
+    refused_everywhere: bool = False
+    """Whether each group that may grow has refused lately."""
 
 
 def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part named
@@ -103,6 +105,17 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         if coming.awaited and not _others_grow(seen):
             crowded_out = coming.unplaceable.keys()
     lost = [pod for pod in unschedulable if pod.uid in plan.unplaceable]
+    told = {
+        group.key: [
+            refusal
+            for refusal in reversed(
+                (*refusals.get(group.key, ()), *group.refusals, *_at_maximum(plan, group, now))
+            )
+            if now < refusal.at + DOUBTED_AFTER_REFUSAL
+        ]
+        for group in groups
+    }
+    growing = [group.key for group in groups if group.may_grow]
     return ScaleUp(
         grows=tuple(
             Grow(
@@ -128,12 +141,10 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         refused={
             f"{group.key}: {refusal.kind}": refusal_advice(group.name, refusal)
             for group in groups
-            for refusal in reversed(
-                (*refusals.get(group.key, ()), *group.refusals, *_at_maximum(plan, group, now))
-            )
-            if now < refusal.at + DOUBTED_AFTER_REFUSAL
+            for refusal in told[group.key]
         },
         crowded_out=crowded_out,
+        refused_everywhere=bool(growing) and all(told[key] for key in growing),
     )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum, unique
 from math import ceil
 from typing import Final, override
@@ -81,6 +82,18 @@ def stop_time(pod: Pod, observed: ObservedTime | None = None) -> StopTime:
         return StopTime(seconds=min(grace, ceil(seen)), basis=Basis.OBSERVED, observed=observed)
     assumed = grace if _may_need_all(pod) else min(grace, ASSUMED_SECONDS)
     return StopTime(seconds=max(assumed, min(grace, ceil(seen))), basis=Basis.ASSUMED)
+
+
+def evicts_from(pod: Pod, deadline: datetime, stop: StopTime | None = None) -> datetime:
+    """Return the last moment at which an eviction leaves a pod all the time that it may need to stop.
+
+    Args:
+        pod: the pod.
+        deadline: when its node must be empty.
+        stop: how long it needs; by default as it stands on the pod itself.
+    """
+    seconds = (stop or stop_time(pod)).seconds
+    return deadline - timedelta(seconds=max(LEAST_SECONDS, seconds))
 
 
 def least_seconds(pod: Pod) -> int:

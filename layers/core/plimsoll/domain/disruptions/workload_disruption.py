@@ -9,7 +9,12 @@ from functools import cached_property
 from math import ceil
 from typing import Final
 
-from plimsoll.domain.disruptions.stop_times import ASSUMED_SECONDS, LEAST_SECONDS, StopTime
+from plimsoll.domain.disruptions.stop_times import (
+    ASSUMED_SECONDS,
+    LEAST_SECONDS,
+    StopTime,
+    evicts_from,
+)
 from plimsoll.domain.interruptions import NEAR, is_near
 from plimsoll.domain.kubernetes import (
     DO_NOT_DISRUPT,
@@ -70,7 +75,7 @@ class EvictablePod:
 
         From then on it leaves by the Eviction API, as its budget and the ready floor of its workload allow.
         """
-        return self._before_deadline(self.stop.seconds)
+        return None if self.deadline is None else evicts_from(self.pod, self.deadline, self.stop)
 
     @property
     def overrules_from(self) -> datetime | None:
@@ -285,16 +290,22 @@ class WorkloadDisruption:
         if len(moving) < 2:  # noqa: PLR2004 - one alone waits for nobody
             return False
         each = timedelta(seconds=max(d.stop.seconds for d in moving)) + self.start
-        return self.now + len(moving) * each > max(d.deadline for d in moving if d.deadline)
+        last = max(d.deadline for d in moving if d.deadline)
+        return self.now + self.start <= last < self.now + len(moving) * each
 
-    def hurries(self, one: EvictablePod) -> bool:
+    def hurries(self, one: EvictablePod, *, in_turn: bool) -> bool:
         """Whether one of several pods that move in turn leaves although nobody knows of a place.
 
         It may need all the time that is left to stop. Or not all would be replaced in turn, and would leave together
-        at the end: as far as that is known, or its owner provided for it by a budget.
+        at the end: as far as that is known, or its owner provided for it by a budget. No pod that serves leaves for
+        that where its replacement would not serve before the deadline.
+
+        Args:
+            one: the pod.
+            in_turn: whether a node may come, on which a replacement serves while others wait for their turn.
         """
         sure = one.stop.known or one.pod.uid in self.covering
-        return one.may_need_more(self.now) or (self.short_of_time and sure)
+        return one.may_need_more(self.now) or (in_turn and self.short_of_time and sure)
 
     @cached_property
     def rescaled(self) -> bool:

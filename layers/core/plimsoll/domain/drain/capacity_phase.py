@@ -36,6 +36,7 @@ def plan_capacity(
     )
     headroom.unplaceable = scale_up.unplaceable
     headroom.crowded_out = scale_up.crowded_out
+    headroom.refused_everywhere = scale_up.refused_everywhere
     headroom.out_of_time = {
         one.pod.uid for d in disruptions for one in d.evictable if one.late(now + d.start)
     }

@@ -27,6 +27,7 @@ from plimsoll.domain.kubernetes.names import (
     EXCLUDED,
     EXCLUDED_BY_US,
     FLOORS,
+    GANGS,
     GPU_CHANGE,
     GROW,
     GUARD,
@@ -40,6 +41,7 @@ from plimsoll.domain.kubernetes.names import (
     INTERRUPTION,
     KUBE_SYSTEM,
     LEASE,
+    MIG_STATE,
     MIN_ON_DEMAND,
     MIRROR,
     MOVED,
@@ -98,7 +100,13 @@ from plimsoll.domain.kubernetes.pods import (
     protection,
     replacement_of,
 )
-from plimsoll.domain.kubernetes.quantities import Resources, parse_quantity, total_resources
+from plimsoll.domain.kubernetes.quantities import (
+    GPU,
+    MIG_SLICES,
+    Resources,
+    parse_quantity,
+    total_resources,
+)
 from plimsoll.domain.kubernetes.selectors import (
     MATCHES_NOTHING,
     matches,
@@ -127,6 +135,8 @@ __all__ = [
     "EXCLUDED",
     "EXCLUDED_BY_US",
     "FLOORS",
+    "GANGS",
+    "GPU",
     "GPU_CHANGE",
     "GROW",
     "GUARD",
@@ -142,6 +152,8 @@ __all__ = [
     "LEASE",
     "LONGEST_MESSAGE",
     "MATCHES_NOTHING",
+    "MIG_SLICES",
+    "MIG_STATE",
     "MIN_ON_DEMAND",
     "MIRROR",
     "MOST_NAMED",

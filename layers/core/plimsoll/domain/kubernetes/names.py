@@ -41,6 +41,12 @@ https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-templa
 REVISION_HASH: Final = "controller-revision-hash"
 """On a pod of a StatefulSet, label: which revision of its template it was created from.
 https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#rolling-updates"""
+GANGS: Final = (
+    "plimsoll.dev/gang",
+    "training.kubeflow.org/job-name",
+    "leaderworkerset.sigs.k8s.io/name",
+)
+"""On a pod, labels: it is one of a gang, which loses its work with the first of its pods."""
 HASHES: Final = (POD_TEMPLATE_HASH, "rollouts-pod-template-hash")
 """Labels by which a ReplicaSet counts its pods: of a Deployment, and of an Argo Rollout."""
 
@@ -105,6 +111,9 @@ ZONE_LABELS: Final = (ZONE, "topology.ebs.csi.aws.com/zone")
 """Where volumes ask for a zone: the well-known label, and that of the EBS driver."""
 HOSTNAME: Final = "kubernetes.io/hostname"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+
+MIG_STATE: Final = "nvidia.com/mig.config.state"
+"""On a Node, label of NVIDIA's mig-manager: how far the slices are that its configuration asks for."""
 
 NODE_POOL: Final = "karpenter.sh/nodepool"
 """On nodes that Karpenter launched, or EKS Auto Mode: then it launches more for Pending pods."""

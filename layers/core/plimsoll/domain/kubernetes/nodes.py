@@ -33,6 +33,8 @@ class Node:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     ready: bool = True
+    ready_since: datetime | None = None
+    """When the Ready condition last changed; None where it does not tell."""
     allocatable: Resources
     volume_limits: Mapping[str, int] = field(default_factory=dict)
     """The most volumes that may be attached to it, by CSI driver; out of its CSINode."""

@@ -10,10 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
-from typing import Self
+from typing import Final, Self
 
 from plimsoll.domain.errors import BadInput
 
+GPU: Final = "nvidia.com/gpu"
+"""The resource that is a whole GPU."""
+MIG_SLICES: Final = "nvidia.com/mig-"
+"""How the names of resources begin that are slices of one."""
 _SHAPE = re.compile(
     r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([eE][+-]?[0-9]{1,3})|([numkMGTPE]|[KMGTPE]i)?)"
 )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.kubernetes import Node, starts_up
+from plimsoll.domain.kubernetes import GPU, MIG_SLICES, MIG_STATE, Node, starts_up
 from plimsoll.domain.node_groups.launch_failures import LaunchesThrottled
 from plimsoll.domain.node_groups.node_groups import Asked, NodeGroup
 from plimsoll.domain.notices import RebalanceRecommendation
@@ -32,8 +32,8 @@ FIRST_SIGN_WITHIN: Final = timedelta(seconds=30)
 takes seconds for each, and EKS some more before it."""
 NODES_JOIN_WITHIN: Final = timedelta(minutes=15)
 """How long after a request its nodes join, as for cluster-autoscaler (`--max-node-provision-time`)."""
-DEVICES_REPORT_WITHIN: Final = timedelta(minutes=2)
-"""How long after its Node was created an instance may lack the devices of its group."""
+DEVICES_REPORT_WITHIN: Final = timedelta(minutes=10)
+"""How long after it is Ready a node may lack the devices of its group: a GPU operator builds its driver first."""
 PATIENCE: Final = 2
 """A launch may take so many times as long as the slowest known one of its group."""
 
@@ -79,7 +79,11 @@ def expected_nodes(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Ex
         return Expectation()
     limit = _limit([here[i].created - at for i, at in group.launched.items() if i in ready])
     begun = {i: n.created for i, n in here.items() if n.interruption is None} | dict(group.launched)
-    late = [i for i in starting if i in begun and begun[i] + limit < now]
+    late = [
+        i
+        for i in starting
+        if i in begun and begun[i] + limit < now and not _reports(group, here.get(i), now)
+    ]
     owed, doubt = 0, f"{len(late)} of its nodes are not Ready after {limit}" if late else None
     told = [r for r in group.refusals if not isinstance(r, LaunchesThrottled)]
     if told and now < told[0].at + DOUBTED_AFTER_REFUSAL:
@@ -137,11 +141,23 @@ def _limit(launches: Sequence[timedelta]) -> timedelta:
 
 def _starts_up(group: NodeGroup, node: Node, now: datetime) -> bool:
     """Whether a Ready node cannot be used yet: an agent has not started there, or a device plugin has not reported."""
-    if starts_up(node) or now > node.created + DEVICES_REPORT_WITHIN:
-        return starts_up(node)
+    return starts_up(node) or _reports(group, node, now)
+
+
+def _reports(group: NodeGroup, node: Node | None, now: datetime) -> bool:
+    """Whether a Ready node is about to report devices that its group promises: not where it failed to make slices.
+
+    One that reports slices reports no whole GPUs any more.
+    """
+    if node is None or not node.ready or node.labels.get(MIG_STATE) == "failed":
+        return False
+    if now > (node.ready_since or node.created) + DEVICES_REPORT_WITHIN:
+        return False
     promised = () if group.template is None else group.template.allocatable.extended
-    devices = dict(node.allocatable.extended)
-    return any("/" in name and not devices.get(name) for name, _ in promised)
+    devices = {name for name, amount in node.allocatable.extended if amount}
+    if any(name.startswith(MIG_SLICES) for name in devices):
+        devices.add(GPU)
+    return any("/" in name and name not in devices for name, _ in promised)
 
 
 def _finished(node: Node) -> bool:

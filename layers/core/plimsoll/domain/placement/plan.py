@@ -6,10 +6,12 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from plimsoll.domain.actions import LabelNode, SetDeletionCost, Step, Wave
+from plimsoll.domain.capacity import slow_starts
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import ClusterEvent, Ref, Workload, about_workload
+from plimsoll.domain.kubernetes import MOST_NAMED, ClusterEvent, Ref, Workload, about_workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import (
     NO_INJECTION,
@@ -85,6 +87,13 @@ def plan_placement(
             if not seen.policy.observes(workload.ref.namespace):
                 acting.append((workload, floor))
     events += problems_of(seen.nodes, floors)
+    asked = {workload.ref: floor.keep for workload, floor in floors}
+    below = (
+        about_workload(seen.workload[slow.workload], "FloorBelowPool", f"{slow.says}: {slow.cure}")
+        for slow in slow_starts(seen, now)
+        if slow.workload in seen.workload and asked.get(slow.workload, 0) < slow.lost
+    )
+    events += islice(below, MOST_NAMED)
     spread = _spread(there, acting)
     groups = spread_groups(seen, spread, now)
     reserved = any(g.spot_groups == 0 and g.opened and g.name != ON_DEMAND for g in groups)

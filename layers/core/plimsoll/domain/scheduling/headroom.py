@@ -33,6 +33,8 @@ class Headroom:
     crowded_out: Collection[str] = frozenset()
     """Uids of pods for which there is no place on the nodes that come either: if they ask for one, they take
     somebody else's."""
+    refused_everywhere: bool = False
+    """Whether no node comes, as far as refusals tell: whoever leaves without a place has none in time."""
     short: Sequence[Pod] = ()
     """Pods that wait for a node, or will once their controller makes them, and have no place now."""
     unserved: Sequence[Pod] = ()

@@ -1,4 +1,4 @@
-"""Jobs and bare pods: told as late as is safe, so that they may finish or checkpoint.
+"""Jobs, bare pods and gangs: told as late as is safe, so that they may finish or checkpoint.
 
 Nothing is planned here. Every pod on an interrupted node is evicted at its eviction deadline, and that is all
 that these need.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.drain.strategies.steps import Steps, Way
+from plimsoll.domain.kubernetes import GANGS
 from plimsoll.domain.scheduling import Headroom
 
 
@@ -16,6 +17,8 @@ def _why(disruption: WorkloadDisruption) -> str | None:
         return "a job may finish or checkpoint"
     if disruption.ref.kind == "Pod":
         return "no controller replaces a bare pod"
+    if any(not one.pod.labels.keys().isdisjoint(GANGS) for one in disruption.evictable):
+        return "a gang loses its work with the first of its pods"
     return None
 
 

@@ -87,7 +87,8 @@ def _next(
     waiting = "waits for headroom: " + ", ".join(one.pod.name for one, _ in places)
     spare = disruption.serving - disruption.floor
     for one, place in places:
-        hurried = disruption.hurries(one) and (spare > 0 or not one.pod.serving)
+        hurried = disruption.hurries(one, in_turn=not headroom.refused_everywhere)
+        hurried = hurried and (spare > 0 or not one.pod.serving)
         if place is None and not hurried:
             continue
         if one.pod.serving:
