@@ -226,7 +226,7 @@ class History:
         change = self.site.change()
         if change is None or not change.under_way:
             return self.begun is None or self.now - self.begun > QUIET
-        return change.step == "alert" and change.final
+        return change.step == "alert" and change.final and self.site.alerted()
 
     def _look(self) -> None:
         """What is asked of every moment."""
