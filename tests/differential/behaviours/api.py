@@ -200,6 +200,7 @@ def _finalizers(bench: Bench) -> None:
 def _webhooks(bench: Bench) -> None:
     bench.node("n0")
     bench.create(bench.deployment("web", 2), bench.pod("db-0"), bench.pod("db-1"))
+    bench.settle()  # bound before a webhook forbids it
     bench.create(
         bench.webhook("waits", "/deny/429/db-0", "CREATE", "pods/eviction"),
         bench.webhook("forbids", "/deny/403/db-1", "CREATE", "pods/*"),
