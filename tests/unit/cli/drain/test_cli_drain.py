@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import UndoRelease
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.actions import Evict, UndoRelease
+from plimsoll.domain.drain import plan_drain, plan_undo
 from plimsoll.domain.drain.node_drain import drain_interruption
 from plimsoll.domain.kubernetes import INTERRUPTION, NAMESPACE, RELEASED
 from plimsoll.services.executor import Executor, Writers
@@ -30,6 +31,7 @@ from tests.support.cli_environment import (
     interrupt,
     run,
 )
+from tests.support.observations import WEB as WEB_REF
 from tests.support.observations import actions, looked, noon, released
 
 type Json = dict[str, Any]
@@ -491,3 +493,27 @@ def test_a_deployed_plimsoll_leaves_released_pods_to_their_drain_while_the_cordo
 
     assert len(actions(plan, UndoRelease)) == undone
     assert plan.busy is bool(undone)
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_undo_gives_a_pod_of_an_earlier_template_to_its_own_replica_set_while_nothing_serves_instead(
+    replaced,
+):
+    identity = drain_interruption("old", started=NOON).identity
+    pod = a_pod("web-0", node="old", owner=("ReplicaSet", "web-old"))
+    pod = replace(released(pod, interruption=identity), generate_name="web-old-")
+    new = a_pod("web-8", node="new", ready=replaced)
+    earlier = a_pod("template", owner=("ReplicaSet", "web-old"))
+    seen = looked([a_node("old"), a_node("new")], [pod, new, earlier], [a_deployment(replicas=1)])
+    sets = {
+        ref: replace(each, controller=WEB_REF, revision=ref.name == "web-abc")
+        for ref, each in seen.replica_sets.items()
+    }
+    plan = plan_undo(
+        replace(seen, pods=[pod, new], replica_sets=sets), frozenset({"old"}), noon(20)
+    )
+
+    (action,) = plan.actions
+    assert action.pod == pod
+    assert isinstance(action, Evict) is replaced
+    assert replaced or action.replica_set.ref.name == "web-old"

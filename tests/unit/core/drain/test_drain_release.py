@@ -481,10 +481,22 @@ def test_a_release_is_undone_when_its_node_is_interrupted_no_more():
 
 def test_a_released_pod_whose_replica_set_is_superseded_is_surplus():
     pod = replace(released(a_pod("web-0", node="od")), generate_name="web-old-")
-    plan = plan_drain(seen_with(pod, workload=a_deployment(replicas=1)), NOON)
+    new = a_pod("web-8", node="od")
+    plan = plan_drain(seen_with(pod, new, workload=a_deployment(replicas=1)), NOON)
 
     (evicted,) = actions(plan, Evict)
+    assert evicted.pod == pod
     assert "surplus" in evicted.reason
+
+
+def test_a_released_pod_of_an_earlier_template_stays_until_others_serve_in_its_place():
+    old = [
+        replace(released(a_pod(f"web-{n}", node="od")), generate_name="web-old-") for n in range(2)
+    ]
+    new = [a_pod("web-8", node="od"), a_pod("web-9", node="od", ready=False)]
+    for replicas, gone in ((3, 0), (2, 1), (1, 2)):
+        plan = plan_drain(seen_with(*old, *new, workload=a_deployment(replicas=replicas)), NOON)
+        assert len(actions(plan, Evict)) == gone
 
 
 def test_without_a_deadline_a_release_is_undone_when_no_node_takes_the_replacement():

@@ -368,6 +368,13 @@ class WorkloadDisruption:
         return max(0, len(self.released) - max(0, self.replicas - self.available))
 
     @cached_property
+    def surplus(self) -> frozenset[str]:
+        """Released pods without which as many serve as it has replicas, by their uids."""
+        order = sorted(self.released, key=self.serves)
+        idle = sum(not self.serves(p) for p in order)
+        return frozenset(p.uid for p in order[: idle + max(0, self.serving - self.replicas)])
+
+    @cached_property
     def leaving_order(self) -> Sequence[Pod]:
         """Released pods on interrupted nodes, in the order in which they leave; those that do not serve are first."""
         return sorted(

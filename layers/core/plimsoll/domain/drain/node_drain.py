@@ -104,16 +104,22 @@ def plan_nodes(seen: Observation, request: DrainRequest, now: datetime) -> Drain
 
 def plan_undo(seen: Observation, nodes: AbstractSet[str], now: datetime) -> Plan:
     """Decide how to undo the releases of drains by hand on these nodes."""
+    reason = "the drain is called off"
     steps = [
-        Step(
-            action=undo_release(disruption, pod, "the drain is called off"),
-            nodes=frozenset({pod.node or ""}),
-        )
+        Step(action=action, nodes=frozenset({pod.node or ""}))
         for disruption in disruptions_of(seen, InterruptedNodes.of(seen), now)
         for pod in disruption.released
-        if pod.node in nodes and released_by_drain(pod)
+        if pod.node in nodes
+        if released_by_drain(pod)
+        if (action := undo_release(disruption, pod, reason) or _given_back(seen, pod, reason))
     ]
     return Plan(steps=tuple(sorted(steps, key=_wave)))
+
+
+def _given_back(seen: Observation, pod: Pod, reason: str) -> UndoRelease | None:
+    """Hand a pod of an earlier template back to its own ReplicaSet: nobody may come again to evict it once others serve."""
+    made = seen.replica_set(pod)
+    return None if made is None else UndoRelease(pod=pod, replica_set=made, reason=reason)
 
 
 def _wave(step: Step) -> Wave:

@@ -161,12 +161,12 @@ def _undone(
     workload that now serves nowhere; or no deadline is near, and their replacements cannot be made in the place that is
     there, or not or on no node for `PATIENCE`, or a budget lets none leave for that long.
     """
-    found = {}
+    found: dict[str, Evict | UndoRelease] = {}
     for pod in disruption.released:
-        if pod.uid not in disruption.on_interrupted_nodes | disruption.left_to_drain:
-            found[pod.uid] = undo_release(disruption, pod, "its node is not interrupted any more")
-        elif why := disruption.undone.get(pod.uid):
-            found[pod.uid] = undo_release(disruption, pod, why)
+        away = pod.uid in disruption.on_interrupted_nodes | disruption.left_to_drain
+        why = disruption.undone.get(pod.uid) if away else "its node is not interrupted any more"
+        if why and (undo := undo_release(disruption, pod, why)):
+            found[pod.uid] = undo
     for pod, why in displacing(disruption, headroom):
         if isinstance(action := undo_release(disruption, pod, why), UndoRelease):
             found.setdefault(pod.uid, action)
@@ -192,7 +192,8 @@ def _undone(
     if held:
         words = f"its PodDisruptionBudget {disruption.budgets[0].ref.name} allows no disruption now"
     for pod in standing[: unplaced + unmade + held]:
-        found[pod.uid] = undo_release(disruption, pod, f"{words}, and no deadline is near")
+        if undo := undo_release(disruption, pod, f"{words}, and no deadline is near"):
+            found[pod.uid] = undo
     return found
 
 
@@ -203,11 +204,15 @@ def _gives_up(workload: Workload, now: datetime) -> bool:
     return workload.replica_failure is not None and not passes
 
 
-def undo_release(disruption: WorkloadDisruption, pod: Pod, reason: str) -> Evict | UndoRelease:
-    """Hand a pod back to its ReplicaSet, if that still is the current one; else it is surplus."""
+def undo_release(
+    disruption: WorkloadDisruption, pod: Pod, reason: str
+) -> Evict | UndoRelease | None:
+    """Hand a pod back to its ReplicaSet, if that still is the current one; else it leaves, once others serve instead."""
     current = disruption.current
     if current is not None and pod.generate_name == f"{current.ref.name}-":
         return UndoRelease(pod=pod, replica_set=current, reason=reason)
+    if pod.uid not in disruption.surplus:
+        return None
     return Evict(pod=pod, reason=f"{reason}, and its ReplicaSet is not the current one: surplus")
 
 
