@@ -13,7 +13,7 @@ from typing import Final
 
 from plimsoll.domain.actions import Action, Plan, Step, TaintNode, Uncordon, Unguard
 from plimsoll.domain.disruptions import disruptions_of
-from plimsoll.domain.drain import undo_release
+from plimsoll.domain.drain import undo_for_good
 from plimsoll.domain.interruptions import NEAR, Interruption
 from plimsoll.domain.kubernetes import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION, Node
 from plimsoll.domain.observation import InterruptedNodes, Observation
@@ -64,7 +64,7 @@ def plan_uninstall(seen: Observation, now: datetime) -> UninstallPlan:
         if has_shift_taint(n) and n.name not in released
     ]
     actions += [
-        undo_release(disruption, pod, "Plimsoll leaves the cluster")
+        undo_for_good(after, disruption, pod, "Plimsoll leaves the cluster")
         for disruption in disruptions_of(after, leaving, now)
         for pod in disruption.released
         if pod.node not in leaving.names

@@ -7,7 +7,7 @@ from plimsoll.domain.drain.added_nodes import EMPTY_FOR, added_by_group, added_e
 from plimsoll.domain.drain.cordon_rate_limit import GATHER_NOTICES, MOST_REPORTS, waiting_for_turn
 from plimsoll.domain.drain.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.drain.strategies import undo_release, way_of
+from plimsoll.domain.drain.strategies import undo_for_good, way_of
 
 __all__ = [
     "EMPTY_FOR",
@@ -22,7 +22,7 @@ __all__ = [
     "plan_nodes",
     "plan_undo",
     "reports_wanted",
-    "undo_release",
+    "undo_for_good",
     "waiting_for_turn",
     "way_of",
 ]

@@ -20,7 +20,7 @@ from plimsoll.domain.disruptions import (
     released_by_drain,
 )
 from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.drain.strategies import releasable, releases, undo_release
+from plimsoll.domain.drain.strategies import releasable, releases, undo_for_good
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.kubernetes import Node, OwnerKind, Pod
 from plimsoll.domain.observation import InterruptedNodes, Observation
@@ -106,20 +106,12 @@ def plan_undo(seen: Observation, nodes: AbstractSet[str], now: datetime) -> Plan
     """Decide how to undo the releases of drains by hand on these nodes."""
     reason = "the drain is called off"
     steps = [
-        Step(action=action, nodes=frozenset({pod.node or ""}))
+        Step(action=undo_for_good(seen, disruption, pod, reason), nodes=frozenset({pod.node or ""}))
         for disruption in disruptions_of(seen, InterruptedNodes.of(seen), now)
         for pod in disruption.released
-        if pod.node in nodes
-        if released_by_drain(pod)
-        if (action := undo_release(disruption, pod, reason) or _given_back(seen, pod, reason))
+        if pod.node in nodes and released_by_drain(pod)
     ]
     return Plan(steps=tuple(sorted(steps, key=_wave)))
-
-
-def _given_back(seen: Observation, pod: Pod, reason: str) -> UndoRelease | None:
-    """Hand a pod of an earlier template back to its own ReplicaSet: nobody may come again to evict it once others serve."""
-    made = seen.replica_set(pod)
-    return None if made is None else UndoRelease(pod=pod, replica_set=made, reason=reason)
 
 
 def _wave(step: Step) -> Wave:

@@ -7,7 +7,7 @@ from typing import Final
 from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.drain.strategies.at_deadline import AT_DEADLINE
 from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
-from plimsoll.domain.drain.strategies.release import RELEASE, releasable, releases, undo_release
+from plimsoll.domain.drain.strategies.release import RELEASE, releasable, releases, undo_for_good
 from plimsoll.domain.drain.strategies.stateful_set import STATEFUL_SET, returning
 from plimsoll.domain.drain.strategies.steps import Way
 
@@ -26,6 +26,6 @@ __all__ = [
     "releasable",
     "releases",
     "returning",
-    "undo_release",
+    "undo_for_good",
     "way_of",
 ]

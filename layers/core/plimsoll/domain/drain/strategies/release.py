@@ -22,6 +22,7 @@ from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLO
 from plimsoll.domain.drain.strategies.skew import skew_left
 from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 from plimsoll.domain.kubernetes import MOVED, Pod, Workload, replacement_of
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import heir_of
 from plimsoll.domain.scheduling import Headroom
 
@@ -214,6 +215,15 @@ def undo_release(
     if pod.uid not in disruption.surplus:
         return None
     return Evict(pod=pod, reason=f"{reason}, and its ReplicaSet is not the current one: surplus")
+
+
+def undo_for_good(
+    seen: Observation, disruption: WorkloadDisruption, pod: Pod, reason: str
+) -> Evict | UndoRelease:
+    """Undo a release where nobody may come again to evict a pod of an earlier template once others serve."""
+    made = seen.replica_set(pod)
+    kept = None if made is None else UndoRelease(pod=pod, replica_set=made, reason=reason)
+    return undo_release(disruption, pod, reason) or kept or Evict(pod=pod, reason=reason)
 
 
 def _in_time(disruption: WorkloadDisruption, others: Collection[str]) -> Sequence[Evict]:
