@@ -228,7 +228,7 @@ def test_a_group_that_makes_nodes_by_itself_is_never_promised():
 
 
 def test_a_node_that_joined_a_moment_ago_may_still_lack_its_devices():
-    """Its gang waits for two minutes, and then asks anew."""
+    """Its gang waits for ten minutes, and then asks anew."""
     group = a_group_of_gpus("workers", 4, max_size=5)
     world = World(a_forest(a_cohort(), a_queue("a", 9)), [a_gang("j", "a")], [], [group])
     [first] = world.planned().awaiting
@@ -243,8 +243,8 @@ def test_a_node_that_joined_a_moment_ago_may_still_lack_its_devices():
     )
     plan = soon.planned()
     assert ([e.request for e in plan.awaiting], plan.given_up) == ([None], ())
-    request = replace(request, at=request.at - timedelta(minutes=2))
-    old = replace(bare, created=NOON - timedelta(minutes=3))
+    request = replace(request, at=request.at - timedelta(minutes=10))
+    old = replace(bare, created=NOON - timedelta(minutes=11))
     late = World(
         world.forest, [replace(world.gangs[0], request=request, nominated=True)], [old], [joined]
     )
