@@ -270,8 +270,11 @@ class _Decision:
             return self.unpause()
         found = change.layout(look.gpus) if look.node.ready and not look.paused else None
         flaps = found is None and self.since(self.limits.settles)
-        if found != change.found and not flaps:
-            return self.to("checking", since=change.since, found=found, found_since=self.now)
+        ended = not self.failed
+        if (found, ended) != (change.found, change.ended) and not flaps:
+            return self.to(
+                "checking", since=change.since, found=found, ended=ended, found_since=self.now
+            )
         return self.judge(found)
 
     def judge(self, found: Layout | None) -> NextStep:

@@ -51,7 +51,10 @@ class GpuChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The manager did not end in its time."""
     found: Layout | None = None
     """Which layout the Node shows, while it is checked."""
+    ended: bool = False
+    """Whether NVIDIA's manager says meanwhile that it has ended: one that hung goes on when it can."""
     found_since: datetime | None = None
+    """Since when both are so."""
     final: bool = False
     """An alert after which nothing more is tried."""
     reason: str = ""

@@ -22,3 +22,10 @@ def test_a_node_ends_in_service_or_cordoned_with_an_alert_or_gone(first):
         if history.broken:
             stranded[seed] = (history.faults, history.broken)
     assert stranded == {}
+
+
+def test_a_manager_that_hung_and_goes_on_later_takes_the_gpus_of_no_node_in_service():
+    history = History(667)
+    history.play()
+    assert "manager up at 63.9 min" in history.faults
+    assert history.broken == []
