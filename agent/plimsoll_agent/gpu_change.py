@@ -15,14 +15,12 @@ from typing import Any, Final, assert_never
 from msgspec.structs import replace
 
 from plimsoll.domain.interruptions import Policy
-from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.kubernetes import MIG_STATE, Node
 from plimsoll.domain.observation import why_drained
 from plimsoll_agent.gpu_journal import GpuChange, Layout, Step
 from plimsoll_service.wire.gpu_plan import PLUGIN_CONFIG
 from plimsoll_service.wire.taints import FORWARDED
 
-STATE: Final = "nvidia.com/mig.config.state"
-"""On a Node, label: what mig-manager says of the layout that was asked for last."""
 PAUSED: Final = "paused-for-mig-change"
 """The value by which mig-manager sends a DaemonSet of the GPU Operator away from a Node."""
 DEPLOY: Final = "nvidia.com/gpu.deploy."
@@ -64,7 +62,7 @@ class Look:
     @property
     def state(self) -> str | None:
         """What mig-manager says."""
-        return self.node.labels.get(STATE)
+        return self.node.labels.get(MIG_STATE)
 
     @property
     def paused(self) -> tuple[str, ...]:
@@ -85,7 +83,7 @@ class Look:
         if self.paused:
             return f"{self.paused[0]} is {PAUSED}"
         if self.state not in _ENDED:
-            return f"{STATE} is {self.state}"
+            return f"{MIG_STATE} is {self.state}"
         if self.gpus != expected:
             return f"it shows {_words(self.gpus)} and not {_words(expected)}"
         return None
@@ -260,7 +258,7 @@ class _Decision:
             return self.to("checking", late=True)
         if not self.change.rebooted and (look.state == "rebooting" or not look.node.ready):
             return self.to("changing", rebooted=True)
-        return Wait(reason=f"{STATE} is {look.state}" if look.node.ready else "it is not Ready")
+        return Wait(reason=f"{MIG_STATE} is {look.state}" if look.node.ready else "it is not Ready")
 
     def checking(self) -> NextStep:
         change, look = self.change, self.look
@@ -280,7 +278,7 @@ class _Decision:
     def judge(self, found: Layout | None) -> NextStep:
         """Put a Node back into service once it shows a layout for long enough; else say what it lacks."""
         change = self.change
-        ended = f"it shows {_words(self.look.gpus)}, and {STATE} is {self.look.state}"
+        ended = f"it shows {_words(self.look.gpus)}, and {MIG_STATE} is {self.look.state}"
         expired = self.since(self.limits.settles)
         shown = self.now - (change.found_since or self.now)
         good = found == change.goal and not self.failed

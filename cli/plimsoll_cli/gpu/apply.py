@@ -74,7 +74,7 @@ def apply(  # noqa: PLR0913, PLR0917 - the options of the command
     """Have the layouts of a plan applied, node after node, by the Deployment of infra/agent/gpu-apply.
 
     PLANFOLDER is that of `plimsoll gpu geometry --files`. Without --go the command changes nothing, and says of
-    each node what would be done, or why not. What it follows goes on without it.
+    each node what would be done, or why not. If you stop it, the change goes on.
     """
     if pause is (folder is not None) or (pause and go):
         raise click.UsageError("give either the folder of a plan or --pause")
