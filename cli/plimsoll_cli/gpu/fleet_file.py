@@ -13,7 +13,7 @@ import click
 import yaml
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, IGNORE, INSTANCE_TYPE
+from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, GPU, IGNORE, INSTANCE_TYPE, MIG_SLICES
 from plimsoll_service.domain.gpu import (
     CARDS,
     WHOLE,
@@ -29,8 +29,6 @@ from plimsoll_service.domain.gpu import (
 
 MIG_CONFIG: Final = "nvidia.com/mig.config"
 PRODUCT: Final = "nvidia.com/gpu.product"
-_MIG: Final = "nvidia.com/mig-"
-_GPU: Final = "nvidia.com/gpu"
 _SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _MOVABLE: Final = frozenset({"DaemonSet", "ReplicaSet", "StatefulSet"})
 """Controllers that replace a pod which leaves, without losing what it has computed."""
@@ -132,9 +130,9 @@ def fleet_of(document: Any) -> Fleet:
 def _add(fleet: Fleet, node: Mapping[str, Any], *, stays: bool) -> None:
     name, labels = node["metadata"]["name"], node["metadata"].get("labels", {})
     given = {
-        resource.removeprefix(_MIG) if resource.startswith(_MIG) else WHOLE: int(number)
+        resource.removeprefix(MIG_SLICES) if resource.startswith(MIG_SLICES) else WHOLE: int(number)
         for resource, number in node["status"].get("allocatable", {}).items()
-        if (resource.startswith(_MIG) or resource == _GPU) and int(number)
+        if (resource.startswith(MIG_SLICES) or resource == GPU) and int(number)
     }
     product = labels.get(PRODUCT, "")
     model = model_of(product)
