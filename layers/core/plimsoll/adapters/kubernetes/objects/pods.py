@@ -1,0 +1,150 @@
+"""Pods: where they may run, and how long they take to start and to stop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from msgspec import Raw
+
+from plimsoll.adapters.kubernetes import schema
+from plimsoll.adapters.kubernetes.decoding import decoded, naming
+from plimsoll.adapters.kubernetes.objects.metadata import (
+    LONGEST_GRACE,
+    annotations_of,
+    bounded,
+    condition,
+    created,
+    holds,
+)
+from plimsoll.adapters.kubernetes.scheduling import read_scheduling, stays
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.fields import Field
+from plimsoll.domain.kubernetes import OwnerKind, Pod, Ref, Resources, Scheduling, names
+from plimsoll.domain.observation import LONGEST_START
+
+_SECONDS: Final = re.compile(r"[0-9]{1,6}")
+"""Up to eleven days."""
+_SLEEP: Final = re.compile(r"(?:^|[\s;&|(/])sleep\s+[0-9$]")
+
+
+@naming("Pod")
+def parse_pod(obj: Raw) -> Pod:
+    """Read a Pod. One of which nobody can tell where it may run stands on its node all the same."""
+    pod: schema.Object[Any, schema.PodStatus]
+    try:
+        pod = decoded(obj, schema.Pod)
+        unbound = "" if pod.spec.node_name else pod.metadata.name
+        scheduling = read_scheduling(pod.spec, pod.metadata.labels, unbound, pod.status)
+        unread = None
+    except BadInput as error:
+        pod = decoded(obj, schema.BarePod)
+        scheduling, unread = Scheduling(requests=Resources(pods=1)), str(error)
+    meta, spec, annotations = pod.metadata, pod.spec, annotations_of(pod.metadata)
+    controller = meta.controller
+    ready = condition(pod.status.conditions, "Ready")
+    since = ready.last_transition_time if ready else ""
+    deleting = Field(meta.deletion_timestamp, "metadata.deletionTimestamp").time_or_bound()
+    grace = bounded(spec.termination_grace_period_seconds, LONGEST_GRACE)
+    return Pod(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        labels=meta.labels,
+        annotations=annotations,
+        owner=Ref(controller.kind, meta.namespace, controller.name) if controller else None,
+        node=spec.node_name or None,
+        gated=bool(spec.scheduling_gates),
+        foreign=spec.scheduler_name != schema.DEFAULT_SCHEDULER,
+        phase=pod.status.phase,
+        ready=holds(ready),
+        ready_since=Field(since, "status.conditions.lastTransitionTime").time_or_bound(),
+        deleting=deleting,
+        stopping_since=_stopping_since(meta, deleting),
+        started=Field(pod.status.start_time, "status.startTime").time_or_bound(),
+        start_seconds=_started_in(pod, ready),
+        created=created(meta),
+        grace_seconds=grace,
+        stated_stop_seconds=_stated(annotations, grace),
+        sleeps_before_stop=_sleeps(pod.spec),
+        generate_name=meta.generate_name,
+        priority=spec.priority,
+        priority_class=spec.priority_class_name,
+        terminates=spec.active_deadline_seconds is not None,
+        preempts=spec.preemption_policy != "Never",
+        mirror=names.MIRROR in annotations
+        or (controller is not None and controller.kind == OwnerKind.NODE),
+        restarts=spec.restart_policy != "Never",
+        scheduling=scheduling,
+        unread=unread,
+    )
+
+
+def _stopping_since(meta: schema.Metadata, deleting: datetime | None) -> datetime | None:
+    """Return when a pod was asked to stop: a shorter grace period counts from the first request.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
+    """
+    grace = meta.deletion_grace_period_seconds
+    if deleting is None or grace is None:
+        return None
+    return deleting - timedelta(seconds=bounded(grace, LONGEST_GRACE))
+
+
+def _started_in(
+    pod: schema.Object[Any, schema.PodStatus], ready: schema.Condition | None
+) -> int | None:
+    """Return how many seconds after it got its node a pod was Ready, as far as that tells how long it took to start.
+
+    One whose container was restarted became Ready once more, later than the first time.
+    """
+    status = pod.status
+    sidecars = {c.name for c in getattr(pod.spec, "init_containers", ()) if stays(c)}
+    running = (
+        *status.container_statuses,
+        *(c for c in status.init_container_statuses if c.name in sidecars),
+    )
+    if any(container.restart_count for container in running):
+        return None
+    scheduled = condition(status.conditions, "PodScheduled")
+    if ready is None or scheduled is None or not (holds(ready) and holds(scheduled)):
+        return None
+    try:  # `Field` takes ten times as long, and this is asked of every pod of a cluster
+        took = datetime.fromisoformat(ready.last_transition_time) - datetime.fromisoformat(
+            scheduled.last_transition_time
+        )
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return took.seconds if timedelta() <= took <= LONGEST_START else None
+
+
+def _stated(annotations: Mapping[str, str], grace: int) -> int | None:
+    """Return how long the owner of a pod says that it needs to stop; no number of seconds counts as nothing."""
+    stated = annotations.get(names.STOP_SECONDS, "")
+    return min(int(stated), grace) if _SECONDS.fullmatch(stated) else None
+
+
+def _sleeps(spec: Any) -> bool:
+    """Whether a preStop hook of a pod sleeps before its container is asked to stop."""
+    sidecars = filter(stays, getattr(spec, "init_containers", ()))
+    lifecycles = (c.lifecycle for c in (*sidecars, *getattr(spec, "containers", ())))
+    hooks = (lifecycle.pre_stop for lifecycle in lifecycles if lifecycle is not None)
+    return any(
+        (hook.sleep is not None and hook.sleep.seconds > 0)
+        or (hook.exec is not None and _sleeps_in(hook.exec.command))
+        for hook in hooks
+    )
+
+
+def _sleeps_in(command: Sequence[str]) -> bool:
+    """Whether a command is `sleep N`, or a shell that is given a line with it."""
+    match [word.rpartition("/")[2] if n == 0 else word for n, word in enumerate(command)]:
+        case ["sleep", *_]:
+            return True
+        case ["sh" | "ash" | "bash" | "dash", *words]:
+            return any(_SLEEP.search(word) for word in words)
+        case _:
+            return False
