@@ -1,6 +1,6 @@
 """How long the function `notices` takes from nothing to its first patch, as it was built.
 
-Each run is a fresh process: interpreter, imports from the built artefact, boto3 and its clients,
+Each run is a fresh process: interpreter, imports from the built artefact, botocore and its clients,
 a GET and a PATCH of one node over HTTP to a fake cluster, DynamoDB and
 Secrets Manager on the emulator. The clock stops when the fake cluster has the PATCH. As a bound, a
 process that imports urllib3 and sends such a PATCH. Run it from the repository, after `make build`:
@@ -154,7 +154,7 @@ def cold(ground: Ground, machine: Machine, variables: Mapping[str, str]) -> dict
         "imports of the function": moments["ready"]
         - moments["began"]
         - sum(told["ready"].values()),
-        "boto3 and its clients": spent["clients"],
+        "botocore and its clients": spent["clients"],
         "calls to AWS": aws,
         "GET of the node": spent["GET cluster"],
         "PATCH, until the cluster has it": ground.patches[0] - moments["PATCH"],
@@ -187,7 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=15)
     chosen = parser.parse_args()
-    on = machine("boto3", "urllib3", "plimsoll")
+    on = machine("botocore", "urllib3", "plimsoll")
     with ground(2 * chosen.runs + 1) as here:
         variables = environment(here)
         first, *machines = here.machines

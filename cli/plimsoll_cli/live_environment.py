@@ -81,9 +81,9 @@ class LiveEnvironment:
                     aws.of_cluster(cluster), self.clock, groups
                 ),
                 simulated=partial(simulated, aws, stack),
-                concurrency=lambda: concurrency.read(aws.session.client("lambda"), found),
+                concurrency=lambda: concurrency.read(aws.client("lambda"), found),
                 reserve=lambda function, executions: concurrency.reserve(
-                    aws.session.client("lambda"), found.output(function), executions
+                    aws.client("lambda"), found.output(function), executions
                 ),
                 limits=lambda cluster: AwsLimits(aws.of_cluster(cluster)),
                 unknown_roles=lambda cluster: aws_probe.unknown_roles(aws, stack, cluster),

@@ -74,7 +74,7 @@ def describe(aws: Aws, name: str) -> Stack:
 
     what = f"describe the stack {name}"
     try:
-        region = aws.session.region_name
+        region = aws.region
     except exceptions.ProfileNotFound as error:
         raise BadInput(f"{error}: `aws configure list-profiles` lists them") from error
     if not region:
@@ -83,7 +83,7 @@ def describe(aws: Aws, name: str) -> Stack:
             "(AWS_PROFILE)"
         )
     try:
-        answer = aws.session.client("cloudformation").describe_stacks(StackName=name)
+        answer = aws.client("cloudformation").describe_stacks(StackName=name)
     except exceptions.ClientError as error:
         if code_of(error) == "ValidationError":
             raise BadInput(
@@ -116,7 +116,7 @@ def roles(aws: Aws, name: str) -> Sequence[str]:
         PlimsollError: CloudFormation cannot be asked, or there is no such stack.
     """
     with translated(f"list the roles of the stack {name}"):
-        answer = aws.session.client("cloudformation").describe_stack_resources(StackName=name)
+        answer = aws.client("cloudformation").describe_stack_resources(StackName=name)
     found = {r["LogicalResourceId"]: r for r in answer["StackResources"]}
     arns = []
     for role in CLUSTER_ROLES:

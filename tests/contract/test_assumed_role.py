@@ -40,5 +40,5 @@ def test_each_account_knows_its_own_instances_only(moto_aws):
 def test_the_role_is_assumed_in_the_region_of_the_cluster_too(moto_aws):
     quay = replace(a_cluster("quay"), role=ROLE, external_id="between-us-two", region="eu-west-1")
     there = moto_aws.of_cluster(quay)
-    assert there.session.region_name == "eu-west-1"
+    assert there.region == "eu-west-1"
     assert there.sts.get_caller_identity()["Account"] == OTHER

@@ -64,8 +64,15 @@ def functions_of(stack: str) -> dict[str, Any]:
 
 
 OF_THE_SERVICE, OF_THE_QUEUES = functions_of("service.yaml"), functions_of("batch.yaml")
+CALLED = {
+    name
+    for path in ROOT.glob("layers/*/*/adapters/aws.py")
+    for name in re.findall(r'_client\("(.+)"\)', path.read_text(encoding="utf-8"))
+}
+PREFIXES = {"pricing": "api.pricing", "service-quotas": "servicequotas"}
+"""Of endpoints, where it is not the name of the service."""
 NEVER_IN_LAMBDA = ("plimsoll_simulation", "plimsoll_testbed", "plimsoll_cli", "tests")
-HEAVY = ("boto3", "botocore.client")
+HEAVY = ("botocore.session", "botocore.client")
 """What every event needs: a function has it before its first event, and nobody else waits for it."""
 SERVICES = {
     "DrainsFunction": "drains",
@@ -92,7 +99,7 @@ import plimsoll.adapters, plimsoll.services
 for package in (plimsoll.adapters, plimsoll.services):
     for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         importlib.import_module(found.name)
-import boto3, msgspec
+import botocore.session, msgspec
 print(json.dumps([at_once, sorted(sys.modules), msgspec.__file__]))
 """
 
@@ -192,6 +199,20 @@ def test_a_function_that_lambda_starts_has_its_service_before_its_first_event(bu
 def test_the_function_that_cordons_does_not_wait_for_the_import_of_a_plan(built):
     at_once, _, _ = import_handler("NoticesFunction", built, **IN_LAMBDA)
     assert not [m for m in at_once if m.startswith(PLANS)]
+
+
+def test_no_function_imports_boto3_whose_transfers_and_resources_nothing_uses(imported):
+    _, everything, _ = imported
+    assert not [m for m in everything if m.startswith(("boto3", "s3transfer"))]
+
+
+@pytest.mark.parametrize("built_layer", [one for one in LAYERS if one.source == "core"])
+def test_a_layer_describes_every_aws_service_that_is_called_and_no_other(built_layer):
+    data = current(built_layer).built / "python" / "botocore" / "data"
+    assert {path.name for path in data.iterdir() if path.is_dir()} == CALLED
+    endpoints = json.loads((data / "endpoints.json").read_text(encoding="utf-8"))
+    known = set().union(*(partition["services"] for partition in endpoints["partitions"]))
+    assert known == {PREFIXES.get(name, name) for name in CALLED}
 
 
 def test_modules_are_compiled_because_lambda_compiles_anew_in_every_cold_start(layer):

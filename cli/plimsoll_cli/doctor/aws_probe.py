@@ -34,12 +34,12 @@ def send_past_the_rules(aws: Aws, queue: str, word: str, now: datetime) -> Direc
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 - imported late, see `aws`
 
-    event = {
+    event: dict[str, Any] = {
         "id": word,
         "source": CANARY_SOURCE,
         "detail-type": CANARY_DETAIL_TYPE,
         "account": "0" * 12,
-        "region": aws.session.region_name,
+        "region": aws.region,
         "time": f"{now:%Y-%m-%dT%H:%M:%SZ}",
         "resources": [],
         "detail": {"word": word},
@@ -62,7 +62,7 @@ def targets(aws: Aws, stack: str) -> Sequence[Target]:
         PlimsollError: CloudFormation or EventBridge cannot be asked.
     """
     with translated(f"read the targets of the rules of the stack {stack}"):
-        answer = aws.session.client("cloudformation").describe_stack_resources(StackName=stack)
+        answer = aws.client("cloudformation").describe_stack_resources(StackName=stack)
         rules = [
             r["PhysicalResourceId"]
             for r in answer["StackResources"]

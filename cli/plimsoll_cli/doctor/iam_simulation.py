@@ -27,15 +27,14 @@ def simulated(aws: Aws, stack: str) -> Sequence[Simulated]:
     Raises:
         PlimsollError: CloudFormation or IAM cannot be asked.
     """
-    session = aws.session
     with translated("simulate the policies of the stack's roles"):
-        answer = session.client("cloudformation").describe_stack_resources(StackName=stack)
+        answer = aws.client("cloudformation").describe_stack_resources(StackName=stack)
         found = answer["StackResources"]
         _, partition, _, region, account, _ = found[0]["StackId"].split(":", 5)
         # A queue is known by its URL, everything else by its name.
         names = {r["LogicalResourceId"]: r["PhysicalResourceId"].rpartition("/")[2] for r in found}
         place = Place(partition=partition, region=region, account=account, stack=stack, names=names)
-        iam = session.client("iam")
+        iam = aws.client("iam")
         return [Simulated(case=case, decision=decision(iam, place, case)) for case in cases(place)]
 
 

@@ -1,6 +1,6 @@
 """Wires the services to AWS and to Kubernetes: of the layer the only module that names adapters.
 
-Each factory runs on first use, and what it makes is kept for the life of the process. boto3, and the services
+Each factory runs on first use, and what it makes is kept for the life of the process. botocore, and the services
 beside the notices, are heavy and imported when they are first needed, or by `make_ready` before the first event.
 """
 

@@ -39,7 +39,7 @@ class ArcZonalShifts:
         with translated("list the zonal shifts that stand"):
             shifts = _active(self._aws.arc_zonal_shift.get_paginator("list_zonal_shifts"))
             autoshifts = _active(self._aws.arc_zonal_shift.get_paginator("list_autoshifts"))
-            region = self._aws.session.region_name
+            region = self._aws.region
         return notices_of(shifts, autoshifts, region)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, override
 
 if TYPE_CHECKING:
-    import boto3
+    from botocore.session import Session
     from mypy_boto3_sts import STSClient
 
 SESSION: Final = "plimsoll"
@@ -21,7 +21,7 @@ SESSION: Final = "plimsoll"
 
 def session_of_role(
     sts: Callable[[], STSClient], role: str, external_id: str, region: str | None
-) -> boto3.Session:
+) -> Session:
     """Return a session whose credentials are those of a role, fetched at the first call.
 
     Args:
@@ -30,7 +30,6 @@ def session_of_role(
         external_id: what its owner asks for, so that nobody else has us assume it.
         region: of the session.
     """
-    import boto3  # noqa: PLC0415 - see `aws`
     from botocore.credentials import (  # noqa: PLC0415 - see `aws`
         CredentialProvider,
         DeferredRefreshableCredentials,
@@ -56,7 +55,8 @@ def session_of_role(
         def load(self) -> DeferredRefreshableCredentials:
             return credentials
 
-    core = Session()
-    resolver = core.get_component("credential_provider")
+    session = Session()
+    session.set_config_variable("region", region)
+    resolver = session.get_component("credential_provider")
     resolver.insert_before(resolver.providers[0].METHOD, OfRole())
-    return boto3.Session(botocore_session=core, region_name=region)
+    return session

@@ -1,7 +1,8 @@
-"""boto3 clients: made on first use, each once, with time limits that fit a two-minute notice.
+"""AWS clients: made on first use, each once, with time limits that fit a two-minute notice.
 
-`import boto3` costs a cold start a quarter of a second, and building a client some tens of
-milliseconds more; so neither happens before a call needs it, or a function makes itself ready.
+The import of botocore costs a cold start a fifth of a second, and a client some tens of milliseconds more;
+neither happens before a call needs it, or a function makes itself ready. boto3 would add a quarter to the
+import, for resources and transfers that nothing here uses.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from plimsoll.adapters.workers import THREADS
 from plimsoll.domain.registry import Cluster
 
 if TYPE_CHECKING:
-    import boto3
+    from botocore.session import Session
     from mypy_boto3_autoscaling import AutoScalingClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_ec2 import EC2Client
@@ -36,7 +37,7 @@ class Aws:
 
     Args:
         region: None leaves it to the environment, as in Lambda.
-        endpoints: Service id -> URL, for tests; boto3's own `AWS_ENDPOINT_URL_<SERVICE>` works too.
+        endpoints: Service id -> URL, for tests; botocore's own `AWS_ENDPOINT_URL_<SERVICE>` works too.
         profile: of the AWS settings of a person; None: what the environment says.
         session: makes the session of a region, where its credentials are not those of the environment.
     """
@@ -47,7 +48,7 @@ class Aws:
         *,
         endpoints: Mapping[str, str] | None = None,
         profile: str | None = None,
-        session: Callable[[str | None], boto3.Session] | None = None,
+        session: Callable[[str | None], Session] | None = None,
     ) -> None:
         self._open = session or partial(_own_session, profile)
         self._region = region
@@ -59,7 +60,7 @@ class Aws:
 
     def in_region(self, region: str) -> Aws:
         """Return the clients of another region, always the same ones."""
-        if region == self.session.region_name:
+        if region == self.region:
             return self
         with self._lock:
             if region not in self._elsewhere:
@@ -71,7 +72,7 @@ class Aws:
         with self._lock:
             if (role, external_id) not in self._assumed:
                 self._assumed[role, external_id] = Aws(
-                    self._region or self.session.region_name,
+                    self._region or self.region,
                     endpoints=self._endpoints,
                     session=partial(session_of_role, lambda: self.sts, role, external_id),
                 )
@@ -90,17 +91,26 @@ class Aws:
             self._client(service)
 
     @cached_property
-    def session(self) -> boto3.Session:
+    def session(self) -> Session:
         """The session: unless it is of a role, credentials and region come from the environment."""
         return self._open(self._region)
+
+    @property
+    def region(self) -> str | None:
+        """The region of the session; None: the environment has none."""
+        return self.session.get_config_variable("region")  # type: ignore[no-any-return] # by its name
+
+    def client(self, service: str) -> Any:
+        """Return the client of a service that has no property here."""
+        return self._client(service)
 
     def _client(self, service: str) -> Any:
         with self._lock:  # making a client is not thread-safe, using one is
             if service not in self._clients:
                 from botocore.config import Config  # noqa: PLC0415 - see above
 
-                self._clients[service] = self.session.client(
-                    service,  # type: ignore[call-overload] # the stubs list every name as a Literal
+                self._clients[service] = self.session.create_client(
+                    service,
                     endpoint_url=self._endpoints.get(service),
                     config=Config(
                         connect_timeout=CONNECT_SECONDS,
@@ -167,7 +177,10 @@ class Aws:
         return self._client("sqs")  # type: ignore[no-any-return] # by its name
 
 
-def _own_session(profile: str | None, region: str | None) -> boto3.Session:
-    import boto3  # noqa: PLC0415 - see above
+def _own_session(profile: str | None, region: str | None) -> Session:
+    from botocore.session import Session  # noqa: PLC0415 - see above
 
-    return boto3.Session(region_name=region, profile_name=profile)
+    session = Session(profile=profile)
+    if region is not None:
+        session.set_config_variable("region", region)
+    return session

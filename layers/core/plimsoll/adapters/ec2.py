@@ -159,7 +159,7 @@ class Ec2Instances:
         return {
             "instance": instance["InstanceId"],
             "account": owner,
-            "region": self._aws.session.region_name,
+            "region": self._aws.region,
             "zone": instance.get("Placement", {}).get("AvailabilityZone"),
         }
 

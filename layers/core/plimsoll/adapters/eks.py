@@ -93,7 +93,7 @@ class EksToken:
             credentials = session.get_credentials()
             if credentials is None:
                 raise MissingRights("there are no AWS credentials to make a token for EKS from")
-            region = session.region_name
+            region = self._aws.region or ""  # without one there is no host, below
             # The regional host: the global one's signature is for us-east-1 only.
             host = self._aws.sts.meta.endpoint_url
             request = AWSRequest(

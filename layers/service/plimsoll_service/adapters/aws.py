@@ -13,7 +13,7 @@ from plimsoll.adapters.aws_errors import translated
 from plimsoll_service.domain.access import session_policy
 
 if TYPE_CHECKING:
-    import boto3
+    from botocore.session import Session
 
     from plimsoll_service.services.ports import Clock
 
@@ -52,15 +52,16 @@ class _SessionAws(ServiceAws):
 
     @property
     @override
-    def session(self) -> boto3.Session:
-        import boto3  # noqa: PLC0415 - imported late, see the core layer's `aws`
+    def session(self) -> Session:
+        from botocore.session import Session  # noqa: PLC0415 - imported late, see the core layer's `aws`
 
-        return boto3.Session(
-            region_name=self._region,
-            aws_access_key_id=self._credentials["AccessKeyId"],
-            aws_secret_access_key=self._credentials["SecretAccessKey"],
-            aws_session_token=self._credentials["SessionToken"],
+        given = self._credentials
+        session = Session()
+        session.set_config_variable("region", self._region)
+        session.set_credentials(
+            given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]
         )
+        return session
 
 
 @dataclass(slots=True, kw_only=True)
