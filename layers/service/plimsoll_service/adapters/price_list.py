@@ -38,9 +38,9 @@ class AwsPrices:
     """Prices of regions, each read on first use."""
 
     pricing: Callable[[], Any]
-    """Returns boto3's client of the price list, which few regions have."""
+    """Returns the client of the price list, which few regions have."""
     ec2: Callable[[str], Any]
-    """Returns boto3's client of EC2 in a region."""
+    """Returns the client of EC2 in a region."""
     shipped: PriceTable
     clock: Clock
     warn: Callable[[str, PlimsollError], None]

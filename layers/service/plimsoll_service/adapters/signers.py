@@ -38,7 +38,7 @@ class KmsSigner:
     """Signs instructions with a key of KMS (key spec ECC_NIST_EDWARDS25519)."""
 
     client: Any
-    """Of boto3, for KMS."""
+    """Of KMS."""
     key_id: str
     """Its ARN, or an alias; agents know the public key by this name."""
     successor: Successor | None = None
