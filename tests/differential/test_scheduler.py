@@ -25,7 +25,7 @@ from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.differential.bench import FOREVER
 from tests.differential.drawn import SHARED, Case, cluster, pair
-from tests.differential.known import LIMITS
+from tests.differential.known import LIMITS, comes_late
 from tests.differential.scenario import JSON, MERGE, STRATEGIC, Json
 
 pytestmark = pytest.mark.cluster
@@ -49,18 +49,21 @@ class Verdict:
     preempts: frozenset[str]
     """Nodes on which pods of a lower priority would make way."""
     bound: str
+    nominated: str = ""
+    """The node on which pods make way for it, as the scheduler says."""
     why: str
 
     @property
     def agrees(self) -> bool:
         places = self.fits or self.preempts
         if not self.bound:
-            return not places
+            return not places or (self.nominated in places and comes_late(self.case))
         return self.bound in places or any(limits(self.case) for limits in LIMITS.values())
 
     def __str__(self) -> str:
         ours = f"{sorted(self.fits)}, by preemption {sorted(self.preempts)}"
-        told = f"{self.case.name}: we say {ours}; the scheduler {self.bound or self.why}"
+        nominated = f"nominates {self.nominated} " if self.nominated else ""
+        told = f"{self.case.name}: we say {ours}; the scheduler {nominated}{self.bound or self.why}"
         objects = yaml.safe_dump_all([*self.case.objects, self.case.pod], sort_keys=False)
         return f"{told}\n{objects}"
 
@@ -247,9 +250,10 @@ def _with_answer(ours: Verdict, pod: Json) -> Verdict:
     bound = look(pod, "spec", "nodeName", default="")
     told = condition(pod, "PodScheduled") or {}
     why = told.get("message", "") if told.get("reason") == "Unschedulable" else ours.why
-    if look(pod, "status", "nominatedNodeName", default=""):
+    nominated = look(pod, "status", "nominatedNodeName", default="")
+    if nominated:
         why = ""  # it waits for its victims
-    return replace(ours, bound=bound, why=why)
+    return replace(ours, bound=bound, nominated=nominated, why=why)
 
 
 @pytest.fixture(scope="module")
