@@ -36,7 +36,7 @@ SETTINGS: Final = Settings(
 )
 GATE: Final = {"name": "differential.plimsoll.dev/not-yet"}
 """Keeps the scheduler from a pod until it was observed as the product sees it."""
-PATIENCE: Final = 40.0
+PATIENCE: Final = 120.0
 AGAIN: Final = 12.0
 
 
