@@ -16,8 +16,8 @@ _BESIDE = 16
 _STEP_SECONDS = 8.0
 """About as long as both sides take for a step beside its own wait."""
 _PLAYS = 3
-"""Times that a scenario is played before a difference counts, the last time to its end. The real scheduler and controllers read
-between two requests of a step or after them, as it happens; the fake ones always after them."""
+"""Times that a scenario is played before a difference counts, the last time to its end. The real scheduler and
+controllers read between two requests of a step or after them, as it happens; the fake ones always after them."""
 
 
 class Trials:
@@ -56,13 +56,22 @@ def _seconds(scenario: Scenario) -> float:
 
 
 def _repeated(scenario: Scenario, plane: ControlPlane) -> Sequence[Difference]:
-    """Return the differences of the first play that shows the known ones alone, or of the last."""
+    """Return the differences of the first play that shows the known ones alone.
+
+    Where none does, return those of the last that showed in all plays which came as far as their step.
+    """
     known = KNOWN[scenario.name].differs if scenario.name in KNOWN else frozenset()
+    earlier: list[set[tuple[int, str]]] = []
     for _ in range(1, _PLAYS):
         found = compared(scenario, plane, known)
-        if {(each.step, each.what) for each in found} == known:
+        earlier.append({(each.step, each.what) for each in found})
+        if earlier[-1] == known:
             return found
-    return compared(scenario, plane)
+    return [
+        each
+        for each in compared(scenario, plane)
+        if all((each.step, each.what) in play or each.step > max(play)[0] for play in earlier)
+    ]
 
 
 class Score:
