@@ -14,6 +14,8 @@ from tests.differential.watched import ControlPlane
 
 _QUIET = 1.6
 _LONGEST = 60.0
+_STUCK = 15.0
+"""Seconds without a change after which nothing is believed to be under way: a StatefulSet that a quota holds up."""
 _DELETED_WITHIN = 300.0
 """Seconds until a namespace is gone. Where its controller still finds a pod, it looks again after half of
 the pod's grace period, and a pod of a Job stays until the controller of Jobs has counted it."""
@@ -49,10 +51,10 @@ class ActualSide:
         time.sleep(seconds)
         end = time.monotonic() + _LONGEST
         while time.monotonic() < end:
-            left = _QUIET - self._plane.quiet_for(self._scenario)
-            if left <= 0 and not self.moving():
+            quiet = self._plane.quiet_for(self._scenario)
+            if quiet > _STUCK or (quiet > _QUIET and not self.moving()):
                 break
-            time.sleep(max(left, 0.1))
+            time.sleep(max(_QUIET - quiet, 0.1))
 
     def moving(self) -> bool:
         """Whether something is under way that will be seen, however slow the machine is."""
@@ -88,7 +90,8 @@ def _starts_or_stops(pod: Json) -> bool:
     if "deletionTimestamp" in pod["metadata"]:
         return (pod["metadata"].get("annotations") or {}).get(STOP) != FOREVER
     if status.get("phase") == "Pending":
-        return "nodeName" in pod["spec"] or not status.get("conditions")
+        ours = pod["spec"]["schedulerName"] == "default-scheduler"
+        return "nodeName" in pod["spec"] or (ours and not status.get("conditions"))
     return False
 
 

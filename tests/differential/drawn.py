@@ -19,7 +19,7 @@ from tests.differential.sides import OF
 AREA: Final = "area"
 """A label of nodes by which storage classes restrict."""
 _APPS: Final = ("red", "green", "blue")
-_HARD: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+HARD: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _SOFT: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _CHIP: Final = "example.com/chip"
 _OF_WAITING: Final = ("held", "held", "class", "class", "other", "shared")
@@ -168,7 +168,7 @@ class _Drawn:
         spec = self.spec({}, bound=True, claims=not {"run", "held"} & {*state})
         spec |= {"nodeName": node, "tolerations": [{"operator": "Exists"}]}
         spec |= (
-            {"affinity": {"podAntiAffinity": {_HARD: [self.pod_term()]}}}
+            {"affinity": {"podAntiAffinity": {HARD: [self.pod_term()]}}}
             if self.demands(0.2)
             else {}
         )
@@ -204,13 +204,13 @@ class _Drawn:
         affinity: Json = {}
         if self.demands(0.3):
             terms = [self.node_term() for _ in range(self.one(1, 1, 2))]
-            affinity["nodeAffinity"] = {_HARD: {"nodeSelectorTerms": terms}}
+            affinity["nodeAffinity"] = {HARD: {"nodeSelectorTerms": terms}}
         elif self.demands(0.1):
             soft = [{"weight": 5, "preference": self.node_term()}]
             affinity["nodeAffinity"] = {_SOFT: soft}
         for kind, share in (("podAffinity", 0.25), ("podAntiAffinity", 0.25)):
             if self.demands(share):
-                affinity[kind] = {_HARD: [self.pod_term() for _ in range(self.one(1, 1, 2))]}
+                affinity[kind] = {HARD: [self.pod_term() for _ in range(self.one(1, 1, 2))]}
         return affinity
 
     def pod(self, name: str, letter: str, spec: Json, state: Json) -> None:

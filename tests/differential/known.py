@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tests.differential.drawn import Case
+from plimsoll_simulation.fake_cluster.edits import look
+from tests.differential.bench import ZONE
+from tests.differential.drawn import HARD, Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,5 +48,22 @@ LIMITS: Final[Mapping[str, Callable[[Case], bool]]] = {
         obj["kind"] == "PersistentVolume" and obj["spec"]["storageClassName"]
         for obj in case.objects
     ),
+    "with a volume whose zone is a label, on a node without one": lambda case: (
+        any(ZONE not in node["metadata"]["labels"] for node in case.nodes)
+        and any(
+            obj["kind"] == "PersistentVolume" and ZONE in obj["metadata"]["labels"]
+            for obj in case.objects
+        )
+    ),
 }
 """Pods that Plimsoll takes to fit nowhere, in the words of docs/guides/spot-drain.md, and whether a case may have one."""
+
+
+def comes_late(case: Case) -> bool:
+    """Whether a pod may stay in kube-scheduler's queue for five minutes after its victims are gone.
+
+    For a pod that was deleted, isSchedulableAfterPodChange of InterPodAffinity 1.36 looks for one that meets all
+    terms of the anti-affinity, not any of them.
+    """
+    terms = look(case.pod, "spec", "affinity", "podAntiAffinity", HARD, default=[])
+    return len(terms) > 1

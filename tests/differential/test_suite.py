@@ -92,6 +92,23 @@ def test_a_pod_that_we_call_fit_and_the_scheduler_does_not_is_found():
     assert not replace(fits, bound="m").agrees
 
 
+def test_a_pod_whose_victims_are_gone_is_found_unless_it_has_several_terms_of_anti_affinity():
+    one, several = (
+        Verdict(
+            case=pair(seed),
+            fits=frozenset(),
+            preempts=frozenset({"n"}),
+            bound="",
+            nominated="n",
+            why="",
+        )
+        for seed in (1, 966)
+    )
+    assert not one.agrees
+    assert several.agrees
+    assert not replace(several, nominated="m").agrees
+
+
 def test_what_hangs_on_a_free_choice_is_told_from_what_does_not():
     found = expected(two_deployments("choices"))
     assert found.steps[1]["pods of Deployment web"] == ["3 x Running, ready, image one"]

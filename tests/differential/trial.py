@@ -22,7 +22,7 @@ _CHOICES: Final[tuple[tuple[Choice, int], ...]] = (
     ("best", 12),
 )
 """Ways to choose among the nodes that fit. What they agree on hangs on no free choice."""
-_PATIENCE = 30.0
+PATIENCE = 30.0
 """Seconds that the real side is given to come to what the fake one came to: a scheduler that
 backs off, a controller that reads an old cache."""
 _LONG_PATIENCE = 120.0
@@ -95,8 +95,17 @@ def _fake(scenario: Scenario, choice: Choice, seed: int) -> Sequence[Snapshot]:
     return pictures
 
 
-def compared(scenario: Scenario, plane: ControlPlane) -> Sequence[Difference]:
-    """Play a scenario on both sides and return where they differ."""
+def compared(
+    scenario: Scenario, plane: ControlPlane, known: frozenset[tuple[int, str]] | None = None
+) -> Sequence[Difference]:
+    """Play a scenario on both sides and return where they differ.
+
+    Args:
+        scenario: what is played.
+        plane: the real side.
+        known: steps and names; the play ends with the step at which anything else differs. None: it is played to
+            its end.
+    """
     wanted = expected(scenario)
     side = ActualSide(plane, scenario.name)
     painter = Painter(scenario, side)
@@ -111,13 +120,15 @@ def compared(scenario: Scenario, plane: ControlPlane) -> Sequence[Difference]:
                 snapshot = painter.paint(answers, changes)
                 differ = differences(number, wanted, snapshot)
                 busy = snapshot.get(IDLE) or side.moving()
-                patience = _LONG_PATIENCE if busy else _PATIENCE
+                patience = _LONG_PATIENCE if busy else PATIENCE
                 if not differ or time.monotonic() - begun > patience:
                     break
                 time.sleep(0.5)
                 changes += side.changes()
             painter.keep()
             found += differ
+            if known is not None and not {(each.step, each.what) for each in differ} <= known:
+                break
     finally:
         side.forget()
     return found

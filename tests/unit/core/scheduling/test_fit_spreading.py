@@ -77,6 +77,12 @@ def test_an_absent_selector_counts_nobody():
     assert fitting(snapshot, spread("new", rule(labelSelector=None))) == "ab"
 
 
+def test_an_empty_selector_counts_nobody_but_the_pod_itself():
+    snapshot = ClusterSnapshot([A, B], standing("a", "a", "b"))
+    assert fitting(snapshot, spread("new", rule(labelSelector={}))) == "ab"
+    assert fitting(snapshot, spread("new", rule(labelSelector={}, minDomains=3))) == "ab"
+
+
 def test_terminating_pods_and_those_of_other_namespaces_are_not_counted():
     pods = [a_pod("x", node="a", deleting=NOON), a_pod("y", node="a", namespace="other")]
     assert fitting(ClusterSnapshot([A, B], pods), spread()) == "ab"

@@ -3,7 +3,8 @@
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
 and the plugin PodTopologySpread of kube-scheduler. Surprises: only nodes that have the keys of all
 hard constraints are counted; the policies decide which nodes are counted, not where the pod may go;
-pods that are terminating are not counted; a node without the key never fits.
+pods that are terminating are not counted; an empty selector counts none of the pods that are there
+(`countPodsMatchSelector`); a node without the key never fits.
 """
 
 from __future__ import annotations
@@ -61,10 +62,11 @@ def _filter(
     pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...], topology_counts: TopologyCounts
 ) -> SpreadFilter:
     selector, namespace = _selector(constraint, pod), pod.namespace
+    says = bool(selector.labels or selector.requirements)
     divided = (constraint.topology_key, keys, _counted_nodes(constraint, pod.scheduling))
     topology_count = topology_counts(
         ("spread", namespace, selector_key(selector), divided),
-        lambda p: p.deleting is None and matches(selector, p.labels),
+        lambda p: says and p.deleting is None and matches(selector, p.labels),
         divided,
         _domain(constraint, keys, pod.scheduling),
         namespace,
