@@ -13,6 +13,7 @@ Everything is judged by which pods run and which instances are there. Virtual ti
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -22,7 +23,6 @@ from statistics import median
 from typing import Final
 
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from benchmarks.gpu_spot_replay.play import CONTENDERS, LEAST, Contender, Outcome, Replay
@@ -82,10 +82,11 @@ def main() -> None:
     found: dict[tuple[str, str, str], list[Outcome]] = defaultdict(list)
     with ProcessPoolExecutor(chosen.processes) as pool:
         running = {pool.submit(task.play): task for task in tasks}
-        for done in track(as_completed(running), "stretches played", len(tasks), console=out):
+        for number, done in enumerate(as_completed(running), 1):
             task = running[done]
             key = task.region.name, task.contender.name, task.trainer.name
             found[key].append(done.result())
+            print(f"{number} of {len(tasks)} played: {', '.join(key)}", file=sys.stderr)
     for region in large:
         out.print(_table(region, found))
     if left := [region.name for region in regions if region not in large]:

@@ -28,7 +28,7 @@ from plimsoll_batch.services.scale_up import ScaleUp
 
 CYCLE_SECONDS: Final = 1.0
 """From one cycle to the next while gangs start or stop."""
-IDLE_SECONDS: Final = 5.0
+IDLE_SECONDS: Final = 3.0
 """The same while gangs only wait."""
 PLAN_SECONDS: Final = 52.0
 """How long a run of the stack plans: less than from one scheduled wake-up to the next, so that each finds the Lease free."""
