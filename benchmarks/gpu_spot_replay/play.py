@@ -54,7 +54,7 @@ class Contender:
 
 CONTENDERS: Final = (
     Contender(name="Plimsoll", responder="plimsoll"),
-    Contender(name="drain at the notice", responder="drain"),
+    Contender(name="plain drain", responder="drain"),
     Contender(name="Karpenter", responder="none", karpenter=True),
     Contender(name="no notice", responder="none"),
 )
@@ -170,7 +170,7 @@ class Replay(Simulation):
     def _has_capacity(self, counts: tuple[int, ...]) -> None:
         """Let EC2 have so many instances in each pool, and interrupt those that are too many."""
         rig_cluster = self.rig_clusters[CLUSTER]
-        taken = []
+        taken: list[Machine] = []
         for pool, count in zip(self._region.pools, counts, strict=True):
             group = rig_cluster.fleet.group(f"spot-{pool.zone}")
             group.available = count

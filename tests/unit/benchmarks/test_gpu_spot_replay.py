@@ -173,7 +173,7 @@ SEED = 1
 
 
 def test_plimsoll_tells_the_whole_gang_and_leaves_no_part_of_it_behind():
-    ours, theirs = played("Plimsoll"), played("drain at the notice")
+    ours, theirs = played("Plimsoll"), played("plain drain")
     assert (ours.due, ours.told, ours.half_killed) == (2, 2, 0)
     assert (theirs.due, theirs.told, theirs.half_killed) == (2, 0, 1)
     assert ours.lost < theirs.lost
