@@ -44,7 +44,7 @@ class Region:
         """The most that each pool ever had."""
         return tuple(max(pool.counts) for pool in self.pools)
 
-    def ticks(self) -> Sequence[tuple[int, ...]]:
+    def readings(self) -> Sequence[tuple[int, ...]]:
         """Return the counts of all pools, tick by tick."""
         return [*zip(*(pool.counts for pool in self.pools), strict=True)]
 
@@ -76,7 +76,7 @@ def stretches(region: Region) -> Sequence[Sequence[tuple[int, ...]]]:
     A stretch begins where all pools were whole, and lasts until they are again; see `CALM` and `LONGEST`. Losses
     that follow before belong to it. Losses between stretches, of pools that were not whole, are left out.
     """
-    ticks, whole = region.ticks(), region.whole
+    ticks, whole = region.readings(), region.whole
     calm, longest = ceil(CALM / region.gap), ceil(LONGEST / region.gap)
     found, at = [], 1
     while at < len(ticks):

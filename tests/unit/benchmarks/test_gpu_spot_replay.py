@@ -54,7 +54,7 @@ def test_zones_that_were_recorded_together_are_the_pools_of_one_region(tmp_path:
     write(tmp_path / "b", "us-west-2a_v100_1", [4, 4, 4])
     west, east, other = sorted(read_regions(tmp_path), key=lambda each: -len(each.pools))
     assert [pool.zone for pool in west.pools] == ["us-west-2a", "us-west-2c"]
-    assert west.ticks() == [(4, 2), (3, 2), (4, 0)]
+    assert west.readings() == [(4, 2), (3, 2), (4, 0)]
     assert west.whole == (4, 2)
     assert west.gap == GAP
     assert {east.name, other.name} == {"a us-east-2a v100_1", "b us-west-2a v100_1"}
