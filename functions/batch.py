@@ -15,9 +15,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions import sqs_batch
 from plimsoll.observability import logger, metrics
 from plimsoll_batch import bootstrap
+from plimsoll_batch.services.queues import PLAN_SECONDS
 
-PLAN_SECONDS: Final = 52.0
-"""Less than from one wake-up to the next, so that each finds the Lease free."""
 END_SECONDS: Final = 4.0
 """Kept of the function's time for what a cycle is about, and for the Lease."""
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from functions.batch import END_SECONDS, PLAN_SECONDS
+from functions.batch import END_SECONDS
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import SERVICE_SOURCE, TABLE
 from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE
 from plimsoll_batch.config import Config
+from plimsoll_batch.services.queues import PLAN_SECONDS
 from plimsoll_batch.services.scale_up import KIND
 from tests.package.template import ROOT, listed, statements, template
 

@@ -57,6 +57,8 @@ class Group:
         self.machines: list[Machine] = []
         self.refused_until: dict[str, datetime] = {}
         """Fault -> until when no launch gets by."""
+        self.available: int | None = None
+        """How many instances EC2 has for it in all; None: as many as it wants."""
         self.failed: tuple[datetime, LaunchRefused] | None = None
         """When the newest launch failed that the group made by itself, and why."""
         self.lowered_by_owner = 0
@@ -71,6 +73,12 @@ class Group:
         """Return the zone with the fewest machines, the first of those: dealt in turn."""
         zones = [m.zone for m in self.alive]
         return min(self.spec.zones, key=zones.count)
+
+    def refuses(self, count: int, now: datetime) -> str | None:
+        """Return the fault by which EC2 launches no further machines, so many at once; None where it does."""
+        faults = (fault for fault, until in self.refused_until.items() if now < until)
+        scarce = self.available is not None and len(self.alive) + count > self.available
+        return next(faults, "insufficient-capacity" if scarce else None)
 
 
 class Fleet:
@@ -150,9 +158,8 @@ class Fleet:
             group.desired += 0 if replacement else count
             self._push(stalled, group)
             return []
-        for fault, until in group.refused_until.items():
-            if now < until:
-                raise LaunchRefused(fault, spec, zone or group.next_zone())
+        if (fault := group.refuses(count, now)) is not None:
+            raise LaunchRefused(fault, spec, zone or group.next_zone())
         if not replacement:
             group.desired += count
         started = []
@@ -318,7 +325,8 @@ class Fleet:
             group.lowered_by_owner += missing
             return
         try:
-            self.launch(group.spec.name, missing, None, when, replacement=True)
+            for _ in range(missing):  # as many as EC2 has
+                self.launch(group.spec.name, 1, None, when, replacement=True)
         except LaunchRefused as error:
             group.failed = when, error
             self._push(when + RETRY, group)

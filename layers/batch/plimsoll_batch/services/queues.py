@@ -28,8 +28,10 @@ from plimsoll_batch.services.scale_up import ScaleUp
 
 CYCLE_SECONDS: Final = 1.0
 """From one cycle to the next while gangs start or stop."""
-IDLE_SECONDS: Final = 5.0
+IDLE_SECONDS: Final = 3.0
 """The same while gangs only wait."""
+PLAN_SECONDS: Final = 52.0
+"""How long a run of the stack plans: less than from one scheduled wake-up to the next, so that each finds the Lease free."""
 PODS_PER_SECOND: Final = 50
 """What is started without being told how much a control plane takes: the rate of a scheduler's client by
 default. https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/"""

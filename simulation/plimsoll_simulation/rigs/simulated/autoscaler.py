@@ -89,7 +89,8 @@ class ClusterAutoscaler:
             )
             for growth in plan.growths:
                 try:
-                    fleet.launch(growth.group.name, growth.add, growth.zone, now)
+                    for _ in range(growth.add):  # as many as EC2 has
+                        fleet.launch(growth.group.name, 1, growth.zone, now)
                 except Refused:
                     self._backing_off[growth.group.name] = now + self.backoff
             waiting = [pod for pod in waiting if pod.uid in plan.unplaceable]

@@ -132,7 +132,13 @@ class Simulation(Run):
             if rig_cluster.spec.autoscaler is not None
         ]
         self._batch_queues = [
-            BatchQueues(rig_cluster, self.clock, api_seconds, self.telemetry)
+            BatchQueues(
+                rig_cluster,
+                self.clock,
+                api_seconds,
+                scenario.latency.notice + scenario.latency.function,
+                self.telemetry,
+            )
             for rig_cluster in self.rig_clusters.values()
             if rig_cluster.spec.queues is not None
         ]

@@ -162,9 +162,10 @@ class Timeline:
         steps = max(1, len(chosen) - 1)
         for i, (rig_cluster, machine) in enumerate(chosen):
             when = self.clock.now() + entry.spread * i / steps
-            self.clock.at(when, partial(self._notice, entry, rig_cluster, machine))
+            self.clock.at(when, partial(self.give_notice, entry, rig_cluster, machine))
 
-    def _notice(self, entry: NoticeEntry, rig_cluster: RigCluster, machine: Machine) -> None:
+    def give_notice(self, entry: NoticeEntry, rig_cluster: RigCluster, machine: Machine) -> None:
+        """Give an instance the notice of an entry now, whatever nodes that selects; none if it is gone."""
         if machine.gone is not None:
             return
         now = self.clock.now()

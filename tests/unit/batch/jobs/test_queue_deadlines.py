@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from tests.unit.batch.test_queue_service import reclaim
 TELL = {"plimsoll.dev/on-interruption": "tell"}
 TAKES = "plimsoll.dev/checkpoint-takes-seconds"
 TRAIN = ("train-ps", "train-workers")
+WITHIN = 4.0
+"""Seconds: a notice stands on the Node within another second."""
 
 
 def told_training(*, size: str = "6", takes: int = 0, **pod: Any) -> list[Any]:
@@ -56,6 +59,22 @@ def test_all_pods_of_a_gang_are_told_when_the_first_of_its_nodes_goes():
     assert told(scene, *TRAIN) == {f"{first:%Y-%m-%dT%H:%M:%SZ}"}
     assert told(scene, "other") == {None}
     assert scene.running(*TRAIN) == 6
+
+
+@pytest.mark.parametrize("pause", [10 + 0.5 * half for half in range(10)])
+def test_a_gang_is_told_within_five_seconds_though_another_waits(pause: float):
+    scene = started()
+    scene.submit(a_job("large", 50))
+    seen: list[set[str | None]] = []
+    notice = partial(reclaim, scene, node_of(scene, "train-ps"))
+
+    def look() -> None:
+        seen.append(told(scene, *TRAIN))
+
+    with scene.clock.repeating(notice, pause), scene.clock.repeating(look, pause + WITHIN):
+        scene.run(2 * pause - 1)  # each comes once
+    assert len(seen) == 1
+    assert None not in seen[0]
 
 
 def test_what_was_told_is_not_written_again():

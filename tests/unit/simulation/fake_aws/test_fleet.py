@@ -134,3 +134,26 @@ def test_a_group_that_gets_no_capacity_asks_again():
     fleet.step(after_start(500))
     assert heard == ["spot-a-4 joined 145"]  # refused at 15 and 45, granted at 75
     assert fleet.group("spot-a").failed is not None
+
+
+def test_a_group_gets_as_many_instances_as_ec2_has_and_the_rest_once_there_are_more():
+    fleet, heard = a_fleet()
+    heard.clear()
+    fleet.group("spot-a").available = 4
+    with pytest.raises(Refused, match=r"InsufficientInstanceCapacity.*m5\.2xlarge"):
+        fleet.launch("spot-a", 2, None, after_start(1))
+    fleet.raise_desired("spot-a", 5, after_start(10))
+    fleet.step(after_start(90))
+    assert heard == ["spot-a-4 joined 85"]  # of two one was refused at 15
+    fleet.group("spot-a").available = 5
+    fleet.step(after_start(500))
+    assert heard[1:] == ["spot-a-5 joined 175"]
+
+
+def test_an_instance_that_ends_is_not_replaced_while_ec2_has_no_more():
+    fleet, heard = a_fleet()
+    heard.clear()
+    fleet.group("spot-a").available = 2
+    fleet.end(next(fleet.alive()).id, after_start(120))
+    fleet.step(after_start(500))
+    assert heard == ["spot-a-1 vanished 120"]
