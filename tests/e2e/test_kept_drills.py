@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from plimsoll_simulation.rigs.simulated.rig import run
+from plimsoll_simulation.rigs.simulated.rig import Simulation, run
 from plimsoll_simulation.scenario.drill import read_drill
-from plimsoll_simulation.storms.compare import OURS, play, worse_than
+from plimsoll_simulation.storms.compare import OURS, losses, play, worse_than
 
 DRILLS: Final = Path(__file__).parents[1] / "drills"
 KEPT: Final = sorted(
@@ -41,10 +41,11 @@ def test_in_a_situation_of_real_clusters_nobody_is_worse_off_than_without_plimso
     file = DRILLS / "situations" / name / "drill.yaml"
     assert "# What it teaches: " in file.read_text()
     drill = read_drill(file)
-    report = run(drill, responder="plimsoll", seed=drill.scenario.seed)
+    with Simulation(drill, responder=OURS, seed=drill.scenario.seed) as simulation:
+        report = simulation.run()
     assert report["expect"]["failures"] == []
-    worse = [w for w in worse_than(drill, ("drain", "none"), play(drill, OURS)) if not w.excused]
-    assert worse == []
+    ours = losses(simulation.measurement)
+    assert [w for w in worse_than(drill, ("drain", "none"), ours) if not w.excused] == []
 
 
 @pytest.mark.parametrize("name", sorted(folder.name for folder in (DRILLS / "worse").iterdir()))
