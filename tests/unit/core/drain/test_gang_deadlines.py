@@ -10,7 +10,8 @@ from plimsoll.domain.actions import Evict, TellDeadline, Uncordon
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.drain.gang_deadlines import MOST_TOLD
 from plimsoll.domain.interruptions import Policy, Response
-from plimsoll.domain.kubernetes import CHECKPOINT_TAKES_SECONDS, DEADLINE, IGNORE, Pod
+from plimsoll.domain.kubernetes import CHECKPOINT_TAKES_SECONDS, DEADLINE, IGNORE, Pod, Ref
+from plimsoll.domain.observation import WorkloadTimes
 from tests.support.builders import a_node, a_pod
 from tests.support.observations import actions, interrupted, looked, noon
 
@@ -134,6 +135,14 @@ def test_a_gang_is_not_told_when_the_checkpoint_that_it_states_does_not_fit_any_
     assert told([*gang_of_three(annotations=takes | TOLD), member("d", "od")], after=9) == {
         "default/d": AT_118
     }
+
+
+def test_what_was_observed_counts_where_nothing_is_stated_and_holds_the_lag_already():
+    observed = {Ref("RayCluster", "default", "llm"): WorkloadTimes(checkpoint_seconds=100)}
+    assert len(told(gang_of_three(), after=17, times=observed)) == 3
+    assert told(gang_of_three(), after=19, times=observed) == {}
+    takes = {CHECKPOINT_TAKES_SECONDS: "10"}
+    assert len(told(gang_of_three(annotations=takes), after=19, times=observed)) == 3
 
 
 @pytest.mark.parametrize("stated", ["soon", "-5", "", "9999999"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.domain.kubernetes import Ref, gang_of, in_gang
+from plimsoll.domain.kubernetes import Ref, class_of, gang_of, in_gang
 from tests.support.builders import a_pod
 
 JOB_SET = "jobset.sigs.k8s.io/jobset-name"
@@ -28,7 +28,7 @@ def gang(owner: tuple[str, str] | None, labels: dict[str, str]) -> Ref | None:
         pytest.param(("RayCluster", "llm-x7"), {RAY: "llm-x7"}, "RayCluster", "llm-x7", id="RayCluster or RayJob"),
         pytest.param(("StatefulSet", "llm"), {LWS: "llm", GROUP: "1"}, "LeaderWorkerSet", "llm-1", id="leader"),
         pytest.param(("StatefulSet", "llm-1"), {LWS: "llm", GROUP: "1"}, "LeaderWorkerSet", "llm-1", id="worker"),
-        pytest.param(("Job", "llm"), {INDEX: "0"}, "Job", "llm", id="Indexed Job"),
+        pytest.param(("Job", "llm"), {INDEX: "0"}, "IndexedJob", "llm", id="Indexed Job"),
     ],
 )  # fmt: skip
 def test_a_pod_is_of_the_gang_that_its_controller_makes(owner, labels, kind, name):
@@ -60,6 +60,22 @@ def test_the_same_name_in_two_namespaces_is_two_gangs():
         for namespace in ("lab", "theirs")
     )
     assert gang_of(one) != gang_of(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("llm", "llm"),
+        ("llm-x7bqz", "llm"),
+        ("llm-raycluster-x7bqz", "llm"),
+        ("llm-29400123-x7bqz", "llm"),
+        ("llm-0", "llm"),
+        ("llm-train", "llm-train"),
+        ("-12345", "-12345"),
+    ],
+)
+def test_runs_of_one_template_are_one_class(name, known):
+    assert class_of(Ref("RayCluster", "lab", name)) == Ref("RayCluster", "lab", known)
 
 
 def test_pods_that_serve_on_ray_leave_as_others_do():

@@ -10,8 +10,8 @@ from typing import Final
 from plimsoll.domain.actions import Step, TellDeadline, Uncordon
 from plimsoll.domain.disruptions import WorkloadDisruption, why_opted_out
 from plimsoll.domain.interruptions import is_near
-from plimsoll.domain.kubernetes import DEADLINE, LAG, Pod, Ref, deadline_text, gang_of
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.kubernetes import DEADLINE, LAG, Pod, Ref, class_of, deadline_text, gang_of
+from plimsoll.domain.observation import Observation, WorkloadTimes
 
 MOST_TOLD: Final = 500
 """Pods that one plan tells, those of the earliest deadlines and smallest gangs first: the next plan tells the others."""
@@ -53,7 +53,11 @@ def gang_deadlines(
     found: list[tuple[tuple[str, int], TellDeadline]] = []
     for gang, pods in gangs.items():
         end = going.get(gang)
-        if _too_late(pods, end, now) if end else any(pod.node in leave for pod in pods):
+        if (
+            _too_late(pods, seen.times.get(class_of(gang)), end, now)
+            if end
+            else any(pod.node in leave for pod in pods)
+        ):
             continue
         text, reason = None, "no node of its gang goes any more"
         if end is not None:
@@ -71,8 +75,16 @@ def gang_deadlines(
     return [one for _, one in found[:MOST_TOLD]]
 
 
-def _too_late(pods: Sequence[Pod], end: datetime, now: datetime) -> bool:
-    """Whether a gang that nobody has told cannot write a checkpoint any more, as far as its owner says."""
-    takes = max(pod.checkpoint_seconds or 0 for pod in pods)
-    told = any(DEADLINE in pod.annotations for pod in pods)
-    return takes > 0 and not told and end - now - LAG < timedelta(seconds=takes)
+def _too_late(
+    pods: Sequence[Pod], times: WorkloadTimes | None, end: datetime, now: datetime
+) -> bool:
+    """Whether a gang that nobody has told cannot write a checkpoint any more, as far as anybody knows.
+
+    What was observed holds the lag already; what its owner states does not.
+    """
+    if any(DEADLINE in pod.annotations for pod in pods):
+        return False
+    if stated := max(pod.checkpoint_seconds or 0 for pod in pods):
+        return end - now - LAG < timedelta(seconds=stated)
+    observed = None if times is None else times.checkpoint_seconds
+    return observed is not None and end - now < timedelta(seconds=observed)

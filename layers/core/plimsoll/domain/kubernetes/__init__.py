@@ -20,7 +20,7 @@ from plimsoll.domain.kubernetes.floors import (
     runs_twice,
     unavailable,
 )
-from plimsoll.domain.kubernetes.gangs import LAG, deadline_text, gang_of, in_gang
+from plimsoll.domain.kubernetes.gangs import LAG, class_of, deadline_text, gang_of, in_gang
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
     CHECKPOINT_TAKES_SECONDS,
@@ -211,6 +211,7 @@ __all__ = [
     "about_workload",
     "budget_keeps",
     "capacity_of",
+    "class_of",
     "deadline_text",
     "event_of_cordon",
     "event_of_report",

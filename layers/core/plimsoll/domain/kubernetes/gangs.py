@@ -6,6 +6,7 @@ controlling owner has the kind and the name that the label stands for.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -36,6 +37,9 @@ https://github.com/kubernetes-sigs/jobset/blob/main/api/jobset/v1alpha2/jobset_t
 https://github.com/kubeflow/trainer/blob/release-1.9/pkg/apis/kubeflow.org/v1/common_types.go
 https://github.com/ray-project/kuberay/blob/master/ray-operator/controllers/ray/utils/constant.go
 https://github.com/kubernetes-sigs/lws/blob/main/api/leaderworkerset/v1/leaderworkerset_types.go"""
+_GENERATED: Final = re.compile(r"(-raycluster)?(-([bcdfghjklmnpqrstvwxz2456789]{5}|[0-9]+))+$")
+"""What generateName, a CronJob, a LeaderWorkerSet and KubeRay put behind a name.
+https://github.com/kubernetes/apimachinery/blob/master/pkg/util/rand/rand.go"""
 
 
 def gang_of(pod: Pod) -> Ref | None:
@@ -53,7 +57,14 @@ def gang_of(pod: Pod) -> Ref | None:
                 return None
             group = f"-{labels.get(_GROUP)}" if kind == "LeaderWorkerSet" else ""
             return Ref(kind, pod.namespace, name + group)
-    return owner if owner.kind == OwnerKind.JOB and _INDEX in labels else None
+    if owner.kind == OwnerKind.JOB and _INDEX in labels:
+        return Ref("IndexedJob", pod.namespace, owner.name)
+    return None
+
+
+def class_of(gang: Ref) -> Ref:
+    """Return what a gang has in common with those that run the same later: its name without what is generated."""
+    return gang._replace(name=_GENERATED.sub("", gang.name) or gang.name)
 
 
 def in_gang(pod: Pod) -> bool:
