@@ -93,7 +93,7 @@ def asked_to_go(obj: Json | Raw) -> bool:
     https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
     """
     try:
-        found = _GOING.decode(obj) if isinstance(obj, Raw) else msgspec.convert(obj, _Going)
+        found = _DELETABLE.decode(obj) if isinstance(obj, Raw) else msgspec.convert(obj, _Deletable)
     except _BROKEN:
         return True
     return found.metadata.deletion_timestamp is not None
@@ -121,7 +121,7 @@ class _Deletion(msgspec.Struct, rename="camel"):
     deletion_timestamp: str | None = None
 
 
-class _Going(msgspec.Struct):
+class _Deletable(msgspec.Struct):
     metadata: _Deletion
 
 
@@ -140,7 +140,7 @@ class _Named(msgspec.Struct):
 
 
 _VERSION: Final = msgspec.json.Decoder(_Versioned)
-_GOING: Final = msgspec.json.Decoder(_Going)
+_DELETABLE: Final = msgspec.json.Decoder(_Deletable)
 _EVENT: Final = msgspec.json.Decoder(_Event[Raw])
 
 

@@ -23,7 +23,6 @@ from plimsoll.domain.kubernetes.floors import (
 from plimsoll.domain.kubernetes.gangs import LAG, class_of, deadline_text, gang_of, in_gang
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
-    CHECKPOINT_TAKES_SECONDS,
     DEADLINE,
     DELETION_COST,
     DO_NOT_DISRUPT,
@@ -131,7 +130,6 @@ from plimsoll.domain.kubernetes.workloads import (
 
 __all__ = [
     "CAPACITY_LABELS",
-    "CHECKPOINT_TAKES_SECONDS",
     "DEADLINE",
     "DELETION_COST",
     "DO_NOT_DISRUPT",
