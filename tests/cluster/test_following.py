@@ -17,7 +17,7 @@ from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.observation import Observation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.support.fake_clusters import MERGE, a_deployment
+from tests.support.fake_clusters import MERGE, a_deployment, a_pod
 
 pytestmark = pytest.mark.cluster
 
@@ -74,3 +74,27 @@ def test_a_followed_cluster_shows_what_happens_and_is_listed_once(guarded: Contr
         assert transport.begun["watch"] >= 2 * WITHOUT_ROLLOUTS
         assert web(followed.observe()) == web(api.observe())
     assert warnings == []
+
+
+def test_a_pod_that_ends_by_itself_is_told_from_one_that_is_deleted(guarded: ControlPlane) -> None:
+    api = KubernetesCluster(
+        guarded.transport("plimsoll"), "ground", SystemClock(), workers=ThreadWorkers()
+    )
+    with Ground(guarded) as ground, api.following() as followed:
+        ground.nodes("a")
+        ground.apply(a_pod("ends"), a_pod("leaves"))
+        ground.until(lambda: len(ground.serving()) == 2)
+        ended: set[str] = set()
+
+        def mine() -> dict[str, str]:
+            seen = followed.observe()
+            ended.update(seen.ended)
+            return {p.name: p.uid for p in seen.pods if p.namespace == ground.name}
+
+        uids = ground.until(mine)
+        ground.delete("leaves")
+        done = {"status": {"phase": "Succeeded"}}
+        path = f"{ground.pods_path}/ends/status"
+        assert ground.call("PATCH", path, done, MERGE).status == 200
+        ground.until(lambda: not mine())
+        assert ended & set(uids.values()) == {uids["ends"]}

@@ -38,6 +38,7 @@ from plimsoll.domain.actions import (
     SetDeletionCost,
     Step,
     TaintNode,
+    TellDeadline,
     TerminateInstance,
     Uncordon,
     UndoRelease,
@@ -46,6 +47,7 @@ from plimsoll.domain.actions import (
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, LifecycleHook, NoticeRecord
 from plimsoll.domain.kubernetes import (
+    DEADLINE,
     DELETION_COST,
     DO_NOT_DISRUPT,
     EXCLUDED,
@@ -234,6 +236,18 @@ def mark_moved(scene: Situation) -> tuple[Make, Look]:
     return action, lambda: scene.named(name).annotations.get(MOVED) == mark
 
 
+def tell_deadline(scene: Situation) -> tuple[Make, Look]:
+    scene.run_web()
+    name = scene.pod.name
+
+    def tell(deadline: str | None) -> Action:
+        return TellDeadline(pod=scene.named(name), deadline=deadline, reason=WHY)
+
+    scene.carry_out(lambda: tell("2026-11-22T12:00:00Z"))
+    assert scene.named(name).annotations[DEADLINE] == "2026-11-22T12:00:00Z"
+    return lambda: tell(None), lambda: DEADLINE not in scene.named(name).annotations
+
+
 def do_not_disrupt(scene: Situation) -> tuple[Make, Look]:
     scene.run_web()
     name = scene.pod.name
@@ -420,6 +434,7 @@ SCENES: dict[type, Callable[[Situation], tuple[Make, Look]]] = {
     SetDeletionCost: set_deletion_cost,
     MarkMoved: mark_moved,
     DoNotDisrupt: do_not_disrupt,
+    TellDeadline: tell_deadline,
     InjectFloors: inject_floors,
     Guard: guard,
     Unguard: unguard,

@@ -16,6 +16,7 @@ from plimsoll.adapters.kubernetes.collection import OVERDUE, WATCH_SECONDS
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.observation import Observation
+from plimsoll_simulation.fake_cluster.controllers.kubelet import RUN
 
 from .conftest import ContractRig, Ended, Silence, machine
 from .test_kubernetes_api import INTERRUPTION, WEB, budget, shop, workload
@@ -76,6 +77,35 @@ def test_changes_come_by_watches_and_nothing_is_listed_again(
     seen = seen_when(followed, lambda seen: len(web_pods(seen)) == 1)
     assert asked(shop)["lists"] == 0
     assert content(seen) == content(shop.api.observe())
+
+
+def test_a_pod_that_ends_by_itself_is_told_from_one_that_is_deleted(
+    shop: ContractRig, followed: KubernetesCluster
+) -> None:
+    for name in ("ends", "leaves"):
+        job = workload("Job", name) | {"apiVersion": "batch/v1"}
+        template = job["spec"]["template"]
+        template["metadata"]["annotations"] = {RUN: "90s"} if name == "ends" else {}
+        template["spec"]["restartPolicy"] = "Never"
+        job["spec"] = {"template": template}
+        shop.apply(job)
+    shop.wait(60)
+
+    def pods(seen: Observation) -> dict[str, Pod]:
+        return {pod.labels["app"]: pod for pod in seen.pods if pod.ready}
+
+    before = pods(seen_when(followed, lambda seen: {"ends", "leaves"} <= pods(seen).keys()))
+    followed.delete(before["leaves"], 1)
+    shop.wait(120)
+    ended: set[str] = set()
+    uids = {before[name].uid for name in ("ends", "leaves")}
+
+    def gone(seen: Observation) -> bool:
+        ended.update(seen.ended)
+        return uids.isdisjoint(pod.uid for pod in seen.pods)
+
+    seen_when(followed, gone)
+    assert ended & uids == {before["ends"].uid}
 
 
 def test_one_observation_begins_no_watch(shop: ContractRig) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from plimsoll.domain.kubernetes import names
 from plimsoll.domain.registry import JOB_ADMISSION, JOB_NODES, JOB_QUEUE, JOB_STOP
 
 QUEUE: Final = JOB_QUEUE
@@ -29,16 +30,14 @@ START_SECONDS: Final = "plimsoll.dev/start-seconds"
 """On a Job, annotation: how long its pods may take until they run. Then the gang is suspended and waits."""
 CHECKPOINT_SECONDS: Final = "plimsoll.dev/checkpoint-seconds"
 """On a Job, annotation: how often it saves its work. Flavors with prices are ordered by what that loses."""
-CHECKPOINT_TAKES_SECONDS: Final = "plimsoll.dev/checkpoint-takes-seconds"
-"""On a Job, annotation: how long one checkpoint takes. Its gang is told a deadline only if a checkpoint still fits."""
+CHECKPOINT_TAKES_SECONDS: Final = names.CHECKPOINT_TAKES_SECONDS
 HOLD: Final = "plimsoll.dev/hold"
 """On a Job, annotation: its gang is not started, and is suspended where it runs, when "true"."""
 
 ON_INTERRUPTION: Final = "plimsoll.dev/on-interruption"
 """On a Job, annotation: when a node of its gang is reclaimed soon, `suspend` suspends it whole, and `tell`
 writes the deadline on all its pods, and suspends it whole when the first of them has to stop."""
-DEADLINE: Final = "plimsoll.dev/deadline"
-"""On a pod, annotation of ours: when the first reclaimed node of its gang goes, in UTC; where its gang asks for it."""
+DEADLINE: Final = names.DEADLINE
 LEASE_NODES: Final = "plimsoll.dev/lease-nodes"
 """On a Job, annotation: its gang takes whole nodes and has them for itself when "true"."""
 NOT_LEASED: Final = "QueueNotLeased"

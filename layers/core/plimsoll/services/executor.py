@@ -35,6 +35,7 @@ from plimsoll.domain.actions import (
     SetDeletionCost,
     Step,
     TaintNode,
+    TellDeadline,
     TerminateInstance,
     Uncordon,
     UndoRelease,
@@ -51,6 +52,7 @@ from plimsoll.domain.errors import (
     Throttled,
 )
 from plimsoll.domain.kubernetes import (
+    DEADLINE,
     DELETION_COST,
     DO_NOT_DISRUPT,
     EXCLUDED,
@@ -140,6 +142,8 @@ def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901,
             cluster.annotate_pod(action.pod, MOVED, action.moved)
         case DoNotDisrupt():
             cluster.do_not_disrupt(action.pod, action.duration)
+        case TellDeadline():
+            cluster.annotate_pod(action.pod, DEADLINE, action.deadline)
         case InjectFloors():
             cluster.inject_floors(action.namespace, action.entries)
         case Guard():

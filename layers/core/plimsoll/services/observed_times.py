@@ -12,7 +12,7 @@ from itertools import batched
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.kubernetes import Ref, class_of, gang_of
 from plimsoll.domain.observation import (
     Observation,
     Samples,
@@ -75,8 +75,10 @@ class ObservedTimes:
 
 
 def disrupted(seen: Observation) -> frozenset[Ref]:
-    """Return the workloads with pods on nodes that have an interruption."""
+    """Return the workloads, and the classes of gangs, with pods on nodes that have an interruption."""
     names = {node.name for node in seen.nodes if node.interruption is not None}
     if not names:
         return frozenset()
-    return frozenset(seen.workload_of(pod) for pod in seen.pods if pod.node in names)
+    pods = [pod for pod in seen.pods if pod.node in names]
+    gangs = {class_of(gang) for pod in pods if (gang := gang_of(pod)) is not None}
+    return frozenset(map(seen.workload_of, pods)) | gangs

@@ -17,6 +17,7 @@ from plimsoll.domain.actions import (
     Plan,
     Release,
     TaintNode,
+    TellDeadline,
     TerminateInstance,
     UndoRelease,
     Unguard,
@@ -235,5 +236,6 @@ class Reconcile:
                     | Exclude()
                     | TaintNode()
                     | DoNotDisrupt()
+                    | TellDeadline()
                 ) as action if refused:
                     memory.refused[action.target] = f"{action.target}: {outcome.error}"

@@ -13,7 +13,7 @@ import pytest
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions import Evict, UndoRelease
-from plimsoll.domain.drain import plan_drain, plan_undo
+from plimsoll.domain.drain import DrainRequest, plan_drain, plan_nodes, plan_undo
 from plimsoll.domain.drain.node_drain import drain_interruption
 from plimsoll.domain.kubernetes import INTERRUPTION, NAMESPACE, RELEASED
 from plimsoll.services.executor import Executor, Writers
@@ -233,6 +233,17 @@ def test_the_pod_of_a_job_is_evicted_and_made_elsewhere():
 
     assert (len(before), status, harbor.on("old"), len(harbor.on("new"))) == (1, 0, [], 1), said
     assert "its Job makes another pod elsewhere" in said
+
+
+def test_a_pod_of_a_gang_of_an_unknown_controller_is_evicted_as_kubectl_drain_does():
+    """Nobody would ever move it: it waits for a deadline, and a drain by hand has none."""
+    nodes = [a_node("old"), a_node("new")]
+    labels = {"training.kubeflow.org/job-name": "llm"}
+    gang = a_pod("llm-0", node="old", owner=("PyTorchJob", "llm"), labels=labels)
+    kept = a_pod("llm-1", node="new", owner=("PyTorchJob", "llm"), labels=labels)
+    request = DrainRequest(nodes=frozenset({"old"}), started=NOON)
+    plan = plan_nodes(looked(nodes, [gang, kept]), request, noon(1)).plan
+    assert [evict.pod.name for evict in actions(plan, Evict)] == ["llm-0"]
 
 
 def test_the_pod_of_a_job_is_never_deleted_past_its_budget():

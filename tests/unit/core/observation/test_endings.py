@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.kubernetes import Pod, Ref
+from plimsoll.domain.kubernetes import DEADLINE, Pod, Ref, deadline_text
 from plimsoll.domain.observation import Endings, Sample, Samples
 from tests.support.builders import NOON, a_node, a_pod
 from tests.support.observations import WEB, interrupted, looked, noon
@@ -108,3 +108,57 @@ def test_pods_of_one_workload_are_told_together():
     one, other = stopping(), stopping(name="web-2", since=1)
     (samples,) = seen((2, [one, other]), (3, [other]), (4, [])).values()
     assert [each.seconds for each in samples.stop] == [4, 4]
+
+
+LLM = Ref("RayCluster", "default", "llm")
+
+
+def of_gang(**how) -> Pod:
+    """Return a pod of a RayJob that was told when the node `spot` goes."""
+    told = {DEADLINE: deadline_text(noon(118))}
+    owner, labels = ("RayCluster", "llm-x7bqz"), {"ray.io/cluster": "llm-x7bqz"}
+    return a_pod("llm-1", node="n", owner=owner, labels=labels, annotations=told, **how)
+
+
+def ended_at(
+    at: float, pod: Pod | None = None, *, last: float | None = None, nodes=None
+) -> Mapping[Ref, Samples]:
+    """Return what is learned of a pod that a watch saw end by itself, a second after it was there, or `last`."""
+    pod, endings = pod or of_gang(), Endings()
+    nodes = [UP, interrupted("spot")] if nodes is None else nodes
+    before = noon(at - 1 if last is None else last)
+    endings.note(looked(nodes, [pod]), before, before)
+    gone = replace(looked(nodes, []), ended=frozenset({pod.uid}))
+    endings.note(gone, noon(at), noon(at))
+    return endings.samples
+
+
+def test_a_pod_of_a_gang_tells_how_long_after_the_notice_it_ended_by_itself():
+    sample = Sample(uid="pod-default-llm-1", at=noon(70), seconds=70)
+    assert ended_at(70) == {LLM: Samples(checkpoint=(sample,))}
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param({"at": 118}, id="at its deadline"),
+        pytest.param({"at": 70, "last": 60}, id="unseen for long"),
+        pytest.param({"at": 70, "nodes": [UP]}, id="told of a node that is gone"),
+        pytest.param(
+            {"at": 70, "nodes": [a_node("n", ready=False), interrupted("spot")]},
+            id="lost with its node",
+        ),
+        pytest.param({"at": 70, "pod": of_gang(deleting=noon(100))}, id="evicted"),
+        pytest.param({"at": 70, "pod": replace(of_gang(), annotations={})}, id="not told"),
+        pytest.param({"at": 70, "pod": replace(of_gang(), labels={})}, id="of no gang"),
+    ],
+)
+def test_the_end_of_such_a_pod_tells_nothing_of_a_checkpoint(how):
+    assert ended_at(**how) == {}
+
+
+def test_a_pod_that_vanishes_without_being_seen_to_end_tells_nothing_of_a_checkpoint():
+    endings = Endings()
+    for at, pods in ((69, [of_gang()]), (70, [])):
+        endings.note(looked([UP, interrupted("spot")], pods), noon(at), noon(at))
+    assert endings.samples == {}

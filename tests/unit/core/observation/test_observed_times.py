@@ -24,6 +24,7 @@ from plimsoll.domain.observation import (
     times_are_kept,
 )
 from plimsoll.domain.observation.observed_times import LONGEST_KEY
+from plimsoll.services.observed_times import disrupted
 from tests.support.builders import NOON, a_pod, mounting, pods_of
 from tests.support.observations import WEB, interrupted, looked, noon
 
@@ -107,6 +108,7 @@ def test_in_any_order_twice_and_late_it_is_the_same(told, data):
             Samples(stop=(sample(n, took),)),
             Samples(killed=(sample(n, took),)),
             Samples(start=(sample(n, took),)),
+            Samples(checkpoint=(sample(n, took),)),
         )
     ]
     once, again = Samples(), Samples()
@@ -116,7 +118,24 @@ def test_in_any_order_twice_and_late_it_is_the_same(told, data):
         again = again.merged(one)
     assert once == again
     assert once.merged(again) == once
-    assert max(len(once.stop), len(once.killed), len(once.start)) <= MOST_SAMPLES
+    assert max(map(len, (once.stop, once.killed, once.start, once.checkpoint))) <= MOST_SAMPLES
+
+
+def test_the_longest_of_the_last_checkpoints_counts():
+    told = tuple(sample(n, took) for n, took in enumerate([90, *[20] * (MOST_SAMPLES - 1)]))
+    known = Samples().merged(Samples(checkpoint=told))
+    assert known.times(NOON).checkpoint_seconds == 90
+    later = known.merged(Samples(checkpoint=(sample(99, 30, at=200),)))
+    assert later.times(NOON).checkpoint_seconds == 30
+    assert Samples().times(NOON).checkpoint_seconds is None
+
+
+def test_the_class_of_a_gang_with_pods_on_an_interrupted_node_is_asked_for():
+    pod = a_pod(
+        "a", node="spot", owner=("RayCluster", "llm-x7bqz"), labels={"ray.io/cluster": "llm-x7bqz"}
+    )
+    seen = looked([interrupted("spot")], [pod])
+    assert Ref("RayCluster", "default", "llm") in disrupted(seen)
 
 
 def test_what_is_older_than_ninety_days_does_not_count():

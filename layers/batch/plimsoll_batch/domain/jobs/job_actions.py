@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final, assert_never
 
 from plimsoll.domain.disruptions import evicts_from
-from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.kubernetes import LAG, Node, Pod, deadline_text
 from plimsoll_batch.domain.jobs.gangs import Gang
 from plimsoll_batch.domain.jobs.job_annotations import Admission, Stop, pause_after
 from plimsoll_batch.domain.jobs.jobs import GangJobs, Job
@@ -27,9 +27,6 @@ SOON: Final = timedelta(minutes=10)
 """An instance that goes later than that does not concern a gang yet."""
 LEAD: Final = timedelta(seconds=5)
 """So long before its first pod has to stop a gang that was told is suspended: the drain evicts that pod later."""
-LAG: Final = timedelta(seconds=60)
-"""How long it takes at most until a container reads what was written on its pod: the kubelet's period.
-https://kubernetes.io/docs/concepts/workloads/pods/downward-api/"""
 MOST_TOLD: Final = 500
 """Pods that one cycle tells their deadline, the earliest first: the next cycle tells the others."""
 START_SECONDS: Final = 300
@@ -155,7 +152,7 @@ def plan_deadlines(
         first = min((at for pod in jobs.pods if (at := ends.get(pod.node or ""))), default=None)
         if first is not None and _too_late_to_tell(jobs, first, now):
             continue
-        text = None if first is None else f"{first:%Y-%m-%dT%H:%M:%SZ}"
+        text = None if first is None else deadline_text(first)
         found += [
             PodDeadline(pod=pod, gang=jobs.gang, deadline=text)
             for pod in jobs.pods

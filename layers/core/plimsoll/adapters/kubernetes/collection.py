@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Raw
 
 from plimsoll.adapters.kubernetes.calls import Call
-from plimsoll.adapters.kubernetes.decoding import event_of, version_of
+from plimsoll.adapters.kubernetes.decoding import asked_to_go, event_of, version_of
 from plimsoll.adapters.kubernetes.requests import ExpiredError, Json, Requests, again_if_expired
 from plimsoll.adapters.kubernetes.transport import Events
 from plimsoll.domain.errors import BadInput
@@ -51,6 +51,8 @@ class Collection[T]:
         self._parse = parse
         self._known: dict[Hashable, tuple[str, T | BadInput]] = {}
         """By UID: the version of an object, and what was made of it."""
+        self._ended: set[str] = set()
+        """UIDs of objects that left the selection, and were not deleted."""
         self._revision = ""
         """Up to which all changes are known; empty where only a list can tell."""
         self._events: Events | None = None
@@ -64,6 +66,11 @@ class Collection[T]:
     def objects(self) -> Sequence[T]:
         """What could be read."""
         return [made for _, made in self._known.values() if not isinstance(made, BadInput)]
+
+    def ended(self) -> frozenset[str]:
+        """Return the UIDs of objects that a watch saw leave the selection undeleted, and forget them."""
+        found, self._ended = frozenset(self._ended), set()
+        return found
 
     @property
     def left_out(self) -> Sequence[str]:
@@ -151,7 +158,8 @@ class Collection[T]:
                     pass
                 case "DELETED":
                     newest.pop(uid, None)
-                    self._known.pop(uid, None)
+                    if self._known.pop(uid, None) is not None and not asked_to_go(obj):
+                        self._ended.add(uid)
                 case "ADDED" | "MODIFIED" if uid:
                     newest[uid] = version, obj
                 case _:  # most often 410: what changed meanwhile is no longer kept

@@ -86,6 +86,19 @@ def version_of(obj: Json | Raw) -> tuple[str, str]:
     return meta.metadata.uid, meta.metadata.resource_version
 
 
+def asked_to_go(obj: Json | Raw) -> bool:
+    """Whether an object was deleted, rather than left a selection. What cannot be read says nothing, and counts as deleted.
+
+    An object that no longer passes a field selector comes as DELETED too, as it was before.
+    https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
+    """
+    try:
+        found = _DELETABLE.decode(obj) if isinstance(obj, Raw) else msgspec.convert(obj, _Deletable)
+    except _BROKEN:
+        return True
+    return found.metadata.deletion_timestamp is not None
+
+
 def event_of(line: Json | Raw) -> tuple[str, Json | Raw]:
     """Return what a line of a watch says, ADDED for example, and of what; of no such line ERROR."""
     try:
@@ -104,6 +117,14 @@ class _Versioned(msgspec.Struct):
     metadata: _Version
 
 
+class _Deletion(msgspec.Struct, rename="camel"):
+    deletion_timestamp: str | None = None
+
+
+class _Deletable(msgspec.Struct):
+    metadata: _Deletion
+
+
 class _Event[T](msgspec.Struct):
     type: str
     object: T
@@ -119,6 +140,7 @@ class _Named(msgspec.Struct):
 
 
 _VERSION: Final = msgspec.json.Decoder(_Versioned)
+_DELETABLE: Final = msgspec.json.Decoder(_Deletable)
 _EVENT: Final = msgspec.json.Decoder(_Event[Raw])
 
 

@@ -159,6 +159,7 @@ class Reader:
             attached={node: frozenset(volumes) for node, volumes in attached.items()},
             guarding=_guards(self._namespaces_once()),
             obeying=frozenset(n.name for n in self._namespaces_once() if n.obeys_budgets),
+            ended=self._pods.ended(),
             left_out=[
                 *(f"Pod {pod}: {pod.unread}" for pod in pods if pod.unread is not None),
                 *(words for kind in (*self._followed, self._classes) for words in kind.left_out),

@@ -276,6 +276,24 @@ class DoNotDisrupt(AboutPod):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TellDeadline(AboutPod):
+    """Write on a pod when the first node of its gang goes. A container reads it through the downward API."""
+
+    verb: ClassVar[str] = "tell-deadline"
+    wave: ClassVar[Wave] = Wave.LEAVE
+    """Behind evictions, which a plan adds before it."""
+
+    deadline: str | None
+    """None takes the annotation off."""
+
+    @property
+    @override
+    def target(self) -> str:
+        """The pod, and as what: a refusal here says nothing about its eviction."""
+        return f"Pod {self.pod} as one of a gang"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InjectFloors:
     """Tell the admission policy what new pods of a namespace need. Running pods stay as they are."""
 
@@ -417,6 +435,7 @@ type Action = (
     | SetDeletionCost
     | MarkMoved
     | DoNotDisrupt
+    | TellDeadline
     | InjectFloors
     | Guard
     | Unguard

@@ -22,7 +22,7 @@ from plimsoll.domain.disruptions import (
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.drain.strategies import releasable, releases, undo_for_good
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.kubernetes import Node, OwnerKind, Pod
+from plimsoll.domain.kubernetes import Node, OwnerKind, Pod, in_gang
 from plimsoll.domain.observation import InterruptedNodes, Observation
 
 
@@ -135,7 +135,11 @@ def _pending_releases(seen: Observation, request: DrainRequest, now: datetime) -
 def _unreplaced(seen: Observation, pod: Pod) -> bool:
     """Whether nothing makes a replacement beside the pod that a plan could wait for."""
     owner = seen.owner(pod)
-    return owner is None or owner.kind == OwnerKind.JOB
+    return owner is None or owner.kind == OwnerKind.JOB or _of_unknown_gang(seen, pod)
+
+
+def _of_unknown_gang(seen: Observation, pod: Pod) -> bool:
+    return in_gang(pod) and seen.owner(pod) not in seen.workload
 
 
 def _blocked(
@@ -159,6 +163,8 @@ def _at_once(seen: Observation, left: Sequence[Pod], blocked: Mapping[str, str])
             reason = "a bare pod, with --force: nobody makes it anew"
         elif owner.kind == OwnerKind.JOB:
             reason = "its Job makes another pod elsewhere"
+        elif _of_unknown_gang(seen, pod):
+            reason = "the controller of its gang makes another pod elsewhere"
         elif not pod.restarts:
             reason = "it is not restarted (restartPolicy Never)"
         else:

@@ -16,6 +16,7 @@ from plimsoll.domain.actions import (
     Guard,
     Step,
     TaintNode,
+    TellDeadline,
     UndoRelease,
     Unguard,
 )
@@ -68,6 +69,7 @@ class PlanBuilder:
                 | Exclude()
                 | TaintNode()
                 | DoNotDisrupt()
+                | TellDeadline()
                 | Evict(overrule=False)
             ) if why := self.refused.get(action.target):
                 self.wait(why, nodes)

@@ -32,6 +32,7 @@ from plimsoll.domain.drain.deadline_evictions import (
 )
 from plimsoll.domain.drain.finalization_phase import plan_finalization, plan_guards
 from plimsoll.domain.drain.finalize import report_of
+from plimsoll.domain.drain.gang_deadlines import gang_deadlines
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.queued_replacements import LEAST_BEGUN_PODS, allowance
 from plimsoll.domain.drain.requeue import under_way
@@ -86,6 +87,8 @@ def plan_drain(
     for one in evictions.pods[:MOST_EVICTIONS]:  # after those whose replacements are Ready
         draft.add(evict_now(one, now, last), {one.pod.node or ""})
     plan_finalization(draft, turn_of, headroom)
+    for told in gang_deadlines(seen, interrupted.names, disruptions, draft.steps, now):
+        draft.add(told, {told.pod.node or ""})
 
     here = by_node(disruptions)
     busy = (

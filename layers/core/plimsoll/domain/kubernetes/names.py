@@ -41,12 +41,15 @@ https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-templa
 REVISION_HASH: Final = "controller-revision-hash"
 """On a pod of a StatefulSet, label: which revision of its template it was created from.
 https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#rolling-updates"""
-GANGS: Final = (
-    "plimsoll.dev/gang",
-    "training.kubeflow.org/job-name",
-    "leaderworkerset.sigs.k8s.io/name",
-)
+TRAINING_JOB: Final = "training.kubeflow.org/job-name"
+LEADER_WORKER_SET: Final = "leaderworkerset.sigs.k8s.io/name"
+GANGS: Final = ("plimsoll.dev/gang", TRAINING_JOB, LEADER_WORKER_SET)
 """On a pod, labels: it is one of a gang, which loses its work with the first of its pods."""
+DEADLINE: Final = "plimsoll.dev/deadline"
+"""On a pod, annotation of ours: when the first reclaimed node of its gang goes, in UTC."""
+CHECKPOINT_TAKES_SECONDS: Final = "plimsoll.dev/checkpoint-takes-seconds"
+"""On a Job of a queue, or a pod of another gang, annotation: how long one checkpoint takes. A gang is told a deadline
+only if a checkpoint still fits."""
 HASHES: Final = (POD_TEMPLATE_HASH, "rollouts-pod-template-hash")
 """Labels by which a ReplicaSet counts its pods: of a Deployment, and of an Argo Rollout."""
 

@@ -170,6 +170,8 @@ class Pod:
     """Its termination grace period: the most that it may take to stop."""
     stated_stop_seconds: int | None = None
     """How long it needs to stop, as its owner states, at most its grace period."""
+    checkpoint_seconds: int | None = None
+    """How long one checkpoint of its gang takes, as its owner states."""
     sleeps_before_stop: bool = False
     """Whether a preStop hook of it sleeps: a target of a load balancer serves on for so long."""
     generate_name: str = ""

@@ -80,6 +80,8 @@ class Observation:
     """What namespaces say of the guard of all workloads in them, by name, as far as they could be read."""
     obeying: frozenset[str] = frozenset()
     """Namespaces whose owners let nobody delete a pod past its budget."""
+    ended: frozenset[str] = frozenset()
+    """Uids of pods that a watch saw end by themselves, neither deleted nor evicted, since the last observation."""
     left_out: Sequence[str] = ()
     """Objects that could not be read, or not wholly, each with the reason. They cost themselves only."""
 

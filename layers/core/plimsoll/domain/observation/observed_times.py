@@ -48,6 +48,8 @@ class WorkloadTimes:
     """From the request to stop until the pod was gone."""
     start: ObservedTime | None = None
     """From the node until Ready."""
+    checkpoint_seconds: int | None = None
+    """Of the pods of a gang, the longest from the notice that they were told of until they ended by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +72,17 @@ class Samples:
     """Pods that were killed after so long: the twenty that had the longest."""
     start: tuple[Sample, ...] = ()
     """Pods that became Ready: the last twenty."""
+    checkpoint: tuple[Sample, ...] = ()
+    """Pods of a gang that ended by themselves after they were told a deadline: the last twenty."""
 
     def merged(self, other: Samples) -> Samples:
         """Return what both tell. In any order, and told twice, it is the same."""
-        told = (*self.stop, *other.stop, *self.killed, *other.killed, *self.start, *other.start)
+        told = [
+            sample
+            for each in (self, other)
+            for kind in (each.stop, each.killed, each.start, each.checkpoint)
+            for sample in kind
+        ]
         if not told:
             return self
         since = max(sample.at for sample in told) - TIMES_KEPT
@@ -82,17 +91,21 @@ class Samples:
             killed=_most(_each_once([*self.killed, *other.killed], max), since, _longest),
             # The first time that it was Ready: one that flapped within the quarter of an hour was so later once more.
             start=_most(_each_once([*self.start, *other.start], min), since, _newest),
+            checkpoint=_most(
+                _each_once([*self.checkpoint, *other.checkpoint], max), since, _newest
+            ),
         )
 
     def times(self, now: datetime) -> WorkloadTimes:
         """Return what is reckoned with, out of what was told in the last ninety days."""
-        stop, killed, start = (
+        stop, killed, start, checkpoint = (
             sorted(sample.seconds for sample in told if now - sample.at < TIMES_KEPT)
-            for told in (self.stop, self.killed, self.start)
+            for told in (self.stop, self.killed, self.start, self.checkpoint)
         )
         return WorkloadTimes(
             stop=_stop(stop, killed),
             start=ObservedTime(pods=len(start), p95_seconds=_p95(start)) if start else None,
+            checkpoint_seconds=max(checkpoint, default=None),
         )
 
 

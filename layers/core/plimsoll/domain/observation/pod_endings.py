@@ -7,13 +7,13 @@ Succeeded or Failed, which the kubelet writes once their containers have ended.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
 
-from plimsoll.domain.kubernetes import Node, Pod, Ref
+from plimsoll.domain.kubernetes import DEADLINE, Node, Pod, Ref, class_of, deadline_text, gang_of
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import Sample, Samples, times_are_kept
 
@@ -34,6 +34,15 @@ class _Stopping:
     """Whether the node surely was: its instance goes at a deadline that is still to come."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    gang: Ref
+    """The class of its gang."""
+    node: str | None
+    since: datetime
+    deadline: datetime
+
+
 @dataclass(slots=True)
 class Endings:
     """The pods that one reconcile sees stop."""
@@ -42,6 +51,8 @@ class Endings:
     """What they told."""
     _stopping: dict[str, _Stopping | None] = field(default_factory=dict)
     """By UID; None for a pod that tells nothing."""
+    _told: dict[str, _Told] = field(default_factory=dict)
+    """By UID: pods that were told a deadline, and run on."""
     _looked: datetime | None = None
 
     def note(
@@ -68,7 +79,22 @@ class Endings:
         for gone in before.values():
             if gone is not None:
                 self._end(gone, now, on_a_live_node=gone.pod.node in up)
+        self._end_told(seen, now, up)
+        self._told = dict(_told_pods(seen))
         self._looked = began
+
+    def _end_told(self, seen: Observation, now: datetime, up: Collection[str]) -> None:
+        """Take in the pods that ended by themselves before their deadline: most wrote a checkpoint."""
+        if self._looked is None or now - self._looked > CLOSE:
+            return
+        for uid in seen.ended:
+            known = self._told.get(uid)
+            if known is None or known.node not in up:  # one whose node is lost was killed
+                continue
+            if known.since < now < known.deadline:
+                took, at = ceil((now - known.since).total_seconds()), now.replace(microsecond=0)
+                told = Samples(checkpoint=(Sample(uid=uid, at=at, seconds=took),))
+                self.samples[known.gang] = self.samples.get(known.gang, Samples()).merged(told)
 
     def _end(self, gone: _Stopping, now: datetime, *, on_a_live_node: bool) -> None:
         pod, looked = gone.pod, self._looked
@@ -86,6 +112,21 @@ class Endings:
                 return
             told = Samples(killed=(Sample(uid=pod.uid, at=at, seconds=had),))
         self.samples[gone.workload] = self.samples.get(gone.workload, Samples()).merged(told)
+
+
+def _told_pods(seen: Observation) -> Iterator[tuple[str, _Told]]:
+    """Yield the running pods that bear a deadline, by UID, each with when the notice came that named it."""
+    nodes = [found for node in seen.nodes if (found := node.interruption) is not None]
+    named = {
+        deadline_text(found.deadline): (since, found.deadline)
+        for found in nodes
+        if found.deadline is not None and (since := found.deadline_told) is not None
+    }
+    for pod in seen.pods if named else ():
+        told = named.get(pod.annotations.get(DEADLINE, ""))
+        if told and pod.deleting is None and (gang := gang_of(pod)) is not None:
+            since, deadline = told
+            yield pod.uid, _Told(class_of(gang), pod.node, max(since, pod.created), deadline)
 
 
 def _first(workload: Ref, pod: Pod, node: Node | None, now: datetime) -> _Stopping | None:

@@ -68,7 +68,8 @@ def parse_pod(obj: Raw) -> Pod:
         start_seconds=_started_in(pod, ready),
         created=created(meta),
         grace_seconds=grace,
-        stated_stop_seconds=_stated(annotations, grace),
+        stated_stop_seconds=_stated(annotations, names.STOP_SECONDS, grace),
+        checkpoint_seconds=_stated(annotations, names.CHECKPOINT_TAKES_SECONDS, LONGEST_GRACE),
         sleeps_before_stop=_sleeps(pod.spec),
         generate_name=meta.generate_name,
         priority=spec.priority,
@@ -121,10 +122,10 @@ def _started_in(
     return took.seconds if timedelta() <= took <= LONGEST_START else None
 
 
-def _stated(annotations: Mapping[str, str], grace: int) -> int | None:
-    """Return how long the owner of a pod says that it needs to stop; no number of seconds counts as nothing."""
-    stated = annotations.get(names.STOP_SECONDS, "")
-    return min(int(stated), grace) if _SECONDS.fullmatch(stated) else None
+def _stated(annotations: Mapping[str, str], key: str, most: int) -> int | None:
+    """Return how long the owner of a pod says that something takes; no number of seconds counts as nothing."""
+    stated = annotations.get(key, "")
+    return min(int(stated), most) if _SECONDS.fullmatch(stated) else None
 
 
 def _sleeps(spec: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.drain.strategies.steps import Steps, Way
-from plimsoll.domain.kubernetes import GANGS
+from plimsoll.domain.kubernetes import in_gang
 from plimsoll.domain.scheduling import Headroom
 
 
@@ -17,7 +17,7 @@ def _why(disruption: WorkloadDisruption) -> str | None:
         return "a job may finish or checkpoint"
     if disruption.ref.kind == "Pod":
         return "no controller replaces a bare pod"
-    if any(not one.pod.labels.keys().isdisjoint(GANGS) for one in disruption.evictable):
+    if any(in_gang(one.pod) for one in disruption.evictable):
         return "a gang loses its work with the first of its pods"
     return None
 

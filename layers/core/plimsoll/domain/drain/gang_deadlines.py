@@ -1,0 +1,90 @@
+"""All pods of a gang are told when the first of their nodes goes: most often they write one checkpoint together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.domain.actions import Step, TellDeadline, Uncordon
+from plimsoll.domain.disruptions import WorkloadDisruption, why_opted_out
+from plimsoll.domain.interruptions import is_near
+from plimsoll.domain.kubernetes import DEADLINE, LAG, Pod, Ref, class_of, deadline_text, gang_of
+from plimsoll.domain.observation import Observation, WorkloadTimes
+
+MOST_TOLD: Final = 500
+"""Pods that one plan tells, those of the earliest deadlines and smallest gangs first: the next plan tells the others."""
+
+
+def gang_deadlines(
+    seen: Observation,
+    interrupted: Collection[str],
+    disruptions: Iterable[WorkloadDisruption],
+    steps: Iterable[Step],
+    now: datetime,
+) -> Sequence[TellDeadline]:
+    """Return what has to be written on pods of gangs outside our queues; what stands there is not written again.
+
+    The annotation is taken off once no pod of a gang stands on an interrupted node any more.
+
+    Args:
+        seen: the observation.
+        interrupted: names of the interrupted nodes.
+        disruptions: the workloads with pods on them.
+        steps: the plan so far, which may uncordon some of these nodes.
+        now: the time of the observation.
+    """
+    going: dict[Ref, datetime] = {}
+    for one in (one for disruption in disruptions for one in disruption.evictable):
+        if one.deadline is not None and is_near(one.deadline, now):
+            gang = gang_of(one.pod)
+            if gang is not None:
+                going[gang] = min(going.get(gang, one.deadline), one.deadline)
+    namespaces = {gang.namespace for gang in going}
+    gangs: dict[Ref, list[Pod]] = defaultdict(list)
+    for pod in seen.pods:
+        if pod.namespace in namespaces or DEADLINE in pod.annotations:
+            gang = gang_of(pod)
+            if gang is not None:
+                gangs[gang].append(pod)
+    stay = {name for step in steps if isinstance(step.action, Uncordon) for name in step.nodes}
+    leave = {name for name in interrupted if name not in stay}
+    found: list[tuple[tuple[str, int], TellDeadline]] = []
+    for gang, pods in gangs.items():
+        end = going.get(gang)
+        if (
+            _too_late(pods, seen.times.get(class_of(gang)), end, now)
+            if end
+            else any(pod.node in leave for pod in pods)
+        ):
+            continue
+        text, reason = None, "no node of its gang goes any more"
+        if end is not None:
+            text, reason = deadline_text(end), f"a node of {gang} goes then"
+        news = [
+            TellDeadline(pod=pod, deadline=text, reason=reason)
+            for pod in pods
+            if pod.annotations.get(DEADLINE) != text
+            and pod.deleting is None
+            and not pod.finished
+            and why_opted_out(seen, pod) is None
+        ]
+        found += [((text or "~", len(news)), one) for one in news]
+    found.sort(key=lambda each: each[0])
+    return [one for _, one in found[:MOST_TOLD]]
+
+
+def _too_late(
+    pods: Sequence[Pod], times: WorkloadTimes | None, end: datetime, now: datetime
+) -> bool:
+    """Whether a gang that nobody has told cannot write a checkpoint any more, as far as anybody knows.
+
+    What was observed holds the lag already; what its owner states does not.
+    """
+    if any(DEADLINE in pod.annotations for pod in pods):
+        return False
+    if stated := max(pod.checkpoint_seconds or 0 for pod in pods):
+        return end - now - LAG < timedelta(seconds=stated)
+    observed = None if times is None else times.checkpoint_seconds
+    return observed is not None and end - now < timedelta(seconds=observed)
