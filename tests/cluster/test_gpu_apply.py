@@ -23,7 +23,7 @@ from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.kubernetes import GPU_CHANGE, NAMESPACE
+from plimsoll.domain.kubernetes import GPU_CHANGE, MIG_STATE, NAMESPACE
 from plimsoll_agent.gpu_change import PAUSED, Limits
 from plimsoll_agent.gpu_executor import GpuExecutor
 from plimsoll_agent.gpu_journal import GpuChange
@@ -32,7 +32,7 @@ from plimsoll_cli.gpu.apply_files import grants
 from plimsoll_service.wire.documents import decode
 from plimsoll_service.wire.gpu_plan import CONFIG_MAP, KEY
 from plimsoll_simulation.fake_cluster.conditions import is_ready
-from plimsoll_simulation.rigs.mig_manager import DEPLOY, MIG, PLUGIN, STATE, MigManager
+from plimsoll_simulation.rigs.mig_manager import DEPLOY, MIG, PLUGIN, MigManager
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import Ground
@@ -75,7 +75,7 @@ class Fleet:
         token = self.site.token("plimsoll-gpu")
         plane, clock = self.site.plane, SystemClock()
         for name in (*NODES, "spare"):
-            labels = {MIG: "all-disabled", STATE: "success", PLUGIN: "true"}
+            labels = {MIG: "all-disabled", MIG_STATE: "success", PLUGIN: "true"}
             (node,) = self.ground.nodes(name, cpu="64", **labels)
             self.managers[name] = MigManager(
                 transport=plane.transport(),

@@ -13,7 +13,7 @@ from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
-from plimsoll.domain.kubernetes import GPU_CHANGE, NAMESPACE, RELEASED
+from plimsoll.domain.kubernetes import GPU, GPU_CHANGE, MIG_STATE, NAMESPACE, RELEASED
 from plimsoll.domain.reports import Metric
 from plimsoll_agent.gpu_begin import holds_gpus
 from plimsoll_agent.gpu_change import LIMITS, Limits
@@ -26,11 +26,10 @@ from plimsoll_simulation.fake_cluster.conditions import is_ready, with_condition
 from plimsoll_simulation.fake_cluster.edits import look
 from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
-from plimsoll_simulation.rigs.mig_manager import DEPLOY, MIG, PLUGIN, SHARING, STATE, MigManager
+from plimsoll_simulation.rigs.mig_manager import DEPLOY, MIG, PLUGIN, SHARING, MigManager
 from tests.support import fake_clusters
 from tests.support.builders import NOON
 
-GPU = "nvidia.com/gpu"
 SMALL = "nvidia.com/mig-1g.10gb"
 LARGE = "nvidia.com/mig-3g.40gb"
 WHOLE = {GPU: 2}
@@ -146,7 +145,7 @@ class GpuSite:
     def join(self, name: str, layout: str = "all-disabled") -> None:
         labels = {
             MIG: layout,
-            STATE: "success",
+            MIG_STATE: "success",
             f"{DEPLOY}device-plugin": "true",
             f"{DEPLOY}dcgm-exporter": "true",
         }
@@ -194,7 +193,7 @@ class GpuSite:
         assert answer.status == 200, answer.body
 
     def label(self, name: str = "gpu-1", **labels: str | None) -> None:
-        known = {"mig": MIG, "plugin": PLUGIN, "sharing": SHARING, "state": STATE}
+        known = {"mig": MIG, "plugin": PLUGIN, "sharing": SHARING, "state": MIG_STATE}
         self.patch({"metadata": {"labels": {known[k]: v for k, v in labels.items()}}}, name)
 
     def annotate(self, **annotations: str | None) -> None:

@@ -29,12 +29,12 @@ from plimsoll.adapters.kubernetes import Transport, calls
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import NotFound, Temporary
+from plimsoll.domain.kubernetes import MIG_STATE
 from plimsoll_simulation.fake_cluster.conditions import is_finished, is_ready, with_condition
 from plimsoll_simulation.fake_cluster.edits import Json, look
 
 MIG: Final = "nvidia.com/mig.config"
 SHARING: Final = "nvidia.com/device-plugin.config"
-STATE: Final = "nvidia.com/mig.config.state"
 DEPLOY: Final = "nvidia.com/gpu.deploy."
 PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"
 PAUSED: Final = "paused-for-mig-change"
@@ -147,7 +147,7 @@ class MigManager:
             deployed = {
                 k: PAUSED for k, v in _labels(node).items() if k.startswith(DEPLOY) and v == "true"
             }
-            self._label({STATE: "pending", **deployed})
+            self._label({MIG_STATE: "pending", **deployed})
             self._job = _Job(name=name, phase="leaving", until=now + GIVES_UP)
         self._read = name
 
@@ -162,16 +162,16 @@ class MigManager:
         if self.reboots is None:
             self._succeeded(node)
             return
-        self._label({STATE: "rebooting"})
+        self._label({MIG_STATE: "rebooting"})
         self._ready(node, now, ready=False)
         self._job = _Job(name=job.name, phase="rebooting", until=now + self.reboots)
 
     def _succeeded(self, node: Json, *, restarts: bool = True) -> None:
-        self._label({STATE: "success", **(_deployed(node) if restarts else {})})
+        self._label({MIG_STATE: "success", **(_deployed(node) if restarts else {})})
         self._leaves_paused, self._job = True, None
 
     def _failed(self, node: Json) -> None:
-        self._label({STATE: "failed", **({} if self._leaves_paused else _deployed(node))})
+        self._label({MIG_STATE: "failed", **({} if self._leaves_paused else _deployed(node))})
         self._job = None
 
     def _label(self, labels: Mapping[str, str]) -> None:
