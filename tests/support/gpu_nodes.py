@@ -13,7 +13,14 @@ from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
-from plimsoll.domain.kubernetes import GPU, GPU_CHANGE, MIG_STATE, NAMESPACE, RELEASED
+from plimsoll.domain.kubernetes import (
+    GPU,
+    GPU_CHANGE,
+    INTERRUPTION,
+    MIG_STATE,
+    NAMESPACE,
+    RELEASED,
+)
 from plimsoll.domain.reports import Metric
 from plimsoll_agent.gpu_begin import holds_gpus
 from plimsoll_agent.gpu_change import LIMITS, Limits
@@ -207,13 +214,7 @@ class GpuSite:
 
     def interrupt(self, name: str = "gpu-1") -> None:
         """Record an interruption on a Node, as a deployed Plimsoll does."""
-        node = parse_node(self.node(name))
-        notice = NoticeRecord(kind="spot", time=self.clock.time, id="n-1")
-        found = Interruption(
-            instance=node.instance or "", launched=node.created, node=name, notices=(notice,)
-        )
-        record = {"plimsoll.dev/interruption": to_record(found)}
-        self.patch({"metadata": {"annotations": record}}, name)
+        self.patch({"metadata": {"annotations": noticed(self.node(name), self.clock.time)}}, name)
 
     def delete(self, pod: str) -> None:
         path = f"/api/v1/namespaces/default/pods/{pod}"
@@ -361,6 +362,16 @@ class GpuSite:
 
     def ended(self) -> bool:
         return self.step_of() in {"done", "undone", "stopped", "alert"}
+
+
+def noticed(node: Json, now: datetime) -> dict[str, str]:
+    """Return the annotation by which a deployed Plimsoll records an interruption of a Node."""
+    known = parse_node(node)
+    notice = NoticeRecord(kind="spot", time=now, id="n-1")
+    found = Interruption(
+        instance=known.instance or "", launched=known.created, node=known.name, notices=(notice,)
+    )
+    return {INTERRUPTION: to_record(found)}
 
 
 def gpu_template(app: str, gpus: dict[str, int], **spec: Any) -> Json:

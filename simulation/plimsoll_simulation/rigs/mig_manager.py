@@ -38,8 +38,6 @@ SHARING: Final = "nvidia.com/device-plugin.config"
 DEPLOY: Final = "nvidia.com/gpu.deploy."
 PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"
 PAUSED: Final = "paused-for-mig-change"
-GIVES_UP: Final = timedelta(minutes=5)
-"""How long it waits for the pods of the operands to leave."""
 _STATUS: Final = Call(verb="patch", resource="nodes/status")
 _NVIDIA: Final = "nvidia.com/"
 
@@ -70,6 +68,8 @@ class MigManager:
     applying: timedelta = timedelta(seconds=5)
     reboots: timedelta | None = None
     """How long the Node is not Ready meanwhile."""
+    gives_up: timedelta = timedelta(minutes=5)
+    """How long it waits for the pods of the operands to leave."""
     failing: set[str] = field(default_factory=set)
     """Names that cannot be applied."""
     lacking: set[str] = field(default_factory=set)
@@ -148,7 +148,7 @@ class MigManager:
                 k: PAUSED for k, v in _labels(node).items() if k.startswith(DEPLOY) and v == "true"
             }
             self._label({MIG_STATE: "pending", **deployed})
-            self._job = _Job(name=name, phase="leaving", until=now + GIVES_UP)
+            self._job = _Job(name=name, phase="leaving", until=now + self.gives_up)
         self._read = name
 
     def _applied(self, job: _Job, node: Json, now: datetime) -> None:
