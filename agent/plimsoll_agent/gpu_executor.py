@@ -6,8 +6,7 @@ admission policies hold it.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,11 +15,10 @@ from typing import Any, Final, Protocol, assert_never
 from plimsoll.adapters.kubernetes import KubernetesCluster, calls
 from plimsoll.adapters.kubernetes.objects import parse_pod
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import Evict, Plan, Step, UndoRelease, Wave
-from plimsoll.domain.actions import Release as ReleasePod
+from plimsoll.domain.actions import Evict, Plan, Step
 from plimsoll.domain.drain import DrainRequest, plan_nodes, plan_undo
 from plimsoll.domain.errors import BadInput, Conflict, MissingRights, NotFound, Permanent
-from plimsoll.domain.kubernetes import GPU_CHANGE, NAMESPACE, Node, Pod, Ref
+from plimsoll.domain.kubernetes import GPU_CHANGE, NAMESPACE, Node, Pod
 from plimsoll.domain.observation import Observation
 from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.node_drain import NoNodeGroups, Progress, waits
@@ -208,7 +206,7 @@ class GpuExecutor:
         moved = [pod for pod in seen.pods if pod.node != node.name or _moves(seen, pod)]
         request = DrainRequest(nodes=frozenset({node.name}), started=change.begun)
         planned = plan_nodes(replace(seen, pods=moved), request, self.clock.now())
-        steps = _without_a_loss(seen, planned.plan.steps)
+        steps = filter(_replaced_first, planned.plan.steps)
         for words in waits(planned):
             self.progress.once(f"Node {node.name}: waits: {words}")
         self._carry_out(replace(planned.plan, steps=tuple(steps)))
@@ -217,7 +215,7 @@ class GpuExecutor:
         """Undo the releases of a Node's pods; return whether none was left to undo."""
         seen = self.drain.observe()
         plan = plan_undo(seen, frozenset({node.name}), self.clock.now())
-        self._carry_out(replace(plan, steps=tuple(_without_a_loss(seen, plan.steps))))
+        self._carry_out(plan)
         return not plan.steps
 
     def _carry_out(self, plan: Plan) -> None:
@@ -260,25 +258,6 @@ def _moves(seen: Observation, pod: Pod) -> bool:
     return holds_gpus(pod) and seen.owner(pod) in seen.workload
 
 
-def _without_a_loss(seen: Observation, steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield the steps that leave as many serving pods as a workload has replicas.
-
-    A plan evicts a released pod of an earlier template when its replacement finds no node: here it is handed back.
-    """
-    gone = Counter[Ref]()
-    for step in steps:
-        match step.action:
-            case Evict(pod=pod) if pod.released:
-                owner = seen.workload_of(pod)
-                workload, made = seen.workload.get(owner), seen.replica_set(pod)
-                serving = sum(p.serving for p in seen.of_workload[owner]) - gone[owner]
-                if workload is not None and serving > workload.replicas:
-                    gone[owner] += 1
-                    yield step
-                elif made is not None and step.action.wave is not Wave.RETIRE:
-                    why = "its replacement is not Ready"
-                    yield replace(step, action=UndoRelease(pod=pod, replica_set=made, reason=why))
-            case ReleasePod() | UndoRelease():
-                yield step
-            case _:
-                pass
+def _replaced_first(step: Step) -> bool:
+    """Whether a step evicts no pod that still counts for its workload: released ones leave once others serve."""
+    return not isinstance(step.action, Evict) or step.action.pod.released

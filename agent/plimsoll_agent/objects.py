@@ -17,7 +17,15 @@ from plimsoll.adapters.kubernetes import schema as core
 from plimsoll.adapters.kubernetes.decoding import Json, decoded, naming
 from plimsoll.adapters.kubernetes.scheduling import read_resources, read_scheduling, read_selector
 from plimsoll.domain.fields import parse_time
-from plimsoll.domain.kubernetes import OwnerKind, Resources, Selector, names, total_resources
+from plimsoll.domain.kubernetes import (
+    GPU,
+    MIG_SLICES,
+    OwnerKind,
+    Resources,
+    Selector,
+    names,
+    total_resources,
+)
 from plimsoll_agent import schema
 from plimsoll_agent.wire_values import (
     LONGEST_TEXT,
@@ -36,7 +44,7 @@ _SERVICE: Final = "kubernetes.io/service-name"
 _UNKNOWN: Final = "?"
 """For the uid of what metrics.k8s.io names."""
 _OOM_KILLED: Final = "OOMKilled"
-_GPUS: Final = ("nvidia.com/gpu", "nvidia.com/mig-")
+_GPUS: Final = (GPU, MIG_SLICES)
 """How resources of GPUs, their replicas and slices begin."""
 _TEMPLATES: Final = ("pod-template-hash", "rollouts-pod-template-hash", "controller-revision-hash")
 """On a pod, labels: the hash of its template."""

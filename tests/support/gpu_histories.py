@@ -10,10 +10,11 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from plimsoll.domain.kubernetes import GPU
 from plimsoll_simulation.fake_cluster.conditions import is_deleting, is_ready
 from plimsoll_simulation.rigs.mig_manager import MIG
 from tests.support import fake_clusters
-from tests.support.gpu_nodes import FILE, GPU, LAYOUTS, GpuSite, gpu_pod
+from tests.support.gpu_nodes import FILE, LAYOUTS, GpuSite, gpu_pod
 
 SPOT: Final = {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}
 LONGEST: Final = timedelta(hours=5)

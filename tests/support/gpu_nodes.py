@@ -13,7 +13,14 @@ from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
-from plimsoll.domain.kubernetes import GPU_CHANGE, NAMESPACE, RELEASED
+from plimsoll.domain.kubernetes import (
+    GPU,
+    GPU_CHANGE,
+    INTERRUPTION,
+    MIG_STATE,
+    NAMESPACE,
+    RELEASED,
+)
 from plimsoll.domain.reports import Metric
 from plimsoll_agent.gpu_begin import holds_gpus
 from plimsoll_agent.gpu_change import LIMITS, Limits
@@ -26,11 +33,10 @@ from plimsoll_simulation.fake_cluster.conditions import is_ready, with_condition
 from plimsoll_simulation.fake_cluster.edits import look
 from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
-from plimsoll_simulation.rigs.mig_manager import DEPLOY, MIG, PLUGIN, SHARING, STATE, MigManager
+from plimsoll_simulation.rigs.mig_manager import DEPLOY, MIG, PLUGIN, SHARING, MigManager
 from tests.support import fake_clusters
 from tests.support.builders import NOON
 
-GPU = "nvidia.com/gpu"
 SMALL = "nvidia.com/mig-1g.10gb"
 LARGE = "nvidia.com/mig-3g.40gb"
 WHOLE = {GPU: 2}
@@ -146,7 +152,7 @@ class GpuSite:
     def join(self, name: str, layout: str = "all-disabled") -> None:
         labels = {
             MIG: layout,
-            STATE: "success",
+            MIG_STATE: "success",
             f"{DEPLOY}device-plugin": "true",
             f"{DEPLOY}dcgm-exporter": "true",
         }
@@ -194,7 +200,7 @@ class GpuSite:
         assert answer.status == 200, answer.body
 
     def label(self, name: str = "gpu-1", **labels: str | None) -> None:
-        known = {"mig": MIG, "plugin": PLUGIN, "sharing": SHARING, "state": STATE}
+        known = {"mig": MIG, "plugin": PLUGIN, "sharing": SHARING, "state": MIG_STATE}
         self.patch({"metadata": {"labels": {known[k]: v for k, v in labels.items()}}}, name)
 
     def annotate(self, **annotations: str | None) -> None:
@@ -208,13 +214,7 @@ class GpuSite:
 
     def interrupt(self, name: str = "gpu-1") -> None:
         """Record an interruption on a Node, as a deployed Plimsoll does."""
-        node = parse_node(self.node(name))
-        notice = NoticeRecord(kind="spot", time=self.clock.time, id="n-1")
-        found = Interruption(
-            instance=node.instance or "", launched=node.created, node=name, notices=(notice,)
-        )
-        record = {"plimsoll.dev/interruption": to_record(found)}
-        self.patch({"metadata": {"annotations": record}}, name)
+        self.patch({"metadata": {"annotations": noticed(self.node(name), self.clock.time)}}, name)
 
     def delete(self, pod: str) -> None:
         path = f"/api/v1/namespaces/default/pods/{pod}"
@@ -362,6 +362,16 @@ class GpuSite:
 
     def ended(self) -> bool:
         return self.step_of() in {"done", "undone", "stopped", "alert"}
+
+
+def noticed(node: Json, now: datetime) -> dict[str, str]:
+    """Return the annotation by which a deployed Plimsoll records an interruption of a Node."""
+    known = parse_node(node)
+    notice = NoticeRecord(kind="spot", time=now, id="n-1")
+    found = Interruption(
+        instance=known.instance or "", launched=known.created, node=known.name, notices=(notice,)
+    )
+    return {INTERRUPTION: to_record(found)}
 
 
 def gpu_template(app: str, gpus: dict[str, int], **spec: Any) -> Json:

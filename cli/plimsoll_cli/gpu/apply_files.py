@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from plimsoll.domain.kubernetes import NAMESPACE
+from plimsoll.domain.kubernetes import GPU, MIG_SLICES, NAMESPACE
 from plimsoll_service.domain.gpu import (
     CARDS,
     WHOLE,
@@ -58,7 +58,7 @@ def apply_plan(
             uid=uids[name],
             value=layout_name(splits, after),
             allocatable={
-                f"nvidia.com/{'gpu' if profile == WHOLE else f'mig-{profile}'}": number
+                GPU if profile == WHOLE else f"{MIG_SLICES}{profile}": number
                 for profile, number in splits.by_name(supply(after)).items()
             },
         )

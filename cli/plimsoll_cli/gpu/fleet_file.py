@@ -26,8 +26,8 @@ from plimsoll_service.domain.gpu import (
     model_of,
     splits_of,
 )
+from plimsoll_service.wire.gpu_plan import MIG_CONFIG
 
-MIG_CONFIG: Final = "nvidia.com/mig.config"
 PRODUCT: Final = "nvidia.com/gpu.product"
 _SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _MOVABLE: Final = frozenset({"DaemonSet", "ReplicaSet", "StatefulSet"})

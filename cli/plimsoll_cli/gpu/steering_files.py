@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import INSTANCE_TYPE
+from plimsoll.domain.kubernetes import GPU, INSTANCE_TYPE, MIG_SLICES
 from plimsoll_cli.gpu.apply_files import (
     CONFIG_KEY,
     GRANTS,
@@ -20,7 +20,6 @@ from plimsoll_cli.gpu.apply_files import (
     grants,
     text_of,
 )
-from plimsoll_cli.gpu.fleet_file import MIG_CONFIG
 from plimsoll_service.domain.gpu import (
     CARDS,
     WHOLE,
@@ -32,6 +31,7 @@ from plimsoll_service.domain.gpu import (
     splits_of,
     supply,
 )
+from plimsoll_service.wire.gpu_plan import MIG_CONFIG
 
 CONFIGURATION: Final = "plimsoll-mig-config"
 """The ConfigMap for mig-manager."""
@@ -150,7 +150,7 @@ def karpenter(plans: Mapping[str, FleetPlan]) -> Iterator[dict[str, Any]]:
                 "kind": "NodePool",
                 "metadata": {"name": name},
                 "spec": {
-                    "limits": {"nvidia.com/gpu": nodes * len(layout)},
+                    "limits": {GPU: nodes * len(layout)},
                     "template": {
                         "metadata": {"labels": {MIG_CONFIG: label}},
                         "spec": {
@@ -170,7 +170,7 @@ def karpenter(plans: Mapping[str, FleetPlan]) -> Iterator[dict[str, Any]]:
                         {"key": "karpenter.sh/nodepool", "operator": "In", "values": [name]},
                     ],
                     "capacity": {
-                        f"nvidia.com/mig-{profile}": str(number)
+                        f"{MIG_SLICES}{profile}": str(number)
                         for profile, number in given.items()
                         if profile != WHOLE
                     },

@@ -29,17 +29,15 @@ from plimsoll.adapters.kubernetes import Transport, calls
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import NotFound, Temporary
+from plimsoll.domain.kubernetes import MIG_STATE
 from plimsoll_simulation.fake_cluster.conditions import is_finished, is_ready, with_condition
 from plimsoll_simulation.fake_cluster.edits import Json, look
 
 MIG: Final = "nvidia.com/mig.config"
 SHARING: Final = "nvidia.com/device-plugin.config"
-STATE: Final = "nvidia.com/mig.config.state"
 DEPLOY: Final = "nvidia.com/gpu.deploy."
 PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"
 PAUSED: Final = "paused-for-mig-change"
-GIVES_UP: Final = timedelta(minutes=5)
-"""How long it waits for the pods of the operands to leave."""
 _STATUS: Final = Call(verb="patch", resource="nodes/status")
 _NVIDIA: Final = "nvidia.com/"
 
@@ -70,6 +68,8 @@ class MigManager:
     applying: timedelta = timedelta(seconds=5)
     reboots: timedelta | None = None
     """How long the Node is not Ready meanwhile."""
+    gives_up: timedelta = timedelta(minutes=5)
+    """How long it waits for the pods of the operands to leave."""
     failing: set[str] = field(default_factory=set)
     """Names that cannot be applied."""
     lacking: set[str] = field(default_factory=set)
@@ -147,8 +147,8 @@ class MigManager:
             deployed = {
                 k: PAUSED for k, v in _labels(node).items() if k.startswith(DEPLOY) and v == "true"
             }
-            self._label({STATE: "pending", **deployed})
-            self._job = _Job(name=name, phase="leaving", until=now + GIVES_UP)
+            self._label({MIG_STATE: "pending", **deployed})
+            self._job = _Job(name=name, phase="leaving", until=now + self.gives_up)
         self._read = name
 
     def _applied(self, job: _Job, node: Json, now: datetime) -> None:
@@ -162,16 +162,16 @@ class MigManager:
         if self.reboots is None:
             self._succeeded(node)
             return
-        self._label({STATE: "rebooting"})
+        self._label({MIG_STATE: "rebooting"})
         self._ready(node, now, ready=False)
         self._job = _Job(name=job.name, phase="rebooting", until=now + self.reboots)
 
     def _succeeded(self, node: Json, *, restarts: bool = True) -> None:
-        self._label({STATE: "success", **(_deployed(node) if restarts else {})})
+        self._label({MIG_STATE: "success", **(_deployed(node) if restarts else {})})
         self._leaves_paused, self._job = True, None
 
     def _failed(self, node: Json) -> None:
-        self._label({STATE: "failed", **({} if self._leaves_paused else _deployed(node))})
+        self._label({MIG_STATE: "failed", **({} if self._leaves_paused else _deployed(node))})
         self._job = None
 
     def _label(self, labels: Mapping[str, str]) -> None:

@@ -6,12 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.domain.kubernetes import GPU_CHANGE
-from plimsoll_simulation.rigs.mig_manager import MIG, PLUGIN, STATE
+from plimsoll.domain.kubernetes import GPU, GPU_CHANGE, MIG_STATE
+from plimsoll_simulation.rigs.mig_manager import MIG, PLUGIN
 from tests.support import fake_clusters
 from tests.support.gpu_nodes import (
     FILE,
-    GPU,
     SLICES,
     SMALL,
     WHOLE,
@@ -177,8 +176,8 @@ def test_no_other_node_is_begun_while_one_needs_a_person():
         (lambda s: s.plan(s.entry("gpu-1"), config=s.source(name="gone")), "404"),
         (lambda s: s.plan(s.entry("gpu-1"), config=s.source(key="gone")), "is not there"),
         (lambda s: s.config(FILE + "  another: []\n"), "is not as it was"),
-        (lambda s: s.label(state="failed"), f"{STATE} is failed"),
-        (lambda s: s.label(state="pending"), f"{STATE} is pending"),
+        (lambda s: s.label(state="failed"), f"{MIG_STATE} is failed"),
+        (lambda s: s.label(state="pending"), f"{MIG_STATE} is pending"),
         (lambda s: s.annotate(**{"karpenter.sh/do-not-disrupt": "true"}), "is protected"),
         (lambda s: s.taint(SPOT), "it has the taint"),
         (

@@ -16,7 +16,7 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.domain.errors import PlimsollError, Refused
-from plimsoll.domain.kubernetes import NAMESPACE
+from plimsoll.domain.kubernetes import GPU, MIG_SLICES, NAMESPACE
 from plimsoll_agent.gpu_change import Limits
 from plimsoll_agent.gpu_executor import GpuExecutor
 from plimsoll_agent.gpu_wiring import DRAIN, put_together
@@ -26,7 +26,7 @@ from plimsoll_simulation.rigs.mig_manager import MigManager
 from plimsoll_testbed.rigs.controlplane import binaries
 from plimsoll_testbed.rigs.controlplane.plane import ControlPlane
 from plimsoll_testbed.rigs.gpus.play import Fleet
-from plimsoll_testbed.rigs.gpus.workloads import GPU, NODES, PER_NODE
+from plimsoll_testbed.rigs.gpus.workloads import NODES, PER_NODE
 
 LIMITS: Final = Limits(
     empties=timedelta(seconds=60),
@@ -52,7 +52,7 @@ def supplies(config: str) -> dict[str, Mapping[str, int]]:
         for entry in entries:
             devices = PER_NODE if entry["devices"] == "all" else len(entry["devices"])
             for profile, number in entry.get("mig-devices", {"gpu": 1}).items():
-                gpus[GPU if profile == "gpu" else f"nvidia.com/mig-{profile}"] += devices * number
+                gpus[GPU if profile == "gpu" else f"{MIG_SLICES}{profile}"] += devices * number
         found[name] = dict(gpus)
     return found
 

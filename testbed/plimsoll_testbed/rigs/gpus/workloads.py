@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
-from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, INSTANCE_TYPE
+from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, GPU, INSTANCE_TYPE, MIG_STATE
 
 type Json = dict[str, Any]
 
 NAMESPACE: Final = "lab"
 OPERATOR: Final = "gpu-operator"
 CONTAINER: Final = "main"
-GPU: Final = "nvidia.com/gpu"
 COUNT: Final = "nvidia.com/gpu.count"
 INSTANCE: Final = "p5.48xlarge"
 PER_NODE: Final = 8
@@ -99,7 +98,7 @@ def node(name: str) -> Json:
         COUNT: str(PER_NODE),
         "nvidia.com/mig.strategy": "mixed",
         "nvidia.com/mig.config": "all-disabled",
-        "nvidia.com/mig.config.state": "success",
+        MIG_STATE: "success",
         **{f"nvidia.com/gpu.deploy.{each}": "true" for each in OPERANDS},
     }
     return {

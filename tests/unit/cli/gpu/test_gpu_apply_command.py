@@ -12,11 +12,12 @@ from click.testing import Result
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.kubernetes import GPU
 from plimsoll_service.wire.gpu_plan import CONFIG_MAP, KEY, GpuPlan, parse_plan
 from plimsoll_simulation.rigs.mig_manager import MIG
 from tests.support import fake_clusters
 from tests.support.cli_environment import MemoryEnvironment, StillClock, run
-from tests.support.gpu_nodes import FILE, GPU, SLICES, WHOLE, GpuSite, gpu_template
+from tests.support.gpu_nodes import FILE, SLICES, WHOLE, GpuSite, gpu_template
 
 NEW = "all-1g.10gb"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll_simulation.rigs.mig_manager import PAUSED, PLUGIN, STATE
-from tests.support.gpu_nodes import GPU, HALVES, SLICES, STEP, WHOLE, GpuSite, gpu_pod
+from plimsoll.domain.kubernetes import GPU, MIG_STATE
+from plimsoll_simulation.rigs.mig_manager import PAUSED, PLUGIN
+from tests.support.gpu_nodes import HALVES, SLICES, STEP, WHOLE, GpuSite, gpu_pod
 
 FOREVER = "10h"
 
@@ -23,7 +24,7 @@ def outcome(site: GpuSite, label: str) -> tuple[str, str, bool]:
         if site.manager._read == label and not site.manager.busy:
             break
     site.settle()
-    return site.labels()[STATE], site.labels()[PLUGIN], site.plugin_runs()
+    return site.labels()[MIG_STATE], site.labels()[PLUGIN], site.plugin_runs()
 
 
 def after_a_failure(site: GpuSite) -> None:
@@ -66,7 +67,7 @@ def test_a_plugin_that_cannot_leave_is_waited_for_and_then_the_state_stays_pendi
     for _ in range(61):
         site.pass_(STEP)
     assert not site.manager.busy
-    assert (site.labels()[STATE], site.labels()[PLUGIN]) == ("pending", PAUSED)
+    assert (site.labels()[MIG_STATE], site.labels()[PLUGIN]) == ("pending", PAUSED)
 
     for pod in site.on("gpu-1"):
         path = f"/api/v1/namespaces/default/pods/{pod}"
@@ -76,7 +77,7 @@ def test_a_plugin_that_cannot_leave_is_waited_for_and_then_the_state_stays_pendi
 
     site.manager.restart()
     site.settle()
-    assert (site.labels()[STATE], site.labels()[PLUGIN]) == ("success", "true")
+    assert (site.labels()[MIG_STATE], site.labels()[PLUGIN]) == ("success", "true")
     assert site.plugin_runs()
 
 
@@ -93,7 +94,7 @@ def test_a_node_that_reboots_is_not_ready_meanwhile(site):
     site.label(mig="all-1g.10gb")
     for _ in range(6):
         site.pass_(STEP)
-    assert (site.labels()[STATE], site.ready()) == ("rebooting", False)
+    assert (site.labels()[MIG_STATE], site.ready()) == ("rebooting", False)
     for _ in range(12):
         site.pass_(STEP)
-    assert (site.labels()[STATE], site.ready(), site.gpus()) == ("success", True, SLICES)
+    assert (site.labels()[MIG_STATE], site.ready(), site.gpus()) == ("success", True, SLICES)

@@ -24,7 +24,7 @@ from functools import reduce
 from typing import Any, Final
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import Node, Resources, Taint, names, passes
+from plimsoll.domain.kubernetes import GPU, Node, Resources, Taint, names, passes
 from plimsoll.domain.node_groups import NodeTemplate
 
 TAG: Final = "k8s.io/cluster-autoscaler/node-template/"
@@ -148,7 +148,7 @@ def allocatable_of(info: Mapping[str, Any]) -> Resources:
     devices = {
         "aws.amazon.com/neuron": sum(count for count, _ in neurons),
         "aws.amazon.com/neuroncore": sum(count * cores for count, cores in neurons),
-        "nvidia.com/gpu": gpus,
+        GPU: gpus,
     }
     return Resources(
         cpu=int(1000 * cores - reserved_cpu),

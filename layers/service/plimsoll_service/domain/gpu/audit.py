@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from plimsoll.domain.kubernetes import MIG_SLICES
 from plimsoll_service.domain.gpu.cards import CARDS, Card, Profile
 from plimsoll_service.domain.gpu.idle import HOURS_PER_WEEK, by_hour_of_week, idle_minutes
 from plimsoll_service.domain.gpu.schedules import Schedule, schedule_of
-from plimsoll_service.domain.gpu.series import MIG_RESOURCE, ClassSeries, first_day, series_of
+from plimsoll_service.domain.gpu.series import ClassSeries, first_day, series_of
 from plimsoll_service.domain.gpu.sizing import Sizer, Slice, learn
 from plimsoll_service.wire.gpu import MINUTES_PER_DAY, ClassDay, PodDay
 
@@ -191,7 +192,7 @@ def _parts(days: Sequence[ClassDay]) -> Mapping[tuple[object, ...], float]:
 
 def _profile(day: ClassDay) -> tuple[Profile | None, Card | None]:
     card = CARDS.get(day.of.model)
-    name = day.resource.removeprefix(MIG_RESOURCE)
+    name = day.resource.removeprefix(MIG_SLICES)
     return (card.profiles.get(name) if card is not None else None), card
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Final
 
-from plimsoll.domain.kubernetes import INSTANCE_TYPE, capacity_of
+from plimsoll.domain.kubernetes import GPU, INSTANCE_TYPE, MIG_SLICES, capacity_of
 from plimsoll_service.domain.gpu.cards import CARDS
 from plimsoll_service.wire.gpu import (
     MOST_PODS,
@@ -27,7 +27,6 @@ MOST_CLASSES: Final = 200
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _COUNT: Final = "nvidia.com/gpu.count"
 _STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
-_WHOLE: Final = "nvidia.com/gpu"
 SHARINGS: Final[tuple[Sharing, ...]] = ("none", "mps", "time-slicing")
 """From the least that pods of one GPU have of each other to the most."""
 _LONGEST: Final = 256
@@ -171,7 +170,7 @@ def _resource_of(pod: Pod, samples: Sequence[GpuSample]) -> str:
     if pod.gpus:
         return max(pod.gpus, key=lambda name: (pod.gpus[name], name))
     profile = next((each.instance for each in samples if each.instance), "")
-    return f"nvidia.com/mig-{profile}"[:_LONGEST] if profile else _WHOLE
+    return f"{MIG_SLICES}{profile}"[:_LONGEST] if profile else GPU
 
 
 def _sharing_of(node: Node) -> Sharing:

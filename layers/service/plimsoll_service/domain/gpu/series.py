@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
+from plimsoll.domain.kubernetes import MIG_SLICES
 from plimsoll_service.wire.gpu import (
     MINUTES_PER_DAY,
     UNSEEN,
@@ -17,7 +18,6 @@ from plimsoll_service.wire.gpu import (
     PodDay,
 )
 
-MIG_RESOURCE: Final = "nvidia.com/mig-"
 DUTY_METRICS: Final = ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_GPU_UTIL")
 """One of them tells whether a GPU works."""
 MINUTES_PER_WINDOW: Final = MINUTES_PER_DAY // WINDOWS_PER_DAY
@@ -63,7 +63,7 @@ class ClassSeries:
     def profile(self) -> str:
         """The MIG profile that its pods ask for; empty: whole GPUs, or replicas of them."""
         found = self.last.resource
-        return found.removeprefix(MIG_RESOURCE) if found.startswith(MIG_RESOURCE) else ""
+        return found.removeprefix(MIG_SLICES) if found.startswith(MIG_SLICES) else ""
 
     @property
     def gpus(self) -> int:
