@@ -19,6 +19,7 @@ KEPT: Final = sorted(
 )
 SITUATIONS: Final = sorted(folder.name for folder in (DRILLS / "situations").iterdir())
 WORSE: Final = {
+    "lone-member-that-states-minutes": ("Database default/store", "none", "seconds at zero"),
     "members-that-state-a-minute": ("StatefulSet default/store", "drain", "seconds at zero"),
     "members-whose-hook-sleeps": ("Database default/queue", "drain", "pods killed or cut short"),
 }

@@ -115,6 +115,10 @@ class StorageClass(KubernetesObject):
     allowed_topologies: tuple[Any, ...] | None = None
 
 
+class CSINode(KubernetesObject):
+    spec: dict[str, Any]
+
+
 class ConfigMap(KubernetesObject):
     data: Strings | None = None
     binary_data: Strings | None = None
@@ -177,6 +181,7 @@ _VERSIONS: Final[Mapping[type[KubernetesObject], str]] = {
     PersistentVolumeClaim: "v1",
     PersistentVolume: "v1",
     StorageClass: "storage.k8s.io/v1",
+    CSINode: "storage.k8s.io/v1",
     ConfigMap: "v1",
     Namespace: "v1",
     MutatingAdmissionPolicy: "admissionregistration.k8s.io/v1",

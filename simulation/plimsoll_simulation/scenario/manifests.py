@@ -20,6 +20,7 @@ from plimsoll_simulation.scenario.yamlfiles import Document, read_documents
 
 CLUSTER_SCOPED = frozenset(
     {
+        "CSINode",
         "MutatingAdmissionPolicy",
         "MutatingAdmissionPolicyBinding",
         "Namespace",

@@ -1,4 +1,4 @@
-"""Draws the surroundings of workloads: webhooks, quotas, finalizers, native sidecars, volumes that detach slowly.
+"""Draws the surroundings of workloads: webhooks, quotas, finalizers, native sidecars, slow and few volumes, Windows nodes.
 
 All is drawn after the rest of a storm, so a seed that draws nothing here is the storm that it was before.
 """
@@ -11,6 +11,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
+from plimsoll_simulation.durations import Span
+from plimsoll_simulation.fake_aws.nodegroups import NodeGroupSpec
+from plimsoll_simulation.fake_cluster.controllers.volumes import DRIVER
 from plimsoll_simulation.storms.chance import chance
 from plimsoll_simulation.storms.model import Applied, Storm
 from plimsoll_simulation.storms.workload import CUSTOM, Workload
@@ -25,6 +28,10 @@ SIDECARS: Final = 0.1
 """The share in which pods of a workload have native sidecars."""
 SLOW: Final = 0.08
 """The share in which volumes detach slowly."""
+LIMITED: Final = 0.08
+"""The share in which the nodes of the start take few volumes."""
+WINDOWS: Final = 0.05
+"""The share with a group of Windows nodes, which can grow and takes none of the pods."""
 _SECONDS: Final = (20, 60, 60, 600)
 """How long webhooks deny or fail."""
 FAILS: Final = "fails"
@@ -55,7 +62,40 @@ def with_surroundings(rnd: random.Random, storm: Storm) -> Storm:
     if chance(rnd, WEBHOOKS):
         events = (*storm.events, *_webhook(rnd, storm))
         storm = replace(storm, events=tuple(sorted(events, key=lambda event: event.at)))
+    if chance(rnd, LIMITED):
+        storm = replace(storm, objects=(*storm.objects, *_limits(storm, rnd.choice((2, 3, 5)))))
+    if chance(rnd, WINDOWS):
+        storm = replace(storm, groups=(*storm.groups, _windows(storm)))
     return storm
+
+
+def _limits(storm: Storm, most: int) -> Iterator[Json]:
+    """Yield of each node how many volumes it takes."""
+    for name in (f"{group.name}-{n + 1}" for group in storm.groups for n in range(group.size)):
+        driver = {"name": DRIVER, "nodeID": name, "allocatable": {"count": most}}
+        yield {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSINode",
+            "metadata": {"name": name},
+            "spec": {"drivers": [driver]},
+        }
+
+
+def _windows(storm: Storm) -> NodeGroupSpec:
+    """Return a group like the first, of nodes that keep away pods for Linux as EKS advises."""
+    startup = timedelta(seconds=100)
+    return storm.groups[0].model_copy(
+        update={
+            "name": "windows",
+            "kind": "asg",
+            "size": 1,
+            "max": 4,
+            "renew": False,
+            "startup": Span(least=startup, most=startup),
+            "labels": {"kubernetes.io/os": "windows"},
+            "taints": ({"key": "os", "value": "windows", "effect": "NoSchedule"},),
+        }
+    )
 
 
 def _one(rnd: random.Random, storm: Storm, change: Callable[[Workload], Workload]) -> Storm:

@@ -8,6 +8,7 @@ that detaches slowly, and at most `FEW` pods to evict. What it assumes:
   planner takes its stop time for.
 * A workload stays above zero if one of its pods is Ready elsewhere before its last one is evicted,
   and every pod gets the time that it really takes to stop.
+* A budget of `maxUnavailable` over pods of a custom resource never allows: nobody knows how many there should be.
 * A Deployment whose pods can be released gets the replacement first. All others lose a pod first,
   within their budget; a single pod of those cannot be kept, which is no fault of the plan.
 * New nodes come from on-demand groups that may grow; spot groups may be interrupted as well.
@@ -164,7 +165,7 @@ class _Search:
         )
 
     def _may_be_kept(self, workload: Workload) -> bool:
-        one_may_go = workload.budget == ("maxUnavailable", 1)
+        one_may_go = workload.budget == ("maxUnavailable", 1) and workload.kind != CUSTOM
         if workload.replicas == 1 and one_may_go and self._may_need_all(workload):
             return False  # its owner lets it go, and its grace period begins before anything serves
         if self._surges(workload):

@@ -1,4 +1,4 @@
-"""Webhooks, quotas, finalizers, native sidecars and slow volumes are drawn, and no rule is broken for them."""
+"""Webhooks, quotas, finalizers, native sidecars, slow and few volumes and Windows nodes are drawn, and no rule is broken for them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ DRAWN = {
     "HELD": "finalizers:",
     "SIDECARS": "initContainers:",
     "SLOW": "detach:",
+    "LIMITED": "kind: CSINode",
+    "WINDOWS": "kubernetes.io/os: windows",
 }
 """The share of each -> words of a drill that has it."""
 
