@@ -16,9 +16,8 @@ from functools import partial
 from statistics import median
 from typing import Any, Final, Literal
 
-from plimsoll.domain.kubernetes import names, parse_duration
+from plimsoll.domain.kubernetes import names
 from plimsoll_simulation.fake_cluster.conditions import controller_of
-from plimsoll_simulation.fake_cluster.controllers.kubelet import STOP
 from plimsoll_simulation.measure.measure import Measurement
 from plimsoll_simulation.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_simulation.scenario.drill import Drill
@@ -35,7 +34,6 @@ MARGIN_SECONDS: Final = 2.0
 pods served until their instance went, and a pod that is evicted in time stops that much earlier."""
 OPTED_OUT: Final = "they have opted out"
 SURPRISED: Final = "they stood where nobody knew of an end"
-STOPPED: Final = "they had their time to stop, and the other let them be killed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,27 +136,21 @@ def worse_of(
     drill: Drill, than: Other, plays: Sequence[tuple[Mapping[str, Loss], Mapping[str, Loss]]]
 ) -> Iterator[Worse]:
     """Yield what is worse in the median of these plays, each ours and theirs."""
-    opted_out, stops = _opted_out(drill), _stops(drill)
+    opted_out = _opted_out(drill)
     judged = (plays[0][0].keys() & plays[0][1].keys()) - _exempt(drill)
     for workload in sorted(judged):
         pairs = [(ours[workload], theirs[workload]) for ours, theirs in plays]
         longer = partial(_longer, than)
-        stopping = partial(_stopping, stops.get(workload, 0.0))
         for figure, of in _FIGURES.items():
             worse = partial(_is_worse, of, _none if figure == KILLED else longer)
             if worse(pairs):
-                stopped = figure != KILLED and not _is_worse(of, stopping, pairs)
                 yield Worse(
                     workload=workload,
                     than=than,
                     figure=figure,
                     ours=median(of(a) for a, _ in pairs),
                     theirs=median(of(b) for _, b in pairs),
-                    excused=OPTED_OUT
-                    if workload in opted_out
-                    else STOPPED
-                    if stopped
-                    else _chance(pairs, worse),
+                    excused=OPTED_OUT if workload in opted_out else _chance(pairs, worse),
                 )
 
 
@@ -168,11 +160,6 @@ def _none(_: Loss) -> float:
 
 def _longer(than: Other, theirs: Loss) -> float:
     return LONGER if than == "drain" and not theirs.died else STOP_SECONDS + MARGIN_SECONDS
-
-
-def _stopping(stop_seconds: float, theirs: Loss) -> float:
-    """Return how much longer a workload lacks pods that stop in their own time instead of being killed."""
-    return stop_seconds + MARGIN_SECONDS if theirs.died else 0.0
 
 
 def _is_worse(of: _Figure, allowed: Callable[[Loss], float], pairs: _Pairs) -> bool:
@@ -193,18 +180,6 @@ def _opted_out(drill: Drill) -> frozenset[str]:
         for manifest, template in _templates(drill)
         if template["metadata"].get("annotations", {}).get(names.IGNORE) == "true"
     )
-
-
-def _stops(drill: Drill) -> Mapping[str, float]:
-    """Return how many seconds the pods of each workload really take to stop, at most, where the drill says it."""
-    found: dict[str, float] = {}
-    for manifest, template in _templates(drill):
-        said = template["metadata"].get("annotations", {}).get(STOP)
-        grace = float(template["spec"].get("terminationGracePeriodSeconds", STOP_SECONDS))
-        seconds = 0.0 if said is None else parse_duration(said).total_seconds()
-        name = _name(manifest)
-        found[name] = max(found.get(name, 0.0), min(seconds, grace))
-    return found
 
 
 def _exempt(drill: Drill) -> frozenset[str]:

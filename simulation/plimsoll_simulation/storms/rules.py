@@ -204,8 +204,7 @@ class _Removal:
             rule = "below-floor-in-rollout" if self._rolls_out(owner) else "below-floor"
             yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {floor}"
         # A released pod has its replacement.
-        headroom = self._has_headroom(preempts=self._is_out_of_time(owner))
-        if not (pod.released or hurried or headroom or self._in_turn(owner)):
+        if not (pod.released or hurried or self._has_headroom() or self._in_turn(owner)):
             yield NO_HEADROOM, f"no node has headroom for the replacement of {pod} of {node.name}"
 
     def _one_for_the_others(self, owner: Ref) -> bool:
@@ -216,15 +215,6 @@ class _Removal:
         """Whether it may leave without a place, since not all would be replaced in turn: the product's own rule."""
         return any(
             found.hurries(one, in_turn=True)
-            for found in self._disruptions(owner)
-            for one in found.evictable
-            if one.pod.uid == self.pod.uid
-        )
-
-    def _is_out_of_time(self, owner: Ref) -> bool:
-        """Whether a node that comes is too late: then it may preempt pods of a lower priority, the product's own rule."""
-        return any(
-            one.late(self.write.now + found.start)
             for found in self._disruptions(owner)
             for one in found.evictable
             if one.pod.uid == self.pod.uid
@@ -296,15 +286,14 @@ class _Removal:
         node = self.seen.node.get(pod.node or "")
         return node is not None and node.interruption is None and not node.unschedulable
 
-    def _has_headroom(self, *, preempts: bool) -> bool:
+    def _has_headroom(self) -> bool:
         """Whether its replacement fits now without taking a place from pods that wait.
 
         kube-scheduler may place the pods in another way; what counts is that a placement exists. Pods of negative
         priority are there to be preempted.
         """
         # A node that waits for its turn on advice is not cordoned, and takes pods until then.
-        least = self.pod.priority if preempts else min(0, self.pod.priority)
-        standing = [p for p in self.seen.pods if p.priority >= least]
+        standing = [p for p in self.seen.pods if p.priority >= min(0, self.pod.priority)]
         snapshot = ClusterSnapshot(self.seen.nodes, standing, self.seen.claims)
         waiting = sorted(self._waiting(), key=lambda pod: -pod.priority)
         alone = _packed(snapshot.copy(), waiting)

@@ -153,22 +153,6 @@ def test_who_has_opted_out_answers_for_it():
     }
 
 
-@pytest.mark.parametrize(
-    ("died", "longer", "because"),
-    [
-        (True, 202, "they had their time to stop, and the other let them be killed"),
-        (True, 202.1, None),
-        (False, 202, None),
-    ],
-)
-def test_who_stops_in_minutes_of_its_own_lacks_no_longer_than_that_beside_who_is_killed(
-    died, longer, because
-):
-    slow = a_storm(workloads=(replace(WEB, grace_seconds=600, stop_seconds=200, stated=True),))
-    pair = Loss(seconds_at_zero=longer), Loss(died=died)
-    assert found_in(pair, than="none", storm=slow) == {("seconds at zero", because)}
-
-
 def test_the_oracle_keeps_no_member_whose_budget_never_allows():
     members = on_spot(kind=CUSTOM, replicas=3, budget=("maxUnavailable", 1))
     result = play_storm(members)
