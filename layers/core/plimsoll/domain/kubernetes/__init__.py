@@ -20,7 +20,14 @@ from plimsoll.domain.kubernetes.floors import (
     runs_twice,
     unavailable,
 )
-from plimsoll.domain.kubernetes.gangs import LAG, class_of, deadline_text, gang_of, in_gang
+from plimsoll.domain.kubernetes.gangs import (
+    class_of,
+    deadline_text,
+    gang_of,
+    in_gang,
+    queued_gang_of,
+    too_late_to_tell,
+)
 from plimsoll.domain.kubernetes.names import (
     CAPACITY_LABELS,
     DEADLINE,
@@ -150,7 +157,6 @@ __all__ = [
     "INSTANCE_TYPE",
     "INTERRUPTION",
     "KUBE_SYSTEM",
-    "LAG",
     "LEASE",
     "LONGEST_MESSAGE",
     "MATCHES_NOTHING",
@@ -224,6 +230,7 @@ __all__ = [
     "parse_quantity",
     "passes",
     "protection",
+    "queued_gang_of",
     "ready_floor",
     "refuse_twins",
     "replacement_of",
@@ -235,6 +242,7 @@ __all__ = [
     "starts_up",
     "taints_of",
     "tolerated",
+    "too_late_to_tell",
     "total_resources",
     "unavailable",
     "untolerated",
