@@ -29,6 +29,7 @@ from plimsoll.domain.kubernetes.gangs import (
     too_late_to_tell,
 )
 from plimsoll.domain.kubernetes.names import (
+    AUTO_FLOOR,
     CAPACITY_LABELS,
     DEADLINE,
     DELETION_COST,
@@ -136,6 +137,7 @@ from plimsoll.domain.kubernetes.workloads import (
 )
 
 __all__ = [
+    "AUTO_FLOOR",
     "CAPACITY_LABELS",
     "DEADLINE",
     "DELETION_COST",
