@@ -177,6 +177,7 @@ def rig() -> Iterator[Rig]:
             Size="small",
             ClustersTable=core["ClustersTable"],
             NodesTable=core["NodesTable"],
+            TimesTable=core["TimesTable"],
             GrowGroups="true",
             PoolsTable=core["PoolsTable"],
             ReportsTable=core["ReportsTable"],

@@ -68,17 +68,31 @@ def test_a_role_may_do_what_its_function_does_and_nothing_to_everything(role):
     assert all(s["Resource"] != "*" for s in statements)
 
 
-def growth() -> list[dict[str, Any]]:
-    """The statements of the one policy that a parameter adds."""
-    added = {
+def added(condition: str) -> list[dict[str, Any]]:
+    """The statements of the policy that a parameter adds."""
+    policies = {
         role: [p["Fn::If"] for p in RESOURCES[role]["Properties"]["Policies"] if "Fn::If" in p]
         for role in RIGHTS
     }
-    assert {role for role, policies in added.items() if policies} == {"BatchRole"}
-    [[condition, policy, otherwise]] = added["BatchRole"]
-    assert (condition, otherwise) == ("Grows", {"Ref": "AWS::NoValue"})
+    assert {role for role, each in policies.items() if each} == {"BatchRole"}
+    assert {each[0] for each in policies["BatchRole"]} == {"Grows", "KnowsTimes"}
+    [[_, policy, otherwise]] = (each for each in policies["BatchRole"] if each[0] == condition)
+    assert otherwise == {"Ref": "AWS::NoValue"}
     found: list[dict[str, Any]] = policy["PolicyDocument"]["Statement"]
     return found
+
+
+def growth() -> list[dict[str, Any]]:
+    return added("Grows")
+
+
+def test_observed_times_are_read_where_a_parameter_names_their_table_and_never_written():
+    assert BATCH["Parameters"]["TimesTable"]["Default"] == ""
+    named = {"Fn::Not": [{"Fn::Equals": [{"Ref": "TimesTable"}, ""]}]}
+    assert BATCH["Conditions"]["KnowsTimes"] == named
+    [statement] = added("KnowsTimes")
+    assert statement["Action"] == "dynamodb:BatchGetItem"
+    assert statement["Resource"]["Fn::Sub"].endswith(":table/${TimesTable}")
 
 
 def test_groups_are_asked_only_where_a_parameter_says_so_and_their_owners_by_a_tag():

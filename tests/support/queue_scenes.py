@@ -12,6 +12,8 @@ import yaml
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.interruptions import Policy
+from plimsoll.services.observed_times import ObservedTimes
+from plimsoll.services.ports import Times
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain.names import ADMISSION, CONFIGURATION, STOP
 from plimsoll_batch.services.queues import QueueService
@@ -122,6 +124,7 @@ class Scene:
         self.wire = Wire(self.play.cluster, self.clock, user="planner")
         self.heard = Heard()
         self.policy = Policy()
+        self.times: Times | None = None
         self.play.apply(
             *({"kind": "Namespace", "metadata": {"name": n}} for n in ("lab", "plimsoll"))
         )
@@ -146,6 +149,14 @@ class Scene:
             workers=SerialWorkers(),
             telemetry=self.heard,
             policy=self.policy,
+            observed_times=None
+            if self.times is None
+            else ObservedTimes(
+                times=self.times,
+                clock=self.clock,
+                workers=SerialWorkers(),
+                telemetry=self.heard,
+            ),
         )
 
     def run(self, seconds: float = 5) -> int:

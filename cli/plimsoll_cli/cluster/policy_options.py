@@ -18,7 +18,7 @@ from plimsoll.domain.interruptions import (
     Response,
     usual_response,
 )
-from plimsoll.domain.kubernetes import NEVER_OVERRULED
+from plimsoll.domain.kubernetes import AUTO_FLOOR, NEVER_OVERRULED
 from plimsoll.domain.notices import ZonalShift
 
 
@@ -56,7 +56,7 @@ class _Hourly(click.ParamType[int | Literal["default"]]):
 
 
 class _Floor(click.ParamType[str]):
-    """A number of replicas, or a share of them."""
+    """A number of replicas, a share of them, or what Plimsoll finds."""
 
     name = "floor"
 
@@ -64,7 +64,9 @@ class _Floor(click.ParamType[str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not _FLOOR.fullmatch(value):
             self.fail(
-                f"{value!r} is neither a number such as 2 nor a share such as 30%", param, ctx
+                f"{value!r} is neither a number such as 2, a share such as 30%, nor {AUTO_FLOOR}",
+                param,
+                ctx,
             )
         return value
 
@@ -87,7 +89,7 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names"""
 MOST_NAMESPACES: Final = 100
 """So many names are a few thousand bytes of an item of 400 KB."""
-_FLOOR: Final = re.compile(r"[0-9]{1,6}|([0-9]{1,2}|100)%")
+_FLOOR: Final = re.compile(rf"[0-9]{{1,6}}|([0-9]{{1,2}}|100)%|{AUTO_FLOOR}")
 KINDS: Final = (*URGENCY, FOREIGN_CORDON, ZonalShift.kind)
 FLOOR: Final = _Floor()
 HOURLY: Final = _Hourly()

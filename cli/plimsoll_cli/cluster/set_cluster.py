@@ -82,9 +82,10 @@ everything outside the namespaces that you name. To stop it, run
 @click.option(
     "--min-on-demand",
     type=FLOOR,
-    metavar="N|N%",
+    metavar="N|N%|auto",
     help="Keep this many or this share of a workload's replicas on on-demand nodes, where neither the "
-    "workload nor its namespace states a floor; not in kube-system.",
+    "workload nor its namespace states a floor; not in kube-system. auto: an even share of workloads whose "
+    "pods start more slowly than a spot notice leaves time for.",
 )
 @click.option(
     "--overrule-budgets",

@@ -66,7 +66,7 @@ def plan(
     """Show the state of each on-demand floor, and the moves of the next run.
 
     A Deployment, a StatefulSet or a namespace states its floor in the annotation
-    `plimsoll.dev/min-on-demand`: a number of replicas such as "2", or a share such as "30%".
+    `plimsoll.dev/min-on-demand`: a number of replicas such as "2", a share such as "30%", or "auto".
     `plimsoll clusters set --min-on-demand` sets the floor of all other workloads.
     """
     if html is not None:

@@ -15,11 +15,13 @@ from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
 from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
+from plimsoll.adapters.dynamodb.times import DynamoTimes
 from plimsoll.adapters.nodegroups import ASKED, AwsNodeGroups
 from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.registry import Cluster
 from plimsoll.observability import CloudWatch
+from plimsoll.services.observed_times import ObservedTimes
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.config import Config
 from plimsoll_batch.services.queues import ClusterQueues
@@ -78,6 +80,18 @@ def _growing(cluster: Cluster) -> ScaleUp:
 
 
 @cache
+def _observed_times() -> ObservedTimes | None:
+    if not config().times_table:
+        return None
+    return ObservedTimes(
+        times=DynamoTimes(_aws(), config().times_table),
+        clock=SystemClock(),
+        workers=_workers(),
+        telemetry=CloudWatch(),
+    )
+
+
+@cache
 def queues() -> ClusterQueues:
     """Return the queues of all registered clusters."""
     return ClusterQueues(
@@ -89,6 +103,7 @@ def queues() -> ClusterQueues:
         telemetry=CloudWatch(),
         growing=_growing if config().grow_groups else None,
         pods_per_second=config().pods_per_second,
+        observed_times=_observed_times(),
     )
 
 

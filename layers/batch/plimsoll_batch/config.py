@@ -21,6 +21,8 @@ class Config(Settings):
     """DynamoDB: the registered clusters, of the stack of the interruption path. It is only read."""
     nodes_table: str
     """DynamoDB: instance -> node, of the same stack. It is only read."""
+    times_table: str
+    """DynamoDB: how long checkpoints took, of the same stack. It is only read; empty: nothing is known."""
     accept_drills: bool
     """Whether notices of the source `plimsoll.drill` count."""
     wake_ups_queue: str

@@ -13,13 +13,22 @@ from typing import Final
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import Policy
+from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.observation import WorkloadTimes
 from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.lease import Lease
+from plimsoll.services.observed_times import KnownTimes, ObservedTimes
 from plimsoll.services.ports import Registry, RepeatingClock, Telemetry, WakeUps, Workers
 from plimsoll_batch.domain.admission import QueuePlan, Standing, actions_of, plan_queues
 from plimsoll_batch.domain.capacity import plan_leases
-from plimsoll_batch.domain.jobs import GangJobs, plan_deadlines, reclaimed_at, upkeep
+from plimsoll_batch.domain.jobs import (
+    GangJobs,
+    plan_deadlines,
+    reclaimed_at,
+    unstated_classes,
+    upkeep,
+)
 from plimsoll_batch.domain.quota import Forest
 from plimsoll_batch.services.executor import Executor, Outcome
 from plimsoll_batch.services.ports import ClusterObjects, QueueCluster
@@ -66,6 +75,8 @@ class QueueService:
     pods_per_second: int = PODS_PER_SECOND
     growing: ScaleUp | None = None
     """None: no nodes are asked for."""
+    observed_times: ObservedTimes | None = None
+    """None: of checkpoints only what owners state is known."""
 
     def run(self, *, holder: str, seconds: float, cycle_seconds: float = CYCLE_SECONDS) -> int:
         """Run cycles as long as gangs wait, start or stop, but no longer than so many seconds.
@@ -86,11 +97,11 @@ class QueueService:
             self.telemetry.log("another planner is at work", cluster=self.name)
             return 0
         end = self.clock.now() + timedelta(seconds=seconds)
-        cycles = 0
+        known, cycles = KnownTimes(), 0
         with lease.kept(), self.cluster.following() as followed:
             while lease.held:
                 cycles += 1
-                cycle = self.cycle(followed, lease)
+                cycle = self.cycle(followed, lease, known)
                 moving = cycle.moving or bool(cycle.outcomes)
                 pause = cycle_seconds if moving else max(cycle_seconds, IDLE_SECONDS)
                 if not (moving or cycle.waiting):
@@ -100,7 +111,7 @@ class QueueService:
                 self.clock.sleep(pause)
         return cycles
 
-    def cycle(self, cluster: QueueCluster, lease: Lease) -> Cycle:
+    def cycle(self, cluster: QueueCluster, lease: Lease, known: KnownTimes) -> Cycle:
         """Read, carry on, plan, carry out; once."""
         carrying = Executor(
             cluster=cluster, workers=self.workers, telemetry=self.telemetry, held=lambda: lease.held
@@ -121,7 +132,8 @@ class QueueService:
         for jobs in seen.gangs.values():
             carrying.tell_problems(jobs)
         ends = reclaimed_at(objects.nodes, now)
-        carrying.tell_deadlines(plan_deadlines(seen.gangs.values(), ends, now))
+        times = self._times(seen, ends, known)
+        carrying.tell_deadlines(plan_deadlines(seen.gangs.values(), ends, now, times))
         grown = {uid for uid, jobs in seen.gangs.items() if jobs.grown is not None}
         beyond = Standing(seen.state).beyond_quota(grown) if grown else ()
         steps = upkeep([*seen.gangs.values()], now, ends, objects.nodes, beyond)
@@ -145,6 +157,14 @@ class QueueService:
             moving=leased or any(_moves(jobs, ends) for jobs in seen.gangs.values()),
             waiting=sum(not seen.gangs[gang.uid].started for gang in seen.state.gangs),
         )
+
+    def _times(
+        self, seen: Seen, ends: Mapping[str, datetime], known: KnownTimes
+    ) -> Mapping[Ref, WorkloadTimes]:
+        if self.observed_times is None:
+            return {}
+        classes = frozenset(unstated_classes(seen.gangs.values(), ends))
+        return known.of(self.observed_times, self.name, classes)
 
     def _read(self, cluster: QueueCluster) -> ClusterObjects:
         objects = cluster.read()
@@ -206,6 +226,8 @@ class ClusterQueues:
     pods_per_second: int
     growing: Callable[[Cluster], ScaleUp] | None = None
     """Returns what asks the node groups of a cluster, the same object every time; None: none is asked."""
+    observed_times: ObservedTimes | None = None
+    """As in `QueueService`."""
 
     def wake(self) -> None:
         """Send each cluster that may be written to one wake-up.
@@ -236,5 +258,6 @@ class ClusterQueues:
             policy=cluster.policy,
             pods_per_second=self.pods_per_second,
             growing=None if self.growing is None else self.growing(cluster),
+            observed_times=self.observed_times,
         )
         return service.run(holder=holder, seconds=seconds)

@@ -6,7 +6,7 @@ Nothing waits for it: what cannot be read is assumed, and what cannot be written
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import batched
 from typing import Final
@@ -72,6 +72,28 @@ class ObservedTimes:
                 case _:
                     found |= answer
         return found
+
+
+@dataclass(slots=True)
+class KnownTimes:
+    """What one reconcile, or one run of the queues, has read: each workload is asked for once.
+
+    Once they cannot be read they are not asked for again: no drain waits for a database.
+    """
+
+    _read: dict[Ref, WorkloadTimes] = field(default_factory=dict)
+    _readable: bool = True
+
+    def of(
+        self, observed: ObservedTimes, cluster: str, workloads: Collection[Ref]
+    ) -> Mapping[Ref, WorkloadTimes]:
+        """Return what is known of workloads, these among them."""
+        unknown = {*workloads} - self._read.keys()
+        if unknown and self._readable:
+            found = observed.of(cluster, unknown)
+            self._readable = found is not None
+            self._read |= dict.fromkeys(unknown, WorkloadTimes()) | dict(found or {})
+        return self._read
 
 
 def disrupted(seen: Observation) -> frozenset[Ref]:

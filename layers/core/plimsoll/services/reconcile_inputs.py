@@ -90,17 +90,8 @@ class ReconcileInputs:
             return None
 
     def times(self, seen: Observation) -> Mapping[Ref, WorkloadTimes]:
-        """Return how long pods take of the workloads that are disrupted; each is asked for once.
-
-        Once they cannot be read they are not asked for again: no drain waits for a database.
-        """
-        memory = self.memory
-        unknown = disrupted(seen) - memory.times.keys()
-        if unknown and memory.times_read:
-            found = self.observed_times.of(self.cluster.name, unknown)
-            memory.times_read = found is not None
-            memory.times |= dict.fromkeys(unknown, WorkloadTimes()) | dict(found or {})
-        return memory.times
+        """Return how long pods take of the workloads that are disrupted."""
+        return self.memory.times.of(self.observed_times, self.cluster.name, disrupted(seen))
 
     def past_reports(self) -> Sequence[Report] | None:
         """Return the newest reports, also of interruptions whose Nodes are gone."""

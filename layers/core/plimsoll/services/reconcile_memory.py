@@ -20,9 +20,10 @@ from plimsoll.domain.node_groups import (
     Refusal,
     expected_nodes,
 )
-from plimsoll.domain.observation import Endings, Observation, ShiftedZone, WorkloadTimes
+from plimsoll.domain.observation import Endings, Observation, ShiftedZone
 from plimsoll.domain.reports import Report
 from plimsoll.domain.spot import CapacityPool, PoolEvent, events_of
+from plimsoll.services.observed_times import KnownTimes
 
 REREAD: Final = timedelta(seconds=5)
 BUSY: Final = timedelta(seconds=5)
@@ -75,10 +76,8 @@ class ReconcileMemory:
     """As in `Observation.counts`: evicting one pod must not lower what the next is held against."""
     counted: dict[Ref, datetime] = field(default_factory=dict)
     """Since when: the reconcile before may have evicted one that is not made anew yet."""
-    times: dict[Ref, WorkloadTimes] = field(default_factory=dict)
-    """As `Observation.times`: each workload is read once."""
-    times_read: bool = True
-    """Whether they could be read so far."""
+    times: KnownTimes = field(default_factory=KnownTimes)
+    """As `Observation.times`."""
     endings: Endings = field(default_factory=Endings)
     """How long pods took to stop, as this reconcile sees it."""
     reports: dict[str, Report] = field(default_factory=dict)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, override
 
 import pytest
 
 from plimsoll.adapters.kubernetes import Response
+from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import MARGIN
-from plimsoll_batch.domain.jobs import job_actions
+from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.observation import Sample, Samples
+from plimsoll_batch.domain.jobs import pod_deadlines
+from plimsoll_simulation.fake_aws.stores import MemoryTimes
 from tests.support.fake_clusters import MERGE
 from tests.support.queue_scenes import Scene, a_bare_pod, a_job, a_training, killed_at_each_write
 from tests.unit.batch.test_queue_service import reclaim
@@ -99,7 +104,7 @@ def test_it_is_taken_off_once_no_node_of_the_gang_is_reclaimed_any_more():
 
 
 def test_a_cycle_tells_a_bounded_number_of_pods_and_the_next_the_others(monkeypatch):
-    monkeypatch.setattr(job_actions, "MOST_TOLD", 4)
+    monkeypatch.setattr(pod_deadlines, "MOST_TOLD", 4)
     scene = started()
     reclaim(scene, node_of(scene, "train-ps"))
     scene.run(1)
@@ -188,6 +193,59 @@ def test_a_gang_is_told_while_a_checkpoint_fits_a_minute_after_it_is_told(takes,
     assert (None not in told(scene, *TRAIN)) == fits
     scene.run(30)
     assert scene.running(*TRAIN) == 0
+
+
+TRAINING = Ref("QueuedGang", "lab", "train")
+
+
+class Remembered(MemoryTimes):
+    """A store that knows how long after the notice the pods of earlier runs had ended, and counts what it is asked."""
+
+    def __init__(self, scene: Scene, seconds: int) -> None:
+        super().__init__()
+        sample = Sample(uid="of-yesterday", at=scene.clock.now(), seconds=seconds)
+        self.merge("harbor", TRAINING, Samples(checkpoint=(sample,)))
+        self.asked: list[Ref] = []
+        self.away = False
+
+    @override
+    def read(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, Samples]:
+        self.asked += workloads
+        if self.away:
+            raise Temporary("the database does not answer")
+        return super().read(cluster, workloads)
+
+
+def remembering(seconds: int, *, takes: int = 0) -> tuple[Scene, Remembered]:
+    scene = started(nodes=7, takes=takes)
+    scene.times = Remembered(scene, seconds)
+    reclaim(scene, node_of(scene, "train-ps"))
+    return scene, scene.times
+
+
+@pytest.mark.parametrize(("seconds", "fits"), [(100, True), (130, False)])
+def test_a_gang_is_told_while_what_was_observed_of_earlier_runs_fits(seconds, fits):
+    scene, times = remembering(seconds)
+    scene.run()
+    assert (None not in told(scene, *TRAIN)) == fits
+    assert times.asked == [TRAINING]
+
+
+@pytest.mark.parametrize(("takes", "fits"), [(50, True), (60, False)])
+def test_what_the_owner_states_counts_and_nothing_observed_is_read(takes, fits):
+    scene, times = remembering(130 if fits else 1, takes=takes)
+    scene.run()
+    assert (None not in told(scene, *TRAIN)) == fits
+    assert times.asked == []
+
+
+def test_a_gang_is_told_where_nobody_can_say_what_was_observed_and_a_run_asks_once():
+    scene, times = remembering(130)
+    times.away = True
+    scene.run()
+    assert None not in told(scene, *TRAIN)
+    assert times.asked == [TRAINING]
+    assert [said for said, _ in scene.heard.said].count("observed times not read") == 1
 
 
 @pytest.mark.parametrize("size", ["7:6", "0:6", "a:6", "1:2:6"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.domain.kubernetes import Ref, class_of, gang_of, in_gang
+from plimsoll.domain.kubernetes import Ref, class_of, gang_of, in_gang, queued_gang_of
 from tests.support.builders import a_pod
 
 JOB_SET = "jobset.sigs.k8s.io/jobset-name"
@@ -52,6 +52,23 @@ def test_a_pod_is_of_the_gang_that_its_controller_makes(owner, labels, kind, nam
 )  # fmt: skip
 def test_a_label_alone_makes_no_gang(owner, labels):
     assert gang(owner, labels) is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "labels", "name"),
+    [
+        pytest.param(("Job", "llm-ps"), {"plimsoll.dev/gang": "llm", "plimsoll.dev/queue": "q"}, "llm", id="a role"),
+        pytest.param(("Job", "llm"), {"plimsoll.dev/queue": "q"}, "llm", id="a Job that is a gang of its own"),
+        pytest.param(None, {"plimsoll.dev/queue": "q"}, "p", id="a bare pod"),
+    ],
+)  # fmt: skip
+def test_a_pod_of_a_queue_is_of_the_gang_that_its_labels_name(owner, labels, name):
+    pod = a_pod("p", namespace="lab", owner=owner, labels=labels)
+    assert queued_gang_of(pod) == Ref("QueuedGang", "lab", name)
+
+
+def test_a_pod_that_names_no_queue_is_of_no_queued_gang():
+    assert queued_gang_of(a_pod("p", owner=("Job", "llm"), labels={INDEX: "0"})) is None
 
 
 def test_the_same_name_in_two_namespaces_is_two_gangs():

@@ -138,6 +138,13 @@ def test_a_pod_of_a_gang_tells_how_long_after_the_notice_it_ended_by_itself():
     assert ended_at(70) == {LLM: Samples(checkpoint=(sample,))}
 
 
+def test_a_pod_of_a_gang_of_a_queue_tells_the_same():
+    labels = {"plimsoll.dev/gang": "llm-x7bqz", "plimsoll.dev/queue": "research"}
+    pod = replace(of_gang(), owner=Ref("Job", "default", "llm-x7bqz-ps"), labels=labels)
+    (known,) = ended_at(70, pod)
+    assert known == Ref("QueuedGang", "default", "llm")
+
+
 @pytest.mark.parametrize(
     "how",
     [

@@ -29,7 +29,7 @@ from plimsoll.domain.kubernetes import (
     Resources,
     Workload,
 )
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation import Observation, ObservedTime
 from plimsoll.domain.placement import floor_of, plan_placement
 from plimsoll.domain.placement.rebalancing import HELD
 from plimsoll.domain.placement.spread_groups import TOLERATED, family_of, groups_of
@@ -47,6 +47,7 @@ from tests.support.floors import spread_over
 from tests.support.observations import interrupted, looked, released
 
 KEY = "spread.plimsoll.dev/{}"
+SLOW = ObservedTime(pods=4, p95_seconds=240)
 
 
 def a_workload(replicas: int, floor: str, spot_groups: int | None = None, **how) -> Workload:
@@ -138,6 +139,32 @@ def standing(pods: list[Pod], nodes: list[Node]) -> Counter[str]:
 def test_the_floor_decides_how_its_pods_are_constrained(replicas, asked, way, spot_groups):
     floor = floor_of(a_workload(replicas, asked))
     assert (floor.way, floor.spot_groups) == (way, spot_groups)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "way", "spot_groups"),
+    [(1, "affinity", 0), (2, "spread", 1), (3, "spread", 2), (4, "spread", 3), (9, "spread", 3)],
+)
+def test_a_floor_that_is_left_to_plimsoll_spreads_slow_pods_over_the_most_groups(
+    replicas, way, spot_groups
+):
+    floor = floor_of(a_workload(replicas, "auto"), slow=SLOW)
+    assert (floor.way, floor.spot_groups) == (way, spot_groups)
+    assert floor.reason.startswith("its pods take 240 s to start, longer than a spot notice: ")
+    assert floor_of(a_workload(replicas, "auto")).way == "free"
+    assert floor_of(a_workload(replicas, "0"), default="auto", slow=SLOW).way == "free"
+
+
+@given(replicas=st.integers(2, 24), families=st.integers(1, 5))
+def test_such_a_floor_covers_the_loss_of_any_family_but_for_one_pod(replicas, families):
+    floor = floor_of(a_workload(replicas, "auto"), slow=SLOW)
+    nodes = on_demand(cpu="64") + [n for f in range(families) for n in spot(f"f{f}", cpu="64")]
+    nodes = labelled(nodes, looked(nodes, [], [a_workload(replicas, str(floor.keep))]))
+    pods = scheduled(nodes, replicas, floor.spot_groups)
+    family = {node.name: family_of(node) for node in nodes}
+    stay = {node.name for node in nodes if node.capacity == "on-demand"}
+    lost = Counter(family[pod.node] for pod in pods if pod.node and pod.node not in stay)
+    assert sum(pod.node in stay for pod in pods) >= max(lost.values(), default=0) - 1
 
 
 def test_the_arithmetic_counts_with_the_least_that_an_autoscaler_leaves():

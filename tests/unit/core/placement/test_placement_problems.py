@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND, MOST_NAMED, Pod, Workload
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from tests.support.builders import NOON, a_deployment, a_node, a_pod
@@ -83,3 +86,33 @@ def test_on_demand_is_asked_for_what_one_pool_runs_where_a_model_loads_longer_th
     assert "FloorBelowPool" not in {reason for reason, _ in told(stated)}
     for pods in (serving("a", "a", "b", "od", took=120), serving("a", "od", took=240)):
         assert told(plan_placement(looked(nodes, pods, [a_deployment("web")]), NOON)) == []
+
+
+@pytest.mark.parametrize("how", ["workload", "namespace", "cluster"])
+def test_who_leaves_the_floor_to_plimsoll_gets_one_while_the_model_loads_longer_than_a_notice(how):
+    nodes = [spot("a"), spot("b"), a_node("od")]
+
+    def planned(took: int) -> PlacementPlan:
+        web = a_deployment(
+            "web", replicas=4, annotations={MIN_ON_DEMAND: "auto"} if how == "workload" else {}
+        )
+        seen = looked(nodes, serving("a", "a", "b", "od", took=took), [web])
+        if how == "cluster":
+            seen = replace(seen, policy=Policy(min_on_demand="auto"))
+        return plan_placement(
+            seen, NOON, namespaces={"default": "auto"} if how == "namespace" else {}
+        )
+
+    (standing,) = planned(240).workloads
+    assert (standing.floor.keep, standing.floor.spot_groups) == (1, 3)
+    assert "its pods take 240 s to start" in standing.floor.reason
+    assert "FloorBelowPool" not in {reason for reason, _ in told(planned(240))}
+    assert not planned(120).workloads
+
+
+def test_the_floor_that_an_owner_states_wins_over_one_that_the_cluster_leaves_to_plimsoll():
+    nodes = [spot("a"), spot("b"), a_node("od")]
+    slow = looked(nodes, serving("a", "a", "b", "od", took=240), [asking("web", "0")])
+    plan = plan_placement(replace(slow, policy=Policy(min_on_demand="auto")), NOON)
+    assert not plan.workloads
+    assert told(plan) == [("FloorBelowPool", "web")]

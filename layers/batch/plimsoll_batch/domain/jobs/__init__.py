@@ -18,12 +18,10 @@ from plimsoll_batch.domain.jobs.job_actions import (
     End,
     Finish,
     JobAction,
-    PodDeadline,
     Remember,
     RestartRole,
     Suspend,
     make_way,
-    plan_deadlines,
     reclaimed_at,
     taken_back,
     upkeep,
@@ -48,6 +46,11 @@ from plimsoll_batch.domain.jobs.lifecycle import (
     Policy,
 )
 from plimsoll_batch.domain.jobs.node_requests import Ask, NodeRequest, Turn, turn_of
+from plimsoll_batch.domain.jobs.pod_deadlines import (
+    PodDeadline,
+    plan_deadlines,
+    unstated_classes,
+)
 from plimsoll_batch.domain.jobs.policies import waits_for, with_baseline
 
 __all__ = [
@@ -95,6 +98,7 @@ __all__ = [
     "taken_back",
     "toleration_record",
     "turn_of",
+    "unstated_classes",
     "upkeep",
     "waits_for",
     "with_baseline",

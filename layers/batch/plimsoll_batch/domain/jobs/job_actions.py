@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final, assert_never
 
 from plimsoll.domain.disruptions import evicts_from
-from plimsoll.domain.kubernetes import LAG, Node, Pod, deadline_text
+from plimsoll.domain.kubernetes import Node
 from plimsoll_batch.domain.jobs.gangs import Gang
 from plimsoll_batch.domain.jobs.job_annotations import Admission, Stop, pause_after
 from plimsoll_batch.domain.jobs.jobs import GangJobs, Job
@@ -21,14 +21,12 @@ from plimsoll_batch.domain.jobs.policies import (
     waits_for,
     with_baseline,
 )
-from plimsoll_batch.domain.names import DEADLINE, LEASED_TO
+from plimsoll_batch.domain.names import LEASED_TO
 
 SOON: Final = timedelta(minutes=10)
 """An instance that goes later than that does not concern a gang yet."""
 LEAD: Final = timedelta(seconds=5)
 """So long before its first pod has to stop a gang that was told is suspended: the drain evicts that pod later."""
-MOST_TOLD: Final = 500
-"""Pods that one cycle tells their deadline, the earliest first: the next cycle tells the others."""
 START_SECONDS: Final = 300
 """How long the pods of a gang may take until they run, where its Jobs do not say it."""
 
@@ -94,16 +92,6 @@ class End:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodDeadline:
-    """What is to be written on one pod."""
-
-    pod: Pod
-    gang: Gang
-    deadline: str | None
-    """None: no node of its gang is reclaimed any more."""
-
-
 type Upkeep = Finish | Suspend | Remember | RestartRole | End
 type JobAction = Begin | Upkeep
 
@@ -129,44 +117,6 @@ def upkeep(
         _beyond(jobs, beyond_quota, now) or _upkeep(jobs, now, ends, staying) for jobs in gangs
     )
     return [step for step in found if step is not None]
-
-
-def plan_deadlines(
-    gangs: Iterable[GangJobs], ends: Mapping[str, datetime], now: datetime
-) -> Sequence[PodDeadline]:
-    """Return what has to be written on pods now; what stands there already is not written again.
-
-    Told are all pods of a gang that asks for it, since a checkpoint is most often taken by all of them together.
-    A container reads it through the downward API.
-    https://kubernetes.io/docs/concepts/workloads/pods/downward-api/
-
-    Args:
-        gangs: all of them.
-        ends: what `reclaimed_at` says.
-        now: the present.
-    """
-    found = []
-    for jobs in gangs:
-        if not any(role.told for role in jobs.roles):
-            continue
-        first = min((at for pod in jobs.pods if (at := ends.get(pod.node or ""))), default=None)
-        if first is not None and _too_late_to_tell(jobs, first, now):
-            continue
-        text = None if first is None else deadline_text(first)
-        found += [
-            PodDeadline(pod=pod, gang=jobs.gang, deadline=text)
-            for pod in jobs.pods
-            if pod.deleting is None and pod.annotations.get(DEADLINE) != text
-        ]
-    found.sort(key=lambda each: each.deadline or "~")
-    return found[:MOST_TOLD]
-
-
-def _too_late_to_tell(jobs: GangJobs, end: datetime, now: datetime) -> bool:
-    """Whether a gang that nobody has told cannot write a checkpoint any more, as far as its owner says."""
-    takes = max((role.checkpoint_takes or 0 for role in jobs.roles), default=0)
-    told = any(DEADLINE in pod.annotations for pod in jobs.pods)
-    return takes > 0 and not told and end - now - LAG < timedelta(seconds=takes)
 
 
 def make_way(jobs: GangJobs, plan: str, other: Gang, why: str, now: datetime) -> Suspend:

@@ -25,7 +25,7 @@ from plimsoll.domain.capacity.preflight import (
     vcpus,
 )
 from plimsoll.domain.capacity.scale_up import ScaleUp, grow_token, plan_scale_up
-from plimsoll.domain.capacity.start_up import slow_starts
+from plimsoll.domain.capacity.start_up import slow_starts, slow_to_start
 
 __all__ = [
     "QUOTA_CODE",
@@ -53,6 +53,7 @@ __all__ = [
     "short_of_templates",
     "short_of_time_to_start",
     "slow_starts",
+    "slow_to_start",
     "spot_loss",
     "subnets_of",
     "vcpus",

@@ -1,4 +1,4 @@
-"""Workloads on GPUs whose pods start more slowly than a spot notice leaves time for.
+"""Workloads whose pods start more slowly than a spot notice leaves time for; most load a model onto GPUs.
 
 Their replacements are not Ready before the deadline, whatever capacity there is. Only pods that stand on on-demand
 nodes serve meanwhile.
@@ -7,13 +7,13 @@ nodes serve meanwhile.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from plimsoll.domain.kubernetes import AUTO_FLOOR, INSTANCE_TYPE, MIG_SLICES, Pod, Ref
 from plimsoll.domain.kubernetes import GPU as WHOLE_GPU
-from plimsoll.domain.kubernetes import INSTANCE_TYPE, MIG_SLICES, Pod, Ref
 from plimsoll.domain.observation import Observation, ObservedTime, start_samples
 from plimsoll.domain.spot import CapacityPool
 
@@ -47,15 +47,33 @@ class SlowStart:
     @property
     def cure(self) -> str:
         """What its owner can do about it."""
-        return f'annotate it with plimsoll.dev/min-on-demand: "{self.lost}"'
+        return (
+            f'annotate it with plimsoll.dev/min-on-demand: "{self.lost}", '
+            f'or "{AUTO_FLOOR}" for an even share'
+        )
 
 
-def slow_starts(seen: Observation, now: datetime) -> Iterator[SlowStart]:
-    """Yield the workloads on GPUs that start slowly and have fewer pods on on-demand than on one spot pool."""
-    for workload, samples in start_samples(seen.of_workload).items():
-        start = samples.times(now).start
-        if start is None or start.p95_seconds <= NOTICE_SECONDS:
-            continue
+def slow_to_start(seen: Observation, now: datetime) -> Mapping[Ref, ObservedTime]:
+    """Return how long running pods took to start, of the workloads where that is longer than a spot notice."""
+    starts = {
+        workload: samples.times(now).start
+        for workload, samples in start_samples(seen.of_workload).items()
+    }
+    return {
+        workload: start
+        for workload, start in starts.items()
+        if start is not None and start.p95_seconds > NOTICE_SECONDS
+    }
+
+
+def slow_starts(seen: Observation, slow: Mapping[Ref, ObservedTime]) -> Iterator[SlowStart]:
+    """Yield the workloads on GPUs that start slowly and have fewer pods on on-demand than on one spot pool.
+
+    Args:
+        seen: one observation of the cluster.
+        slow: what `slow_to_start` says of it.
+    """
+    for workload, start in slow.items():
         pods = [pod for pod in seen.of_workload[workload] if pod.serving and _on_gpus(pod)]
         nodes = [node for pod in pods if (node := seen.node.get(pod.node or "")) is not None]
         pools = Counter(

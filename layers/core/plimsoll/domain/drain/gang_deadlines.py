@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.actions import Step, TellDeadline, Uncordon
 from plimsoll.domain.disruptions import WorkloadDisruption, why_opted_out
 from plimsoll.domain.interruptions import is_near
-from plimsoll.domain.kubernetes import DEADLINE, LAG, Pod, Ref, class_of, deadline_text, gang_of
+from plimsoll.domain.kubernetes import (
+    DEADLINE,
+    Pod,
+    Ref,
+    class_of,
+    deadline_text,
+    gang_of,
+    too_late_to_tell,
+)
 from plimsoll.domain.observation import Observation, WorkloadTimes
 
 MOST_TOLD: Final = 500
@@ -78,13 +86,12 @@ def gang_deadlines(
 def _too_late(
     pods: Sequence[Pod], times: WorkloadTimes | None, end: datetime, now: datetime
 ) -> bool:
-    """Whether a gang that nobody has told cannot write a checkpoint any more, as far as anybody knows.
-
-    What was observed holds the lag already; what its owner states does not.
-    """
+    """Whether a gang that nobody has told cannot write a checkpoint any more, as far as anybody knows."""
     if any(DEADLINE in pod.annotations for pod in pods):
         return False
-    if stated := max(pod.checkpoint_seconds or 0 for pod in pods):
-        return end - now - LAG < timedelta(seconds=stated)
-    observed = None if times is None else times.checkpoint_seconds
-    return observed is not None and end - now < timedelta(seconds=observed)
+    return too_late_to_tell(
+        end,
+        now,
+        stated=max(pod.checkpoint_seconds or 0 for pod in pods),
+        observed=None if times is None else times.checkpoint_seconds,
+    )

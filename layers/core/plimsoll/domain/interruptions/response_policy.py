@@ -110,7 +110,7 @@ class Policy:
                 *(["no PodDisruptionBudget is overruled"] if self.obeys_budgets else ()),
                 *([f"acts only in {', '.join(self.act_in)}"] if self.act_in else ()),
                 *(
-                    [f"{floor} of replicas on on-demand"]
+                    [f"an on-demand floor of {floor}"]
                     if (floor := self.min_on_demand) != "0"
                     else ()
                 ),

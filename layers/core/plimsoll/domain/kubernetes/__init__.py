@@ -20,8 +20,16 @@ from plimsoll.domain.kubernetes.floors import (
     runs_twice,
     unavailable,
 )
-from plimsoll.domain.kubernetes.gangs import LAG, class_of, deadline_text, gang_of, in_gang
+from plimsoll.domain.kubernetes.gangs import (
+    class_of,
+    deadline_text,
+    gang_of,
+    in_gang,
+    queued_gang_of,
+    too_late_to_tell,
+)
 from plimsoll.domain.kubernetes.names import (
+    AUTO_FLOOR,
     CAPACITY_LABELS,
     DEADLINE,
     DELETION_COST,
@@ -129,6 +137,7 @@ from plimsoll.domain.kubernetes.workloads import (
 )
 
 __all__ = [
+    "AUTO_FLOOR",
     "CAPACITY_LABELS",
     "DEADLINE",
     "DELETION_COST",
@@ -150,7 +159,6 @@ __all__ = [
     "INSTANCE_TYPE",
     "INTERRUPTION",
     "KUBE_SYSTEM",
-    "LAG",
     "LEASE",
     "LONGEST_MESSAGE",
     "MATCHES_NOTHING",
@@ -224,6 +232,7 @@ __all__ = [
     "parse_quantity",
     "passes",
     "protection",
+    "queued_gang_of",
     "ready_floor",
     "refuse_twins",
     "replacement_of",
@@ -235,6 +244,7 @@ __all__ = [
     "starts_up",
     "taints_of",
     "tolerated",
+    "too_late_to_tell",
     "total_resources",
     "unavailable",
     "untolerated",

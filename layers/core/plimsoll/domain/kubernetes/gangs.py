@@ -1,4 +1,4 @@
-"""Gangs that other controllers than our queues run: pods that lose their work together.
+"""Gangs: pods that lose their work together, under our queues or under other controllers.
 
 Labels tell which, and tenants write labels. So a gang never leaves its namespace, and a pod is one of it only if its
 controlling owner has the kind and the name that the label stands for.
@@ -21,7 +21,8 @@ _GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
 _SERVES: Final = "ray.io/serve"
 """On the pods of a RayService, which serve and are no gang."""
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"
-_OF_QUEUES: Final = {"plimsoll.dev/gang", "plimsoll.dev/queue"}
+_GANG: Final = "plimsoll.dev/gang"
+_OF_QUEUES: Final = {_GANG, "plimsoll.dev/queue"}
 """Labels of pods whose gang the planner of the queues tells."""
 _CONTROLLERS: Final = (
     ("jobset.sigs.k8s.io/jobset-name", "JobSet", "Job"),
@@ -62,6 +63,17 @@ def gang_of(pod: Pod) -> Ref | None:
     return None
 
 
+def queued_gang_of(pod: Pod) -> Ref | None:
+    """Return the gang of a pod that a queue of ours runs; None where it is of none.
+
+    The pods of a Job that names no gang are one by its name.
+    """
+    if _OF_QUEUES.isdisjoint(pod.labels):
+        return None
+    name = pod.labels.get(_GANG) or (pod.name if pod.owner is None else pod.owner.name)
+    return Ref("QueuedGang", pod.namespace, name)
+
+
 def class_of(gang: Ref) -> Ref:
     """Return what a gang has in common with those that run the same later: its name without what is generated."""
     return gang._replace(name=_GENERATED.sub("", gang.name) or gang.name)
@@ -75,3 +87,21 @@ def in_gang(pod: Pod) -> bool:
 def deadline_text(deadline: datetime) -> str:
     """Return a deadline as it is written on pods."""
     return f"{deadline:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def too_late_to_tell(
+    deadline: datetime, now: datetime, *, stated: int | None, observed: int | None
+) -> bool:
+    """Whether a gang that is told now cannot write a checkpoint any more; not where nobody knows how long one takes.
+
+    What was observed holds the lag already; what its owner states does not.
+
+    Args:
+        deadline: when the first of its nodes goes.
+        now: the present.
+        stated: seconds that a checkpoint takes, as its owner says; where they do, nothing else counts.
+        observed: seconds from the notice until its pods had ended by themselves, in earlier runs.
+    """
+    if stated:
+        return deadline - now - LAG < timedelta(seconds=stated)
+    return observed is not None and deadline - now < timedelta(seconds=observed)

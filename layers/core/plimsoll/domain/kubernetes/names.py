@@ -58,7 +58,8 @@ IGNORE: Final = "plimsoll.dev/ignore"
 
 MIN_ON_DEMAND: Final = "plimsoll.dev/min-on-demand"
 """On a Deployment, StatefulSet or Namespace, annotation: how many replicas, or which share of them,
-must stand on on-demand nodes."""
+must stand on on-demand nodes; "auto": an even share where they start more slowly than a spot notice leaves time for."""
+AUTO_FLOOR: Final = "auto"
 
 INJECT_FLOORS: Final = "plimsoll.dev/inject-floors"
 """On a Namespace, label: the policy `plimsoll-floors` constrains its new pods when "true"."""

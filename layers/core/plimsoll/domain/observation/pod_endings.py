@@ -13,7 +13,16 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
 
-from plimsoll.domain.kubernetes import DEADLINE, Node, Pod, Ref, class_of, deadline_text, gang_of
+from plimsoll.domain.kubernetes import (
+    DEADLINE,
+    Node,
+    Pod,
+    Ref,
+    class_of,
+    deadline_text,
+    gang_of,
+    queued_gang_of,
+)
 from plimsoll.domain.observation.observation import Observation
 from plimsoll.domain.observation.observed_times import Sample, Samples, times_are_kept
 
@@ -124,7 +133,8 @@ def _told_pods(seen: Observation) -> Iterator[tuple[str, _Told]]:
     }
     for pod in seen.pods if named else ():
         told = named.get(pod.annotations.get(DEADLINE, ""))
-        if told and pod.deleting is None and (gang := gang_of(pod)) is not None:
+        gang = gang_of(pod) or queued_gang_of(pod)
+        if told and pod.deleting is None and gang is not None:
             since, deadline = told
             yield pod.uid, _Told(class_of(gang), pod.node, max(since, pod.created), deadline)
 

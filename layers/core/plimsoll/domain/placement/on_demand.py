@@ -16,6 +16,7 @@ from typing import Final
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import (
+    AUTO_FLOOR,
     CAPACITY_LABELS,
     DELETION_COST,
     KUBE_SYSTEM,
@@ -30,7 +31,7 @@ from plimsoll.domain.kubernetes import (
     about_workload,
     resolve_count,
 )
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation import Observation, ObservedTime
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
 
 MOST_GROUPS: Final = 3
@@ -67,10 +68,16 @@ class OnDemandFloor:
     spot_groups: int
     """Over how many spot groups the rest is spread; 0 of SPREAD: a single replica, see `reserve`."""
     reason: str
+    auto: bool = False
+    """Its owner leaves the number to Plimsoll."""
 
 
 def floor_of(
-    workload: Workload, *, namespaces: Mapping[str, str] | None = None, default: str = "0"
+    workload: Workload,
+    *,
+    namespaces: Mapping[str, str] | None = None,
+    default: str = "0",
+    slow: ObservedTime | None = None,
 ) -> OnDemandFloor:
     """Return the on-demand floor of a workload.
 
@@ -78,6 +85,7 @@ def floor_of(
         workload: only Deployments and StatefulSets have a floor.
         namespaces: namespace -> what its annotation says, for workloads without one.
         default: the cluster's, for namespaces without one, but not for kube-system.
+        slow: how long its pods take to start, where that is longer than a spot notice.
 
     Raises:
         BadInput: what the owner wrote is neither a number of pods nor a percentage.
@@ -86,9 +94,14 @@ def floor_of(
     default = "0" if ref.namespace == KUBE_SYSTEM else default
     said = workload.annotations.get(MIN_ON_DEMAND) or (namespaces or {}).get(ref.namespace, default)
     replicas = workload.replicas if workload.min_replicas is None else workload.min_replicas
+    auto = said == AUTO_FLOOR
     try:
-        asked = resolve_count(
-            int(said) if _NUMBER.fullmatch(said) else said, replicas, round_up=True
+        asked = (
+            _even_share(replicas, slow)
+            if auto
+            else resolve_count(
+                int(said) if _NUMBER.fullmatch(said) else said, replicas, round_up=True
+            )
         )
     except BadInput as error:
         raise BadInput(f"{ref}: the annotation {MIN_ON_DEMAND}: {error}") from error
@@ -102,13 +115,14 @@ def floor_of(
             keep=keep,
             way=way,
             spot_groups=spot_groups,
-            reason=reason,
+            reason=reason if slow is None or not auto else f"{_why(slow)}: {reason}",
+            auto=auto,
         )
 
     if keep < 1:
         return floor(Way.FREE, "it asks for no replica on on-demand")
     volumes = bool(workload.scheduling.claims) or workload.claim_templates
-    if replicas == asked == 1 and said != "100%" and not volumes:
+    if replicas == asked == 1 and said not in {"100%", AUTO_FLOOR} and not volumes:
         return floor(Way.SPREAD, "a single replica may stand on spot while on-demand can take it")
     spot_groups = min(MOST_GROUPS, replicas // keep - 1)
     if asked > replicas:
@@ -127,6 +141,18 @@ def floor_of(
             spot_groups,
         )
     return floor(Way.AFFINITY, why)
+
+
+def _even_share(replicas: int, slow: ObservedTime | None) -> int:
+    """Return the floor by which no spot group has more than one pod more than on-demand: spread over the most groups.
+
+    A group holds whole instance families, so on-demand covers the loss of any spot pool, but for that one pod.
+    """
+    return 0 if slow is None else max(1, replicas // (MOST_GROUPS + 1))
+
+
+def _why(slow: ObservedTime) -> str:
+    return f"its pods take {slow.p95_seconds:.0f} s to start, longer than a spot notice"
 
 
 def deletion_costs(

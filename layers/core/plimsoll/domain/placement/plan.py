@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from math import inf
 
 from plimsoll.domain.actions import LabelNode, SetDeletionCost, Step, Wave
-from plimsoll.domain.capacity import slow_starts
+from plimsoll.domain.capacity import slow_starts, slow_to_start
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import MOST_NAMED, ClusterEvent, Ref, Workload, about_workload
 from plimsoll.domain.observation import Observation
@@ -73,11 +74,16 @@ def plan_placement(
     acting: list[tuple[Workload, OnDemandFloor]] = []
     events: list[ClusterEvent] = []
     unread: set[Ref] = set()
-    there = constrained(seen)
+    there, slow = constrained(seen), slow_to_start(seen, now)
     spread_now = {workload.ref for workloads in there.values() for workload in workloads}
     for workload in seen.workloads:
         try:
-            floor = floor_of(workload, namespaces=namespaces, default=seen.policy.min_on_demand)
+            floor = floor_of(
+                workload,
+                namespaces=namespaces,
+                default=seen.policy.min_on_demand,
+                slow=slow.get(workload.ref),
+            )
         except BadInput as error:
             events.append(about_workload(workload, "FloorNotUnderstood", str(error)))
             unread.add(workload.ref)
@@ -87,11 +93,11 @@ def plan_placement(
             if not seen.policy.observes(workload.ref.namespace):
                 acting.append((workload, floor))
     events += problems_of(seen.nodes, floors)
-    asked = {workload.ref: floor.keep for workload, floor in floors}
+    asked = {workload.ref: inf if floor.auto else floor.keep for workload, floor in floors}
     below = (
-        about_workload(seen.workload[slow.workload], "FloorBelowPool", f"{slow.says}: {slow.cure}")
-        for slow in slow_starts(seen, now)
-        if slow.workload in seen.workload and asked.get(slow.workload, 0) < slow.lost
+        about_workload(seen.workload[one.workload], "FloorBelowPool", f"{one.says}: {one.cure}")
+        for one in slow_starts(seen, slow)
+        if one.workload in seen.workload and asked.get(one.workload, 0) < one.lost
     )
     events += islice(below, MOST_NAMED)
     spread = _spread(there, acting)

@@ -39,6 +39,7 @@ from plimsoll.domain.kubernetes import (
     unavailable,
     why_protected,
 )
+from plimsoll.domain.observation import ObservedTime
 from plimsoll.domain.placement import Way, floor_of
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.wire import snapshot as wire
@@ -52,6 +53,8 @@ _WITH_NODE: Final = frozenset({OwnerKind.DAEMON_SET, OwnerKind.NODE})
 _MOVABLE: Final = frozenset(
     {OwnerKind.DEPLOYMENT, OwnerKind.STATEFUL_SET, OwnerKind.REPLICA_SET, OwnerKind.ROLLOUT}
 )
+_PERHAPS: Final = ObservedTime(pods=0, p95_seconds=0)
+"""A snapshot does not tell how long pods take to start: the floor `auto` counts as if it were long."""
 _DOMAINS: Final = ("kubernetes.io/hostname", ZONE)
 
 
@@ -284,7 +287,7 @@ def may_stand_on_spot(view: View, workload: wire.Workload) -> int:
         claim_templates=workload.claim_templates,
     )
     try:
-        floor = floor_of(read)
+        floor = floor_of(read, slow=_PERHAPS)
     except BadInput:
         return 0
     match floor.way:

@@ -1,0 +1,105 @@
+"""All pods of a gang that asks for it are told when the first of their nodes goes.
+
+Most often they take one checkpoint together. A container reads it through the downward API.
+https://kubernetes.io/docs/concepts/workloads/pods/downward-api/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from plimsoll.domain.kubernetes import (
+    Pod,
+    Ref,
+    class_of,
+    deadline_text,
+    queued_gang_of,
+    too_late_to_tell,
+)
+from plimsoll.domain.observation import WorkloadTimes
+from plimsoll_batch.domain.jobs.gangs import Gang
+from plimsoll_batch.domain.jobs.jobs import GangJobs
+from plimsoll_batch.domain.names import DEADLINE
+
+MOST_TOLD: Final = 500
+"""Pods that one cycle tells their deadline, the earliest first: the next cycle tells the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodDeadline:
+    """What is to be written on one pod."""
+
+    pod: Pod
+    gang: Gang
+    deadline: str | None
+    """None: no node of its gang is reclaimed any more."""
+
+
+def plan_deadlines(
+    gangs: Iterable[GangJobs],
+    ends: Mapping[str, datetime],
+    now: datetime,
+    times: Mapping[Ref, WorkloadTimes],
+) -> Sequence[PodDeadline]:
+    """Return what has to be written on pods now; what stands there already is not written again.
+
+    Args:
+        gangs: all of them.
+        ends: what `reclaimed_at` says.
+        now: the present.
+        times: what was observed of `unstated_classes`, as far as it is known.
+    """
+    found = []
+    for jobs in gangs:
+        if not any(role.told for role in jobs.roles):
+            continue
+        first = _first_end(jobs, ends)
+        if first is not None and _too_late(jobs, times, first, now):
+            continue
+        text = None if first is None else deadline_text(first)
+        found += [
+            PodDeadline(pod=pod, gang=jobs.gang, deadline=text)
+            for pod in jobs.pods
+            if pod.deleting is None and pod.annotations.get(DEADLINE) != text
+        ]
+    found.sort(key=lambda each: each.deadline or "~")
+    return found[:MOST_TOLD]
+
+
+def unstated_classes(gangs: Iterable[GangJobs], ends: Mapping[str, datetime]) -> Iterator[Ref]:
+    """Yield the classes of the gangs that are to be told, and whose owners do not say how long a checkpoint takes."""
+    for jobs in gangs:
+        asks = any(role.told for role in jobs.roles) and not _is_told(jobs)
+        if asks and not _stated(jobs) and _first_end(jobs, ends) is not None:
+            yield from _class_of(jobs)
+
+
+def _too_late(
+    jobs: GangJobs, times: Mapping[Ref, WorkloadTimes], end: datetime, now: datetime
+) -> bool:
+    """Whether a gang that nobody has told cannot write a checkpoint any more, as far as anybody knows."""
+    if _is_told(jobs):
+        return False
+    seen = (times[each].checkpoint_seconds for each in _class_of(jobs) if each in times)
+    observed = max((seconds for seconds in seen if seconds is not None), default=None)
+    return too_late_to_tell(end, now, stated=_stated(jobs), observed=observed)
+
+
+def _is_told(jobs: GangJobs) -> bool:
+    return any(DEADLINE in pod.annotations for pod in jobs.pods)
+
+
+def _stated(jobs: GangJobs) -> int:
+    return max((role.checkpoint_takes or 0 for role in jobs.roles), default=0)
+
+
+def _first_end(jobs: GangJobs, ends: Mapping[str, datetime]) -> datetime | None:
+    return min((at for pod in jobs.pods if (at := ends.get(pod.node or ""))), default=None)
+
+
+def _class_of(jobs: GangJobs) -> frozenset[Ref]:
+    """Return by what its pods are remembered: one class, if their labels agree."""
+    return frozenset(class_of(gang) for pod in jobs.pods if (gang := queued_gang_of(pod)))
