@@ -48,16 +48,19 @@ class Headroom:
     _hopeless: set[tuple[int, int]] = field(default_factory=set)
     """Identity of a template, and priority, for which pods of a lower priority would make way nowhere."""
 
-    def reserve(self, pod: Pod) -> str | None:
+    def reserve(self, pod: Pod, *, preempts: bool = True) -> str | None:
         """Claim a place as `move` does, and keep it from whoever could be Pending meanwhile.
 
         A place near its volumes where others make way is also kept from replacements that come before: kube-scheduler
-        places as many as it can where one of them was made room. Where no node comes in time, the place may
-        be that of pods of a lower priority.
+        places as many as it can where one of them was made room.
+
+        Args:
+            pod: the pod, which leaves first.
+            preempts: whether the place may be that of pods of a lower priority, where no node comes in time.
         """
         place = self.move(pod)
         if place is None:
-            place = self._preempt(pod)
+            place = self._preempt(pod) if preempts else None
         elif pod.scheduling.claims and pod.deleting is None and self.snapshot.preempts(pod):
             self.contention.keep(pod)
         self.reserved = self.reserved or place is not None
