@@ -222,6 +222,15 @@ def test_no_budget_of_a_lower_priority_is_violated_for_that(allowed):
     assert evicted(plan) == ["db-1"][:allowed]
 
 
+@pytest.mark.parametrize(("grace", "goes"), [(30, ["db-1"]), (31, [])])
+def test_a_pod_of_a_lower_priority_that_may_take_long_to_stop_makes_no_way(grace, goes):
+    pods = [
+        *sets_of("db", ["spot", "spot"], cpu="3", priority=10),
+        *pods_of("web", 2, node="od", cpu="4", grace_seconds=grace),
+    ]
+    assert evicted(plan_drain(seen_with(pods, a_stateful_set(replicas=2)), noon(1))) == goes
+
+
 def test_of_pods_of_a_lower_priority_those_make_way_whose_budget_lets_them():
     pods = [
         *sets_of("db", ["spot", "spot"], cpu="4", priority=10),
