@@ -307,6 +307,14 @@ class WorkloadDisruption:
         sure = one.stop.known or one.pod.uid in self.covering
         return one.may_need_more(self.now) or (in_turn and self.short_of_time and sure)
 
+    def precedes(self, one: EvictablePod) -> bool:
+        """Whether a pod that leaves before its eviction deadline spares its workload something.
+
+        Others then leave only after it is replaced. A pod alone is missed just as long at its deadline; without one,
+        it would never leave.
+        """
+        return len(self.evictable) > 1 or one.deadline is None
+
     @cached_property
     def rescaled(self) -> bool:
         """Whether its autoscaler changed the count since the first of its nodes was cordoned."""

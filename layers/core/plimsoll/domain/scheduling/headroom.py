@@ -9,7 +9,7 @@ from typing import Final
 from plimsoll.domain.kubernetes import Pod, replacement_of
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.contention import Contention
-from plimsoll.domain.scheduling.preemption import BudgetsIn, victims_for
+from plimsoll.domain.scheduling.preemption import BudgetsIn, stops_soon, victims_for
 
 MOST_UNSERVED: Final = 20
 
@@ -48,16 +48,19 @@ class Headroom:
     _hopeless: set[tuple[int, int]] = field(default_factory=set)
     """Identity of a template, and priority, for which pods of a lower priority would make way nowhere."""
 
-    def reserve(self, pod: Pod) -> str | None:
+    def reserve(self, pod: Pod, *, preempts: bool = True) -> str | None:
         """Claim a place as `move` does, and keep it from whoever could be Pending meanwhile.
 
         A place near its volumes where others make way is also kept from replacements that come before: kube-scheduler
-        places as many as it can where one of them was made room. Where no node comes in time, the place may
-        be that of pods of a lower priority.
+        places as many as it can where one of them was made room.
+
+        Args:
+            pod: the pod, which leaves first.
+            preempts: whether the place may be that of pods of a lower priority, where no node comes in time.
         """
         place = self.move(pod)
         if place is None:
-            place = self._preempt(pod)
+            place = self._preempt(pod) if preempts else None
         elif pod.scheduling.claims and pod.deleting is None and self.snapshot.preempts(pod):
             self.contention.keep(pod)
         self.reserved = self.reserved or place is not None
@@ -91,7 +94,7 @@ class Headroom:
         return pod.uid == self.preempting or self.contention.holds(pod)
 
     def _preempt(self, pod: Pod) -> str | None:
-        """Claim the place of pods of a lower priority, for one pod in a plan.
+        """Claim the place of pods of a lower priority that stop soon, for one pod in a plan.
 
         Pods of its own or a higher priority that wait may preempt the same ones: then it is not sure. Nor where
         there are many kinds of them, since tenants may make any number.
@@ -101,7 +104,8 @@ class Headroom:
         template = id(pod.scheduling), pod.priority
         if pod.priority <= 0 or template in self._hopeless:
             return None
-        found = next(victims_for(self.snapshot, pod, self.closed, self.budgets_in), None)
+        places = victims_for(self.snapshot, pod, self.closed, self.budgets_in)
+        found = next((each for each in places if all(map(stops_soon, each[1]))), None)
         if found is None:
             self._hopeless.add(template)
             return None

@@ -32,13 +32,18 @@ type BudgetsIn = Mapping[str, Sequence[Budget]]
 """By namespace."""
 
 YIELDING_GRACE: Final = 30
-"""The longest grace period, in seconds, of a pod that makes way at once: kube-scheduler waits until it has ended.
+"""The longest grace period, in seconds, of a pod that makes way: kube-scheduler waits until it has ended.
 It is Kubernetes' default; that of a balloon is usually 0."""
+
+
+def stops_soon(pod: Pod) -> bool:
+    """Whether a pod that is preempted leaves its place in time."""
+    return pod.grace_seconds <= YIELDING_GRACE
 
 
 def makes_way(pod: Pod) -> bool:
     """Whether the place of a pod is free to others at once, as far as its budgets let it go."""
-    return pod.priority < 0 and pod.grace_seconds <= YIELDING_GRACE and not pod.mirror
+    return pod.priority < 0 and stops_soon(pod) and not pod.mirror
 
 
 def violating(pods: Iterable[Pod], budgets_in: BudgetsIn) -> frozenset[str]:

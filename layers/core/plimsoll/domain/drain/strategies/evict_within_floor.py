@@ -26,7 +26,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     actions = []
     waiting = None
     for one in sorted(disruption.evictable, key=lambda d: d.pod.serving):
-        place = headroom.reserve(one.pod)
+        place = headroom.reserve(one.pod, preempts=disruption.precedes(one))
         hurried = one.may_need_more(disruption.now)
         if one.pod.serving:
             held = _why_held(disruption)

@@ -61,7 +61,7 @@ def _ordinal(evictable: EvictablePod) -> int:
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     evictable = sorted(disruption.evictable, key=_ordinal, reverse=True)
-    places = [(d, headroom.reserve(d.pod)) for d in evictable]
+    places = [(d, headroom.reserve(d.pod, preempts=disruption.precedes(d))) for d in evictable]
     if disruption.workload is not None and disruption.workload.rolling_out:
         return Steps(waiting="a rollout is under way, and takes its pods one by one itself")
     allowance = disruption.allowance()
