@@ -122,8 +122,17 @@ class Bench:
         selector = {"matchLabels": {"app": app}} if app else {}
         return self.object("PodDisruptionBudget", name, spec={"selector": selector, **spec})
 
-    def webhook(self, name: str, path: str, operation: str, resource: str) -> Json:
-        """Return a validating webhook for requests on objects of the scenario's namespace."""
+    def webhook(
+        self,
+        name: str,
+        path: str,
+        operation: str,
+        resource: str,
+        *,
+        kind: str = "ValidatingWebhookConfiguration",
+        app: str | None = None,
+    ) -> Json:
+        """Return a webhook for requests on objects of the scenario's namespace, of one app or of all."""
         rule = {
             "operations": [operation],
             "apiGroups": [""],
@@ -135,11 +144,12 @@ class Bench:
             "rules": [rule],
             "clientConfig": {"url": f"{WEBHOOKS}{path}"},
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.name}},
+            "objectSelector": {"matchLabels": {"app": app}} if app else {},
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
         }
         full = f"{self.name}-{name}"
-        return self.object("ValidatingWebhookConfiguration", full, webhooks=[hook])
+        return self.object(kind, full, webhooks=[hook])
 
     def quota(self, name: str, hard: Json, **spec: Any) -> Json:
         return self.object("ResourceQuota", name, spec={"hard": hard, **spec})
@@ -246,6 +256,18 @@ class Bench:
         """Let a pod's readiness probe fail, as its kubelet would say."""
         conditions = [{"type": kind, "status": "False"} for kind in ("Ready", "ContainersReady")]
         self.strategic(self.path("Pod", pod, "status"), {"status": {"conditions": conditions}})
+
+    def resize(self, pod: str, cpu: str, show: tuple[str, ...] = (), **more: Any) -> None:
+        """Resize the container of a pod in place; `more` is sent with it."""
+        container = {"name": "main", "resources": {"requests": {"cpu": cpu}}, **more}
+        body = {"spec": {"containers": [container]}}
+        self.strategic(self.path("Pod", pod, "resize"), body, show=show)
+
+    def devices(self, node: str, **devices: str) -> None:
+        """Let the device plugins of a node report."""
+        found = {f"example.com/{name}": amount for name, amount in devices.items()}
+        body = {"status": {"capacity": found, "allocatable": found}}
+        self.patch(f"{self.path('Node', node)}/status", body)
 
     def cost(self, pod: str, cost: int) -> None:
         """Set the deletion cost of a pod."""
