@@ -122,17 +122,8 @@ class Bench:
         selector = {"matchLabels": {"app": app}} if app else {}
         return self.object("PodDisruptionBudget", name, spec={"selector": selector, **spec})
 
-    def webhook(
-        self,
-        name: str,
-        path: str,
-        operation: str,
-        resource: str,
-        *,
-        kind: str = "ValidatingWebhookConfiguration",
-        app: str | None = None,
-    ) -> Json:
-        """Return a webhook for requests on objects of the scenario's namespace, of one app or of all."""
+    def webhook(self, name: str, path: str, operation: str, resource: str) -> Json:
+        """Return a validating webhook for requests on objects of the scenario's namespace."""
         rule = {
             "operations": [operation],
             "apiGroups": [""],
@@ -144,12 +135,17 @@ class Bench:
             "rules": [rule],
             "clientConfig": {"url": f"{WEBHOOKS}{path}"},
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.name}},
-            "objectSelector": {"matchLabels": {"app": app}} if app else {},
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
         }
         full = f"{self.name}-{name}"
-        return self.object(kind, full, webhooks=[hook])
+        return self.object("ValidatingWebhookConfiguration", full, webhooks=[hook])
+
+    def mutating(self, name: str, path: str, app: str) -> Json:
+        """Return a mutating webhook for new pods of an app."""
+        made = self.webhook(name, path, "CREATE", "pods")
+        hook = {**made["webhooks"][0], "objectSelector": {"matchLabels": {"app": app}}}
+        return {**made, "kind": "MutatingWebhookConfiguration", "webhooks": [hook]}
 
     def quota(self, name: str, hard: Json, **spec: Any) -> Json:
         return self.object("ResourceQuota", name, spec={"hard": hard, **spec})
@@ -266,7 +262,11 @@ class Bench:
     def devices(self, node: str, **devices: str) -> None:
         """Let the device plugins of a node report."""
         found = {f"example.com/{name}": amount for name, amount in devices.items()}
-        body = {"status": {"capacity": found, "allocatable": found}}
+        self.offer(node, **found)
+
+    def offer(self, node: str, **amounts: str) -> None:
+        """Let a node have other amounts for its pods."""
+        body = {"status": {"capacity": amounts, "allocatable": amounts}}
         self.patch(f"{self.path('Node', node)}/status", body)
 
     def cost(self, pod: str, cost: int) -> None:

@@ -18,10 +18,12 @@ from plimsoll_simulation.fake_cluster.patches import patched
 from plimsoll_simulation.fake_cluster.refusals import (
     bad_request,
     conflict,
+    forbidden,
     invalid,
     method_not_allowed,
     no_such_page,
 )
+from plimsoll_simulation.fake_cluster.resizes import too_large
 from plimsoll_simulation.fake_cluster.routes import Target
 from plimsoll_simulation.fake_cluster.store import Store
 from plimsoll_simulation.fake_cluster.webhooks import ask
@@ -127,7 +129,7 @@ def _status(store: Store, request: Request) -> tuple[int, Json]:
 def _resize(store: Store, request: Request) -> tuple[int, Json]:
     """Change the resources of a pod's containers; whatever else is sent is dropped.
 
-    Source: pkg/registry/core/pod/strategy.go, dropNonResizeUpdates.
+    Sources: pkg/registry/core/pod/strategy.go, dropNonResizeUpdates; plugin/pkg/admission/podresize
     """
     before = request.found(store)
     match request.method:
@@ -146,6 +148,10 @@ def _resize(store: Store, request: Request) -> tuple[int, Json]:
             spec[field] = [_with_resources(each, sent) for each in spec[field]]
     new = {**before, "spec": spec}
     ask("UPDATE", "pods/resize", new, store)
+    node = store.get("nodes", "", look(new, "spec", "nodeName", default=""))
+    if node is not None and too_large(new, node):
+        why = "node didn't have enough allocatable resources"
+        raise forbidden(request.target.resource, request.name, why, cause="NodeCapacity")
     return 200, new if request.dry_run else store.replace("pods", new, now=request.now)
 
 

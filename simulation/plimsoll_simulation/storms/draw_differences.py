@@ -25,8 +25,8 @@ LATE: Final = 0.06
 """The share in which pods of a workload need devices, which new nodes report late."""
 _DEVICES: Final = 8
 """How many devices a node has: as many as it takes pods."""
-_TOO_MUCH: Final = 9000
-"""More than any node has."""
+_MUCH: Final = 1900
+"""Nearly all of a small node, so that most such resizes wait."""
 
 
 def with_differences(rnd: random.Random, storm: Storm) -> Storm:
@@ -66,8 +66,8 @@ def _mutated(rnd: random.Random, storm: Storm) -> Storm:
 
 
 def _resized(rnd: random.Random, workload: Workload) -> Workload:
-    """Return a workload whose pods are resized: to less, to more, or to more than any node has."""
-    cpu = rnd.choice((workload.cpu // 2, workload.cpu // 2, workload.cpu * 3 // 2, _TOO_MUCH))
+    """Return a workload whose pods are resized: to less, to more, or to more than most nodes have free."""
+    cpu = rnd.choice((workload.cpu // 2, workload.cpu // 2, workload.cpu * 3 // 2, _MUCH))
     return replace(workload, resized_cpu=cpu)
 
 

@@ -231,11 +231,10 @@ def _webhooks(bench: Bench) -> None:
 
 def _mutating_webhooks(bench: Bench) -> None:
     bench.node("n0", cpu="1")
-    mutates = "MutatingWebhookConfiguration"
     bench.create(
-        bench.webhook("adds", "/sidecar/200m", "CREATE", "pods", kind=mutates, app="web"),
-        bench.webhook("sets", "/cpu/350m", "CREATE", "pods", kind=mutates, app="db"),
-        bench.webhook("fails", "/away", "CREATE", "pods", kind=mutates, app="none"),
+        bench.mutating("adds", "/sidecar/200m", "web"),
+        bench.mutating("sets", "/cpu/350m", "db"),
+        bench.mutating("fails", "/away", "none"),
     )
     bench.settle(3)
     shown = (
@@ -248,7 +247,7 @@ def _mutating_webhooks(bench: Bench) -> None:
     bench.settle()
     bench.create(bench.deployment("web", 3))
     bench.settle()
-    bench.delete(mutates, f"{bench.name}-adds")
+    bench.delete("MutatingWebhookConfiguration", f"{bench.name}-adds")
     bench.settle(3)
     bench.create(bench.pod("later", app="web"), show=shown)
     bench.settle()

@@ -183,7 +183,7 @@ def _devices(bench: Bench) -> None:
 
 
 def _resizes(bench: Bench) -> None:
-    bench.node("n0", cpu="1")
+    node = bench.node("n0", cpu="1")
     bench.create(bench.pod("web", cpu="600m"))
     bench.settle()
     bench.create(bench.pod("db", cpu="100m"))
@@ -200,13 +200,18 @@ def _resizes(bench: Bench) -> None:
     bench.resize("db", "700m")  # which has to wait for room, and counts
     bench.settle()
     bench.ask("GET", bench.path("Pod", "db"), show=held)
-    bench.create(bench.pod("more", cpu="100m"))
+    bench.create(bench.pod("more", cpu="90m"))
     bench.settle()
-    bench.resize("db", "64")  # which no room will ever do for, and counts no more
+    bench.resize("db", "64")
     bench.settle()
-    bench.resize("db", "300m")
+    bench.offer(node, cpu="690m")  # too little for it, however much is free
     bench.settle()
     bench.delete("Pod", "late")
+    bench.settle()
+    bench.ask("GET", bench.path("Pod", "db"), show=held)
+    bench.resize("db", "150m")
+    bench.settle()
+    bench.delete("Pod", "web")
     bench.settle()
     bench.ask("GET", bench.path("Pod", "db"), show=held)
     bench.resize("nobody", "300m")

@@ -37,10 +37,10 @@ from plimsoll_simulation.fake_cluster.conditions import (
     with_condition,
 )
 from plimsoll_simulation.fake_cluster.controllers.base import Controller
-from plimsoll_simulation.fake_cluster.controllers.resizes import holding, is_resized, resized
 from plimsoll_simulation.fake_cluster.controllers.volumes import attached
 from plimsoll_simulation.fake_cluster.deletion import DeleteOptions, delete
 from plimsoll_simulation.fake_cluster.edits import Json, look
+from plimsoll_simulation.fake_cluster.resizes import holding, is_resized, resized
 from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_simulation.fake_cluster.stamps import stamp
 from plimsoll_simulation.fake_cluster.state import ClusterState, How

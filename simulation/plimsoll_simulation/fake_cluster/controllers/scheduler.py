@@ -41,9 +41,9 @@ from plimsoll_simulation.fake_cluster.conditions import (
 )
 from plimsoll_simulation.fake_cluster.controllers.base import Controller
 from plimsoll_simulation.fake_cluster.controllers.preemption import cheapest, starts
-from plimsoll_simulation.fake_cluster.controllers.resizes import holds
 from plimsoll_simulation.fake_cluster.controllers.volumes import DRIVER, bind_claims
 from plimsoll_simulation.fake_cluster.edits import Json, look
+from plimsoll_simulation.fake_cluster.resizes import holds
 from plimsoll_simulation.fake_cluster.state import ClusterState
 from plimsoll_simulation.fake_cluster.store import Change, Key, Store
 from plimsoll_simulation.fake_cluster.subresources import bind

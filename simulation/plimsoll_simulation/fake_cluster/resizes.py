@@ -1,9 +1,10 @@
-"""In-place resizes: what a kubelet grants to a pod that is resized, and what it says of that.
+"""In-place resizes: what is refused, what a kubelet grants, and what it says of that.
 
-A resize is granted at once where the node has room for it. Else it is deferred until others have left room, or
-infeasible where the node is too small for it; the pod holds what it had meanwhile.
+A resize is granted at once where the node has room for it. Else it is deferred until others have left room; the pod
+holds what it had meanwhile. The API server refuses one for which the node is too small. Where that was larger before, its
+kubelet says that the resize is infeasible.
 
-Sources: k8s.io/kubernetes/pkg/kubelet/allocation/allocation_manager.go (canResizePod, RetryPendingResizes),
+Sources: k8s.io/kubernetes/plugin/pkg/admission/podresize, k8s.io/kubernetes/pkg/kubelet/allocation/allocation_manager.go (canResizePod, RetryPendingResizes),
 https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
 Left out: the time that a resize takes, resize policies that restart a container, memory in use, requests of whole pods.
 """
@@ -48,6 +49,12 @@ def is_resized(pod: Json) -> bool:
     )
 
 
+def too_large(pod: Json, node: Json) -> bool:
+    """Whether a pod asks for more CPU or memory than its node has for all pods."""
+    wanted, room = _requests(pod), parse_node(node).allocatable
+    return wanted.cpu > room.cpu or wanted.memory > room.memory
+
+
 def resized(pod: Json, node: Json, there: Iterable[Json], now: datetime) -> Json:
     """Return a pod that asks for something else than it holds as its kubelet answers that.
 
@@ -66,7 +73,7 @@ def resized(pod: Json, node: Json, there: Iterable[Json], now: datetime) -> Json
         if condition(pod, PENDING) is not None:
             pod = with_condition(pod, PENDING, "False", now=now)
         return _given(pod)
-    reason = "Deferred" if wanted.within(room) else "Infeasible"
+    reason = "Infeasible" if too_large(pod, node) else "Deferred"
     return with_condition(pod, PENDING, "True", now=now, reason=reason)
 
 
