@@ -141,6 +141,12 @@ class Bench:
         full = f"{self.name}-{name}"
         return self.object("ValidatingWebhookConfiguration", full, webhooks=[hook])
 
+    def mutating(self, name: str, path: str, app: str) -> Json:
+        """Return a mutating webhook for new pods of an app."""
+        made = self.webhook(name, path, "CREATE", "pods")
+        hook = {**made["webhooks"][0], "objectSelector": {"matchLabels": {"app": app}}}
+        return {**made, "kind": "MutatingWebhookConfiguration", "webhooks": [hook]}
+
     def quota(self, name: str, hard: Json, **spec: Any) -> Json:
         return self.object("ResourceQuota", name, spec={"hard": hard, **spec})
 
@@ -246,6 +252,22 @@ class Bench:
         """Let a pod's readiness probe fail, as its kubelet would say."""
         conditions = [{"type": kind, "status": "False"} for kind in ("Ready", "ContainersReady")]
         self.strategic(self.path("Pod", pod, "status"), {"status": {"conditions": conditions}})
+
+    def resize(self, pod: str, cpu: str, show: tuple[str, ...] = (), **more: Any) -> None:
+        """Resize the container of a pod in place; `more` is sent with it."""
+        container = {"name": "main", "resources": {"requests": {"cpu": cpu}}, **more}
+        body = {"spec": {"containers": [container]}}
+        self.strategic(self.path("Pod", pod, "resize"), body, show=show)
+
+    def devices(self, node: str, **devices: str) -> None:
+        """Let the device plugins of a node report."""
+        found = {f"example.com/{name}": amount for name, amount in devices.items()}
+        self.offer(node, **found)
+
+    def offer(self, node: str, **amounts: str) -> None:
+        """Let a node have other amounts for its pods."""
+        body = {"status": {"capacity": amounts, "allocatable": amounts}}
+        self.patch(f"{self.path('Node', node)}/status", body)
 
     def cost(self, pod: str, cost: int) -> None:
         """Set the deletion cost of a pod."""

@@ -19,7 +19,7 @@ from tests.differential.sides import OF, SEEN, USER, Response, Seen
 from tests.differential.webhook_server import WebhookServer
 
 _HANGING = 15.0
-_WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+_WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
 
 
 class ControlPlane:
@@ -93,7 +93,9 @@ class ControlPlane:
     def forget(self, scenario: str) -> None:
         """Take away what a scenario left behind, without waiting for the end of it."""
         selected = {"labelSelector": f"{OF}={scenario}"}
-        self.send(Request(method="DELETE", path=_WEBHOOKS, query=selected))
+        for kind in ("mutating", "validating"):
+            path = f"{_WEBHOOKS}/{kind}webhookconfigurations"
+            self.send(Request(method="DELETE", path=path, query=selected))
         for node in self.objects(scenario, "nodes"):
             name = node["metadata"]["name"]
             self.send(Request(method="DELETE", path=f"/api/v1/nodes/{name}"))

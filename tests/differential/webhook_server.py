@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, override
 
+from plimsoll_simulation.fake_cluster.webhooks import with_request, with_sidecar
 from tests.differential.bench import WEBHOOKS
 from tests.support.certificates import server_context
 
@@ -16,8 +17,8 @@ from tests.support.certificates import server_context
 class WebhookServer:
     """Answers on loopback while it is open.
 
-    `/deny/CODE/START` denies with CODE what is about an object whose name begins with START, and admits all else. Every
-    other path answers 503, which is no answer of a webhook.
+    `/deny/CODE/START` denies with CODE what is about an object whose name begins with START, and admits all else.
+    `/sidecar/CPU` and `/cpu/CPU` change a new pod. Every other path answers 503, which is no answer of a webhook.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -59,8 +60,18 @@ class _Handler(BaseHTTPRequestHandler):
                 denied = {"allowed": False, "status": {"code": int(code)}}
                 answer = denied if name.startswith(start) else {"allowed": True}
                 self._say(200, request["uid"], answer)
+            case ["", "sidecar", cpu]:
+                self._change(request, with_sidecar(request["object"], cpu))
+            case ["", "cpu", cpu]:
+                self._change(request, with_request(request["object"], cpu))
             case _:
                 self._say(503, request["uid"], {})
+
+    def _change(self, request: Any, changed: Any) -> None:
+        patch = [{"op": "replace", "path": "/spec", "value": changed["spec"]}]
+        answer = {"allowed": True, "patchType": "JSONPatch"}
+        answer["patch"] = base64.b64encode(json.dumps(patch).encode()).decode()
+        self._say(200, request["uid"], answer)
 
     def _say(self, status: int, uid: str, answer: dict[str, Any]) -> None:
         review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}

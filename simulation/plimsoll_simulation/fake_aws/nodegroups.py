@@ -14,7 +14,7 @@ from pydantic_core.core_schema import (
 
 from plimsoll.domain.kubernetes import names
 from plimsoll_simulation.declared import Contradiction, Declared, Label, Quantity, Word
-from plimsoll_simulation.durations import DurationOrRange, Span
+from plimsoll_simulation.durations import Duration, DurationOrRange, Span
 
 type Capacity = Literal["on-demand", "spot"]
 type GroupKind = Literal["asg", "eks-nodegroup", "karpenter", "static"]
@@ -102,6 +102,8 @@ class NodeGroupSpec(Declared):
     """From the request for capacity to the node's Ready; default 70s. A range such as 50s..90s is drawn from by the seed."""
     allocatable: Annotated[Mapping[str, str], _checked(Allocatable)]
     """The resources of a node that pods can use. Extended resources may be added by name."""
+    devices_after: Duration = timedelta()
+    """How long after its Ready the device plugins of a node that joins after time 0 report: so long it has no extended resources; default 0s."""
     labels: dict[str, Annotated[str, Field(max_length=63)]] = Field(default_factory=dict)
     """Extra node labels. Capacity, zone, instance type and host name are set by the rig."""
     taints: tuple[Annotated[Mapping[str, str], _checked(Taint)], ...] = ()

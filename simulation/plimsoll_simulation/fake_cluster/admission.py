@@ -24,7 +24,7 @@ from plimsoll_simulation.fake_cluster.quotas import check
 from plimsoll_simulation.fake_cluster.refusals import forbidden, invalid, not_found
 from plimsoll_simulation.fake_cluster.resources import BY_PLURAL, Resource
 from plimsoll_simulation.fake_cluster.store import Store
-from plimsoll_simulation.fake_cluster.webhooks import ask
+from plimsoll_simulation.fake_cluster.webhooks import ask, mutated
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LONGEST = 253
@@ -195,7 +195,7 @@ def _pod(obj: Json, store: Store) -> Json:
 
     Source: the admission plugins Priority and DefaultTolerationSeconds.
     """
-    obj = with_defaults(injected(obj, store), store)
+    obj = with_defaults(mutated(injected(obj, store), store), store)
     spec: dict[str, Any] = obj["spec"]
     spec = {**spec, "tolerations": _tolerations(spec.get("tolerations") or ())}
     line: Json | None

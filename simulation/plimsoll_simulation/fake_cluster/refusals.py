@@ -63,10 +63,11 @@ def unauthorized() -> RefusedError:
     return _status(401, "Unauthorized", "Unauthorized")
 
 
-def forbidden(resource: Resource, name: str, why: str) -> RefusedError:
+def forbidden(resource: Resource, name: str, why: str, *, cause: str | None = None) -> RefusedError:
     """403: an admission plugin says no."""
     message = f'{resource.qualified} "{name}" is forbidden: {why}'
-    return _status(403, "Forbidden", message, _details(resource, name))
+    causes = {} if cause is None else {"causes": [{"reason": cause}]}
+    return _status(403, "Forbidden", message, {**_details(resource, name), **causes})
 
 
 def denied(webhook: str, code: int) -> RefusedError:

@@ -100,6 +100,7 @@ TABLE: tuple[Resource, ...] = (
         for plural, kind in (
             ("mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
             ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
+            ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
             ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
         )
     ),

@@ -18,10 +18,12 @@ from plimsoll_simulation.fake_cluster.patches import patched
 from plimsoll_simulation.fake_cluster.refusals import (
     bad_request,
     conflict,
+    forbidden,
     invalid,
     method_not_allowed,
     no_such_page,
 )
+from plimsoll_simulation.fake_cluster.resizes import too_large
 from plimsoll_simulation.fake_cluster.routes import Target
 from plimsoll_simulation.fake_cluster.store import Store
 from plimsoll_simulation.fake_cluster.webhooks import ask
@@ -124,6 +126,40 @@ def _status(store: Store, request: Request) -> tuple[int, Json]:
     return 200, new if request.dry_run else store.replace(plural, new, now=request.now)
 
 
+def _resize(store: Store, request: Request) -> tuple[int, Json]:
+    """Change the resources of a pod's containers; whatever else is sent is dropped.
+
+    Sources: pkg/registry/core/pod/strategy.go, dropNonResizeUpdates; plugin/pkg/admission/podresize
+    """
+    before = request.found(store)
+    match request.method:
+        case "GET":
+            return 200, before
+        case "PUT":
+            obj = request.named_body(before)
+        case "PATCH":
+            obj = patched(before, request.body, request.content_type)
+        case _:
+            raise method_not_allowed()
+    spec = {**before["spec"]}
+    for field in ("containers", "initContainers"):
+        if field in spec:
+            sent = {each["name"]: each for each in look(obj, "spec", field, default=())}
+            spec[field] = [_with_resources(each, sent) for each in spec[field]]
+    new = {**before, "spec": spec}
+    ask("UPDATE", "pods/resize", new, store)
+    node = store.get("nodes", "", look(new, "spec", "nodeName", default=""))
+    if node is not None and too_large(new, node):
+        why = "node didn't have enough allocatable resources"
+        raise forbidden(request.target.resource, request.name, why, cause="NodeCapacity")
+    return 200, new if request.dry_run else store.replace("pods", new, now=request.now)
+
+
+def _with_resources(container: Json, sent: Mapping[str, Json]) -> Json:
+    resources = sent.get(container["name"], container).get("resources")
+    return container if resources is None else {**container, "resources": resources}
+
+
 def _scale(store: Store, request: Request) -> tuple[int, Json]:
     line, before = request.target.resource, request.found(store)
     if not line.scale:
@@ -169,6 +205,7 @@ def _scale_of(obj: Json) -> Json:
 SUBRESOURCES: Mapping[tuple[str, str], Serve] = {
     ("pods", "eviction"): _eviction,
     ("pods", "binding"): _binding,
+    ("pods", "resize"): _resize,
     ("*", "status"): _status,
     ("*", "scale"): _scale,
 }

@@ -34,7 +34,7 @@ from plimsoll_simulation.scenario.timeline import ScaleEntry
 
 OWNER: Final = "kubectl"
 """The field manager of what the owner does."""
-_MERGE: Final = "application/merge-patch+json"
+MERGE: Final = "application/merge-patch+json"
 _READERS: Final = {"Deployment": parse_deployment, "StatefulSet": parse_stateful_set}
 """Of the workloads that may have an on-demand floor."""
 _CONFLICT: Final = 409
@@ -186,7 +186,7 @@ class RigCluster(ABC):
         for action in (step.action for step in plan_placement(seen, self._clock.now()).steps):
             if isinstance(action, LabelNode):
                 labels = {"metadata": {"labels": dict(action.labels)}}
-                self.call("PATCH", f"/api/v1/nodes/{action.node.name}", labels, _MERGE)
+                self.call("PATCH", f"/api/v1/nodes/{action.node.name}", labels, MERGE)
 
     def scale(self, entry: ScaleEntry) -> None:
         """Let the owner declare another count.
@@ -201,7 +201,7 @@ class RigCluster(ABC):
             "PATCH",
             f"/apis/apps/v1/namespaces/{scale.namespace}/{plural}/{scale.name}/scale",
             {"spec": {"replicas": scale.replicas}},
-            _MERGE,
+            MERGE,
         )
         if answer.status >= _REFUSED:
             raise BadInput(f"{entry.place}: the cluster refused it: {answer.body['message']}")
@@ -253,7 +253,7 @@ class RigCluster(ABC):
         collection, name = path_of(obj)
         answer = self.call("POST", collection, obj, "application/json")
         if answer.status == _CONFLICT:
-            answer = self.call("PATCH", f"{collection}/{name}", obj, _MERGE)
+            answer = self.call("PATCH", f"{collection}/{name}", obj, MERGE)
         return str(answer.body["message"]) if answer.status >= _REFUSED else None
 
     # What the fleet tells: see `plimsoll_simulation.fake_aws.fleet.Side`.

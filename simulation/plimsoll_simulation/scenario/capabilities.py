@@ -37,6 +37,8 @@ class RigCapabilities:
     """Whether it can be said what Plimsoll remembers at time 0."""
     queues: bool = False
     """Whether it plans batch queues."""
+    devices: bool = False
+    """Whether device plugins may report late."""
 
 
 RIGS: Mapping[str, RigCapabilities] = {
@@ -50,6 +52,7 @@ RIGS: Mapping[str, RigCapabilities] = {
         binds=True,
         remembers=True,
         queues=True,
+        devices=True,
     ),
     **{
         rig: RigCapabilities(
@@ -124,6 +127,13 @@ def _unsupported_in(cluster: ClusterSpec, rig: str, can: RigCapabilities) -> Ite
                 found=f"the node group {group.name} of kind {group.kind}, which the rig {rig} cannot play yet",
                 allowed=listed(sorted(can.kinds)),
                 cure="Choose another kind, or the simulated rig",
+            )
+        if group.devices_after and not can.devices:
+            yield Problem(
+                place=cluster.place,
+                found=f"devicesAfter of the node group {group.name}, which the rig {rig} cannot play yet",
+                allowed="device plugins that report at once",
+                cure="Take it out of the group, or choose the rig simulated",
             )
     if cluster.bindings and not can.binds:
         yield Problem(

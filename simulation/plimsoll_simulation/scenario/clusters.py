@@ -51,6 +51,7 @@ type OtherControllerName = Literal[
     "hpa",
     "gitops",
     "operator",
+    "vpa",
 ]
 
 
@@ -137,7 +138,7 @@ class ClusterSpec(Placed):
         Field(json_schema_extra={"uniqueItems": True}),
         AfterValidator(each_once),
     ] = ()
-    """Other programs that act in the cluster; default none. karpenter: its interruption queue lets it taint, drain and terminate nodes of the kind karpenter, and it makes nodes of that kind for Pending pods; karpenter-consolidation: the same, and it removes such nodes that are empty or whose pods fit on others; managed-node-group: EKS drains spot nodes of the kind eks-nodegroup, at a rebalance recommendation once a replacement is Ready; nth, nth-imds: aws-node-termination-handler in either mode cordons and drains at the notice; cluster-autoscaler: it removes nodes that were unneeded for ten minutes; kubectl-drain: from a minute after time 0 an administrator drains one node after the other, and uncordons it half a minute after it is empty. hpa: autoscalers follow their CPU target, every 15 s, by the share of its request that each pod uses (annotation drill.plimsoll.dev/usage, default 10%); gitops: every minute it sets workloads, budgets and autoscalers back to what is declared, but for a count that an autoscaler holds; operator: every 5 s it sets back what has a custom resource as controlling owner, and makes Pods of such an owner anew under their names."""
+    """Other programs that act in the cluster; default none. karpenter: its interruption queue lets it taint, drain and terminate nodes of the kind karpenter, and it makes nodes of that kind for Pending pods; karpenter-consolidation: the same, and it removes such nodes that are empty or whose pods fit on others; managed-node-group: EKS drains spot nodes of the kind eks-nodegroup, at a rebalance recommendation once a replacement is Ready; nth, nth-imds: aws-node-termination-handler in either mode cordons and drains at the notice; cluster-autoscaler: it removes nodes that were unneeded for ten minutes; kubectl-drain: from a minute after time 0 an administrator drains one node after the other, and uncordons it half a minute after it is empty. hpa: autoscalers follow their CPU target, every 15 s, by the share of its request that each pod uses (annotation drill.plimsoll.dev/usage, default 10%); gitops: every minute it sets workloads, budgets and autoscalers back to what is declared, but for a count that an autoscaler holds; operator: every 5 s it sets back what has a custom resource as controlling owner, and makes Pods of such an owner anew under their names; vpa: every minute it resizes Ready pods in place to the CPU request that they name (annotation drill.plimsoll.dev/resize)."""
     queue_delay: Duration = timedelta()
     """DelaySeconds of the queue that karpenter, karpenter-consolidation and nth read; default 0s."""
     autoscaler: Autoscaler | None = None

@@ -157,6 +157,10 @@ class RuntimeClass(KubernetesObject):
     scheduling: dict[str, Any] | None = None
 
 
+class MutatingWebhookConfiguration(KubernetesObject):
+    webhooks: tuple[dict[str, Any], ...] = ()
+
+
 class ValidatingWebhookConfiguration(KubernetesObject):
     webhooks: tuple[dict[str, Any], ...] = ()
 
@@ -190,6 +194,7 @@ _VERSIONS: Final[Mapping[type[KubernetesObject], str]] = {
     ResourceQuota: "v1",
     LimitRange: "v1",
     RuntimeClass: "node.k8s.io/v1",
+    MutatingWebhookConfiguration: "admissionregistration.k8s.io/v1",
     ValidatingWebhookConfiguration: "admissionregistration.k8s.io/v1",
 }
 MODELS: Final = {model.__name__: model for model in _VERSIONS}

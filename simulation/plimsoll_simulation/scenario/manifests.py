@@ -23,6 +23,7 @@ CLUSTER_SCOPED = frozenset(
         "CSINode",
         "MutatingAdmissionPolicy",
         "MutatingAdmissionPolicyBinding",
+        "MutatingWebhookConfiguration",
         "Namespace",
         "PriorityClass",
         "RuntimeClass",

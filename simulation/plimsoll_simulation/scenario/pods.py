@@ -14,6 +14,7 @@ from plimsoll_simulation.declared import Contradiction, Declared, Label, Name, r
 from plimsoll_simulation.durations import EXAMPLES
 from plimsoll_simulation.fake_cluster.controllers.kubelet import (
     NEVER_READY,
+    RESIZE,
     RUN,
     STARTUP,
     STOP,
@@ -160,7 +161,7 @@ class PodTemplate(Declared):
 
 
 def _behaviour(key: str, value: str) -> Iterator[Contradiction]:
-    path, known = ("annotations", key), (STARTUP, STOP, NEVER_READY, RUN, USAGE)
+    path, known = ("annotations", key), (STARTUP, STOP, NEVER_READY, RUN, USAGE, RESIZE)
     if key not in known:
         yield Contradiction(
             path=path,
@@ -172,6 +173,11 @@ def _behaviour(key: str, value: str) -> Iterator[Contradiction]:
         if not re.fullmatch("[0-9]{1,4}%", value):
             yield Contradiction(
                 path=path, found=shown(value), allowed="a share such as 70%", cure="Write one"
+            )
+    elif key == RESIZE:
+        if not re.fullmatch("[0-9]{1,6}m?", value):
+            yield Contradiction(
+                path=path, found=shown(value), allowed="CPU such as 700m", cure="Write some"
             )
     elif key == NEVER_READY:
         if value not in {"true", "false"}:

@@ -6,7 +6,7 @@ All is drawn after the rest of a storm, so a seed that draws nothing here is the
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
@@ -15,8 +15,9 @@ from plimsoll_simulation.durations import Span
 from plimsoll_simulation.fake_aws.nodegroups import NodeGroupSpec
 from plimsoll_simulation.fake_cluster.controllers.volumes import DRIVER
 from plimsoll_simulation.storms.chance import chance
+from plimsoll_simulation.storms.changes import configuration, one_changed, webhook, with_events
 from plimsoll_simulation.storms.model import Applied, Storm
-from plimsoll_simulation.storms.workload import CUSTOM, Workload
+from plimsoll_simulation.storms.workload import Workload
 
 WEBHOOKS: Final = 0.08
 """The share of storms in which an admission webhook denies or fails for a while."""
@@ -52,16 +53,15 @@ type Json = dict[str, Any]
 def with_surroundings(rnd: random.Random, storm: Storm) -> Storm:
     """Return a storm in which some of all this is so."""
     if chance(rnd, SIDECARS):
-        storm = _one(rnd, storm, _with_sidecar)
+        storm = one_changed(rnd, storm, _with_sidecar)
     if chance(rnd, HELD):
-        storm = _one(rnd, storm, _held)
+        storm = one_changed(rnd, storm, _held)
     if chance(rnd, QUOTAS):
         storm = replace(storm, objects=(*storm.objects, _quota(rnd, storm)))
     if chance(rnd, SLOW):
         storm = replace(storm, detach_seconds=rnd.choice((10, 30, 60)))
     if chance(rnd, WEBHOOKS):
-        events = (*storm.events, *_webhook(rnd, storm))
-        storm = replace(storm, events=tuple(sorted(events, key=lambda event: event.at)))
+        storm = with_events(storm, *_webhook(rnd, storm))
     if chance(rnd, LIMITED):
         storm = replace(storm, objects=(*storm.objects, *_limits(storm, rnd.choice((2, 3, 5)))))
     if chance(rnd, WINDOWS):
@@ -98,14 +98,6 @@ def _windows(storm: Storm) -> NodeGroupSpec:
     )
 
 
-def _one(rnd: random.Random, storm: Storm, change: Callable[[Workload], Workload]) -> Storm:
-    """Return a storm in which one workload is changed, if there is one that may be."""
-    may = [w for w in storm.workloads if w.kind not in {"DaemonSet", CUSTOM}]
-    chosen = rnd.choice(may) if may else None
-    changed = (change(w) if w is chosen else w for w in storm.workloads)
-    return replace(storm, workloads=tuple(changed))
-
-
 def _with_sidecar(workload: Workload) -> Workload:
     """Return a workload whose native sidecar requests a part of the CPU."""
     part = workload.cpu // 3
@@ -138,27 +130,8 @@ def _webhook(rnd: random.Random, storm: Storm) -> Iterator[Applied]:
     """Yield a webhook that denies or fails, and its end."""
     operation, resources, answer = rnd.choice(_ANSWERS)
     of = rnd.choice(("", rnd.choice(storm.workloads).name)) if answer != FAILS else ""
-    rule = {"operations": [operation], "apiGroups": [""], "apiVersions": ["v1"]}
-    hook = {
-        "name": "storm.example.com",
-        "rules": [{**rule, "resources": [*resources]}],
-        "clientConfig": {
-            "url": f"https://webhooks.invalid/{answer}{'' if answer == FAILS else of}"
-        },
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}},
-        "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
-    }
+    hook = webhook(f"{answer}{'' if answer == FAILS else of}", operation, resources)
     begins = timedelta(seconds=rnd.choice((0, 10, 10, 60)))
-    yield Applied(at=begins, objects=(_configuration(hook),))
+    yield Applied(at=begins, objects=(configuration(hook),))
     ends = begins + timedelta(seconds=rnd.choice(_SECONDS))
-    yield Applied(at=ends, objects=(_configuration(),))
-
-
-def _configuration(*hooks: Json) -> Json:
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "storm"},
-        "webhooks": [*hooks],
-    }
+    yield Applied(at=ends, objects=(configuration(),))

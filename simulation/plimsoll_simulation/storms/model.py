@@ -56,7 +56,7 @@ class Storm:
     workloads: tuple[Workload, ...]
     events: tuple[Event, ...]
     other_controllers: tuple[str, ...] = ()
-    """Programs that act beside the responder, and an operator where something has one."""
+    """Programs that act beside the responder, but for an operator and a vertical pod autoscaler of workloads that have one."""
     objects: tuple[Json, ...] = ()
     """What belongs to no workload and is there from the start."""
     detach_seconds: int | None = None
@@ -119,7 +119,9 @@ class Storm:
 
     def _other_controllers(self) -> list[str]:
         operated = any(w.operated or w.kind == CUSTOM for w in self.workloads)
-        return [*self.other_controllers, *(["operator"] if operated else [])]
+        resized = any(w.resized_cpu for w in self.workloads)
+        more = [*(["operator"] if operated else []), *(["vpa"] if resized else [])]
+        return [*self.other_controllers, *more]
 
     def _pods(self) -> Json:
         if self.detach_seconds is None:

@@ -2,7 +2,7 @@
 
 It answers for plain storms only: one batch of notices in one instant, each with its end, no fault,
 no rollout and no new count (also not by an autoscaler), nothing ignored, all pods of one priority, no quota, no volume
-that detaches slowly, and at most `FEW` pods to evict. What it assumes:
+that detaches slowly, no pod that is resized or needs devices, and at most `FEW` pods to evict. What it assumes:
 
 * A pod can be evicted at once, so a pod that really stops within the time left need not be killed, whatever the
   planner takes its stop time for.
@@ -62,7 +62,10 @@ def knows(storm: Storm) -> bool:
         and event.notice in _ENDS
         and not event.spread
         and not (storm.objects or storm.detach_seconds)
-        and not any(w.autoscaled or w.priority or w.ignored for w in storm.workloads)
+        and not any(
+            w.autoscaled or w.priority or w.ignored or w.resized_cpu or w.devices
+            for w in storm.workloads
+        )
     )
 
 

@@ -29,7 +29,7 @@ EXAMPLES: Final = 50
 _OPTIONS: Final = frozenset(
     {"budget", "volumes", "spread", "apart", "autoscaled", "priority", "run_seconds"}
     | {"operated", "ignored", "stated", "guarded", "shared", "hook_seconds", "on_demand", "nodes"}
-    | {"sidecar_cpu", "held"}
+    | {"sidecar_cpu", "held", "resized_cpu", "devices"}
 )
 """Fields of a workload that shrink to their default."""
 _KEEP: Final = st.integers(0, 39).map(bool)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, GUARD, HOSTNAME, IGNORE, STOP_SECONDS
-from plimsoll_simulation.fake_cluster.controllers.kubelet import RUN, STARTUP, STOP, USAGE
+from plimsoll_simulation.fake_cluster.controllers.kubelet import RESIZE, RUN, STARTUP, STOP, USAGE
 
 type Json = dict[str, Any]
 
@@ -15,6 +15,8 @@ ROLLED: Final = frozenset({"Deployment", "StatefulSet"})
 """Kinds whose controller replaces the pods when the template changes."""
 SCALED: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 """Kinds whose count an owner may change."""
+DEVICE: Final = "example.com/chip"
+"""An extended resource."""
 CUSTOM: Final = "Database"
 """A custom resource, of whose controller nobody knows the rules."""
 _API: Final = {"Job": "batch/v1", "Pod": "v1"}
@@ -66,6 +68,10 @@ class Workload:
     """How long a preStop hook sleeps, out of the time that its pods take to stop."""
     sidecar_cpu: int = 0
     """What a native sidecar of each of its pods requests."""
+    resized_cpu: int = 0
+    """What a vertical pod autoscaler lets each of its pods request in place; 0 for what it requests."""
+    devices: int = 0
+    """How many devices each of its pods requests."""
     held: bool = False
     """A finalizer holds its pods when they have ended, and nobody takes it off."""
     priority: int = 0
@@ -186,6 +192,8 @@ class Workload:
             annotations[RUN] = f"{self.run_seconds}s"
         if self.autoscaled is not None:
             annotations[USAGE] = f"{self.usage_percent}%"
+        if self.resized_cpu:
+            annotations[RESIZE] = f"{self.resized_cpu}m"
         if self.ignored:
             annotations[IGNORE] = "true"
         if self.stated:
@@ -201,6 +209,10 @@ class Workload:
             "image": f"example/{self.name}",
             "resources": {"requests": {"cpu": f"{self.cpu}m"}},
         }
+        if self.devices:
+            devices = {DEVICE: str(self.devices)}
+            requests = container["resources"]["requests"] | devices
+            container["resources"] = {"requests": requests, "limits": devices}
         if self.hook_seconds is not None:
             container["lifecycle"] = {"preStop": {"sleep": {"seconds": self.hook_seconds}}}
         pod: Json = {

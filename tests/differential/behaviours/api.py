@@ -229,6 +229,30 @@ def _webhooks(bench: Bench) -> None:
     bench.settle(20)  # a controller tries again
 
 
+def _mutating_webhooks(bench: Bench) -> None:
+    bench.node("n0", cpu="1")
+    bench.create(
+        bench.mutating("adds", "/sidecar/200m", "web"),
+        bench.mutating("sets", "/cpu/350m", "db"),
+        bench.mutating("fails", "/away", "none"),
+    )
+    bench.settle(3)
+    shown = (
+        "spec.containers.*.resources.requests.cpu",
+        "spec.initContainers.*.resources.requests.cpu",
+    )
+    bench.create(bench.pod("db"), bench.pod("other"), show=shown)
+    bench.create(bench.pod("none"))
+    bench.post(bench.path("Pod"), bench.pod("canary", app="web"), show=shown, dryRun="All")
+    bench.settle()
+    bench.create(bench.deployment("web", 3))
+    bench.settle()
+    bench.delete("MutatingWebhookConfiguration", f"{bench.name}-adds")
+    bench.settle(3)
+    bench.create(bench.pod("later", app="web"), show=shown)
+    bench.settle()
+
+
 def _garbage(bench: Bench) -> None:
     bench.node("n0")
     bench.create(
@@ -252,5 +276,6 @@ BEHAVIOURS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "evictions": _evictions,
     "finalizers": _finalizers,
     "webhooks": _webhooks,
+    "mutating-webhooks": _mutating_webhooks,
     "garbage": _garbage,
 }

@@ -166,6 +166,58 @@ def _volume_limits(bench: Bench) -> None:
     bench.settle(8)
 
 
+def _devices(bench: Bench) -> None:
+    late, lost = bench.node("n0"), bench.node("n1", room={"example.com/chip": "0"})
+    bench.settle()
+    for number in range(3):
+        pod = bench.pod(f"chip-{number}", requests={"example.com/chip": "1"})
+        pod["spec"]["containers"][0]["resources"]["limits"] = {"example.com/chip": "1"}
+        bench.create(pod)
+    bench.settle()
+    bench.devices(late, chip="2")
+    bench.settle()
+    bench.devices(lost, chip="1")
+    bench.settle()
+    bench.devices(lost, chip="0")
+    bench.settle()
+
+
+def _resizes(bench: Bench) -> None:
+    node = bench.node("n0", cpu="1")
+    bench.create(bench.pod("web", cpu="600m"))
+    bench.settle()
+    bench.create(bench.pod("db", cpu="100m"))
+    bench.settle()
+    shown = ("spec.containers.*.resources.requests.cpu",)
+    bench.resize("web", "800m", shown, image="two")
+    bench.settle()
+    held = ("status.containerStatuses.*.allocatedResources.cpu", *shown)
+    bench.ask("GET", bench.path("Pod", "web"), show=held)
+    bench.create(bench.pod("late", cpu="200m"))
+    bench.settle()
+    bench.resize("web", "500m")
+    bench.settle()
+    bench.resize("db", "700m")  # which has to wait for room, and counts
+    bench.settle()
+    bench.ask("GET", bench.path("Pod", "db"), show=held)
+    bench.create(bench.pod("more", cpu="90m"))
+    bench.settle()
+    bench.resize("db", "64")
+    bench.settle()
+    bench.offer(node, cpu="690m")  # too little for it, however much is free
+    bench.settle()
+    bench.delete("Pod", "late")
+    bench.settle()
+    bench.ask("GET", bench.path("Pod", "db"), show=held)
+    bench.resize("db", "150m")
+    bench.settle()
+    bench.delete("Pod", "web")
+    bench.settle()
+    bench.ask("GET", bench.path("Pod", "db"), show=held)
+    bench.resize("nobody", "300m")
+    bench.settle()
+
+
 def _left_alone(bench: Bench) -> None:
     bench.node("n0")
     gates = [{"name": "example.com/a"}, {"name": "example.com/b"}]
@@ -209,6 +261,8 @@ BEHAVIOURS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "orphans": _orphans,
     "volumes": _volumes,
     "volume-limits": _volume_limits,
+    "devices": _devices,
+    "resizes": _resizes,
     "left-alone": _left_alone,
     "pod-defaults": _pod_defaults,
 }

@@ -8,6 +8,8 @@ its status says how they ended, and the object goes. A pod with readiness gates 
 their conditions, which others write, are all True. A pod whose annotations cannot be read stays
 Pending, and its status says why.
 
+A pod that runs and is resized holds what it asks for from then on, or waits for room (`resizes`).
+
 A pod that is not restarted (restartPolicy other than Always) and says how long it runs
 (`drill.plimsoll.dev/run`) succeeds after that time, also when it was told to go meanwhile.
 
@@ -38,6 +40,7 @@ from plimsoll_simulation.fake_cluster.controllers.base import Controller
 from plimsoll_simulation.fake_cluster.controllers.volumes import attached
 from plimsoll_simulation.fake_cluster.deletion import DeleteOptions, delete
 from plimsoll_simulation.fake_cluster.edits import Json, look
+from plimsoll_simulation.fake_cluster.resizes import holding, is_resized, resized
 from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_simulation.fake_cluster.stamps import stamp
 from plimsoll_simulation.fake_cluster.state import ClusterState, How
@@ -53,6 +56,8 @@ RUN = "drill.plimsoll.dev/run"
 """On a pod that is not always restarted, annotation: how long it is Ready before it has succeeded."""
 USAGE = "drill.plimsoll.dev/usage"
 """On a pod, annotation: the share of its CPU request that it uses, as an autoscaler is told it: `70%`."""
+RESIZE = "drill.plimsoll.dev/resize"
+"""On a pod, annotation: the CPU request to which the controller vpa resizes its first container in place: `700m`."""
 
 _SIGTERM, _SIGKILL = 128 + 15, 128 + 9
 """Exit codes. A container that was told to go has not done its work, so it never ends with 0."""
@@ -123,6 +128,8 @@ class Kubelets(Controller[Held]):
         self._held: dict[str, _Held] = {}
         self._waiting: dict[str, Key] = {}
         """Pods that cannot start before their volumes are attached, by UID."""
+        self._deferred: dict[str, Key] = {}
+        """Pods whose resize waits for room on their node, by UID."""
         self._addresses = 0
 
     def mounted(self, pod: Json) -> bool:
@@ -145,13 +152,16 @@ class Kubelets(Controller[Held]):
             return
         meta = change.object["metadata"]
         held = self._held.get(meta["uid"])
+        if change.type == "DELETED" or is_finished(change.object):
+            self._retry_deferred()
         if held is None and not look(change.object, "spec", "nodeName"):
             return
         if held is not None and change.type == "MODIFIED":
             held.pod = change.object
             old = (change.before or {})["metadata"].get("deletionGracePeriodSeconds")
             gated = look(change.object, "spec", "readinessGates")
-            if old == meta.get("deletionGracePeriodSeconds") and not gated:
+            same = change.object["spec"] == (change.before or {})["spec"]
+            if same and old == meta.get("deletionGracePeriodSeconds") and not gated:
                 return
         self.note((meta["uid"], change.key))
 
@@ -175,11 +185,36 @@ class Kubelets(Controller[Held]):
             self._stop(held, now)
         elif not held.starting:
             self._start(held, now)
-        elif held.running and is_true(pod, "ContainersReady"):
+        elif held.running:
+            self._follow(pod, now)
+
+    def _follow(self, pod: Json, now: datetime) -> None:
+        """Follow what is changed of a pod that runs."""
+        pod = self._resize(pod, now) if is_resized(pod) else pod
+        if is_true(pod, "ContainersReady"):
             ready = "True" if _gates_open(pod) else "False"
             gated = with_condition(pod, "Ready", ready, now=now)
             if gated is not pod:
                 self.store.replace("pods", gated, now=now)
+
+    def _resize(self, pod: Json, now: datetime) -> Json:
+        """Give a pod what it asks for, or say why it has to wait; return it."""
+        node = self.store.get("nodes", "", pod["spec"]["nodeName"])
+        if node is None:
+            return pod
+        there = self.state.indexes.on_node(node["metadata"]["name"])
+        answered = self.store.replace("pods", resized(pod, node, there, now), now=now)
+        if is_resized(answered):
+            self._deferred[pod["metadata"]["uid"]] = key_of(pod)
+        else:
+            self._retry_deferred()  # it may hold less than before
+        return answered
+
+    def _retry_deferred(self) -> None:
+        """Look again at the pods whose resize waits."""
+        deferred, self._deferred = self._deferred, {}
+        for uid, key in deferred.items():
+            self.note((uid, key))
 
     def vanish(self, node: str, now: datetime) -> None:
         """Let a node's instance be gone: everything that ran on it is killed."""
@@ -350,6 +385,7 @@ def _container(container: Json, *, ready: bool, state: Json) -> Json:
         "started": "running" in state,
         "restartCount": 0,
         "state": state,
+        **holding(container),
     }
 
 

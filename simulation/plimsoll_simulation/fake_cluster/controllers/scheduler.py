@@ -43,6 +43,7 @@ from plimsoll_simulation.fake_cluster.controllers.base import Controller
 from plimsoll_simulation.fake_cluster.controllers.preemption import cheapest, starts
 from plimsoll_simulation.fake_cluster.controllers.volumes import DRIVER, bind_claims
 from plimsoll_simulation.fake_cluster.edits import Json, look
+from plimsoll_simulation.fake_cluster.resizes import holds
 from plimsoll_simulation.fake_cluster.state import ClusterState
 from plimsoll_simulation.fake_cluster.store import Change, Key, Store
 from plimsoll_simulation.fake_cluster.subresources import bind
@@ -256,6 +257,10 @@ class Scheduler(Controller[tuple[str, Key]]):
         if node is not None:
             self._forget(key)
             pod = parse_pod(obj)
+            if before is not None and not before.scheduling.requests.within(
+                pod.scheduling.requests
+            ):
+                self._retry = True  # it was resized, and holds less
             self._placed[key] = pod
             if node in self._snapshot.nodes:
                 self._snapshot.place(pod, node)
@@ -351,7 +356,7 @@ def _matters(change: Change) -> bool:
         return any(
             look(old, *path) != look(new, *path)
             for path in (("spec",), ("metadata", "labels"), ("metadata", "deletionTimestamp"))
-        )
+        ) or (look(new, "status", "phase") == "Running" and holds(old) != holds(new))
     if change.resource == "nodes":
         ready = [condition(obj, "Ready") for obj in (old, new)]
         return any(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
-from typing import override
+from typing import Final, override
 
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.kubernetes import NAMESPACE
@@ -14,10 +14,13 @@ from plimsoll_simulation.fake_aws.machines import Machine, node_object
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
 from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_simulation.measure.measure import Measurement
-from plimsoll_simulation.rigs.rig_cluster import OWNER, Json, RigCluster
+from plimsoll_simulation.rigs.rig_cluster import MERGE, OWNER, Json, RigCluster
 from plimsoll_simulation.rigs.simulated.time import VirtualClock
 from plimsoll_simulation.scenario.clusters import ClusterSpec
 from plimsoll_simulation.scenario.manifests import Manifest
+
+_AGAIN: Final = timedelta(seconds=1)
+"""How soon a kubelet tries again while the API server is down."""
 
 
 class SimulatedRigCluster(RigCluster):
@@ -106,8 +109,21 @@ class SimulatedRigCluster(RigCluster):
         if self._outages:
             self._waiting.append(machine)
             return
-        self.cluster.join(node_object(machine), now=now)
+        node = node_object(machine)
+        if self.started is not None and machine.group.devices_after:
+            self._clock.at(now + machine.group.devices_after, partial(self._report, machine))
+            node = {**node, "status": {k: _plain(of) for k, of in node["status"].items()}}
+        self.cluster.join(node, now=now)
         self._clock.touch(self.cluster)
+
+    def _report(self, machine: Machine) -> None:
+        """Let the device plugins of a node report, as soon as there is an API server."""
+        if self._outages:
+            self._clock.at(self._clock.now() + _AGAIN, partial(self._report, machine))
+        elif machine.gone is None:
+            status = {"status": node_object(machine)["status"]}
+            path = f"/api/v1/nodes/{machine.node}/status"
+            self.call("PATCH", path, status, MERGE, user="kubelet")
 
     @override
     def vanished(self, machine: Machine, now: datetime) -> None:
@@ -124,6 +140,11 @@ class SimulatedRigCluster(RigCluster):
         answer = self.cluster.handle(method, path, None, body, content_type, now=now, user=user)
         self._clock.touch(self.cluster)
         return answer
+
+
+def _plain(amounts: Json) -> Json:
+    """Return the resources that a kubelet knows of without device plugins."""
+    return {name: amount for name, amount in amounts.items() if "/" not in name}
 
 
 def _maker(of: str) -> tuple[str, str, str]:

@@ -7,7 +7,7 @@ say the same, also where a webhook or an in-place resize made one pod differ fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache, reduce
 from operator import add
 from typing import Final
@@ -41,6 +41,8 @@ class _Decisive(msgspec.Struct, omit_defaults=True):
     ephemeral: tuple[str, ...] = ()
     held: tuple[tuple[str, schema.Amounts], ...] = ()
     """(container, what it holds), where that is not what it asks for: while it is resized."""
+    infeasible: bool = False
+    """Whether its node is too small for what it asks for: then what it holds counts alone."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     """Affinity between pods alone looks at them."""
 
@@ -74,6 +76,7 @@ def read_scheduling(
         claims=tuple(_claims(spec.volumes, pod)),
         ephemeral=() if pod else tuple(v.name for v in spec.volumes if v.ephemeral is not None),
         held=() if status is None else tuple(_held(spec, status)),
+        infeasible=status is not None and _infeasible(status),
         labels=dict(labels) if near else {},
     )
     text = _ENCODER.encode(decisive)
@@ -106,7 +109,7 @@ def _read(text: bytes) -> Scheduling:
     affinity = spec.affinity or schema.Affinity()
     required = affinity.node_affinity.required
     return Scheduling(
-        requests=_requests(spec, decisive.held),
+        requests=_requests(decisive),
         node_selector=spec.node_selector,
         node_terms=None if required is None else read_node_terms(required),
         tolerations=spec.tolerations,
@@ -139,30 +142,36 @@ def _held(spec: schema.Placing, status: schema.PodStatus) -> Iterator[tuple[str,
         if one.resources is None:
             continue
         for held in (one.allocated_resources, one.resources.requests):
-            if held and held != asked.get(one.name):
+            if held and (held != asked.get(one.name) or _infeasible(status)):
                 yield one.name, held
 
 
-def _requests(spec: schema.Placing, held: Sequence[tuple[str, schema.Amounts]]) -> Resources:
+def _infeasible(status: schema.PodStatus) -> bool:
+    pending = (c for c in status.conditions if c.type == "PodResizePending")
+    return any(condition.reason == "Infeasible" for condition in pending)
+
+
+def _requests(decisive: _Decisive) -> Resources:
     """Return what a pod asks for: its containers together, or its greediest moment of starting.
 
     Init containers with restartPolicy Always stay, so they count beside the containers and beside
     every init container after them. A limit without a request is a request. A container that is
-    resized counts with the larger of what it asks for and what it holds.
+    resized counts with the larger of what it asks for and what it holds, with the latter alone
+    where its node is too small for what it asks for.
     https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers
     https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
     """
-    staying, starting = Resources(), Resources()
+    spec, staying, starting = decisive.spec, Resources(), Resources()
     for number, item in enumerate(spec.init_containers):
         asks = _asks(item, f"spec.initContainers[{number}]")
         if stays(item):
-            asks = _with_held(asks, item, held)
+            asks = _with_held(asks, item, decisive)
             staying += asks
             starting = starting.larger(staying)
         else:
             starting = starting.larger(staying + asks)
     asked = (
-        _with_held(_asks(item, f"spec.containers[{n}]"), item, held)
+        _with_held(_asks(item, f"spec.containers[{n}]"), item, decisive)
         for n, item in enumerate(spec.containers)
     )
     total = reduce(add, asked, staying).larger(starting)
@@ -189,13 +198,13 @@ def stays(container: schema.Container) -> bool:
     return container.restart_policy == "Always"
 
 
-def _with_held(
-    asks: Resources, container: schema.Container, held: Sequence[tuple[str, schema.Amounts]]
-) -> Resources:
-    for name, amounts in held:
-        if name == container.name:
-            asks = asks.larger(read_resources(amounts, "status.containerStatuses"))
-    return asks
+def _with_held(asks: Resources, container: schema.Container, decisive: _Decisive) -> Resources:
+    held = [
+        read_resources(amounts, "status.containerStatuses")
+        for name, amounts in decisive.held
+        if name == container.name
+    ]
+    return reduce(Resources.larger, held if held and decisive.infeasible else [asks, *held])
 
 
 def read_node_terms(selector: schema.NodeSelector) -> tuple[NodeTerm, ...]:

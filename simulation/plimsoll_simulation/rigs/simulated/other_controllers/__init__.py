@@ -28,6 +28,7 @@ from plimsoll_simulation.rigs.simulated.other_controllers.node_termination_handl
 )
 from plimsoll_simulation.rigs.simulated.other_controllers.operator import Operator
 from plimsoll_simulation.rigs.simulated.other_controllers.other_controller import OtherController
+from plimsoll_simulation.rigs.simulated.other_controllers.vpa import Vpa
 from plimsoll_simulation.rigs.simulated.rig_cluster import SimulatedRigCluster
 from plimsoll_simulation.rigs.simulated.time import VirtualClock
 from plimsoll_simulation.scenario.clusters import OtherControllerName
@@ -53,6 +54,7 @@ OTHER_CONTROLLERS: Final[Mapping[OtherControllerName, Making[SimulatedRigCluster
     "karpenter": (timedelta(seconds=1), Karpenter),
     "karpenter-consolidation": (timedelta(seconds=1), ConsolidatingKarpenter),
     "operator": (timedelta(seconds=5), Operator),
+    "vpa": (timedelta(minutes=1), Vpa),
 }
 """All of them."""
 

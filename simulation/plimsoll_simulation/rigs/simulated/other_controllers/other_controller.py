@@ -9,12 +9,10 @@ from typing import Any
 
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll_simulation.fake_cluster.resources import BY_KIND
-from plimsoll_simulation.rigs.rig_cluster import RigCluster
+from plimsoll_simulation.rigs.rig_cluster import MERGE, RigCluster
 from plimsoll_simulation.rigs.simulated.time import VirtualClock
 
 type Json = dict[str, Any]
-
-MERGE = "application/merge-patch+json"
 
 
 @dataclass(slots=True)
