@@ -272,6 +272,21 @@ def test_who_would_be_at_zero_has_the_last_room_before_who_would_not():
     assert actions(plan, Evict) == []
 
 
+@pytest.mark.parametrize("name", ["second", "zebra"])
+def test_no_workload_gets_a_second_place_while_another_has_none(name):
+    nodes = [interrupted("spot"), a_node("od", cpu="2")]
+    once = {"strategy": {"type": "Recreate"}}
+    workloads = [a_deployment("first", replicas=2, **once), a_deployment(name, replicas=1, **once)]
+    pods = [
+        *pods_of("first", 2, node="spot", cpu="1"),
+        *pods_of(name, 1, node="spot", cpu="1"),
+    ]
+    plan = plan_drain(looked(nodes, pods, workloads), noon(1))
+
+    assert "headroom" not in plan.waiting["spot"][-1]
+    assert sorted(a.pod.name.partition("-")[0] for a in actions(plan, Evict)) == ["first", name]
+
+
 def test_a_rollout_of_a_stateful_set_is_let_finish_first():
     rolling = replace(a_stateful_set(replicas=2), rolling_out=True)
     seen = looked([interrupted("spot"), a_node("od")], sets_of("db", ["spot", "spot"]), [rolling])

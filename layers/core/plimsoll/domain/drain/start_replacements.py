@@ -13,6 +13,7 @@ from plimsoll.domain.drain.do_not_disrupt import protections
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.rounds import Beginning, in_rounds
 from plimsoll.domain.drain.strategies import way_of
+from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.scheduling import Headroom
 
 
@@ -34,12 +35,29 @@ def plan_replacements(
         most: how many replacements may begin.
     """
     told = {one.pod.uid for one in evicted}
-    begun = [
-        one
+    ordered = [
+        _without_evicted(told, disruption, draft.now)
         for disruption in sorted(disruptions, key=_urgency)
-        for one in _continue(_without_evicted(told, disruption, draft.now), draft, headroom)
     ]
+    first = {one.ref: pod for one in ordered if (pod := _first(one)) is not None}
+    for pod in first.values():
+        headroom.move(pod)
+    begun: list[Beginning] = []
+    for disruption in ordered:
+        if (pod := first.get(disruption.ref)) is not None:
+            headroom.stay(pod)
+        begun += _continue(disruption, draft, headroom)
     _begin(in_rounds(begun, draft.interrupted.turn), draft, most=most)
+
+
+def _first(disruption: WorkloadDisruption) -> Pod | None:
+    """Return a pod of a workload of which nothing stands elsewhere.
+
+    A place is kept for it: where capacity is short, no workload gets a second place while another has none.
+    """
+    if disruption.staying:
+        return None
+    return next((one.pod for one in disruption.evictable if one.pod.restarts), None)
 
 
 def _without_evicted(

@@ -75,6 +75,12 @@ class Headroom:
             self.snapshot.place(pod, home)
         return place
 
+    def stay(self, pod: Pod) -> None:
+        """Give the place that `move` claimed back: the pod stands where it is bound."""
+        self.snapshot.remove(pod)
+        if pod.node is not None:
+            self.snapshot.place(pod, pod.node)
+
     def add(self, pod: Pod) -> str | None:
         """Claim a place for a second pod like this one, which still runs."""
         return self._place(replacement_of(pod))
