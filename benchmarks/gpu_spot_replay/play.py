@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, override
 
@@ -37,6 +38,7 @@ LEAST: Final = 4
 CLUSTER: Final = "replay"
 POOL: Final = "example.com/pool"
 GPU: Final = "nvidia.com/gpu"
+SERVE: Final = "Deployment/default/serve"
 INTERRUPTION: Final = NoticeEntry(
     at=timedelta(0), notice="spot-interruption", nodes=Selector(capacity="spot")
 )
@@ -118,13 +120,17 @@ class Replay(Simulation):
         seed: int,
     ) -> None:
         workloads = Workloads.of(sum(region.whole))
-        super().__init__(
-            _drill(region, workloads, contender, trainer, LEAD + region.gap * len(ticks)),
-            responder=contender.responder,
-            seed=seed,
-        )
-        self._region, self._ticks = region, ticks
         draw = random.Random(f"{seed}/{'+'.join(pool.zone for pool in region.pools)}")
+        drill = _drill(
+            region,
+            workloads,
+            contender,
+            trainer,
+            LEAD + region.gap * len(ticks),
+            _places(region, workloads, draw),
+        )
+        super().__init__(drill, responder=contender.responder, seed=seed)
+        self._region, self._ticks = region, ticks
         self._gangs = {
             f"gang-{number}": Training(
                 size=workloads.members,
@@ -239,6 +245,7 @@ def _drill(
     contender: Contender,
     trainer: Trainer,
     horizon: timedelta,
+    places: Mapping[str, Sequence[str]],
 ) -> Drill:
     kind = "karpenter" if contender.karpenter else "eks-nodegroup"
     common = {
@@ -272,7 +279,8 @@ def _drill(
         "name": CLUSTER,
         "nodeGroups": [*groups, on_demand],
         "manifests": ["objects.yaml"],
-        "observed": {"Deployment/default/serve": _SEEN},
+        "observed": {SERVE: _SEEN},
+        "bindings": places,
         **({"otherControllers": ["karpenter"]} if contender.karpenter else _QUEUED),
     }
     drill = {
@@ -305,6 +313,23 @@ def _drill(
             text = yaml.safe_dump_all(objects)
             (Path(folder) / f"{name}.yaml").write_text(text, encoding="utf-8")
         return read_drill(Path(folder) / "drill.yaml")
+
+
+def _places(
+    region: Region, workloads: Workloads, draw: random.Random
+) -> Mapping[str, Sequence[str]]:
+    """Draw the nodes of each workload: all contenders begin alike, though they make their pods in another order."""
+    nodes = [
+        f"spot-{pool.zone}-{number + 1}"
+        for pool, whole in zip(region.pools, region.whole, strict=True)
+        for number in range(whole)
+    ]
+    draw.shuffle(nodes)
+    left = iter(nodes)
+    places = {SERVE: [*islice(left, workloads.serving)]}
+    for number in range(workloads.gangs):
+        places[f"Job/default/gang-{number}"] = [*islice(left, workloads.members)]
+    return places
 
 
 _SEEN: Final = {"start": {"pods": 20, "p95": "90s"}, "stop": {"pods": 20, "p95": "3s"}}
