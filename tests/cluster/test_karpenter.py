@@ -5,13 +5,16 @@ Only the queue of its interruption controller is played. It is built first where
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
@@ -26,6 +29,7 @@ from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.karpenter import Karpenter, instance_type
 from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import KEY, Ground
+from tests.cluster.test_gpu_files import kubectl, plimsoll
 from tests.support.fake_clusters import MERGE, a_budget, a_deployment, a_template
 from tests.support.karpenters import KarpenterContract, Scene, protection
 
@@ -174,3 +178,27 @@ def test_its_limits_bound_what_is_counted_on_and_both_ways_are_two_groups(real: 
         f"{name}/spot": "spot",
     }
     assert found[f"{name}/spot"].headroom == 3
+
+
+def test_it_takes_the_pools_and_overlays_of_a_plan_of_gpus(
+    karpenter_plane: ControlPlane, karpenter: Karpenter, tmp_path: Path
+):
+    """The definitions refuse what they do not know, and Karpenter says whether a NodePool makes sense."""
+    demand = tmp_path / "demand.json"
+    demand.write_text(
+        json.dumps(
+            {
+                "H100-80GB-HBM3": {"1g.10gb": 20, "2g.20gb": 3, "3g.40gb": 4},
+                "H200": {"1g.18gb": 10, "7g.141gb": 2},
+            }
+        )
+    )
+    plimsoll("geometry", "--demand", str(demand), "--files", str(tmp_path))
+    file = tmp_path / "karpenter.yaml"
+    kubectl(karpenter_plane, "apply", "--server-side", "--validate=strict", "-f", file)
+    pools = [p for p in yaml.safe_load_all(file.read_text()) if p["kind"] == "NodePool"]
+    assert pools
+    for pool in pools:
+        of = f"nodepool/{pool['metadata']['name']}"
+        kubectl(karpenter_plane, "wait", "--for=condition=ValidationSucceeded", "--timeout=30s", of)
+    kubectl(karpenter_plane, "delete", "-f", file, "--wait=false")

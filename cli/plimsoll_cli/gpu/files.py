@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, override
 
@@ -19,6 +20,8 @@ from plimsoll_service.domain.gpu import (
 
 CONTAINER: Final = "CONTAINER"
 """Stands for the name of the container, which no document holds."""
+LONGEST_SCHEDULE: Final = 54
+"""Characters of a ScaledObject's name: that of its HorizontalPodAutoscaler is a label of at most 63."""
 _DAY: Final = 24
 
 
@@ -53,7 +56,7 @@ def scaled_object(owner: Owner, schedule: Schedule) -> str:
     manifest = {
         "apiVersion": "keda.sh/v1alpha1",
         "kind": "ScaledObject",
-        "metadata": {"name": f"{owner.name}-gpu-hours", "namespace": owner.namespace},
+        "metadata": {"name": _schedule_name(owner), "namespace": owner.namespace},
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": owner.kind, "name": owner.name},
             "minReplicaCount": 0,
@@ -66,6 +69,17 @@ def scaled_object(owner: Owner, schedule: Schedule) -> str:
     )
 
 
+def _schedule_name(owner: Owner) -> str:
+    """Return a name so short that KEDA can put `keda-hpa-` before it.
+
+    https://github.com/kedacore/keda/blob/main/apis/keda/v1alpha1/scaledobject_webhook.go
+    """
+    name = f"{owner.name}-gpu-hours"
+    if len(name) <= LONGEST_SCHEDULE:
+        return name
+    return f"gpu-hours-{sha256(f'{owner.kind}/{owner.name}'.encode()).hexdigest()[:12]}"
+
+
 def patch(of: ClassFit, container: str) -> str:
     """Return the patch of the pod template that asks for what is advised; empty: nothing changes."""
     size = of.size
@@ -74,7 +88,7 @@ def patch(of: ClassFit, container: str) -> str:
     if of.mechanism == "kai":
         return _fraction(of, container)
     if isinstance(size, Slice) and of.mechanism == "dra":
-        return _claim(of, container, size.profile.name)
+        return _claiming(of, container, size)
     name = f"mig-{size.profile.name}" if isinstance(size, Slice) else "gpu.shared"
     resource = f"nvidia.com/{name}"
     if resource == of.resource:
@@ -83,25 +97,35 @@ def patch(of: ClassFit, container: str) -> str:
     return _yaml(_template({}, {"limits": limits, "requests": limits}, container))
 
 
-def _claim(of: ClassFit, container: str, profile: str) -> str:
-    """Return the claim of a slice, and the patch that uses it, for NVIDIA's DRA driver."""
-    name = f"{of.of.owner}-gpu"
-    device = {
-        "deviceClassName": "mig.nvidia.com",
-        "selectors": [
-            {"cel": {"expression": f"device.attributes['gpu.nvidia.com'].profile == '{profile}'"}}
-        ],
-    }
-    template = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": name, "namespace": of.of.namespace},
-        "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": device}]}}},
-    }
+def claim(of: ClassFit) -> str:
+    """Return the ResourceClaimTemplate of a slice, for NVIDIA's DRA driver; empty: none is needed.
+
+    Its spec cannot be changed, so another profile has another name.
+    """
+    size = of.size
+    if of.mechanism != "dra" or not isinstance(size, Slice):
+        return ""
+    profile = f"device.attributes['gpu.nvidia.com'].profile == '{size.profile.name}'"
+    device = {"deviceClassName": "mig.nvidia.com", "selectors": [{"cel": {"expression": profile}}]}
+    return _yaml(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": _claim_name(of, size), "namespace": of.of.namespace},
+            "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": device}]}}},
+        }
+    )
+
+
+def _claiming(of: ClassFit, container: str, size: Slice) -> str:
     gone = {of.resource: None}
     resources = {"claims": [{"name": "gpu"}], "limits": gone, "requests": gone}
-    claims = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": name}]}
-    return f"{_yaml(template)}---\n{_yaml(_template(claims, resources, container))}"
+    named = {"name": "gpu", "resourceClaimTemplateName": _claim_name(of, size)}
+    return _yaml(_template({"resourceClaims": [named]}, resources, container))
+
+
+def _claim_name(of: ClassFit, size: Slice) -> str:
+    return f"{of.of.owner}-{size.profile.name}"
 
 
 def _fraction(of: ClassFit, container: str) -> str:

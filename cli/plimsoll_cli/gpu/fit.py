@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from plimsoll_cli.gpu.documents import class_days_options
-from plimsoll_cli.gpu.files import CONTAINER, patch, write
+from plimsoll_cli.gpu.files import CONTAINER, claim, patch, write
 from plimsoll_cli.options import Output, console, output_option, print_answer, table
 from plimsoll_service.domain.gpu import (
     CARDS,
@@ -87,7 +87,11 @@ def fit_command(  # noqa: PLR0913, PLR0917 - one for each option
     bound = [(namespace, name) for namespace, _, name in (e.partition("/") for e in cpu_bound)]
     asked = Question(card=card, within=within, cpu_bound=bound, mechanism=mechanism)
     answer = fit_classes(found.days, asked)
-    patches = {_file(each): patch(each, container) for each in answer.classes}
+    patches = {
+        f"{_stem(each)}-{what}.yaml": text
+        for each in answer.classes
+        for what, text in (("claim", claim(each)), ("gpu", patch(each, container)))
+    }
     if files is not None:
         write(files, {name: text for name, text in patches.items() if text})
     if output != "table":
@@ -99,10 +103,10 @@ def fit_command(  # noqa: PLR0913, PLR0917 - one for each option
                 click.echo(f"\n# {name}\n{text}", nl=False)
 
 
-def _file(of: ClassFit) -> str:
+def _stem(of: ClassFit) -> str:
     each = of.of
     parts = (each.namespace, each.owner, each.template, each.model)
-    return "-".join(part for part in parts if part).lower() + "-gpu.yaml"
+    return "-".join(part for part in parts if part).lower()
 
 
 def _show(out: Console, answer: Fit) -> None:
@@ -186,6 +190,7 @@ def _plain(answer: Fit, container: str) -> Any:
                 "cause": each.size.cause if isinstance(each.size, DoNotSplit) else None,
                 "mechanism": each.mechanism,
                 "notes": each.notes,
+                "claim": claim(each) or None,
                 "patch": patch(each, container) or None,
             }
             for each in answer.classes

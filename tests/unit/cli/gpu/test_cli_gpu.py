@@ -53,6 +53,19 @@ def test_an_audit_writes_a_schedule_to_commit(tmp_path):
     ]
 
 
+def test_two_owners_of_long_names_get_schedules_of_two_names_that_keda_takes(tmp_path):
+    names = set()
+    for owner in ("a" * 45, "a" * 46):
+        out = tmp_path / owner
+        days = days_of(owner, busy=between(7, 19))
+        shown(tmp_path, days, "audit", "--files", str(out))
+        (made,) = (yaml.safe_load(file.read_text()) for file in out.iterdir())
+        assert made["spec"]["scaleTargetRef"]["name"] == owner
+        names.add(made["metadata"]["name"])
+    assert len(names) == 2
+    assert all(len(f"keda-hpa-{name}") <= 63 for name in names)
+
+
 def test_an_audit_says_how_to_turn_a_missing_metric_on(tmp_path):
     days = [
         msgspec.structs.replace(day, missing=("DCGM_FI_PROF_SM_ACTIVE",)) for day in an_office()
@@ -77,6 +90,21 @@ def test_fit_prints_the_patch_that_asks_for_the_slice(tmp_path):
 )
 def test_fit_asks_in_the_way_that_is_chosen(tmp_path, mechanism, said):
     assert said in shown(tmp_path, days_of("web"), "fit", "--mechanism", mechanism)
+
+
+def test_a_claim_has_a_file_of_its_own_and_another_name_for_another_profile(tmp_path):
+    """The spec of a ResourceClaimTemplate cannot be changed, and kubectl applies no patch of a pod template."""
+    names = set()
+    for memory in (8_000, 15_000):
+        out = tmp_path / str(memory)
+        days = days_of("web", memory=memory)
+        shown(tmp_path, days, "fit", "--mechanism", "dra", "--files", str(out))
+        (claim,) = map(yaml.safe_load, (file.read_text() for file in out.glob("*-claim.yaml")))
+        (patch,) = map(yaml.safe_load, (file.read_text() for file in out.glob("*-gpu.yaml")))
+        (asked,) = patch["spec"]["template"]["spec"]["resourceClaims"]
+        assert asked["resourceClaimTemplateName"] == claim["metadata"]["name"]
+        names.add(claim["metadata"]["name"])
+    assert names == {"web-1g.10gb", "web-1g.20gb"}
 
 
 def test_fit_as_json_has_the_evidence_and_the_demand(tmp_path):
