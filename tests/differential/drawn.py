@@ -224,8 +224,18 @@ class _Drawn:
         obj["metadata"]["namespace"] = f"{self.name}-{letter}"
         if "held" in state:
             cpu = {"cpu": self.one("10m", "300m", "900m")}
-            held = self.one({"allocatedResources": cpu}, {"resources": {"requests": cpu}}, {})
-            obj["status"] = {"containerStatuses": [{"name": "main", **held}]}
+            held = self.one(
+                {"allocatedResources": cpu},
+                {"resources": {"requests": cpu}},
+                {"allocatedResources": cpu, "resources": None},
+            )
+            if (
+                Random(f"{self.name} {name}").random() < 0.3
+            ):  # apart, so that seeds stay as they are
+                held = {"allocatedResources": cpu, "resources": {"requests": cpu}}
+                pending = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+                obj["status"] = {"conditions": [pending]}
+            obj.setdefault("status", {})["containerStatuses"] = [{"name": "main", **held}]
         self.add(obj)
 
     def spec(self, spec: Json, *, bound: bool, claims: bool = True) -> Json:

@@ -4,7 +4,8 @@ A resize is granted at once where the node has room for it. Else it is deferred 
 holds what it had meanwhile. The API server refuses one for which the node is too small. Where that was larger before, its
 kubelet says that the resize is infeasible.
 
-Sources: k8s.io/kubernetes/plugin/pkg/admission/podresize, k8s.io/kubernetes/pkg/kubelet/allocation/allocation_manager.go (canResizePod, RetryPendingResizes),
+Sources: k8s.io/kubernetes/plugin/pkg/admission/podresize,
+k8s.io/kubernetes/pkg/kubelet/allocation/allocation_manager.go (canResizePod, RetryPendingResizes),
 https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
 Left out: the time that a resize takes, resize policies that restart a container, memory in use, requests of whole pods.
 """
@@ -56,7 +57,7 @@ def too_large(pod: Json, node: Json) -> bool:
 
 
 def resized(pod: Json, node: Json, there: Iterable[Json], now: datetime) -> Json:
-    """Return a pod that asks for something else than it holds as its kubelet answers that.
+    """Return a pod that asks for something else than it holds, with the answer of its kubelet.
 
     Args:
         pod: which is resized.

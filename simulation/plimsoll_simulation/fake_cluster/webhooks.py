@@ -8,7 +8,8 @@ decides. The differential suite sends real requests to a server that answers by 
 Sources: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/,
 k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go (ToStatusErr: no code below 400),
 pkg/admission/plugin/webhook/validating/dispatcher.go (500 where a call fails and the policy is Fail)
-Left out: mutating webhooks of anything but new pods, their reinvocation, match conditions, timeouts as time that passes, writes of kubelets and schedulers.
+Left out: mutating webhooks of anything but new pods, their reinvocation, match conditions, timeouts as time that
+passes, writes of kubelets and schedulers.
 """
 
 from __future__ import annotations

@@ -221,6 +221,18 @@ def test_a_container_that_is_resized_takes_the_larger_of_what_it_asks_for_and_wh
     assert parse_pod(pod).scheduling.requests.cpu == cpu
 
 
+@pytest.mark.parametrize(("reason", "cpu"), [("Deferred", 2000), ("Infeasible", 500)])
+def test_a_resize_for_which_a_node_is_too_small_counts_for_nothing(reason: str, cpu: int):
+    pod = pod_json(node="a", cpu="2")
+    requests = {"cpu": "500m"}
+    held = {"resources": {"requests": requests}, "allocatedResources": requests}
+    pod["status"]["containerStatuses"] = [{"name": "main", **held}]
+    pod["status"]["conditions"] = [
+        {"type": "PodResizePending", "status": "True", "reason": reason}
+    ]
+    assert parse_pod(pod).scheduling.requests.cpu == cpu
+
+
 # Budgets and ordinals
 
 

@@ -91,6 +91,18 @@ def test_an_operator_makes_the_pods_of_its_custom_resource_anew():
         assert cluster.pods == ["web-0", "web-1"]
 
 
+@pytest.mark.parametrize(("cpu", "held"), [(100, "100m"), (700, "700m"), (3000, "450m")])
+def test_pods_are_resized_in_place_where_their_nodes_have_room(cpu: int, held: str):
+    with played(replace(WEB, resized_cpu=cpu)) as cluster:
+        before = cluster.pods
+        cluster.wait(65)
+        statuses = [
+            pod["status"]["containerStatuses"][0] for pod in cluster.rig_cluster.all("pods")
+        ]
+        assert cluster.pods == before
+        assert [status["allocatedResources"]["cpu"] for status in statuses] == [held, held]
+
+
 @pytest.mark.parametrize(
     ("usage", "seconds", "replicas"),
     [(50, 120, 2), (40, 120, 2), (80, 16, 4), (80, 120, 5), (20, 120, 2)],
