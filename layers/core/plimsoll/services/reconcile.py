@@ -22,7 +22,7 @@ from plimsoll.domain.actions import (
     UndoRelease,
     Unguard,
 )
-from plimsoll.domain.drain import added_entry, plan_drain, reports_wanted
+from plimsoll.domain.drain import added_entry, plan_drain, report_of_added, reports_wanted
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.placement import report_of, words_of
@@ -209,16 +209,17 @@ class Reconcile:
         for outcome in outcomes:
             refused = isinstance(outcome.error, Refused | BadInput)
             match outcome.action:
-                case Grow(group=group, token=token):
+                case Grow(group=group, token=token, reason=reason):
                     memory.groups = None
                     if outcome.error is not None:
                         memory.not_grown(group, outcome.error, now)
                     elif outcome.done:
                         memory.grown(group, outcome.promised, now)
-                        memory.add(added_entry(group, outcome.promised, now, token))
+                        added = added_entry(group, outcome.promised, now, token)
+                        memory.add(report_of_added(self.cluster.name, added, reason, now))
                 case TerminateInstance(shrunk=NodeGroup() as group) as action if outcome.done:
                     memory.groups = None
-                    memory.add(
+                    memory.take_back(
                         added_entry(group, -1, now, action.interruption.instance),
                         action.interruption.identity,
                     )

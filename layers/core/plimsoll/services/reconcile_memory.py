@@ -167,9 +167,14 @@ class ReconcileMemory:
             known = self.reports.get(report.interruption)
             self.reports[report.interruption] = known.merged(report) if known else report
 
-    def add(self, nodes: Mapping[str, int], interruption: str | None = None) -> None:
-        """Note in a report, of any interruption if none is named, that nodes were added or taken back."""
-        for report in [r for k, r in self.reports.items() if interruption in {None, k}][:1]:
+    def add(self, report: Report) -> None:
+        """Note that nodes were added: in the report of any interruption, and in this one where none is open."""
+        found = next(iter(self.reports.values()), report)
+        self.learn([replace(found, added=report.added)])
+
+    def take_back(self, nodes: Mapping[str, int], interruption: str) -> None:
+        """Note in the report of an interruption that its node was taken back."""
+        if (report := self.reports.get(interruption)) is not None:
             self.learn([replace(report, added=nodes)])
 
     def overrule(self, pod: Pod, refusal: str) -> None:
