@@ -125,7 +125,7 @@ class Reconcile:
         """
         began, memory = self.clock.now(), self.memory
         self.lease.require()
-        plan = self._plan(began)
+        plan = self._plan()
         planned, until = self.clock.now(), self.time.ends(plan)
         spent = (planned - began).total_seconds()
         over = min(until, plan.expires or until)
@@ -162,10 +162,12 @@ class Reconcile:
             pause = min(pause, max(0.0, (plan.next_eviction - self.clock.now()).total_seconds()))
         return pause
 
-    def _plan(self, began: datetime) -> Plan:
+    def _plan(self) -> Plan:
         memory, inputs = self.memory, self.inputs
-        if memory.shifts is None:
-            memory.shifts = inputs.shifts()
+        if not memory.zones_read:
+            memory.shifts, memory.pools = inputs.shifts(), inputs.pool_risks()
+            memory.zones_read = True
+        began = self.clock.now()  # no later plan waits for what is read once
         seen = replace(self.api.observe(), policy=self.cluster.policy, shifts=memory.shifts)
         memory.endings.note(seen, began, self.clock.now(), memory.terminated)
         if reports_wanted(seen):
@@ -178,8 +180,6 @@ class Reconcile:
             if fresh:
                 memory.note_groups(inputs.groups(seen.nodes), self.clock.now())
                 memory.note_launches(seen.nodes)
-                if memory.pools is None:
-                    memory.pools = inputs.pool_risks()
             now, read = self.clock.now(), memory.groups or ()
             plan = plan_drain(
                 seen.among(

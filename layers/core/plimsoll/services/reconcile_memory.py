@@ -58,9 +58,11 @@ class ReconcileMemory:
     busy: dict[str, datetime] = field(default_factory=dict)
     """Key of a node group -> since when it only ever said that it cannot be asked now."""
     pools: Mapping[CapacityPool, float] | None = None
-    """As in `Observation.pools`: read once, with the node groups."""
+    """As in `Observation.pools`: read once."""
     shifts: Mapping[str, ShiftedZone] | None = None
     """As in `Observation.shifts`: read once."""
+    zones_read: bool = False
+    """Whether pools and shifts were read: what failed is not read again, since no drain waits for a database."""
     pool_events: dict[object, PoolEvent] = field(default_factory=dict)
     """What happened to pools, each once."""
     refused: dict[str, str] = field(default_factory=dict)
