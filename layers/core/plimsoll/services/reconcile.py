@@ -22,7 +22,7 @@ from plimsoll.domain.actions import (
     UndoRelease,
     Unguard,
 )
-from plimsoll.domain.drain import added_entry, plan_drain, reports_wanted
+from plimsoll.domain.drain import added_entry, plan_drain, report_of_added, reports_wanted
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.placement import report_of, words_of
@@ -125,7 +125,7 @@ class Reconcile:
         """
         began, memory = self.clock.now(), self.memory
         self.lease.require()
-        plan = self._plan(began)
+        plan = self._plan()
         planned, until = self.clock.now(), self.time.ends(plan)
         spent = (planned - began).total_seconds()
         over = min(until, plan.expires or until)
@@ -162,10 +162,12 @@ class Reconcile:
             pause = min(pause, max(0.0, (plan.next_eviction - self.clock.now()).total_seconds()))
         return pause
 
-    def _plan(self, began: datetime) -> Plan:
+    def _plan(self) -> Plan:
         memory, inputs = self.memory, self.inputs
-        if memory.shifts is None:
-            memory.shifts = inputs.shifts()
+        if not memory.zones_read:
+            memory.shifts, memory.pools = inputs.shifts(), inputs.pool_risks()
+            memory.zones_read = True
+        began = self.clock.now()  # no later plan waits for what is read once
         seen = replace(self.api.observe(), policy=self.cluster.policy, shifts=memory.shifts)
         memory.endings.note(seen, began, self.clock.now(), memory.terminated)
         if reports_wanted(seen):
@@ -178,8 +180,6 @@ class Reconcile:
             if fresh:
                 memory.note_groups(inputs.groups(seen.nodes), self.clock.now())
                 memory.note_launches(seen.nodes)
-                if memory.pools is None:
-                    memory.pools = inputs.pool_risks()
             now, read = self.clock.now(), memory.groups or ()
             plan = plan_drain(
                 seen.among(
@@ -209,16 +209,17 @@ class Reconcile:
         for outcome in outcomes:
             refused = isinstance(outcome.error, Refused | BadInput)
             match outcome.action:
-                case Grow(group=group, token=token):
+                case Grow(group=group, token=token, reason=reason):
                     memory.groups = None
                     if outcome.error is not None:
                         memory.not_grown(group, outcome.error, now)
                     elif outcome.done:
                         memory.grown(group, outcome.promised, now)
-                        memory.add(added_entry(group, outcome.promised, now, token))
+                        added = added_entry(group, outcome.promised, now, token)
+                        memory.add(report_of_added(self.cluster.name, added, reason, now))
                 case TerminateInstance(shrunk=NodeGroup() as group) as action if outcome.done:
                     memory.groups = None
-                    memory.add(
+                    memory.take_back(
                         added_entry(group, -1, now, action.interruption.instance),
                         action.interruption.identity,
                     )

@@ -59,9 +59,11 @@ class ReconcileMemory:
     busy: dict[str, datetime] = field(default_factory=dict)
     """Key of a node group -> since when it only ever said that it cannot be asked now."""
     pools: Mapping[CapacityPool, float] | None = None
-    """As in `Observation.pools`: read once, with the node groups."""
+    """As in `Observation.pools`: read once."""
     shifts: Mapping[str, ShiftedZone] | None = None
     """As in `Observation.shifts`: read once."""
+    zones_read: bool = False
+    """Whether pools and shifts were read: what failed is not read again, since no drain waits for a database."""
     pool_events: dict[object, PoolEvent] = field(default_factory=dict)
     """What happened to pools, each once."""
     refused: dict[str, str] = field(default_factory=dict)
@@ -166,9 +168,14 @@ class ReconcileMemory:
             known = self.reports.get(report.interruption)
             self.reports[report.interruption] = known.merged(report) if known else report
 
-    def add(self, nodes: Mapping[str, int], interruption: str | None = None) -> None:
-        """Note in a report, of any interruption if none is named, that nodes were added or taken back."""
-        for report in [r for k, r in self.reports.items() if interruption in {None, k}][:1]:
+    def add(self, report: Report) -> None:
+        """Note that nodes were added: in the report of any interruption, and in this one where none is open."""
+        found = next(iter(self.reports.values()), report)
+        self.learn([replace(found, added=report.added)])
+
+    def take_back(self, nodes: Mapping[str, int], interruption: str) -> None:
+        """Note in the report of an interruption that its node was taken back."""
+        if (report := self.reports.get(interruption)) is not None:
             self.learn([replace(report, added=nodes)])
 
     def overrule(self, pod: Pod, refusal: str) -> None:

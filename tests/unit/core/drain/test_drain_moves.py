@@ -47,6 +47,14 @@ def test_a_stateful_set_moves_one_pod_at_a_time_from_the_highest_ordinal():
     assert [a.pod.name for a in actions(plan, Evict)] == ["db-2"]
 
 
+def test_a_stateful_set_moves_the_pod_whose_node_goes_first():
+    pods = sets_of("db", ["sooner", "spot", "spot"])
+    nodes = [interrupted("spot"), interrupted("sooner", ends=110), a_node("od")]
+    plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=3)]), noon(1))
+
+    assert [a.pod.name for a in actions(plan, Evict)] == ["db-0"]
+
+
 def test_a_stateful_set_waits_while_one_of_its_pods_is_not_ready():
     pods = sets_of("db", ["spot", "spot", "od"])
     pods[2] = replace(pods[2], ready=False)

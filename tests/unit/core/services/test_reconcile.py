@@ -161,6 +161,28 @@ def test_where_observations_take_long_a_pod_is_told_before_its_last_call_and_not
     assert told[0] == (deadline - grace - timedelta(seconds=2), None)
 
 
+def test_a_database_that_keeps_the_first_plan_waiting_takes_no_time_from_a_pod(rig, monkeypatch):
+    interrupt(rig, deployment("web", replicas=1))
+    last_call = rig.node("spot").interruption.deadline - timedelta(seconds=10)
+    rig.sleep((last_call - rig.time).total_seconds() - 10)
+    evict, told = rig.api.evict, []
+
+    def throttled(*_):
+        rig.sleep(4)
+        raise Temporary("Rate exceeded")
+
+    def evicted(pod, grace_seconds=None):
+        told.append(rig.time)
+        evict(pod, grace_seconds)
+
+    monkeypatch.setattr(rig.pools, "read", throttled)
+    monkeypatch.setattr(rig.pools, "shifts", throttled)
+    monkeypatch.setattr(KubernetesCluster, "evict", method(evicted))
+    rig.drains.reconcile("harbor", "me", seconds=15)
+
+    assert told[0] == last_call
+
+
 def test_where_plans_take_long_a_pod_is_told_before_its_last_call_and_not_after(rig, monkeypatch):
     interrupt(rig, deployment("web", replicas=1))
     last_call = rig.node("spot").interruption.deadline - timedelta(seconds=10)

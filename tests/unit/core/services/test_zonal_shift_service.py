@@ -8,12 +8,13 @@ from datetime import timedelta
 
 import pytest
 
+from plimsoll.domain.drain import added_by_group
 from plimsoll.domain.errors import MissingRights, Temporary
 from plimsoll.domain.interruptions import Policy, Response
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.zones import LONGEST_SHIFT, has_shift_taint
 from plimsoll.services.retry_policy import SLOW_WAKE_UPS
-from tests.support.builders import NOON, ZONE_A, ZONE_B, deployment_json
+from tests.support.builders import NOON, ZONE_A, ZONE_B, a_group, deployment_json
 from tests.support.workload_sets import WiredServices, handled
 
 EKS = "arn:aws:eks:us-east-1:111122223333:cluster/"
@@ -61,6 +62,18 @@ def test_pods_leave_the_zone_and_are_never_fewer(rig):
     assert (tainted(rig), rig.pods_on("a"), rig.ready("web")) == (["a"], [], 2)
     assert not rig.node("a").unschedulable
     assert rig.node("a").interruption is None
+
+
+def test_a_node_that_is_added_for_a_shift_stands_in_a_report_by_which_it_is_taken_back():
+    rig = WiredServices()
+    rig.join("a", zone=ZONE_A)
+    rig.apply(deployment_json(replicas=2))
+    rig.aws.groups = [a_group("od", zones=[ZONE_B])]
+    handled(rig, shift())
+    reconciled(rig)
+    (report,) = rig.reports.list("harbor")
+    assert (report.kind, report.node, list(report.added.values())) == ("scale-up", "", [1])
+    assert list(added_by_group(report).values()) == [1]
 
 
 def test_the_taint_goes_when_traffic_comes_back(rig):

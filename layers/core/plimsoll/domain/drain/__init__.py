@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from plimsoll.domain.drain.action_events import event_of_action
-from plimsoll.domain.drain.added_nodes import EMPTY_FOR, added_by_group, added_entry, reports_wanted
+from plimsoll.domain.drain.added_nodes import (
+    EMPTY_FOR,
+    added_by_group,
+    added_entry,
+    report_of_added,
+    reports_wanted,
+)
 from plimsoll.domain.drain.cordon_rate_limit import GATHER_NOTICES, MOST_REPORTS, waiting_for_turn
 from plimsoll.domain.drain.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll.domain.drain.planner import plan_drain
@@ -21,6 +27,7 @@ __all__ = [
     "plan_drain",
     "plan_nodes",
     "plan_undo",
+    "report_of_added",
     "reports_wanted",
     "undo_for_good",
     "waiting_for_turn",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from typing import Final
 
 from plimsoll.domain.actions import Cordon, Record
@@ -20,7 +20,7 @@ from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord
 from plimsoll.domain.kubernetes import Node, why_node_protected
 from plimsoll.domain.node_groups import NODES_JOIN_WITHIN, NodeGroup
 from plimsoll.domain.observation import Observation, is_empty
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import SCALE_UP, Report
 
 EMPTY_FOR: Final = timedelta(minutes=10)
 """How long a node must be empty, as for cluster-autoscaler (`--scale-down-unneeded-time`)."""
@@ -37,6 +37,21 @@ def added_entry(group: NodeGroup, nodes: int, now: datetime, what: str) -> Mappi
     `what` names it: the token of the request, or the instance. Of two of one name, the second changed nothing.
     """
     return {f"{group.key}@{now.isoformat()}@{what}": nodes}
+
+
+def report_of_added(cluster: str, added: Mapping[str, int], reason: str, now: datetime) -> Report:
+    """Return what a request adds to the report of its day where no interruption is open: for a zonal shift."""
+    day = datetime.combine(now, time(), now.tzinfo)
+    return Report(
+        interruption=f"{SCALE_UP}@{cluster}/{day:%Y-%m-%d}",
+        cluster=cluster,
+        node="",
+        kind=SCALE_UP,
+        noticed=now,
+        closed=now,
+        added=added,
+        reasons=(reason,),
+    )
 
 
 def added_by_group(report: Report) -> Mapping[str, int]:

@@ -12,12 +12,13 @@ from plimsoll.domain.reports.rehearsals import (
     rehearsal_report,
     rehearsals_of,
 )
-from plimsoll.domain.reports.report import PLACEMENT, Report
+from plimsoll.domain.reports.report import PLACEMENT, SCALE_UP, Report
 
 __all__ = [
     "CANARY_REPORTS",
     "ONE_EVENT_WITHIN",
     "PLACEMENT",
+    "SCALE_UP",
     "Comparison",
     "Metric",
     "Report",

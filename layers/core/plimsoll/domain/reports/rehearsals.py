@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.reports.report import PLACEMENT, Report
+from plimsoll.domain.reports.report import PLACEMENT, SCALE_UP, Report
 
 REHEARSAL: Final = "rehearsal"
 """The kind of these reports, and the first part of their ids."""
@@ -95,7 +95,7 @@ def compare_rehearsals(
         reports: of its cluster; those of about the same time went together with it.
         rehearsals: of its cluster.
     """
-    if report.kind in {PLACEMENT, REHEARSAL}:
+    if report.kind in {PLACEMENT, REHEARSAL, SCALE_UP}:
         return None
     went = {
         _instance(each)

@@ -13,6 +13,8 @@ from typing import Final, Self
 
 PLACEMENT: Final = "placement"
 """The kind of the reports of placement, and the first part of their ids."""
+SCALE_UP: Final = "scale-up"
+"""The kind of the reports of nodes that were added while no node was interrupted, and the first part of their ids."""
 MAX_REASONS = 200
 """A DynamoDB item holds 400 KB; two hundred reasons of a line each stay far below."""
 

@@ -1,4 +1,4 @@
-"""StatefulSets: one pod at a time, its place made ready first.
+"""StatefulSets: one pod at a time, its place made ready first. The nearest deadline comes first, then the highest ordinal.
 
 A pod of a StatefulSet keeps its name, so its replacement cannot stand beside it; and with volumes
 it must find headroom where they are. Source:
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.disruptions import Allowance, EvictablePod, WorkloadDisruption
@@ -19,6 +20,7 @@ from plimsoll.domain.drain.strategies.steps import (
     Steps,
     Way,
 )
+from plimsoll.domain.interruptions import NEVER
 from plimsoll.domain.kubernetes import OwnerKind, Pod, replacement_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.scheduling import Headroom
@@ -54,13 +56,14 @@ def _why(disruption: WorkloadDisruption) -> str | None:
     return None
 
 
-def _ordinal(evictable: EvictablePod) -> int:
+def _turn(evictable: EvictablePod) -> tuple[datetime, int]:
     tail = evictable.pod.name.rpartition("-")[2]
-    return int(tail) if tail.isdecimal() and tail.isascii() else 0
+    ordinal = int(tail) if tail.isdecimal() and tail.isascii() else 0
+    return evictable.eviction_deadline or NEVER, -ordinal
 
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
-    evictable = sorted(disruption.evictable, key=_ordinal, reverse=True)
+    evictable = sorted(disruption.evictable, key=_turn)
     places = [(d, headroom.reserve(d.pod, preempts=disruption.precedes(d))) for d in evictable]
     if disruption.workload is not None and disruption.workload.rolling_out:
         return Steps(waiting="a rollout is under way, and takes its pods one by one itself")
