@@ -26,7 +26,7 @@ from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll_simulation.fake_cluster.conditions import is_deleting
 from plimsoll_testbed.rigs.controlplane import ControlPlane
-from plimsoll_testbed.rigs.karpenter import Karpenter, instance_type
+from plimsoll_testbed.rigs.karpenter import NODE_CLASS, Karpenter, instance_type
 from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import KEY, Ground
 from tests.cluster.test_gpu_files import kubectl, plimsoll
@@ -183,7 +183,10 @@ def test_its_limits_bound_what_is_counted_on_and_both_ways_are_two_groups(real: 
 def test_it_takes_the_pools_and_overlays_of_a_plan_of_gpus(
     karpenter_plane: ControlPlane, karpenter: Karpenter, tmp_path: Path
 ):
-    """The definitions refuse what they do not know, and Karpenter says whether a NodePool makes sense."""
+    """The definitions refuse what they do not know, and Karpenter says whether a NodePool makes sense.
+
+    The node class is set first, as the file says.
+    """
     demand = tmp_path / "demand.json"
     demand.write_text(
         json.dumps(
@@ -195,8 +198,12 @@ def test_it_takes_the_pools_and_overlays_of_a_plan_of_gpus(
     )
     plimsoll("geometry", "--demand", str(demand), "--files", str(tmp_path))
     file = tmp_path / "karpenter.yaml"
+    written = [*yaml.safe_load_all(file.read_text())]
+    pools = [each for each in written if each["kind"] == "NodePool"]
+    for pool in pools:
+        pool["spec"]["template"]["spec"]["nodeClassRef"] = NODE_CLASS
+    file.write_text(yaml.safe_dump_all(written))
     kubectl(karpenter_plane, "apply", "--server-side", "--validate=strict", "-f", file)
-    pools = [p for p in yaml.safe_load_all(file.read_text()) if p["kind"] == "NodePool"]
     assert pools
     for pool in pools:
         of = f"nodepool/{pool['metadata']['name']}"
