@@ -65,7 +65,7 @@ def mutated(pod: Json, store: Store) -> Json:
 
 def with_sidecar(pod: Json, cpu: str) -> Json:
     """Return a pod with a native sidecar that requests so much CPU."""
-    sidecar = {"name": "injected", "image": "example/injected", "restartPolicy": "Always"}
+    sidecar: Json = {"name": "injected", "image": "example/injected", "restartPolicy": "Always"}
     sidecar["resources"] = {"requests": {"cpu": cpu}}
     inits = look(pod, "spec", "initContainers", default=())
     return put(pod, ("spec", "initContainers"), [*inits, sidecar])
@@ -122,4 +122,5 @@ def _answered(hook: Json, obj: Json) -> None:
 
 
 def _path(hook: Json) -> list[str]:
-    return urlsplit(look(hook, "clientConfig", "url", default="")).path.split("/")
+    url: str = look(hook, "clientConfig", "url", default="")
+    return urlsplit(url).path.split("/")

@@ -227,9 +227,7 @@ def test_a_resize_for_which_a_node_is_too_small_counts_for_nothing(reason: str, 
     requests = {"cpu": "500m"}
     held = {"resources": {"requests": requests}, "allocatedResources": requests}
     pod["status"]["containerStatuses"] = [{"name": "main", **held}]
-    pod["status"]["conditions"] = [
-        {"type": "PodResizePending", "status": "True", "reason": reason}
-    ]
+    pod["status"]["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": reason}]
     assert parse_pod(pod).scheduling.requests.cpu == cpu
 
 

@@ -294,7 +294,9 @@ def test_several_clusters_need_to_be_named_where_one_is_meant(tmp_path):
 
 
 def test_a_rig_on_which_device_plugins_report_at_once_refuses_late_ones(tmp_path):
-    scenario = read(tmp_path, GOOD.replace("size: 2\n", "size: 2\n          devicesAfter: 30s\n", 1))
+    scenario = read(
+        tmp_path, GOOD.replace("size: 2\n", "size: 2\n          devicesAfter: 30s\n", 1)
+    )
     (problem,) = unsupported(scenario, "emulated")
     assert "devicesAfter of the node group base, which the rig emulated" in str(problem)
     assert unsupported(scenario, "simulated") == []
