@@ -9,7 +9,7 @@ import pytest
 from plimsoll.domain.actions import Cordon, Evict, Release
 from plimsoll.domain.disruptions import disruptions_of
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.kubernetes import Node, Ref
 from plimsoll.domain.observation import InterruptedNodes
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from tests.support.builders import (
@@ -407,17 +407,29 @@ def test_a_pod_of_an_unknown_controller_waits_until_the_one_before_it_is_made_an
     assert evicted == [1, 0]
 
 
+def not_cordoned(kind: str, *, ends: float | None) -> Node:
+    """Return a node with a notice that is still open to pods."""
+    node = interrupted("open", kind=kind, ends=ends)
+    assert node.interruption is not None
+    waits = replace(node.interruption, cordoned=None)
+    return replace(node, interruption=waits, unschedulable=False)
+
+
 def test_nothing_moves_to_a_node_whose_turn_comes_in_the_same_plan():
-    advised = interrupted("advised", kind="rebalance-recommendation", ends=None)
-    assert advised.interruption is not None
-    waits = replace(advised.interruption, cordoned=None)
-    nodes = [interrupted("spot"), replace(advised, interruption=waits, unschedulable=False)]
+    nodes = [interrupted("spot"), not_cordoned("spot-interruption", ends=300)]
     seen = looked(nodes, sets_of("db", ["spot", "spot"]), [a_stateful_set(replicas=2)])
     plan = plan_drain(seen, noon(5))
-    assert [action.node.name for action in actions(plan, Cordon)] == ["advised"]
+    assert [action.node.name for action in actions(plan, Cordon)] == ["open"]
     assert actions(plan, Evict) == []
-    later = plan_drain(replace(seen, reports=None), noon(5))  # its turn does not come
-    assert len(actions(later, Evict)) == 1
+
+
+def test_no_node_is_cordoned_on_advice_while_another_has_a_near_deadline():
+    nodes = [interrupted("spot"), not_cordoned("rebalance-recommendation", ends=None)]
+    seen = looked(nodes, sets_of("db", ["spot", "spot"]), [a_stateful_set(replicas=2)])
+    plan = plan_drain(seen, noon(5))
+    assert actions(plan, Cordon) == []
+    assert len(actions(plan, Evict)) == 1
+    assert "until no deadline is near" in plan.waiting["open"][0]
 
 
 def test_interrupted_nodes_come_by_their_deadlines_and_those_without_one_last():

@@ -27,6 +27,9 @@ GATHER_NOTICES: Final = timedelta(seconds=5)
 """For so long after its notice a node waits for others that AWS named in the same moment: their notices come one by
 one, and whoever looks meanwhile would give the turn to another."""
 GATHERING: Final = "waits for notices of the same moment"
+PRESSED: Final = (
+    "waits until no deadline is near: pods that leave other nodes may need a place on it"
+)
 MOST_REPORTS: Final = 500
 """How many of the newest reports are read for that."""
 
@@ -68,6 +71,11 @@ def turns(seen: Observation, now: datetime) -> Iterator[tuple[Node, Cordon | str
         and found.cordoned
         and found.cordoned > now - HOUR
     }
+    pressed = any(
+        found.phase == "open" and not found.on_advice(now)
+        for node in seen.nodes
+        if (found := node.interruption)
+    )
     budget = seen.policy.budget(len(seen.nodes))
     left = 0 if seen.reports is None else budget - len(lately)
     for node in waiting_for_turn(seen):
@@ -79,6 +87,9 @@ def turns(seen: Observation, now: datetime) -> Iterator[tuple[Node, Cordon | str
         if interruption.on_advice(now):
             if now < interruption.noticed + GATHER_NOTICES:
                 yield node, GATHERING
+                continue
+            if pressed:
+                yield node, PRESSED
                 continue
             left -= 1
             if left < 0:
