@@ -28,6 +28,7 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("StatefulSet default/store", "drain", ZERO): 30,
         ("StatefulSet default/store", "drain", FLOOR): 30,
     },
+    "instance-stops-already": {("Deployment default/web", "drain", ZERO): 20},
     "lone-member-that-states-minutes": {("Database default/store", "none", ZERO): 90},
     "members-that-state-a-minute": {("StatefulSet default/store", "drain", ZERO): 80},
     "members-whose-hook-sleeps": {("Database default/queue", "drain", KILLED): 1},
