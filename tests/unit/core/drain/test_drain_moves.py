@@ -303,6 +303,18 @@ def test_a_rollout_of_a_stateful_set_is_let_finish_first():
     assert len(actions(plan_drain(seen, noon(90)), Evict)) == 2
 
 
+def test_a_member_that_its_rollout_waits_for_leaves_its_node_before_it_serves_there():
+    rolling = replace(a_stateful_set(replicas=2), rolling_out=True)
+    first, last = sets_of("db", ["spot", "od"])
+    nodes = [interrupted("spot"), a_node("od")]
+
+    starting = looked(nodes, [replace(first, ready=False), last], [rolling])
+    assert [a.pod.name for a in actions(plan_drain(starting, noon(1)), Evict)] == ["db-0"]
+
+    another = looked(nodes, [first, replace(last, ready=False)], [rolling])
+    assert actions(plan_drain(another, noon(1)), Evict) == []
+
+
 def test_no_pod_leaves_for_a_place_that_a_replacement_made_in_the_same_plan_may_take():
     nodes = [
         interrupted("spot"),

@@ -65,14 +65,14 @@ def _turn(evictable: EvictablePod) -> tuple[datetime, int]:
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     evictable = sorted(disruption.evictable, key=_turn)
     places = [(d, headroom.reserve(d.pod, preempts=disruption.precedes(d))) for d in evictable]
-    if disruption.workload is not None and disruption.workload.rolling_out:
+    sick = [(d, place) for d, place in places if not d.pod.serving]
+    if disruption.workload is not None and disruption.workload.rolling_out and not sick:
         return Steps(waiting="a rollout is under way, and takes its pods one by one itself")
     allowance = disruption.allowance()
     if in_time := tuple(_in_time(disruption, evictable, allowance)):
         for action in in_time:
             headroom.contention.promise(action.pod)
         return Steps(actions=in_time)
-    sick = [(d, place) for d, place in places if not d.pod.serving]
     others = [p for p in disruption.unsettled if all(d.pod.uid != p.uid for d, _ in sick)]
     short = disruption.serving < disruption.replicas
     if (others or (short and not sick)) and not disruption.pressed:
