@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from benchmarks.gpu_spot_replay.play import CONTENDERS, Outcome, Replay
+from benchmarks.gpu_spot_replay.play import CLUSTER, CONTENDERS, Contender, Outcome, Replay
 from benchmarks.gpu_spot_replay.traces import (
     BadTraceError,
     Pool,
@@ -170,6 +170,31 @@ def played(contender: str, trainer: Trainer = READS) -> Outcome:
 
 SEED = 1
 """Takes an instance on which the gang trains."""
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_all_contenders_begin_with_the_same_pods_on_the_same_nodes(seed: int):
+    begins = [first_nodes(contender, seed) for contender in CONTENDERS]
+    assert begins == [begins[0]] * len(CONTENDERS)
+    assert sorted(begins[0]) == [f"spot-us-west-2a-{number}" for number in (1, 2, 3, 4)]
+
+
+def first_nodes(contender: Contender, seed: int) -> Mapping[str, str]:
+    """Return the prefix of the name of the pod on each node at time 0."""
+
+    class Begin(Replay):
+        found: Mapping[str, str]
+
+        def _begin(self, zero: datetime) -> None:
+            pods = self.rig_clusters[CLUSTER].all("pods")
+            self.found = {pod["spec"]["nodeName"]: pod["metadata"]["generateName"] for pod in pods}
+            super()._begin(zero)
+
+    region = a_region([4, 3], gap=timedelta(seconds=1))
+    [ticks] = stretches(region)
+    with Begin(region, ticks, contender=contender, trainer=READS, seed=seed) as replay:
+        replay.run()
+        return replay.found
 
 
 def test_plimsoll_tells_the_whole_gang_and_leaves_no_part_of_it_behind():
