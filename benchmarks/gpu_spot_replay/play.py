@@ -8,13 +8,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, override
 
 import yaml
 
-from benchmarks.gpu_spot_replay.traces import Region
+from benchmarks.gpu_spot_replay.traces import Pool, Region
 from benchmarks.gpu_spot_replay.training import (
     CHECKPOINT_SECONDS,
     WRITES_SECONDS,
@@ -64,18 +63,35 @@ CONTENDERS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workloads:
-    """What fills all instances of a region: a quarter serves, at least two, and gangs of at most four train."""
+    """What fills all instances of a region, one pod each: a quarter serves, at least two, and gangs of at most four train.
 
-    serving: int
-    gangs: int
-    members: int
+    The nodes are drawn here, and not left to the scheduler: all contenders begin alike, though they make their
+    pods in another order.
+    """
+
+    serving: Sequence[str]
+    """The nodes that serve."""
+    gangs: Sequence[Sequence[str]]
+    """The nodes of each gang."""
 
     @classmethod
-    def of(cls, instances: int) -> Workloads:
-        """Return what so many instances hold, one pod each."""
-        serving = max(2, instances // 4)
-        members = min(4, instances - serving)
-        return cls(serving=serving, gangs=(instances - serving) // members, members=members)
+    def of(cls, region: Region, draw: random.Random) -> Workloads:
+        """Return what a region holds."""
+        nodes = [
+            f"{_group(pool)}-{number + 1}"
+            for pool, whole in zip(region.pools, region.whole, strict=True)
+            for number in range(whole)
+        ]
+        draw.shuffle(nodes)
+        serving = max(2, len(nodes) // 4)
+        members = min(4, len(nodes) - serving)
+        begins = range(serving, len(nodes) - members + 1, members)
+        return cls(serving=nodes[:serving], gangs=[nodes[at : at + members] for at in begins])
+
+    def bindings(self) -> Mapping[str, Sequence[str]]:
+        """Return the nodes of each workload, as a drill names them."""
+        gangs = {f"Job/default/{_name(number)}": nodes for number, nodes in enumerate(self.gangs)}
+        return {SERVE: self.serving, **gangs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,25 +135,21 @@ class Replay(Simulation):
         trainer: Trainer,
         seed: int,
     ) -> None:
-        workloads = Workloads.of(sum(region.whole))
         draw = random.Random(f"{seed}/{'+'.join(pool.zone for pool in region.pools)}")
-        drill = _drill(
-            region,
-            workloads,
-            contender,
-            trainer,
-            LEAD + region.gap * len(ticks),
-            _places(region, workloads, draw),
+        workloads = Workloads.of(region, draw)
+        super().__init__(
+            _drill(region, workloads, contender, trainer, LEAD + region.gap * len(ticks)),
+            responder=contender.responder,
+            seed=seed,
         )
-        super().__init__(drill, responder=contender.responder, seed=seed)
         self._region, self._ticks = region, ticks
         self._gangs = {
-            f"gang-{number}": Training(
-                size=workloads.members,
+            _name(number): Training(
+                size=len(nodes),
                 trainer=trainer,
                 unsaved=draw.randrange(CHECKPOINT_SECONDS),
             )
-            for number in range(workloads.gangs)
+            for number, nodes in enumerate(workloads.gangs)
         }
         self._due: list[tuple[datetime, frozenset[str]]] = []
         self._told = self._asked = 0
@@ -178,7 +190,7 @@ class Replay(Simulation):
         rig_cluster = self.rig_clusters[CLUSTER]
         taken: list[Machine] = []
         for pool, count in zip(self._region.pools, counts, strict=True):
-            group = rig_cluster.fleet.group(f"spot-{pool.zone}")
+            group = rig_cluster.fleet.group(_group(pool))
             group.available = count
             staying = [machine for machine in group.alive if machine.terminates is None]
             # Ids are drawn by the seed, so the least are drawn too, and the same for all contenders.
@@ -227,6 +239,14 @@ class Replay(Simulation):
         return [pod for pod in self.rig_clusters[CLUSTER].all("pods") if _gang(pod) is not None]
 
 
+def _group(pool: Pool) -> str:
+    return f"spot-{pool.zone}"
+
+
+def _name(gang: int) -> str:
+    return f"gang-{gang}"
+
+
 def _gang(pod: Mapping[str, Any]) -> str | None:
     found: str | None = pod["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name")
     return found
@@ -245,7 +265,6 @@ def _drill(
     contender: Contender,
     trainer: Trainer,
     horizon: timedelta,
-    places: Mapping[str, Sequence[str]],
 ) -> Drill:
     kind = "karpenter" if contender.karpenter else "eks-nodegroup"
     common = {
@@ -257,11 +276,11 @@ def _drill(
     groups = [
         {
             **common,
-            "name": f"spot-{pool.zone}",
+            "name": _group(pool),
             "capacity": "spot",
             "zones": [pool.zone],
             "size": whole,
-            "max": whole + workloads.serving,
+            "max": whole + len(workloads.serving),
             "labels": {POOL: "spot"},
         }
         for pool, whole in zip(region.pools, region.whole, strict=True)
@@ -272,7 +291,7 @@ def _drill(
         "capacity": "on-demand",
         "zones": [pool.zone for pool in region.pools],
         "size": 0,
-        "max": workloads.serving,
+        "max": len(workloads.serving),
         "labels": {POOL: "on-demand"},
     }
     cluster = {
@@ -280,7 +299,7 @@ def _drill(
         "nodeGroups": [*groups, on_demand],
         "manifests": ["objects.yaml"],
         "observed": {SERVE: _SEEN},
-        "bindings": places,
+        "bindings": workloads.bindings(),
         **({"otherControllers": ["karpenter"]} if contender.karpenter else _QUEUED),
     }
     drill = {
@@ -290,10 +309,10 @@ def _drill(
         "spec": {"horizon": f"{horizon.total_seconds():.0f}s", "clusters": [cluster]},
     }
     jobs = [
-        _job(f"gang-{number}", workloads.members, trainer, queued=not contender.karpenter)
-        for number in range(workloads.gangs)
+        _job(_name(number), len(nodes), trainer, queued=not contender.karpenter)
+        for number, nodes in enumerate(workloads.gangs)
     ]
-    quota = {GPU: {"nominal": workloads.gangs * workloads.members}}
+    quota = {GPU: {"nominal": sum(map(len, workloads.gangs))}}
     queues = {
         "flavors": [{"name": "spot", "nodeLabels": {POOL: "spot"}}],
         "queues": [
@@ -308,28 +327,11 @@ def _drill(
         for name, objects in (
             ("drill", [drill]),
             ("queues", [queues]),
-            ("objects", [*_serving(workloads.serving), *jobs]),
+            ("objects", [*_serving(len(workloads.serving)), *jobs]),
         ):
             text = yaml.safe_dump_all(objects)
             (Path(folder) / f"{name}.yaml").write_text(text, encoding="utf-8")
         return read_drill(Path(folder) / "drill.yaml")
-
-
-def _places(
-    region: Region, workloads: Workloads, draw: random.Random
-) -> Mapping[str, Sequence[str]]:
-    """Draw the nodes of each workload: all contenders begin alike, though they make their pods in another order."""
-    nodes = [
-        f"spot-{pool.zone}-{number + 1}"
-        for pool, whole in zip(region.pools, region.whole, strict=True)
-        for number in range(whole)
-    ]
-    draw.shuffle(nodes)
-    left = iter(nodes)
-    places = {SERVE: [*islice(left, workloads.serving)]}
-    for number in range(workloads.gangs):
-        places[f"Job/default/gang-{number}"] = [*islice(left, workloads.members)]
-    return places
 
 
 _SEEN: Final = {"start": {"pods": 20, "p95": "90s"}, "stop": {"pods": 20, "p95": "3s"}}
