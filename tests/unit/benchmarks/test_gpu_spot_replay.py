@@ -29,6 +29,8 @@ from benchmarks.gpu_spot_replay.training import (
     Trainer,
     Training,
 )
+from plimsoll.domain.disruptions.stop_times import LEAST_SECONDS
+from plimsoll.domain.interruptions import MARGIN
 
 GAP = timedelta(minutes=5)
 
@@ -159,12 +161,16 @@ def test_a_gang_is_half_killed_where_pods_run_on_long_after_the_first_has_ended(
 # --- A replay -----------------------------------------------------------------------------------
 
 
-def played(contender: str, trainer: Trainer = READS) -> Outcome:
-    """Play four instances of which one is lost for three minutes."""
+ONE_LOST = (4, 3, 3, 3, 4, 4)
+ALL_LOST = (4, *[0] * 5)
+
+
+def played(contender: str, counts: Sequence[int] = ONE_LOST) -> Outcome:
+    """Play four instances, of which so many are there minute by minute."""
     [who] = [each for each in CONTENDERS if each.name == contender]
-    region = a_region([4, 3, 3, 3, 4, 4], gap=timedelta(minutes=1))
+    region = a_region(counts, gap=timedelta(minutes=1))
     [ticks] = stretches(region)
-    with Replay(region, ticks, contender=who, trainer=trainer, seed=SEED) as replay:
+    with Replay(region, ticks, contender=who, trainer=READS, seed=SEED) as replay:
         return replay.outcome()
 
 
@@ -209,3 +215,13 @@ def test_without_a_notice_and_with_karpenter_the_steps_since_the_last_checkpoint
         found = played(name)
         assert found.half_killed == 1
         assert found.lost > 2 * 60
+
+
+def test_where_all_nodes_go_the_orderly_stop_of_the_last_pods_is_all_that_serving_pays_for_it():
+    ours = played("Plimsoll", ALL_LOST)
+    early = MARGIN.total_seconds() + LEAST_SECONDS
+    for name in ("plain drain", "Karpenter"):
+        theirs = played(name, ALL_LOST)
+        assert (ours.killed, theirs.killed) == (0, 1)
+        assert 0 < ours.at_zero < theirs.at_zero + early
+        assert ours.serving_lost < theirs.serving_lost
