@@ -80,10 +80,10 @@ class Guarding:
     queue: Response = field(default_factory=lambda: Response(status=200, body=SCHEMA, headers=USED))
     tried: list[tuple[str, str]] = field(default_factory=list)
     """Method and path of the dry runs."""
-    lists: dict[str, Sequence[Mapping[str, Any]]] = field(
+    lists: dict[str, Sequence[Mapping[str, Any]] | None] = field(
         default_factory=lambda: dict.fromkeys((*WEBHOOKS, *POLICIES), ())
     )
-    """Plural -> the objects that there are."""
+    """Plural -> the objects that there are; None where they may not be read."""
 
     def call(self, method: str, path: str, **request: Any) -> Response:
         instead: Response | None = None
@@ -95,8 +95,9 @@ class Guarding:
             self.tried.append((method, path))
             instead = self.ours if "plimsoll.dev/" in json.dumps(request["body"]) else self.foreign
         elif (plural := path.rpartition("/")[2]) in self.lists:
-            body = {"items": self.lists[plural], "metadata": {"resourceVersion": "1"}}
-            instead = Response(status=200, body=body)
+            items = self.lists[plural]
+            body = {"items": items, "metadata": {"resourceVersion": "1"}}
+            instead = refused("forbidden") if items is None else Response(status=200, body=body)
         if instead is not None:
             return instead
         return self.inner.call(method, path, **request)
@@ -906,7 +907,7 @@ def test_a_webhook_on_evictions_or_pods_is_named_with_its_failure_policy_and_tim
 
 def test_that_webhooks_may_not_be_read_leaves_everything_else_fine():
     environment = healthy()
-    guarding(environment).lists.clear()
+    guarding(environment).lists.update(dict.fromkeys(WEBHOOKS))
     status, found = findings_by_check(environment)
     assert (found["webhooks"]["state"], status) == ("info", 0)
 

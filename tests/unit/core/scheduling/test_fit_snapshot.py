@@ -118,6 +118,13 @@ def test_asking_what_would_fit_without_a_pod_leaves_that_pod_where_it_is():
         assert snapshot.choose(one) is None
 
 
+def test_a_pod_that_has_a_place_anyway_waits_for_nobody_to_leave():
+    one, other = a_pod("one", cpu="2"), a_pod("other", node="a1", cpu="2")
+    snapshot = ClusterSnapshot([a_node("a1", cpu="2"), a_node("a2", cpu="2")], [other])
+    headroom = Headroom(snapshot=snapshot, contention=Contention(snapshot.copy(), frozenset()))
+    assert not headroom.fits_without(one, other)
+
+
 class Boards(RuleBasedStateMachine):
     """A board that was changed step by step answers like one made anew, and so does its copy."""
 

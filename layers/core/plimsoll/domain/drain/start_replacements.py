@@ -40,12 +40,13 @@ def plan_replacements(
         for disruption in sorted(disruptions, key=_urgency)
     ]
     first = {one.ref: pod for one in ordered if (pod := _first(one)) is not None}
+    homes = {pod.uid: headroom.snapshot.where(pod) for pod in first.values()}
     for pod in first.values():
         headroom.move(pod)
     begun: list[Beginning] = []
     for disruption in ordered:
         if (pod := first.get(disruption.ref)) is not None:
-            headroom.stay(pod)
+            headroom.stay(pod, homes[pod.uid])
         begun += _continue(disruption, draft, headroom)
     _begin(in_rounds(begun, draft.interrupted.turn), draft, most=most)
 

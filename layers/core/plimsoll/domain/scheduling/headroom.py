@@ -75,11 +75,11 @@ class Headroom:
             self.snapshot.place(pod, home)
         return place
 
-    def stay(self, pod: Pod) -> None:
-        """Give the place that `move` claimed back: the pod stands where it is bound."""
+    def stay(self, pod: Pod, home: str | None) -> None:
+        """Give the place that `move` claimed back: the pod stands where it stood in this plan before."""
         self.snapshot.remove(pod)
-        if pod.node is not None:
-            self.snapshot.place(pod, pod.node)
+        if home is not None:
+            self.snapshot.place(pod, home)
 
     def add(self, pod: Pod) -> str | None:
         """Claim a place for a second pod like this one, which still runs."""
@@ -155,7 +155,9 @@ class Headroom:
         return found
 
     def fits_without(self, pod: Pod, other: Pod) -> bool:
-        """Whether a pod would have a place if another one left."""
+        """Whether a pod has no place, and would have one if another one left."""
+        if self.snapshot.choose(pod, self.closed) is not None:
+            return False
         home = self.snapshot.where(other)
         self.snapshot.remove(other)
         fits = self.snapshot.choose(pod, self.closed) is not None
