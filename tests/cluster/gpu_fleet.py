@@ -196,11 +196,15 @@ class Fleet:
         """Return how far the plan as it is now has come with a Node; of an alert only one after which nothing is tried."""
         if name not in self.seen:
             return "gone"
-        text = self.seen[name]["metadata"].get("annotations", {}).get(GPU_CHANGE)
-        change = None if text is None else decode(text.encode(), GpuChange)
+        change = self.change(name)
         if change is None or change.target != self.planned[name]:
             return "none"
         return "retries" if change.step == "alert" and not change.final else change.step
+
+    def change(self, name: str) -> GpuChange | None:
+        """Return the journal of a Node."""
+        text = self.seen[name]["metadata"].get("annotations", {}).get(GPU_CHANGE)
+        return None if text is None else decode(text.encode(), GpuChange)
 
     def plan(self, layouts: Mapping[str, str], *, paused: bool = False) -> None:
         self.planned = layouts
