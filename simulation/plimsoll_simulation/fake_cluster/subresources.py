@@ -110,20 +110,27 @@ def _status(store: Store, request: Request) -> tuple[int, Json]:
     before = request.found(store)
     if not request.target.resource.status:
         raise no_such_page()
-    match request.method:
-        case "GET":
-            return 200, before
-        case "PUT":
-            obj = request.named_body(before)
-        case "PATCH":
-            obj = patched(before, request.body, request.content_type)
-        case _:
-            raise method_not_allowed()
+    obj = _sent(request, before)
+    if obj is None:
+        return 200, before
     version = obj["metadata"].get("resourceVersion", before["metadata"]["resourceVersion"])
     meta = {**before["metadata"], "resourceVersion": version}
     new = {**before, "metadata": meta, "status": obj.get("status") or {}}
     plural = request.target.resource.plural
     return 200, new if request.dry_run else store.replace(plural, new, now=request.now)
+
+
+def _sent(request: Request, before: Json) -> Json | None:
+    """Return what a PUT or PATCH makes of an object; None where it is only read."""
+    match request.method:
+        case "GET":
+            return None
+        case "PUT":
+            return request.named_body(before)
+        case "PATCH":
+            return patched(before, request.body, request.content_type)
+        case _:
+            raise method_not_allowed()
 
 
 def _resize(store: Store, request: Request) -> tuple[int, Json]:
@@ -132,15 +139,9 @@ def _resize(store: Store, request: Request) -> tuple[int, Json]:
     Sources: pkg/registry/core/pod/strategy.go, dropNonResizeUpdates; plugin/pkg/admission/podresize
     """
     before = request.found(store)
-    match request.method:
-        case "GET":
-            return 200, before
-        case "PUT":
-            obj = request.named_body(before)
-        case "PATCH":
-            obj = patched(before, request.body, request.content_type)
-        case _:
-            raise method_not_allowed()
+    obj = _sent(request, before)
+    if obj is None:
+        return 200, before
     spec = {**before["spec"]}
     for field in ("containers", "initContainers"):
         if field in spec:
