@@ -29,6 +29,7 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("StatefulSet default/store", "drain", FLOOR): 30,
     },
     "instance-stops-already": {("Deployment default/web", "drain", ZERO): 20},
+    "job-needs-all-of-the-notice": {("Job default/report", "drain", KILLED): 1},
     "lone-member-that-states-minutes": {("Database default/store", "none", ZERO): 90},
     "members-that-state-a-minute": {("StatefulSet default/store", "drain", ZERO): 80},
     "members-whose-hook-sleeps": {("Database default/queue", "drain", KILLED): 1},
@@ -41,6 +42,8 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("StatefulSet default/store", "drain", FLOOR): 35,
         ("StatefulSet default/store", "drain", KILLED): 1,
     },
+    "rollout-after-the-move": {("Deployment default/web", "none", ZERO): 95},
+    "scale-down-after-the-move": {("StatefulSet default/store", "drain", ZERO): 20},
     "webhook-denies-the-eviction-of-a-job": {("Job default/report", "drain", KILLED): 1},
     "webhook-fails-all-new-pods": {("StatefulSet default/store", "none", ZERO): 220},
 }
