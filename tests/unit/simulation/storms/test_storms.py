@@ -19,6 +19,8 @@ from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
 from plimsoll_simulation.measure.listening import Quiet
 from plimsoll_simulation.measure.measure import Measurement
+from plimsoll_simulation.rigs.simulated.aws import SimulatedNodeGroups, group_of
+from plimsoll_simulation.rigs.simulated.network import SimulatedNetwork
 from plimsoll_simulation.rigs.simulated.responders import Responder
 from plimsoll_simulation.rigs.simulated.rig import Simulation
 from plimsoll_simulation.scenario.drill import read_drill
@@ -515,6 +517,34 @@ def test_the_rules_see_an_added_node_left_empty_and_one_not_given_back(monkeypat
         "plimsoll.domain.disruptions.interruption_end.in_this_life", lambda found, **_: found
     )
     assert "left-open" in play_storm(returned).rules
+
+
+@pytest.mark.parametrize(
+    ("used", "left"),
+    [
+        ({"spot-1-3"}, []),
+        ({"spot-1-2"}, ["spot-1 has 1 more for Plimsoll; empty are ['spot-1-3']"]),
+        ({"base-1"}, ["spot-1 has 1 more for Plimsoll; empty are ['spot-1-3']"]),
+    ],
+)
+def test_the_rules_tell_an_added_node_from_one_that_its_group_launched_for_a_dead_one(used, left):
+    """spot-1-1 dies, its group launches spot-1-2 for it, and then Plimsoll asks for spot-1-3."""
+    renewed = a_group("spot-1", "spot").model_copy(update={"renew": True})
+    died = a_batch("spot-1", 1, notice="none")
+    storm = a_storm(groups=(a_group("base", "on-demand"), renewed), events=(died,))
+    simulation = Simulation(read_storm(storm), responder="none", seed=1)
+    delivery = NoticeDelivery([], CALL)
+    watch = Watch(simulation, "none", delivery)
+    simulation.run()
+    clock, rig_cluster = simulation.clock, simulation.rig_clusters["harbor"]
+    groups = SimulatedNodeGroups(rig_cluster.fleet, SimulatedNetwork(clock, 0.0), clock)
+    groups.grow(group_of(rig_cluster.fleet.group("spot-1")), 1, None, "token")
+    clock.run_until(clock.now() + timedelta(minutes=3))
+    seen = watch.observe()
+    (node,) = used
+    seen = replace(seen, pods=[replace(pod, node=node) for pod in seen.pods])
+    found = endings_wrong(simulation, rig_cluster, seen, delivery, watch.cordons)
+    assert [what for rule, what in found if rule == "left-added"] == left
 
 
 def test_the_rules_see_a_zonal_shift_of_which_no_event_told_and_nobody_asked(monkeypatch):
