@@ -10,7 +10,8 @@ import pytest
 
 from plimsoll_simulation.rigs.simulated.rig import Simulation, run
 from plimsoll_simulation.scenario.drill import read_drill
-from plimsoll_simulation.storms.compare import KILLED, OURS, Other, losses, play, worse_than
+from plimsoll_simulation.storms.compare import KILLED, OURS, Other, play, worse_than
+from plimsoll_simulation.storms.losses import losses
 
 DRILLS: Final = Path(__file__).parents[1] / "drills"
 KEPT: Final = sorted(

@@ -63,11 +63,28 @@ class Group:
         """When the newest launch failed that the group made by itself, and why."""
         self.lowered_by_owner = 0
         """How often an owner ended an instance, and wanted one less."""
+        self.added = 0
+        """How many of those it is to have Plimsoll asked for, and has not taken back: the owner wants the others."""
 
     @property
     def alive(self) -> Sequence[Machine]:
         """The machines that start or run."""
         return [m for m in self.machines if m.gone is None]
+
+    @property
+    def in_service(self) -> int:
+        """How many count for its desired capacity."""
+        return sum(not (m.waits or m.disclaimed) for m in self.alive)
+
+    def has_more_than_owner_wants(self, *, ending: int = 0) -> bool:
+        """Whether more are in service than its owner wants, without so many that are about to end."""
+        return self.in_service - ending > self.desired - self.added
+
+    def add(self, count: int, started: Sequence[Machine]) -> None:
+        """Take in that Plimsoll asked for so many more, and which start at once: the group launches the others later."""
+        self.added += count
+        for machine in started:
+            machine.added = True
 
     def next_zone(self) -> str:
         """Return the zone with the fewest machines, the first of those: dealt in turn."""
@@ -207,6 +224,8 @@ class Fleet:
             group = self.groups[machine.group.name]
             group.desired -= decrement
             group.lowered_by_owner += decrement and machine.ended_by_owner
+            if decrement and not machine.ended_by_owner:
+                group.added = max(0, group.added - 1)
             machine.terminates = at
             self._push(at, machine)
 
@@ -317,7 +336,7 @@ class Fleet:
                 side.joined(machine, when)
 
     def _keep(self, group: Group, when: datetime) -> None:
-        missing = group.desired - sum(not (m.waits or m.disclaimed) for m in group.alive)
+        missing = group.desired - group.in_service
         if missing <= 0 or group.spec.kind == "static":
             return
         if group.spec.kind == KARPENTER:  # which makes nodes for pods, and not for a count
@@ -326,7 +345,8 @@ class Fleet:
             return
         try:
             for _ in range(missing):  # as many as EC2 has
-                self.launch(group.spec.name, 1, None, when, replacement=True)
+                for machine in self.launch(group.spec.name, 1, None, when, replacement=True):
+                    machine.added = group.has_more_than_owner_wants()
         except LaunchRefused as error:
             group.failed = when, error
             self._push(when + RETRY, group)

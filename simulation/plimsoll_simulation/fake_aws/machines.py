@@ -40,6 +40,8 @@ class Machine:
     group: NodeGroupSpec
     number: int
     """Counts within the group, from 1, and never used again."""
+    added: bool = False
+    """Whether it was launched only since Plimsoll asked its group for more than the owner wants."""
     zone: str
     launched: datetime
     ready: datetime

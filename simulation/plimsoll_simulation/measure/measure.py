@@ -12,7 +12,7 @@ workload, `node_metrics.py` those of nodes and groups, `figures.py` the results.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,7 +22,7 @@ from plimsoll.domain.kubernetes import matches, names, parse_duration
 from plimsoll_simulation.fake_cluster.controllers.kubelet import STOP
 from plimsoll_simulation.measure.declared import Declared
 from plimsoll_simulation.measure.figures import Figures, figures
-from plimsoll_simulation.measure.history import History
+from plimsoll_simulation.measure.history import History, Level
 from plimsoll_simulation.measure.node_metrics import GroupMetrics, NodeMetrics
 from plimsoll_simulation.measure.workload_metrics import (
     PodMetrics,
@@ -67,6 +67,11 @@ class Measurement:
     def workload_metrics(self) -> Mapping[WorkloadId, WorkloadMetrics]:
         """The metrics of each workload."""
         return self._declared.workload_metrics
+
+    @property
+    def levels(self) -> Mapping[WorkloadId, Sequence[Level]]:
+        """How each workload that is counted stood over time."""
+        return self._history.levels
 
     # What the scenario declares.
 

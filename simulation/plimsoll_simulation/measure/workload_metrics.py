@@ -161,8 +161,8 @@ class WorkloadMetrics:
 
     @property
     def quorum(self) -> int:
-        """The majority of a StatefulSet of three and more: with fewer Ready, a store takes no writes; else 0."""
-        return self.bound // 2 + 1 if self.id[2] == "StatefulSet" and self.bound >= MEMBERS else 0
+        """How many of them have to be Ready for a store to take writes."""
+        return quorum_of(self.id[2], self.bound)
 
     @property
     def twice(self) -> bool:
@@ -271,6 +271,11 @@ class WorkloadMetrics:
             f"{kind} {namespace}/{name} of {cluster} has {len(self.ready)} of "
             f"{self.replicas} replicas Ready"
         )
+
+
+def quorum_of(kind: str, replicas: int) -> int:
+    """Return the majority of a StatefulSet of three and more: with fewer Ready, a store takes no writes; else 0."""
+    return replicas // 2 + 1 if kind == "StatefulSet" and replicas >= MEMBERS else 0
 
 
 def left_by_eviction(pod: Mapping[str, Any]) -> bool:

@@ -144,17 +144,21 @@ def _left_open(
 def _left_added(
     rig_cluster: SimulatedRigCluster, seen: Observation, delivery: NoticeDelivery
 ) -> Iterator[tuple[str, str]]:
-    """No added node is left empty, in groups whose owner lets us, while nobody needs or takes a node."""
+    """No added node is left empty, in groups whose owner lets us, while nobody needs or takes a node.
+
+    Added is what a group launched only since Plimsoll had asked for more than the owner wants: also in place of an
+    interrupted node, once another had been added for its pods. A node that a group launched to keep what its owner
+    wants, or that the autoscaler asked for, is none of Plimsoll's.
+    """
     ending = any(m.ends or m.waits for m in rig_cluster.fleet.alive())
     if delivery.requests_unreported or ending or any(pod.pending for pod in seen.pods):
         return
     used = {pod.node for pod in seen.pods if leaves(pod)}
     here = {node.name for node in seen.nodes if node.ready} - used
     for name, group in rig_cluster.fleet.groups.items():
-        more = group.desired + group.lowered_by_owner - group.spec.size
-        empty = [m.node for m in group.alive if m.node in here and m.number > group.spec.size]
-        if group.spec.renew and more > 0 and empty:
-            yield "left-added", f"{name} has {more} more than at the start; empty are {empty}"
+        empty = [m.node for m in group.alive if m.node in here and m.added]
+        if group.spec.renew and group.added > 0 and empty:
+            yield "left-added", f"{name} has {group.added} more for Plimsoll; empty are {empty}"
 
 
 def _left_shifted(

@@ -20,14 +20,13 @@ from plimsoll_simulation.scenario.drill import Drill
 from plimsoll_simulation.scenario.timeline import FaultEntry
 from plimsoll_simulation.storms.compare import (
     SCHEDULER_SEEDS,
-    Loss,
     Other,
     Worse,
-    losses,
     worse_than,
 )
 from plimsoll_simulation.storms.endings import Ending, ending_of, endings_wrong, still_to_do
 from plimsoll_simulation.storms.files import read_storm
+from plimsoll_simulation.storms.losses import Loss, losses
 from plimsoll_simulation.storms.model import Storm
 from plimsoll_simulation.storms.notice_delivery import NOTICE, NoticeDelivery
 from plimsoll_simulation.storms.oracle import Before, knows, not_saved

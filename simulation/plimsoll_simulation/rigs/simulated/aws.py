@@ -119,13 +119,16 @@ class SimulatedNodeGroups:
         what = f"launch {add} instances of {group.name}"
         if key not in self._answered:
             try:
+                grown = self._fleet.group(group.name)
+                before = grown.desired
                 if group.kind == "asg":
-                    self._fleet.launch(group.name, add, zone, now)
+                    started = self._fleet.launch(group.name, add, zone, now)
                     self._answered[key] = add
                 else:
-                    target = target_of(group, add, self._fleet.group(group.name).spec.max, now)
-                    self._fleet.raise_desired(group.name, target, now)
+                    target = target_of(group, add, grown.spec.max, now)
+                    started = self._fleet.raise_desired(group.name, target, now)
                     self._answered[key] = target - group.desired
+                grown.add(grown.desired - before, started)
                 self._clock.touch(self._fleet)
             except NotGrown:
                 raise

@@ -105,6 +105,35 @@ def test_an_owner_who_ends_an_instance_wants_one_less():
     assert fleet.groups["spot-a"].lowered_by_owner == 1
 
 
+def added(fleet: Fleet) -> list[str]:
+    return [machine.node for machine in fleet.alive() if machine.added]
+
+
+def test_a_node_is_added_that_a_group_launches_only_since_it_was_asked_for_more_than_its_owner_wants():
+    fleet, _ = a_fleet()
+    group, (first, second, third) = fleet.group("spot-a"), list(fleet.alive())
+    fleet.end(first.id, after_start(10))
+    fleet.step(after_start(10))  # spot-a-4 is launched for it
+    group.add(1, fleet.launch("spot-a", 1, None, after_start(20)))
+    assert added(fleet) == ["spot-a-5"]
+    fleet.end(second.id, after_start(30))
+    fleet.step(after_start(30))
+    assert added(fleet) == ["spot-a-5", "spot-a-6"]
+    fleet.end(third.id, after_start(40), decrement=True)
+    fleet.step(after_start(40))
+    assert (group.added, len(group.alive)) == (0, 3)
+
+
+def test_a_node_is_added_that_a_group_launches_once_ec2_has_more():
+    fleet, _ = a_fleet()
+    fleet.refuse("spot-a", until=after_start(60))
+    fleet.end(next(fleet.alive()).id, after_start(10))
+    fleet.step(after_start(10))
+    fleet.group("spot-a").add(1, fleet.raise_desired("spot-a", 4, after_start(20)))
+    fleet.step(after_start(100))
+    assert (len(fleet.group("spot-a").alive), added(fleet)) == (4, ["spot-a-5"])
+
+
 def test_a_scheduled_change_is_postponed_by_the_last_word_on_it_and_a_sooner_end_still_wins():
     fleet, heard = a_fleet(spec(kind="static"))
     heard.clear()

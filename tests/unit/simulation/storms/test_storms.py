@@ -10,15 +10,17 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
 from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
+from plimsoll_simulation.measure.history import Level
 from plimsoll_simulation.measure.listening import Quiet
 from plimsoll_simulation.measure.measure import Measurement
+from plimsoll_simulation.rigs.simulated.aws import SimulatedNodeGroups, group_of
+from plimsoll_simulation.rigs.simulated.network import SimulatedNetwork
 from plimsoll_simulation.rigs.simulated.responders import Responder
 from plimsoll_simulation.rigs.simulated.rig import Simulation
 from plimsoll_simulation.scenario.drill import read_drill
@@ -38,8 +40,9 @@ from plimsoll_simulation.storms import (
     shrink,
     write_storm,
 )
-from plimsoll_simulation.storms.compare import Loss, worse_of, worse_than
+from plimsoll_simulation.storms.compare import worse_of, worse_than
 from plimsoll_simulation.storms.endings import endings_wrong
+from plimsoll_simulation.storms.losses import Loss
 from plimsoll_simulation.storms.model import Rollout
 from plimsoll_simulation.storms.notice_delivery import NOTICE, NoticeDelivery
 from plimsoll_simulation.storms.oracle import knows
@@ -88,11 +91,27 @@ def test_the_oracle_sees_a_workload_that_could_have_been_kept():
 
 def test_a_workload_is_worse_off_than_under_another_responder_only_in_the_median_of_all_seeds():
     drill, web = read_storm(a_storm()), "Deployment default/web"
-    unlucky = {web: Loss(seconds_at_zero=60, killed=2)}
+    unlucky = {web: replace(a_loss(ZERO, 60), killed=2)}
     assert list(worse_than(drill, ("drain", "none"), unlucky)) == []
 
 
 NAME = "Deployment default/web"
+ZERO, QUORUM, FLOOR = "seconds at zero", "seconds below quorum", "seconds below floor"
+END = 900
+LACKS = {ZERO: (0, 1, 0), QUORUM: (1, 3, 0), FLOOR: (2, 3, 3)}
+"""How many are Ready of how many, and the floor."""
+
+
+def a_loss(figure: str, seconds: float, *, died: bool = False) -> Loss:
+    """Return what a workload lost that lacks something for so long, and has all that it needs from then on."""
+    ready, replicas, floor = LACKS[figure]
+    levels = Level(0, ready, replicas, floor), Level(seconds, replicas, replicas, floor)
+    return Loss(kind="StatefulSet", levels=levels, until=END, died=died)
+
+
+def a_course(*levels: tuple[float, int, int, int]) -> Loss:
+    """Return what a workload lost: from when on how many were Ready, of how many, and the floor."""
+    return Loss(kind="StatefulSet", levels=[Level(*level) for level in levels], until=END)
 
 
 def found_in(*pairs: tuple[Loss, Loss], than: Other, storm: Storm | None = None) -> set[Found]:
@@ -102,14 +121,7 @@ def found_in(*pairs: tuple[Loss, Loss], than: Other, storm: Storm | None = None)
     return {(worse.figure, worse.excused) for worse in found}
 
 
-@pytest.mark.parametrize(
-    ("figure", "field"),
-    [
-        ("seconds at zero", "seconds_at_zero"),
-        ("seconds below quorum", "seconds_below_quorum"),
-        ("seconds below floor", "seconds_below_floor"),
-    ],
-)
+@pytest.mark.parametrize("figure", [ZERO, QUORUM, FLOOR])
 @pytest.mark.parametrize(
     ("than", "died", "longer", "is_worse"),
     [
@@ -121,12 +133,10 @@ def found_in(*pairs: tuple[Loss, Loss], than: Other, storm: Storm | None = None)
         ("none", False, 32.1, True),
     ],
 )
-def test_a_workload_may_lack_pods_a_little_longer_and_where_the_other_let_them_die_as_long_as_a_stop_takes(  # noqa: PLR0913, PLR0917 - what the rules depend on
-    figure, field, than, died, longer, is_worse
+def test_a_workload_may_lack_pods_a_little_longer_and_where_the_other_let_them_die_as_long_as_a_stop_takes(
+    figure, than, died, longer, is_worse
 ):
-    their_figure: dict[str, Any] = {field: 10.0}
-    our_figure: dict[str, Any] = {field: 10.0 + longer}
-    ours, theirs = Loss(**our_figure), Loss(died=died, **their_figure)
+    ours, theirs = a_loss(figure, 10 + longer), a_loss(figure, 10, died=died)
     assert found_in((ours, theirs), than=than) == ({(figure, None)} if is_worse else set())
 
 
@@ -140,16 +150,66 @@ def test_no_more_pods_are_killed_or_cut_short_than_under_another(than, ours, the
 
 
 def test_what_the_other_allows_is_counted_play_by_play():
-    ours = Loss(seconds_at_zero=20)
-    lucky, unlucky = (ours, Loss(died=True)), (ours, Loss())
+    ours = a_loss(ZERO, 20)
+    lucky, unlucky = (ours, a_loss(ZERO, 0, died=True)), (ours, a_loss(ZERO, 0))
     assert found_in(*[lucky] * 3, *[unlucky] * 2, than="drain") == set()
-    assert found_in(*[lucky] * 2, *[unlucky] * 3, than="drain") == {("seconds at zero", None)}
+    assert found_in(*[lucky] * 2, *[unlucky] * 3, than="drain") == {(ZERO, None)}
+
+
+# The owner raises 4 replicas to 6, whose floor is 5; so many are Ready from a second on.
+REACHES_SIX = (0, 4, 4, 3), (50, 6, 6, 5)
+STAYS_AT_FOUR = a_course((0, 4, 4, 3))
+REACHES_SIX_LATE = a_course((0, 4, 4, 3), (165, 6, 6, 5))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "is_worse"),
+    [
+        pytest.param(
+            a_course(*REACHES_SIX, (100, 4, 6, 5), (140, 6, 6, 5)),
+            REACHES_SIX_LATE,
+            False,
+            id="who comes to more pods sooner is not worse for losing the added ones",
+        ),
+        pytest.param(
+            STAYS_AT_FOUR,
+            a_course(*REACHES_SIX),
+            True,
+            id="who never comes to the raised count is not excused where the other does",
+        ),
+        pytest.param(
+            a_course(*REACHES_SIX, (100, 1, 6, 5), (140, 6, 6, 5)),
+            STAYS_AT_FOUR,
+            True,
+            id="who loses pods of the former count is worse although the other never comes to more",
+        ),
+        pytest.param(
+            a_course((0, 4, 4, 3), (100, 1, 4, 3), (140, 4, 4, 3)),
+            STAYS_AT_FOUR,
+            True,
+            id="a count that neither reaches hides no loss",
+        ),
+    ],
+)
+def test_both_plays_are_measured_against_the_same_count(
+    ours: Loss, theirs: Loss, *, is_worse: bool
+):
+    found = {figure for figure, _ in found_in((ours, theirs), than="drain")}
+    assert (FLOOR in found) is is_worse
+
+
+def test_a_workload_is_worse_off_where_one_count_tells_so_without_the_plays_in_which_nobody_knew():
+    """By the count that both reach it is worse in the first play alone, by the raised one in the others as well."""
+    surprised = replace(a_course(*REACHES_SIX, (100, 1, 6, 5)), surprised=1)
+    behind = STAYS_AT_FOUR
+    pairs = [(surprised, a_course(*REACHES_SIX))] * 2 + [(behind, a_course(*REACHES_SIX))]
+    assert (FLOOR, None) in found_in(*pairs, than="drain")
 
 
 def test_who_has_opted_out_answers_for_it():
     left = a_storm(workloads=(replace(WEB, ignored=True),))
-    assert found_in((Loss(seconds_at_zero=60), Loss()), than="none", storm=left) == {
-        ("seconds at zero", "they have opted out")
+    assert found_in((a_loss(ZERO, 60), a_loss(ZERO, 0)), than="none", storm=left) == {
+        (ZERO, "they have opted out")
     }
 
 
@@ -515,6 +575,34 @@ def test_the_rules_see_an_added_node_left_empty_and_one_not_given_back(monkeypat
         "plimsoll.domain.disruptions.interruption_end.in_this_life", lambda found, **_: found
     )
     assert "left-open" in play_storm(returned).rules
+
+
+@pytest.mark.parametrize(
+    ("used", "left"),
+    [
+        ({"spot-1-3"}, []),
+        ({"spot-1-2"}, ["spot-1 has 1 more for Plimsoll; empty are ['spot-1-3']"]),
+        ({"base-1"}, ["spot-1 has 1 more for Plimsoll; empty are ['spot-1-3']"]),
+    ],
+)
+def test_the_rules_tell_an_added_node_from_one_that_its_group_launched_for_a_dead_one(used, left):
+    """spot-1-1 dies, its group launches spot-1-2 for it, and then Plimsoll asks for spot-1-3."""
+    renewed = a_group("spot-1", "spot").model_copy(update={"renew": True})
+    died = a_batch("spot-1", 1, notice="none")
+    storm = a_storm(groups=(a_group("base", "on-demand"), renewed), events=(died,))
+    simulation = Simulation(read_storm(storm), responder="none", seed=1)
+    delivery = NoticeDelivery([], CALL)
+    watch = Watch(simulation, "none", delivery)
+    simulation.run()
+    clock, rig_cluster = simulation.clock, simulation.rig_clusters["harbor"]
+    groups = SimulatedNodeGroups(rig_cluster.fleet, SimulatedNetwork(clock, 0.0), clock)
+    groups.grow(group_of(rig_cluster.fleet.group("spot-1")), 1, None, "token")
+    clock.run_until(clock.now() + timedelta(minutes=3))
+    seen = watch.observe()
+    (node,) = used
+    seen = replace(seen, pods=[replace(pod, node=node) for pod in seen.pods])
+    found = endings_wrong(simulation, rig_cluster, seen, delivery, watch.cordons)
+    assert [what for rule, what in found if rule == "left-added"] == left
 
 
 def test_the_rules_see_a_zonal_shift_of_which_no_event_told_and_nobody_asked(monkeypatch):

@@ -66,6 +66,8 @@ class ManagedNodeGroup(Drainer):
         if found <= now:
             try:
                 (found,) = fleet.launch(machine.group.name, 1, None, now, replacement=True)
+                group = fleet.group(machine.group.name)
+                found.added = group.has_more_than_owner_wants(ending=1)
             except Refused:
                 found = now + RETRY
             self.replacements[life] = found
