@@ -457,6 +457,29 @@ def test_pods_and_volumes_are_freed_while_ec2_says_that_the_instance_is_off_and_
         assert asked.grace_seconds is None
 
 
+@pytest.mark.parametrize(
+    ("since", "forced"),
+    [(None, 1), (noon(10), 1), (noon(40), 0)],
+    ids=["alive", "stopping", "forced"],
+)
+def test_a_dead_pod_that_finalizers_hold_is_deleted_by_force_until_it_has_no_grace_period_left(
+    since, forced
+):
+    (pod,) = sets_of("db", ["spot"])
+    told = replace(pod, deleting=since and noon(40), stopping_since=since)
+
+    assert len(actions(plan_drain(dead(told), noon(130)), ForceDelete)) == forced
+
+
+def test_a_pod_that_only_finalizers_hold_on_a_dead_node_keeps_no_reconcile_busy():
+    node = replace(died(interrupted("spot", ends=-600)), ready=False)
+    (pod,) = sets_of("db", ["spot"])
+    held = replace(pod, deleting=noon(40), stopping_since=noon(40))
+    seen = looked([node, a_node("od")], [held], instances=ec2(node))
+
+    assert not plan_drain(seen, noon(1000)).busy
+
+
 def test_at_its_latest_safe_start_a_job_s_pod_is_evicted_and_never_deleted_past_its_budget():
     work = a_pod("work", node="spot", owner=("Job", "work"), grace_seconds=10)
     seen = looked([interrupted("spot"), a_node("od")], [work])
