@@ -8,8 +8,9 @@ observation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from typing import Final, assert_never
@@ -94,6 +95,8 @@ class ActionResult:
     """How a budget had refused the pod that was deleted all the same."""
     promised: int = 0
     """How many nodes a group promised."""
+    kept_up: bool = False
+    """Whether heartbeats were accepted, recorded or not."""
 
 
 def perform(action: Action, writers: Writers) -> ActionResult:
@@ -160,10 +163,7 @@ def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901,
                 capacity.terminate(action.node.instance, decrement=action.shrunk is not None)
             cluster.record(action.node, action.interruption)
         case Heartbeat():
-            # The record comes last: only a heartbeat that was sent postpones the deadline.
-            for hook in action.hooks:
-                capacity.heartbeat(hook, action.node.instance or "")
-            cluster.record(action.node, action.interruption)
+            return _keep_up(action, writers)
         case CompleteLifecycle():
             for hook in action.hooks:
                 with suppress(NotFound):  # one that is already over counts as completed
@@ -185,6 +185,17 @@ def _release(action: Release, cluster: ClusterWriter) -> None:
         cluster.release(pod, replica_set, action.interruption, action.moved)
 
 
+def _keep_up(action: Heartbeat, writers: Writers) -> ActionResult:
+    """Send heartbeats. The record comes last: only a heartbeat that was sent postpones the deadline."""
+    for hook in action.hooks:
+        writers.capacity.heartbeat(hook, action.node.instance or "")
+    try:
+        writers.cluster.record(action.node, action.interruption)
+    except PlimsollError as error:  # the next plan sends and records another
+        return ActionResult(action=action, done=False, error=error, kept_up=True)
+    return ActionResult(action=action, kept_up=True)
+
+
 def _evict(action: Evict, cluster: ClusterWriter) -> str | None:
     """Evict a pod; delete it if that is refused and may be overruled, and return whose refusal it was."""
     try:
@@ -195,6 +206,24 @@ def _evict(action: Evict, cluster: ClusterWriter) -> str | None:
         cluster.delete(action.pod, action.grace_seconds)
         return None if action.guarded else str(refusal)
     return None
+
+
+def _kept_up(results: Sequence[ActionResult]) -> AbstractSet[str]:
+    """Return the nodes whose instances wait longer since heartbeats were accepted."""
+    return {
+        result.action.node.name
+        for result in results
+        if isinstance(result.action, Heartbeat) and result.kept_up
+    }
+
+
+def _timed(step: Step, kept_up: AbstractSet[str]) -> Step:
+    """Return a step as it is once heartbeats were accepted for these nodes."""
+    match step.action:
+        case Evict(pod=pod, kept_up_grace_seconds=grace) as action if pod.node in kept_up:
+            return replace(step, action=replace(action, grace_seconds=grace))
+        case _:
+            return step
 
 
 @dataclass(slots=True, kw_only=True)
@@ -242,7 +271,8 @@ class Executor:
         """
         results: list[ActionResult] = []
         for _, wave in groupby(plan.steps, key=lambda step: step.action.wave):
-            begun, over = self._carry_out([*wave], held, enough)
+            kept_up = _kept_up(results)
+            begun, over = self._carry_out([_timed(step, kept_up) for step in wave], held, enough)
             results += begun
             if over:
                 break

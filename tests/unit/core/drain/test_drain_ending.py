@@ -238,6 +238,7 @@ OURS = LifecycleHook(
     group="g", name="h", timeout=timedelta(seconds=300), longest=timedelta(hours=8), ours=True
 )
 THEIRS = replace(OURS, name="logs", ours=False)
+LOGS = replace(THEIRS, timeout=timedelta(seconds=500))
 
 
 def waiting(*hooks, beaten=None, pods=(), **how):
@@ -329,6 +330,26 @@ def test_a_hook_of_ours_that_was_just_read_asks_no_pod_to_stop():
     pods = pods_of("web", 1, node="spot", grace_seconds=600, annotations={STOP_SECONDS: "600"})
     assert actions(plan_drain(waiting(OURS, pods=pods), noon(1)), Evict) == []
     assert actions(plan_drain(waiting(THEIRS, pods=pods), noon(1)), Evict) != []
+
+
+@pytest.mark.parametrize(
+    ("hooks", "gained"),
+    [((OURS,), None), ((OURS, LOGS), 248), ((OURS, THEIRS), 48), ((THEIRS,), 48)],
+)
+def test_an_eviction_knows_the_time_that_the_first_heartbeat_in_its_plan_may_gain(hooks, gained):
+    pods = pods_of("web", 1, node="spot", grace_seconds=600, annotations={STOP_SECONDS: "60"})
+
+    (evict,) = actions(plan_drain(waiting(*hooks, pods=pods), noon(250)), Evict)
+
+    assert (evict.grace_seconds, evict.kept_up_grace_seconds) == (48, gained)
+
+
+def test_while_no_heartbeat_is_accepted_a_pod_is_asked_to_stop_in_time_for_the_timeout_of_its_hook():
+    pods = pods_of("web", 1, node="spot", grace_seconds=60, annotations={STOP_SECONDS: "60"})
+    seen = waiting(OURS, pods=pods)
+
+    assert actions(plan_drain(seen, noon(237)), Evict) == []
+    assert len(actions(plan_drain(seen, noon(238)), Evict)) == 1
 
 
 SLOW = pods_of("web", 1, node="spot", grace_seconds=40, annotations={STOP_SECONDS: "40"})
@@ -434,6 +455,29 @@ def test_pods_and_volumes_are_freed_while_ec2_says_that_the_instance_is_off_and_
         (asked,) = actions(plan, Evict)
         assert asked.overrule
         assert asked.grace_seconds is None
+
+
+@pytest.mark.parametrize(
+    ("since", "forced"),
+    [(None, 1), (noon(10), 1), (noon(40), 0)],
+    ids=["alive", "stopping", "forced"],
+)
+def test_a_dead_pod_that_finalizers_hold_is_deleted_by_force_until_it_has_no_grace_period_left(
+    since, forced
+):
+    (pod,) = sets_of("db", ["spot"])
+    told = replace(pod, deleting=since and noon(40), stopping_since=since)
+
+    assert len(actions(plan_drain(dead(told), noon(130)), ForceDelete)) == forced
+
+
+def test_a_pod_that_only_finalizers_hold_on_a_dead_node_keeps_no_reconcile_busy():
+    node = replace(died(interrupted("spot", ends=-600)), ready=False)
+    (pod,) = sets_of("db", ["spot"])
+    held = replace(pod, deleting=noon(40), stopping_since=noon(40))
+    seen = looked([node, a_node("od")], [held], instances=ec2(node))
+
+    assert not plan_drain(seen, noon(1000)).busy
 
 
 def test_at_its_latest_safe_start_a_job_s_pod_is_evicted_and_never_deleted_past_its_budget():

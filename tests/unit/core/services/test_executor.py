@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from threading import Event
 from typing import Any, override
 
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers, ThreadWorkers
-from plimsoll.domain.actions import Action, Evict, ForceDelete, Grow, Plan, Release, Step
-from plimsoll.domain.errors import Refused, Throttled
-from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, Pod, Ref, ReplicaSet
+from plimsoll.domain.actions import (
+    Action,
+    Evict,
+    ForceDelete,
+    Grow,
+    Heartbeat,
+    Plan,
+    Release,
+    Step,
+)
+from plimsoll.domain.errors import Conflict, NotFound, Refused, Throttled
+from plimsoll.domain.interruptions import Interruption, LifecycleHook
+from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, Node, Pod, Ref, ReplicaSet
 from plimsoll.services.executor import ROUND, TOGETHER, ActionResult, Executor, Writers, perform
 from tests.support.builders import a_group, pods_of
+from tests.support.observations import interrupted
 from tests.support.workload_sets import Aws, Telemetry
 
 
@@ -142,6 +154,67 @@ def test_no_action_waits_for_a_slow_one_beside_it():
     executor.carry_out(Plan(steps=tuple(Step(action=one, nodes=frozenset()) for one in leave)))
 
     assert cluster.names[-1] == "web-0"
+
+
+@dataclass
+class Hooked(Evictions):
+    """A cluster that also notes within which grace period pods were evicted, and which nodes were recorded."""
+
+    modified: bool = False
+    """Whether somebody else writes to its nodes at the same moment."""
+    graces: list[int | None] = field(default_factory=list)
+    recorded: list[str] = field(default_factory=list)
+
+    @override
+    def evict(self, pod: Pod, grace_seconds: int | None = None) -> None:
+        self.graces.append(grace_seconds)
+
+    def record(self, node: Node, interruption: Interruption) -> None:
+        if self.modified:
+            raise Conflict("the object has been modified")
+        self.recorded.append(node.name)
+
+
+@pytest.mark.parametrize(
+    ("answer", "modified", "graces", "recorded"),
+    [
+        (None, False, [200, 48], ["spot"]),
+        (None, True, [200, 48], []),
+        (Throttled("later"), False, [48, 48], []),
+        (NotFound("it waits no longer"), False, [48, 48], []),
+    ],
+)
+def test_an_eviction_has_the_time_that_a_heartbeat_gains_only_once_that_was_accepted(
+    answer, modified, graces, recorded
+):
+    class Hooks(Aws):
+        @override
+        def heartbeat(self, hook: LifecycleHook, instance: str) -> None:
+            if answer is not None:
+                raise answer
+
+    cluster: Any = Hooked(modified=modified)
+    executor = Executor(
+        writers=Writers(cluster=cluster, capacity=Hooks()),
+        workers=SerialWorkers(),
+        telemetry=Telemetry(),
+    )
+    node = interrupted("spot", kind="lifecycle-terminate")
+    assert node.interruption is not None
+    hook = LifecycleHook(
+        group="g", name="h", timeout=timedelta(minutes=2), longest=timedelta(hours=3), ours=True
+    )
+    beat = Heartbeat(node=node, interruption=node.interruption, hooks=(hook,), reason="a test")
+    leave = [
+        Evict(pod=pod, grace_seconds=48, kept_up_grace_seconds=200, reason="a test")
+        for pod in (*pods_of("web", 1, node="spot"), *pods_of("db", 1, node="another"))
+    ]
+
+    executor.carry_out(
+        Plan(steps=tuple(Step(action=one, nodes=frozenset()) for one in (beat, *leave)))
+    )
+
+    assert (cluster.graces, cluster.recorded) == (graces, recorded)
 
 
 def test_a_pod_of_a_dead_instance_is_deleted_without_a_grace_period(cluster):

@@ -201,6 +201,8 @@ class Evict(AboutPod):
 
     grace_seconds: int | None = None
     """None keeps the pod's own grace period."""
+    kept_up_grace_seconds: int | None = None
+    """The same, in case that a heartbeat of its plan lets the node's instance wait longer."""
     overrule: bool = False
     guarded: bool = False
     """Whether only budgets of ours cover it: then no owner's budget is overruled."""

@@ -20,7 +20,7 @@ from plimsoll.domain.disruptions.releasability import (
 )
 from plimsoll.domain.disruptions.stop_times import stop_of
 from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
-from plimsoll.domain.interruptions import as_told
+from plimsoll.domain.interruptions import as_told, kept_up
 from plimsoll.domain.kubernetes import NODE_POOL, Pod, Ref, Resources, Scheduling, why_protected
 from plimsoll.domain.observation import (
     DRAIN,
@@ -54,7 +54,9 @@ def disruptions_of(
         interruption = interrupted.interruption[node.name]
         if is_gone(seen, node) or overdue(node, now) or why_over(seen, node, now) is not None:
             continue  # nothing has to leave, or nothing can any more
-        interruption = as_told(interruption, seen.hooks_of(node), now)
+        hooks = seen.hooks_of(node)
+        lasting = kept_up(interruption, hooks)
+        interruption = as_told(interruption, hooks, now)
         held |= {pod.uid for pod in held_on(seen, node, now, refused or {})}
         for pod in seen.on_node.get(node.name, ()):
             if pod.uid in held or not must_leave(seen, pod, node):
@@ -73,6 +75,7 @@ def disruptions_of(
                         overrules=not interruption.guessed and not pod.of_job,
                         obeys=never_overruled(seen, pod),
                         clamps=interruption.exact,
+                        kept_up_until=lasting.deadline if lasting.exact else None,
                         of_node_pool=NODE_POOL in node.labels,
                         guarded=bool(guards_of(seen, pod)),
                     )

@@ -68,6 +68,8 @@ class EvictablePod:
     """Whether Karpenter launched its node: then Karpenter evicts what is on it once it hears of the interruption."""
     clamps: bool = True
     """Whether its grace period is cut to the time left: only by a deadline at which the instance goes."""
+    kept_up_until: datetime | None = None
+    """The deadline to which its grace period is cut once the heartbeats of the same plan are accepted; None: to none."""
 
     @property
     def evicts_from(self) -> datetime | None:
@@ -128,15 +130,20 @@ class EvictablePod:
             return None
         return f"{ceil((end - self.pod.started).total_seconds())}s"
 
-    def clamped_grace(self, now: datetime) -> int | None:
+    def clamped_grace(self, now: datetime, *, kept_up: bool = False) -> int | None:
         """Return a shorter grace period where its own does not fit, never below a second.
 
         A second that has begun counts whole, since the margin before the instance goes is longer.
         Zero would delete the pod while it runs: two of a StatefulSet's name could then be alive.
+
+        Args:
+            now: the time.
+            kept_up: whether the heartbeats of the same plan count as accepted.
         """
-        if self.deadline is None or not self.clamps:
+        end = self.kept_up_until if kept_up else self.deadline if self.clamps else None
+        if end is None:
             return None
-        left = (self.deadline - now).total_seconds()
+        left = (end - now).total_seconds()
         return max(1, ceil(left)) if self.pod.grace_seconds > left + 1 else None
 
     def _before_deadline(self, seconds: int) -> datetime | None:

@@ -127,6 +127,8 @@ def _after_death(
             yield OutOfService(node=node, reason=said)
     reason = f"it died with {node.instance}, and is counted still"
     for pod in left:
+        if pod.held_by_finalizers:
+            continue
         if not node.ready and not pod.of_job:
             yield ForceDelete(pod=pod, reason=reason)
         elif pod.deleting is None and pod not in for_pod_gc:

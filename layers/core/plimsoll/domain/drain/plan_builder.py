@@ -35,8 +35,9 @@ class PlanBuilder:
     interrupted: InterruptedNodes
     refused: Mapping[str, str]
     now: datetime
-    grace: Mapping[str, int]
-    """Uid of a pod -> the time that is left, where its own grace period would outlast its instance."""
+    grace: Mapping[str, tuple[int, int | None]]
+    """Uid of a pod -> the time that is left, where its own grace period would outlast its instance: before the heartbeats
+    of this plan, and after them."""
     steps: list[Step] = field(default_factory=list)
     waiting: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     notes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -52,7 +53,7 @@ class PlanBuilder:
     ) -> Self:
         """Return an empty plan."""
         grace = {
-            one.pod.uid: left
+            one.pod.uid: (left, one.clamped_grace(now, kept_up=True))
             for disruption in disruptions
             for one in disruption.evictable
             if (left := one.clamped_grace(now)) is not None
@@ -73,8 +74,9 @@ class PlanBuilder:
                 | Evict(overrule=False)
             ) if why := self.refused.get(action.target):
                 self.wait(why, nodes)
-            case Evict(pod=pod) if (left := self.grace.get(pod.uid)) is not None:
-                clamped = replace(action, grace_seconds=left)
+            case Evict(pod=pod) if pod.uid in self.grace:
+                left, kept_up = self.grace[pod.uid]
+                clamped = replace(action, grace_seconds=left, kept_up_grace_seconds=kept_up)
                 self.steps.append(Step(action=clamped, nodes=frozenset(nodes)))
             case _:
                 self.steps.append(Step(action=action, nodes=frozenset(nodes)))

@@ -18,7 +18,11 @@ def under_way(
 ) -> bool:
     """Whether a deadline presses, or pods stop or start whose state the next step waits for."""
     gone = (node for node in interrupted.nodes if is_gone(seen, node))
-    if any(n.ready or not left_to_pod_gc(n, pod, now) for n in gone for pod in left_on(seen, n)):
+    if any(
+        n.ready or not (pod.held_by_finalizers or left_to_pod_gc(n, pod, now))
+        for n in gone
+        for pod in left_on(seen, n)
+    ):
         return True
     if any(
         i.deadline and abs(i.deadline - now) < NEAR and i.phase == "open"

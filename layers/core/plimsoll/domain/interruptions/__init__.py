@@ -5,6 +5,7 @@ from __future__ import annotations
 from plimsoll.domain.interruptions.lifecycle_hooks import (
     LifecycleHook,
     as_told,
+    kept_up,
     needs_heartbeat,
     waits_for_hooks,
     with_ends,
@@ -56,6 +57,7 @@ __all__ = [
     "from_record",
     "in_this_life",
     "is_near",
+    "kept_up",
     "marked",
     "merge",
     "needs_heartbeat",

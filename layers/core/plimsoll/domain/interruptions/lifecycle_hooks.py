@@ -73,6 +73,12 @@ def as_told(
     )
 
 
+def kept_up(interruption: Interruption, hooks: Sequence[LifecycleHook]) -> Interruption:
+    """Put what hooks say in the place of a guess, as it is once the plan that reads them has sent its heartbeats."""
+    waits = {hook.name: hook.longest if hook.ours else hook.timeout for hook in hooks}
+    return with_ends(interruption, waits)
+
+
 def needs_heartbeat(interruption: Interruption, hook: LifecycleHook, now: datetime) -> bool:
     """Whether a hook was never told, or not for a third of its timeout, and can still be told.
 

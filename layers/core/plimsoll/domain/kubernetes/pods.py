@@ -231,6 +231,11 @@ class Pod:
         return self.phase in {"Succeeded", "Failed"}
 
     @property
+    def held_by_finalizers(self) -> bool:
+        """Whether it was deleted and has no grace period left: another deletion changes nothing."""
+        return self.deleting is not None and self.deleting == self.stopping_since
+
+    @property
     def pending(self) -> bool:
         """Waiting for kube-scheduler to find a node: not behind a gate, nor for another scheduler."""
         waits = self.node is None and not self.gated and not self.foreign
