@@ -23,7 +23,7 @@ from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
 from plimsoll.domain.kubernetes import Ref, Resources
-from plimsoll.domain.observation import TIMES_KEPT, Sample, Samples
+from plimsoll.domain.observation import TIMES_KEPT, Count, Sample, Samples
 from plimsoll.domain.registry import (
     Cluster,
     ClusterKind,
@@ -477,9 +477,16 @@ def test_times_are_merged_by_workload_and_told_twice_are_the_same(stores: Stores
     later = Samples(start=(Sample(uid="c", at=at + timedelta(seconds=5), seconds=30),))
     for told in (first, later, first):
         stores.times.merge("shop", WEB, told)
+    operated = Ref("Database", "shop", "db")
+    counted = Samples(count=Count(at=at, pods=5))
+    stores.times.merge("shop", operated, counted)
     stores.times.merge("shop", DB, later)
     stores.times.merge("bare", WEB, later)
-    assert stores.times.read("shop", [WEB, DB]) == {WEB: first.merged(later), DB: later}
+    assert stores.times.read("shop", [WEB, DB, operated]) == {
+        WEB: first.merged(later),
+        DB: later,
+        operated: counted,
+    }
     assert stores.times.read("shop", [Ref("Deployment", "other", "web")]) == {}
     assert stores.times.read("shop", []) == {}
 

@@ -149,6 +149,7 @@ class Reconcile:
         busy = plan.hurried or len(outcomes) >= MANY_ACTIONS
         news = memory.news(defer=busy or self.clock.now() >= over)
         self.save([*news, *([report_of(self.cluster.name, words, began)] if words else [])])
+        self.inputs.remember_counts()
         self.lease.require()
         return self._pause(plan, outcomes) if plan.busy else None, until
 
@@ -172,9 +173,9 @@ class Reconcile:
         memory.endings.note(seen, began, self.clock.now(), memory.terminated)
         if reports_wanted(seen):
             seen = replace(seen, reports=inputs.past_reports())
-        memory.count(seen, began)
         instances = inputs.instances(seen)
         seen = replace(seen, times=inputs.times(seen))
+        memory.count(seen, began)
         fresh = memory.wants_groups(seen.nodes, self.clock.now())
         while True:
             if fresh:

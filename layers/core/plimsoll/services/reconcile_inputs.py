@@ -93,6 +93,11 @@ class ReconcileInputs:
         """Return how long pods take of the workloads that are disrupted."""
         return self.memory.times.of(self.observed_times, self.cluster.name, disrupted(seen))
 
+    def remember_counts(self) -> None:
+        """Write down how many pods controllers have that we do not know: the next reconcile may find one less."""
+        if fresh := self.memory.fresh_counts():
+            self.observed_times.remember(self.cluster.name, fresh)
+
     def past_reports(self) -> Sequence[Report] | None:
         """Return the newest reports, also of interruptions whose Nodes are gone."""
         memory = self.memory

@@ -20,7 +20,15 @@ from plimsoll.domain.node_groups import (
     Refusal,
     expected_nodes,
 )
-from plimsoll.domain.observation import Endings, Observation, ShiftedZone
+from plimsoll.domain.observation import (
+    Count,
+    Endings,
+    Observation,
+    Samples,
+    ShiftedZone,
+    WorkloadTimes,
+    times_are_kept,
+)
 from plimsoll.domain.reports import Report
 from plimsoll.domain.spot import CapacityPool, PoolEvent, events_of
 from plimsoll.services.observed_times import KnownTimes
@@ -78,6 +86,8 @@ class ReconcileMemory:
     """As in `Observation.counts`: evicting one pod must not lower what the next is held against."""
     counted: dict[Ref, datetime] = field(default_factory=dict)
     """Since when: the reconcile before may have evicted one that is not made anew yet."""
+    noted: dict[Ref, Samples | None] = field(default_factory=dict)
+    """Of these counts those of disrupted controllers, when no pod was missing first; None once that is told."""
     times: KnownTimes = field(default_factory=KnownTimes)
     """As `Observation.times`."""
     endings: Endings = field(default_factory=Endings)
@@ -121,11 +131,23 @@ class ReconcileMemory:
         self.sizes[group.key] = GroupSize(desired=desired, asked=now, promised=True)
 
     def count(self, seen: Observation, now: datetime) -> None:
-        """Count the pods of controllers that we do not know."""
+        """Count the pods of controllers that we do not know, and those that an earlier reconcile saw."""
         for ref, pods in seen.of_workload.items():
-            if ref not in seen.workload:
-                self.counted.setdefault(ref, now)
-                self.counts[ref] = max(self.counts.get(ref, 0), len(pods))
+            if ref in seen.workload:
+                continue
+            self.counted.setdefault(ref, now)
+            known = seen.times.get(ref, WorkloadTimes()).pods or 0
+            self.counts[ref] = max(self.counts.get(ref, 0), known, len(pods))
+            running = sum(pod.deleting is None for pod in pods)
+            if running >= known and ref in seen.times and times_are_kept(ref):
+                count = Count(at=now.replace(microsecond=0), pods=running)
+                self.noted.setdefault(ref, Samples(count=count))
+
+    def fresh_counts(self) -> Mapping[Ref, Samples]:
+        """Return the counts that the next reconcile has to know, each once."""
+        fresh = {ref: told for ref, told in self.noted.items() if told is not None}
+        self.noted |= dict.fromkeys(fresh)
+        return fresh
 
     def uncounted(self, seen: Observation, now: datetime) -> frozenset[Ref]:
         """Return the controllers of which an earlier reconcile may have evicted a pod just now.

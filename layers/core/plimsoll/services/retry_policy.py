@@ -41,20 +41,19 @@ class RetryPolicy:
             return None
         if not self.pauses:
             return self.visibility_seconds
+        pause = self.pauses[min(attempts, len(self.pauses)) - 1]
         wanted = error.retry_after if isinstance(error, Temporary) else None
-        if wanted is None:
-            return self.pauses[min(attempts, len(self.pauses)) - 1]
-        return min(MAX_PAUSE_SECONDS, max(1, int(wanted)))
+        return max(pause, min(MAX_PAUSE_SECONDS, int(wanted or 0)))
 
 
 NOTICES: Final = RetryPolicy(
-    attempts=14,
+    attempts=27,
     visibility_seconds=30,
-    pauses=(1, 2, 3, 5, 8, 15),
+    pauses=(1, 2, 3, 5, 8, *[15] * 8, 60),
     hopeless=(BadInput, NotFound, NewerRecord),
 )
-"""A notice lives for two minutes, so it comes back within seconds, and all attempts together outlast
-it. A refusal is not hopeless: an API server that has just started refuses everybody (403) until it
+"""Most notices live for two minutes, so they come back within seconds. After that they come back every minute for a
+quarter of an hour: nothing but the notice tells of advice, and its node may still be there. A refusal is not hopeless: an API server that has just started refuses everybody (403) until it
 has read who may do what."""
 
 WAKE_UPS: Final = RetryPolicy(attempts=3, visibility_seconds=190)

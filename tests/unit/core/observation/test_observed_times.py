@@ -14,6 +14,7 @@ from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import (
     MOST_SAMPLES,
     TIMES_KEPT,
+    Count,
     InterruptedNodes,
     ObservedTime,
     Sample,
@@ -23,7 +24,7 @@ from plimsoll.domain.observation import (
     start_samples,
     times_are_kept,
 )
-from plimsoll.domain.observation.observed_times import LONGEST_KEY
+from plimsoll.domain.observation.observed_times import COUNT_KEPT, LONGEST_KEY
 from plimsoll.services.observed_times import disrupted
 from tests.support.builders import NOON, a_pod, mounting, pods_of
 from tests.support.observations import WEB, interrupted, looked, noon
@@ -109,6 +110,7 @@ def test_in_any_order_twice_and_late_it_is_the_same(told, data):
             Samples(killed=(sample(n, took),)),
             Samples(start=(sample(n, took),)),
             Samples(checkpoint=(sample(n, took),)),
+            Samples(count=Count(at=noon(n), pods=took)),
         )
     ]
     once, again = Samples(), Samples()
@@ -119,6 +121,13 @@ def test_in_any_order_twice_and_late_it_is_the_same(told, data):
     assert once == again
     assert once.merged(again) == once
     assert max(map(len, (once.stop, once.killed, once.start, once.checkpoint))) <= MOST_SAMPLES
+
+
+def test_the_last_count_of_pods_stands_for_a_quarter_of_an_hour():
+    known = Samples(count=Count(at=NOON, pods=5))
+    assert known.times(NOON + COUNT_KEPT - timedelta(seconds=1)).pods == 5
+    assert known.times(NOON + COUNT_KEPT).pods is None
+    assert known.merged(Samples(count=Count(at=noon(1), pods=3))).times(noon(2)).pods == 3
 
 
 def test_the_longest_of_the_last_checkpoints_counts():

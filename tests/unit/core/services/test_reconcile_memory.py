@@ -6,11 +6,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 from plimsoll.domain.errors import Refused, Throttled
+from plimsoll.domain.kubernetes import Pod, Ref
 from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NodeGroup, expected_nodes
+from plimsoll.domain.observation import Count, Samples, WorkloadTimes
 from plimsoll.services.reconcile_memory import ReconcileMemory
-from tests.support.builders import NOON, a_group
+from tests.support.builders import NOON, a_group, a_pod
+from tests.support.observations import interrupted, looked
 
 SECOND = timedelta(seconds=1)
+DB = Ref("Database", "default", "db")
 
 
 def noted(memory: ReconcileMemory, group: NodeGroup, seconds: float) -> NodeGroup:
@@ -76,3 +80,31 @@ def test_a_size_counts_from_when_it_was_seen_first_unless_the_group_tells_more()
     before = NOON - timedelta(minutes=10)
     told = noted(ReconcileMemory(), replace(group, asked=before), 0)
     assert expected_nodes(told, [], NOON).overdue == 2
+
+
+def counted(
+    memory: ReconcileMemory, pods: int, *, stopping: int = 0, known: int | None = None
+) -> int:
+    """Return how many pods of a database count, of which so many run and others stop."""
+    found: list[Pod] = [
+        a_pod(f"db-{n}", node="spot", owner=(DB.kind, DB.name)) for n in range(pods + stopping)
+    ]
+    found[pods:] = [replace(pod, deleting=NOON) for pod in found[pods:]]
+    seen = replace(looked([interrupted("spot")], found), times={DB: WorkloadTimes(pods=known)})
+    memory.count(seen, NOON)
+    return memory.counts[DB]
+
+
+def test_pods_that_an_earlier_reconcile_saw_count_until_as_many_run_again():
+    memory = ReconcileMemory()
+    assert counted(memory, 4, known=5) == 5
+    assert memory.fresh_counts() == {}
+    assert counted(memory, 5, known=5) == 5
+    assert memory.fresh_counts() == {DB: Samples(count=Count(at=NOON, pods=5))}
+    assert memory.fresh_counts() == {}
+
+
+def test_a_pod_that_stops_beside_its_successor_is_not_remembered_as_one_more():
+    memory = ReconcileMemory()
+    counted(memory, 5, stopping=1)
+    assert memory.fresh_counts() == {DB: Samples(count=Count(at=NOON, pods=5))}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
 from plimsoll.domain.kubernetes import Ref, Resources
-from plimsoll.domain.observation import TIMES_KEPT, Sample, Samples
+from plimsoll.domain.observation import TIMES_KEPT, Count, Sample, Samples
 from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports import Report
 
@@ -39,6 +39,7 @@ _TIMES: Final = (
     "gone",
     "closed",
 )
+_SAMPLES: Final = ("stop", "killed", "start", "checkpoint")
 
 
 def time_to_text(time: datetime) -> str:
@@ -191,33 +192,37 @@ def item_to_report(item: Mapping[str, Any]) -> Report:
 
 def samples_to_item(cluster: str, workload: Ref, samples: Samples) -> Item:
     """Return what the pods of a workload told as an item of the table `times`; to the second."""
-    document = {
-        kind.name: [
-            (each.uid, int(each.at.timestamp()), each.seconds)
-            for each in getattr(samples, kind.name)
+    document: dict[str, list[Any]] = {
+        kind: [
+            (each.uid, int(each.at.timestamp()), each.seconds) for each in getattr(samples, kind)
         ]
-        for kind in fields(samples)
+        for kind in _SAMPLES
     }
-    newest = max(at for told in document.values() for _, at, _ in told)
+    times = [at for told in document.values() for _, at, _ in told]
+    if samples.count is not None:
+        times.append(int(samples.count.at.timestamp()))
+        document["count"] = [times[-1], samples.count.pods]
     return {
         **strings(
             cluster=cluster,
             workload=str(workload),
             samples=json.dumps(document, separators=(",", ":")),
         ),
-        TTL: {"N": str(newest + int(TIMES_KEPT.total_seconds()))},
+        TTL: {"N": str(max(times) + int(TIMES_KEPT.total_seconds()))},
     }
 
 
 def item_to_samples(item: Mapping[str, Any]) -> Samples:
     """Return what `samples_to_item` wrote."""
     document = json.loads(item["samples"]["S"])
+    counted = document.get("count")
     return Samples(
         **{
-            kind.name: tuple(
+            kind: tuple(
                 Sample(uid=uid, at=datetime.fromtimestamp(at, UTC), seconds=seconds)
-                for uid, at, seconds in document.get(kind.name, ())
+                for uid, at, seconds in document.get(kind, ())
             )
-            for kind in fields(Samples)
-        }
+            for kind in _SAMPLES
+        },
+        count=counted and Count(at=datetime.fromtimestamp(counted[0], UTC), pods=counted[1]),
     )

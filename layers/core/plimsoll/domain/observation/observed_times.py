@@ -1,4 +1,4 @@
-"""How long the pods of a workload took to stop and to start, as far as that was seen.
+"""How long the pods of a workload took to stop and to start, as far as that was seen, and how many it had.
 
 Each pod counts once, by its UID, however often and however late it is told of. A pod that was killed says only
 that it would have needed longer: that may lengthen what is reckoned with, and never shortens it, so that a grace period
@@ -8,7 +8,7 @@ which Plimsoll cut short teaches nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
@@ -19,6 +19,9 @@ from plimsoll.domain.kubernetes import OwnerKind, Pod, Ref
 LONGEST_START: Final = timedelta(minutes=15)
 """A pod that was Ready later than this after it got its node lost and regained readiness: it does not tell how long it took to start."""
 TIMES_KEPT: Final = timedelta(days=90)
+COUNT_KEPT: Final = timedelta(minutes=15)
+"""How long the pods of a controller that we do not know count after they were last seen. A quota or a webhook may keep
+a pod from being made anew for long; an owner who scaled down waits no longer than this for what is left."""
 MOST_SAMPLES: Final = 20
 """How many pods of a workload are remembered, of each kind of time."""
 MOST_WORKLOADS: Final = 200
@@ -50,6 +53,8 @@ class WorkloadTimes:
     """From the node until Ready."""
     checkpoint_seconds: int | None = None
     """Of the pods of a gang, the longest from the notice that they were told of until they ended by themselves."""
+    pods: int | None = None
+    """How many pods it lately had, if its controller is one that we do not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,14 @@ class Sample:
     at: datetime
     """When it was gone, or Ready."""
     seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Count:
+    """How many pods of a workload there were, none of which was stopping."""
+
+    at: datetime
+    pods: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +87,8 @@ class Samples:
     """Pods that became Ready: the last twenty."""
     checkpoint: tuple[Sample, ...] = ()
     """Pods of a gang that ended by themselves after they were told a deadline: the last twenty."""
+    count: Count | None = None
+    """The last time that no pod was missing, as far as that was known."""
 
     def merged(self, other: Samples) -> Samples:
         """Return what both tell. In any order, and told twice, it is the same."""
@@ -83,8 +98,9 @@ class Samples:
             for kind in (each.stop, each.killed, each.start, each.checkpoint)
             for sample in kind
         ]
+        count = max((each.count for each in (self, other) if each.count), default=None)
         if not told:
-            return self
+            return replace(self, count=count)
         since = max(sample.at for sample in told) - TIMES_KEPT
         return Samples(
             stop=_most(_each_once([*self.stop, *other.stop], max), since, _newest),
@@ -94,6 +110,7 @@ class Samples:
             checkpoint=_most(
                 _each_once([*self.checkpoint, *other.checkpoint], max), since, _newest
             ),
+            count=count,
         )
 
     def times(self, now: datetime) -> WorkloadTimes:
@@ -106,6 +123,7 @@ class Samples:
             stop=_stop(stop, killed),
             start=ObservedTime(pods=len(start), p95_seconds=_p95(start)) if start else None,
             checkpoint_seconds=max(checkpoint, default=None),
+            pods=self.count.pods if self.count and now - self.count.at < COUNT_KEPT else None,
         )
 
 
