@@ -45,6 +45,12 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     },
     "rollout-after-the-move": {("Deployment default/web", "none", ZERO): 95},
     "scale-down-after-the-move": {("StatefulSet default/store", "drain", ZERO): 20},
+    "stopped-members-return-one-by-one": {
+        ("StatefulSet default/store", "drain", ZERO): 65,
+        ("StatefulSet default/store", "drain", FLOOR): 65,
+        ("StatefulSet default/store", "none", ZERO): 65,
+        ("StatefulSet default/store", "none", FLOOR): 65,
+    },
     "webhook-denies-the-eviction-of-a-job": {("Job default/report", "drain", KILLED): 1},
     "webhook-fails-all-new-pods": {("StatefulSet default/store", "none", ZERO): 220},
 }
