@@ -368,6 +368,23 @@ def advised(rig: WiredServices, *instances: str) -> None:
     rig.sleep(GATHER_NOTICES.total_seconds())
 
 
+def a_pod_of_a_database(name: str) -> dict[str, Any]:
+    """Return a pod whose controller nobody knows: it does not run, so the test makes pods anew."""
+    owner = {"apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": "uid-of-db"}
+    container = {"name": "main", "image": "db", "resources": {"requests": {"cpu": "100m"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"app": "db"},
+            "ownerReferences": [owner | {"controller": True}],
+        },
+        "spec": {"containers": [container]},
+    }
+
+
 def interrupt(rig: WiredServices, *workloads: dict[str, Any], elsewhere: bool = False) -> str:
     """Interrupt a node on which these workloads stand; `elsewhere` adds another that has headroom."""
     instance = rig.join("spot", capacity="spot")

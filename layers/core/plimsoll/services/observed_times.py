@@ -87,12 +87,13 @@ class KnownTimes:
     def of(
         self, observed: ObservedTimes, cluster: str, workloads: Collection[Ref]
     ) -> Mapping[Ref, WorkloadTimes]:
-        """Return what is known of workloads, these among them."""
+        """Return what is known of workloads, these among them unless they could not be read."""
         unknown = {*workloads} - self._read.keys()
         if unknown and self._readable:
             found = observed.of(cluster, unknown)
             self._readable = found is not None
-            self._read |= dict.fromkeys(unknown, WorkloadTimes()) | dict(found or {})
+            if found is not None:
+                self._read |= dict.fromkeys(unknown, WorkloadTimes()) | dict(found)
         return self._read
 
 

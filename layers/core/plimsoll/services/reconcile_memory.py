@@ -87,7 +87,8 @@ class ReconcileMemory:
     counted: dict[Ref, datetime] = field(default_factory=dict)
     """Since when: the reconcile before may have evicted one that is not made anew yet."""
     noted: dict[Ref, Samples | None] = field(default_factory=dict)
-    """Of these counts those of disrupted controllers, when no pod was missing first; None once that is told."""
+    """Those of disrupted controllers, as soon as none of the pods is missing that were known; None once that is told.
+    What could not be read is not told either: it may name more pods."""
     times: KnownTimes = field(default_factory=KnownTimes)
     """As `Observation.times`."""
     endings: Endings = field(default_factory=Endings)

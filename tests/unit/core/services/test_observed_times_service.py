@@ -21,7 +21,7 @@ from plimsoll_simulation.rigs.simulated.rig import run
 from plimsoll_simulation.scenario.drill import read_drill
 from tests.support.builders import NOON
 from tests.support.observations import WEB
-from tests.support.workload_sets import WiredServices, deployment, interrupt
+from tests.support.workload_sets import WiredServices, a_pod_of_a_database, deployment, interrupt
 
 KEPT = Path(__file__).parents[3] / "drills" / "replace"
 STOP = {"drill.plimsoll.dev/stop": "4s"}
@@ -108,6 +108,17 @@ def test_a_database_that_does_not_answer_is_asked_once_and_no_pod_waits_for_it()
     assert len(rig.pods_on("od")) == 3
     assert rig.told.reads == [1, 1], "once for the plan, once at the end"
     assert rig.told.writes == []
+
+
+def test_how_many_pods_a_database_has_is_told_once_in_a_reconcile_and_only_where_it_could_be_read():
+    rig = Rig()
+    interrupt(rig, *map(a_pod_of_a_database, ("db-0", "db-1", "db-2")), elsewhere=True)
+    rig.told.away = True
+    rig.drains.reconcile("harbor", "first", seconds=0)
+    assert rig.told.writes == []
+    rig.told.away = False
+    rig.drains.reconcile("harbor", "next", seconds=0)
+    assert rig.told.writes == [Ref("Database", "default", "db")]
 
 
 def test_a_reconcile_reads_each_disrupted_workload_once():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from tests.support.builders import a_group
 from tests.support.workload_sets import (
     Interrupted,
     WiredServices,
+    a_pod_of_a_database,
     advised,
     deployment,
     handled,
@@ -220,23 +220,6 @@ def test_what_others_asked_for_during_a_reconcile_is_not_asked_for_again():
     rig.drains.reconcile("harbor", "me")
 
     assert rig.aws.asked == []
-
-
-def a_pod_of_a_database(name: str) -> dict[str, Any]:
-    """Return a pod whose controller nobody knows: it does not run, so the test makes pods anew."""
-    owner = {"apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": "uid-of-db"}
-    container = {"name": "main", "image": "db", "resources": {"requests": {"cpu": "100m"}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "labels": {"app": "db"},
-            "ownerReferences": [owner | {"controller": True}],
-        },
-        "spec": {"containers": [container]},
-    }
 
 
 def test_a_pod_that_a_killed_reconcile_evicted_counts_until_its_controller_had_time_to_make_it_anew(

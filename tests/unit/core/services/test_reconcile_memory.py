@@ -104,6 +104,14 @@ def test_pods_that_an_earlier_reconcile_saw_count_until_as_many_run_again():
     assert memory.fresh_counts() == {}
 
 
+def test_a_count_is_not_told_where_nobody_could_read_what_was_counted_before():
+    memory = ReconcileMemory()
+    pod = a_pod("db-0", node="spot", owner=(DB.kind, DB.name))
+    memory.count(looked([interrupted("spot")], [pod]), NOON)
+    assert memory.counts[DB] == 1
+    assert memory.fresh_counts() == {}
+
+
 def test_a_pod_that_stops_beside_its_successor_is_not_remembered_as_one_more():
     memory = ReconcileMemory()
     counted(memory, 5, stopping=1)
