@@ -340,6 +340,21 @@ def test_no_pod_leaves_for_a_place_that_a_replacement_made_in_the_same_plan_may_
     assert [a.pod.name for a in actions(plan_drain(later, noon(2)), Evict)] == ["old-0"]
 
 
+@pytest.mark.parametrize(("sleeps", "leave"), [(False, {"db-0"}), (True, {"web-0", "web-1"})])
+def test_no_pod_leaves_for_a_place_that_pods_which_need_all_their_time_may_take(sleeps, leave):
+    pods = pods_of("web", 3, node="spot", cpu="1", grace_seconds=300)
+    web = [replace(p, sleeps_before_stop=sleeps) for p in pods]
+    web[2] = replace(web[2], node="od")
+    seen = looked(
+        [interrupted("spot"), a_node("od", cpu="3")],
+        [*sets_of("db", ["spot"], cpu="1"), *web],
+        [a_stateful_set(replicas=1), a_deployment(replicas=3)],
+        budgets=[a_budget(allowed=2, minAvailable=1)],
+    )
+
+    assert {a.pod.name for a in actions(plan_drain(seen, noon(1)), Evict)} == leave
+
+
 def test_no_more_replacements_are_made_than_leave_a_place_to_those_who_were_promised_one():
     nodes = [interrupted("spot"), *(a_node(f"od-{n}", cpu="2") for n in range(3))]
     leaving = sets_of("db", ["spot"], cpu="2", deleting=noon(30))

@@ -7,7 +7,13 @@ from typing import Final
 from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.drain.strategies.at_deadline import AT_DEADLINE
 from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
-from plimsoll.domain.drain.strategies.release import RELEASE, releasable, releases, undo_for_good
+from plimsoll.domain.drain.strategies.release import (
+    RELEASE,
+    leaving_anyway,
+    releasable,
+    releases,
+    undo_for_good,
+)
 from plimsoll.domain.drain.strategies.stateful_set import STATEFUL_SET, returning
 from plimsoll.domain.drain.strategies.steps import Way
 
@@ -23,6 +29,7 @@ def way_of(disruption: WorkloadDisruption) -> tuple[Way, str]:
 
 
 __all__ = [
+    "leaving_anyway",
     "releasable",
     "releases",
     "returning",

@@ -63,7 +63,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     undone = _undone(disruption, headroom)
     evictions, blocked = _evictions(disruption, headroom, undone)
     early = _in_time(disruption, {a.pod.uid for a in evictions} | undone.keys())
-    for action in (*evictions, *early):
+    for action in evictions:
         headroom.contention.join(replacement_of(action.pod))
     standing = len(disruption.released) - len(undone) - len(evictions)
     leaving = {action.pod.uid for action in early}
@@ -226,11 +226,23 @@ def undo_for_good(
     return undo_release(disruption, pod, reason) or kept or Evict(pod=pod, reason=reason)
 
 
+def leaving_anyway(disruption: WorkloadDisruption) -> Iterator[Pod]:
+    """Yield the pods that leave in this plan although their replacements neither exist nor have a place."""
+    if _why(disruption) is not None:
+        early = (action.pod for action in _in_time(disruption, ()))
+        yield from (pod for pod in early if not pod.released)
+
+
 def _in_time(disruption: WorkloadDisruption, others: Collection[str]) -> Sequence[Evict]:
     """Evict pods that may need all the time that is left, as many as their budget lets go, or else the ready floor.
 
     Those that were released are first: their replacements are under way.
     """
+    spare, allowance = disruption.spare, disruption.allowance()
+    superfluous = disruption.leaving_order[: disruption.superfluous]
+    for pod in superfluous:
+        allowance.take(pod)
+    others = {*others, *(pod.uid for pod in superfluous)}
     pods = sorted(
         (
             one.pod
@@ -239,9 +251,6 @@ def _in_time(disruption: WorkloadDisruption, others: Collection[str]) -> Sequenc
         ),
         key=lambda pod: not pod.released,
     )
-    spare, allowance = disruption.spare, disruption.allowance()
-    for pod in disruption.leaving_order[: disruption.superfluous]:
-        allowance.take(pod)
     found = []
     for pod in pods:
         covered = pod.uid in disruption.covering
