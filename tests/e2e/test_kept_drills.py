@@ -24,6 +24,11 @@ ZERO: Final = "seconds at zero"
 FLOOR: Final = "seconds below floor"
 WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "api-server-away-at-the-deadline": {("Job default/report", "drain", KILLED): 1},
+    "dead-pod-preempts": {
+        ("Deployment default/web", than, figure): 50
+        for than in ("drain", "none")
+        for figure in (ZERO, FLOOR)
+    },
     "finalizer-holds-a-stopped-member": {("StatefulSet default/store", "none", ZERO): 400},
     "first-member-starts-slowly": {
         ("StatefulSet default/store", "drain", ZERO): 30,
@@ -43,7 +48,13 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("StatefulSet default/store", "drain", FLOOR): 35,
         ("StatefulSet default/store", "drain", KILLED): 1,
     },
+    "quota-leaves-no-surge": {("Deployment default/web", "drain", FLOOR): 20},
+    "quota-used-up-meanwhile": {
+        ("Deployment default/web", "drain", ZERO): 485,
+        ("Deployment default/web", "drain", FLOOR): 485,
+    },
     "rollout-after-the-move": {("Deployment default/web", "none", ZERO): 95},
+    "rollout-beside-a-node-left-on-advice": {("Deployment default/web", "none", FLOOR): 65},
     "scale-down-after-the-move": {("StatefulSet default/store", "drain", ZERO): 20},
     "stopped-members-return-one-by-one": {
         ("StatefulSet default/store", "drain", ZERO): 65,

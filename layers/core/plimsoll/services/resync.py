@@ -204,7 +204,7 @@ class ResyncService:
             n.interruption is not None and waits_for_hooks(n.interruption) for n in seen.nodes
         )
         uncordons = plan.steps and all(isinstance(action, Uncordon) for action in plan.actions)
-        if (plan.waiting or held) and (uncordons or not plan.busy):
+        if uncordons or ((plan.waiting or held) and not plan.busy):
             groups = self._groups(cluster, seen, needed=not plan.busy)
             plan = plan_drain(seen.among(groups=groups, instances=seen.instances), now)
         if not plan.busy:

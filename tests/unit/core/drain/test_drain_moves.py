@@ -247,6 +247,27 @@ def test_room_of_a_pod_that_is_stopping_is_kept_for_its_successor():
     assert actions(plan, Release) == []
 
 
+@pytest.mark.parametrize("seconds", [1, 89], ids=["stops", "is told to stop now"])
+def test_no_room_is_kept_for_a_bare_pod_since_nobody_makes_it_anew(seconds):
+    nodes = [interrupted("spot"), interrupted("next", ends=300), a_node("od", cpu="2")]
+    deleting = None if seconds == 89 else noon(30)
+    bare = a_pod("bare", node="spot", owner=None, labels={}, cpu="2", deleting=deleting)
+    pods = [bare, *sets_of("db", ["next"], cpu="2")]
+    plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=1)]), noon(seconds))
+
+    assert pods[1] in [evict.pod for evict in actions(plan, Evict)]
+
+
+def test_no_room_is_kept_from_a_second_pod_for_a_bare_pod_that_may_go_on():
+    nodes = [interrupted("spot"), a_node("od", cpu="2")]
+    rolled = {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 2}}
+    bare = a_pod("bare", node="spot", owner=None, labels={}, cpu="1")
+    pods = [*pods_of("web", 3, node="spot", cpu="1"), bare]
+    plan = plan_drain(looked(nodes, pods, [a_deployment(replicas=3, strategy=rolled)]), noon(1))
+
+    assert len(actions(plan, Evict)) == 2
+
+
 @pytest.mark.parametrize(
     ("replicas", "ready", "released"), [(3, True, 0), (2, True, 1), (3, False, 1)]
 )

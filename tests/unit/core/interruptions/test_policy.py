@@ -201,6 +201,23 @@ def test_a_node_that_was_left_on_advice_is_given_back_to_a_pod_with_no_other_pla
     assert actions(plan_drain(seen.among(groups=[group], instances={}), noon(1)), Uncordon) == []
 
 
+@pytest.mark.parametrize(
+    ("cpu", "groups", "uncordons", "grows"),
+    [("2", [], 1, 0), ("16", [], 0, 0), ("2", ["base"], 0, 1), ("16", ["base"], 0, 0)],
+)
+def test_a_node_that_was_emptied_on_advice_keeps_no_pod_waiting(cpu, groups, uncordons, grows):
+    node = interrupted("advised", kind=ADVICE, ends=None)
+    assert node.interruption is not None
+    empty = replace(node, interruption=replace(node.interruption, closed=noon(1)))
+    lonely = a_pod("lonely", cpu=cpu, phase="Pending")
+    seen = looked([empty], [lonely], groups=[a_group(name, cpu="64") for name in groups])
+
+    plan = plan_drain(seen, noon(2))
+
+    assert len(actions(plan, Uncordon)) == uncordons
+    assert len(actions(plan, Grow)) == grows
+
+
 @pytest.mark.parametrize("kind", [ADVICE, "spot-interruption"])
 def test_where_the_response_is_to_cordon_no_pod_moves_whatever_the_deadline(kind):
     node = interrupted("spot", kind=kind, ends=None if kind == ADVICE else 120)

@@ -105,6 +105,24 @@ def test_a_cluster_is_woken_to_uncordon_on_advice_only_if_its_reconcile_does(
     assert rig.node("spot").unschedulable is not woken
 
 
+@pytest.mark.parametrize("renewed", [False, True])
+def test_a_cluster_is_woken_for_a_pod_that_waits_for_a_node_emptied_on_advice(rig, renewed):
+    instance = rig.join("spot", capacity="spot")
+    own = a_group(desired=1, max_size=1, instances=[instance])
+    rig.aws.groups = [replace(own, renew=renewed)]
+    advised(rig, instance)
+    rig.drains.reconcile("harbor", "its turn")
+    rig.sleep(600)
+    rig.apply(deployment("waits", replicas=1))
+    rig.wake_ups.sent.clear()
+
+    rig.resync.run()
+    assert bool(rig.wake_ups.sent) is not renewed
+
+    rig.drains.reconcile("harbor", "me")
+    assert rig.node("spot").unschedulable is renewed
+
+
 @pytest.mark.parametrize("away", ["index", "reports", "aws"])
 def test_the_resync_wakes_clusters_without_dynamodb_and_without_ec2(rig, monkeypatch, away):
     interrupt(rig, deployment(replicas=1))

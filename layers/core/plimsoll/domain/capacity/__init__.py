@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plimsoll.domain.capacity.advised_nodes import kept_out
 from plimsoll.domain.capacity.growth_plan import Growth, plan_growth
 from plimsoll.domain.capacity.node_templates import Daemons, could_serve, future_node
 from plimsoll.domain.capacity.offline_estimate import estimated_node, estimated_observation
@@ -41,6 +42,7 @@ __all__ = [
     "future_node",
     "grow_token",
     "images_of",
+    "kept_out",
     "plan_growth",
     "plan_scale_up",
     "preflight_announcement",

@@ -9,9 +9,10 @@ from functools import partial
 from hashlib import sha256
 
 from plimsoll.domain.actions import Grow
+from plimsoll.domain.capacity.advised_nodes import kept_out
 from plimsoll.domain.capacity.growth_plan import GrowthPlan, plan_growth
 from plimsoll.domain.disruptions import WorkloadDisruption, ended_by_owner
-from plimsoll.domain.kubernetes import NODE_POOL, Pod, replacement_of
+from plimsoll.domain.kubernetes import NODE_POOL, Pod, Ref, replacement_of
 from plimsoll.domain.node_groups import (
     DOUBTED_AFTER_REFUSAL,
     FIRST_SIGN_WITHIN,
@@ -65,9 +66,10 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     ended = {n.name for n in interrupted.nodes if ended_by_owner(seen, n)}
     planned = {disruption.ref for disruption in disruptions}
     if ended >= interrupted.names:  # what else waits for a node does so without our doing
-        if all(one.notified for d in disruptions for one in d.evictable):
+        notified = all(one.notified for d in disruptions for one in d.evictable)
+        short = _held_up(seen, headroom, set() if notified else planned, now)
+        if notified and not short:
             return ScaleUp()
-        short = [p for p in headroom.short if p.pending and seen.workload_of(p) in planned]
     else:
         short = [
             pod
@@ -146,6 +148,18 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         crowded_out=crowded_out,
         refused_everywhere=bool(growing) and all(told[key] for key in growing),
     )
+
+
+def _held_up(
+    seen: Observation, headroom: Headroom, drained: Collection[Ref], now: datetime
+) -> list[Pod]:
+    """Return the pods that wait for a node by our doing although none is interrupted.
+
+    They are of a workload that leaves nodes which others drain, or a node left on advice would take them.
+    """
+    waiting = [pod for pod in headroom.short if pod.pending]
+    kept = {pod.uid for pod, _ in kept_out(seen, waiting, headroom.snapshot, now)}
+    return [p for p in waiting if p.uid in kept or seen.workload_of(p) in drained]
 
 
 def _at_maximum(plan: GrowthPlan, group: NodeGroup, now: datetime) -> Iterator[GroupMaximum]:

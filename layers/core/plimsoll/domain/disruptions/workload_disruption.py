@@ -240,7 +240,7 @@ class WorkloadDisruption:
     def owed(self) -> tuple[Pod, ...]:
         """Those of the leaving whose successors do not exist yet, not even as Pending pods."""
         if self.workload is None:
-            return self.leaving
+            return tuple(p for p in self.leaving if not p.bare)
         made = sum(not p.released for p in self.staying) + sum(
             not d.pod.released for d in self.evictable
         )

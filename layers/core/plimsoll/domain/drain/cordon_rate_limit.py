@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions import Cordon, Uncordon
+from plimsoll.domain.capacity import kept_out
 from plimsoll.domain.interruptions import (
     ADVICE,
     HOUR,
@@ -18,7 +19,7 @@ from plimsoll.domain.interruptions import (
     Response,
     marked,
 )
-from plimsoll.domain.kubernetes import INTERRUPTION, UNSCHEDULABLE, Node
+from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
 from plimsoll.domain.scheduling import ClusterSnapshot
@@ -120,8 +121,7 @@ def given_back(
 ) -> Iterator[Uncordon]:
     """Yield the first node left on advice that a pod needs which nothing else can take.
 
-    The advice may never come true, and that pod waits now. Where the owner has such instances
-    replaced, it is too late. A pod of a negative priority only keeps headroom for others.
+    A pod of a negative priority only keeps headroom for others.
 
     Args:
         seen: the observation.
@@ -129,25 +129,11 @@ def given_back(
         snapshot: where pods stand.
         now: the time of the observation.
     """
-    waiting = [p for p in seen.pods if p.pending and p.uid in unplaceable and p.priority >= 0]
-    ends = {instance for group in seen.groups if group.renew for instance in group.instances}
-    for node in seen.nodes if waiting else ():
-        found = node.interruption
-        if found is None or found.cordoned is None or found.unschedulable_before:
-            continue
-        if not found.on_advice(now) or found.gone or node.instance in ends:
-            continue
-        ours = {INTERRUPTION, UNSCHEDULABLE.key}
-        taints = tuple(taint for taint in node.taints if taint.key not in ours)
-        open_again = replace(node, unschedulable=False, taints=taints)
-        trial = snapshot.copy()
-        trial.add_node(open_again)
-        if any(trial.why_not(pod, open_again) is None for pod in waiting):
-            yield Uncordon(
-                node=node,
-                reason=f"{waiting[0]} has no other place, and {found.kind} is only advice",
-            )
-            return
+    waiting = (p for p in seen.pods if p.pending and p.uid in unplaceable and p.priority >= 0)
+    for pod, node in kept_out(seen, waiting, snapshot, now):
+        kind = "" if node.interruption is None else node.interruption.kind
+        yield Uncordon(node=node, reason=f"{pod} has no other place, and {kind} is only advice")
+        return
 
 
 def _order(node: Node) -> tuple[datetime, datetime, str]:

@@ -70,8 +70,9 @@ def plan_deadline_evictions(
     """
     pods = _evicted(disruptions, last, turn)
     for one in pods:
-        headroom.move(one.pod)
-        headroom.contention.promise(one.pod)
+        if not one.pod.bare:
+            headroom.move(one.pod)
+            headroom.contention.promise(one.pod)
     evictable = [one for disruption in disruptions for one in disruption.evictable]
     later = sorted(
         o.eviction_deadline for o in evictable if o.eviction_deadline and not o.late(last)

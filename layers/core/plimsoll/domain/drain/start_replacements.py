@@ -61,7 +61,8 @@ def _first(disruption: WorkloadDisruption) -> Pod | None:
     """
     if disruption.staying:
         return None
-    return next((one.pod for one in disruption.evictable if one.pod.restarts), None)
+    moving = (one.pod for one in disruption.evictable)
+    return next((pod for pod in moving if pod.restarts and not pod.bare), None)
 
 
 def _without_evicted(

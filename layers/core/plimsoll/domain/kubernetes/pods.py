@@ -216,9 +216,14 @@ class Pod:
         return self.owner is not None and self.owner.kind == OwnerKind.DAEMON_SET
 
     @property
+    def bare(self) -> bool:
+        """Whether no controller made it, and none makes it anew."""
+        return self.owner is None and not self.released
+
+    @property
     def alone(self) -> bool:
         """Whether no others serve beside it, and it may finish or checkpoint: bare, of a Job, or never restarted."""
-        return (self.owner is None and not self.released) or self.of_job or not self.restarts
+        return self.bare or self.of_job or not self.restarts
 
     @property
     def of_job(self) -> bool:
