@@ -18,21 +18,17 @@ from plimsoll.domain.interruptions import NewerRecord
 from plimsoll.services.retry_policy import NOTICES, WAKE_UPS
 
 
-@pytest.mark.parametrize(
-    ("attempts", "seconds"), [(1, 1), (2, 2), (5, 8), (6, 15), (13, 15), (14, 60), (26, 60)]
-)
+@pytest.mark.parametrize(("attempts", "seconds"), [(1, 1), (2, 2), (5, 8), (6, 15), (13, 15)])
 def test_each_attempt_at_a_notice_waits_a_little_longer(attempts: int, seconds: int) -> None:
     assert NOTICES.pause_seconds(Temporary("no"), attempts=attempts) == seconds
 
 
-@pytest.mark.parametrize(
-    "error", [Temporary("no"), MissingRights("no"), Throttled("slow down", retry_after=1.0)]
-)
-def test_all_attempts_at_a_notice_together_outlast_a_quarter_of_an_hour(error: Exception) -> None:
+def test_all_attempts_at_a_notice_together_outlast_it() -> None:
     pauses = [
-        NOTICES.pause_seconds(error, attempts=attempt) for attempt in range(1, NOTICES.attempts)
+        NOTICES.pause_seconds(Temporary("no"), attempts=attempt)
+        for attempt in range(1, NOTICES.attempts)
     ]
-    assert sum(pause or 0 for pause in pauses) > 15 * 60
+    assert sum(pause or 0 for pause in pauses) > 120
 
 
 @pytest.mark.parametrize(("asked", "granted"), [(4.0, 4), (0.2, 1), (600.0, 30)])

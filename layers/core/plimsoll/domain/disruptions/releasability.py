@@ -112,10 +112,15 @@ def _hindrances(workload: Workload, pod: Pod, seen: Observation, claimed: Claime
     yield from (f"its volume {name} can be on one node only" for name in one_node_claims(seen, pod))
     yield from _kept_apart(pod)
     if not all(
-        quota.leaves(claimed.get(quota.ref, Resources()) + pod.scheduling.requests)
+        quota.leaves(claimed.get(quota.ref, Resources()) + _asked_anew(workload, pod))
         for quota in seen.quotas_of(pod)
     ):
         yield "a ResourceQuota of its namespace leaves no headroom for another pod"
+
+
+def _asked_anew(workload: Workload, pod: Pod) -> Resources:
+    """Return what a replacement may ask of a quota: a pod that was resized in place asked for less in its template, or more."""
+    return pod.scheduling.requests.larger(workload.scheduling.requests)
 
 
 def _without_hash(pod: Pod) -> dict[str, str]:
@@ -197,6 +202,6 @@ def not_releasable(
     for pod in (one.pod for one in evictable if not one.pod.released):
         if (why := refused or why_not_released(seen, workload, pod, claimed)) is not None:
             yield pod.uid, why
-        elif pod.serving:
+        elif pod.serving and workload is not None:
             for quota in seen.quotas_of(pod):
-                claimed[quota.ref] += pod.scheduling.requests
+                claimed[quota.ref] += _asked_anew(workload, pod)
