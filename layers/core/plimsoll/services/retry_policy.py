@@ -14,7 +14,8 @@ from plimsoll.domain.errors import BadInput, NotFound, Temporary
 from plimsoll.domain.interruptions import NewerRecord
 
 MAX_PAUSE_SECONDS: Final = 30
-"""The longest pause that is granted, however much patience the other side asks for."""
+"""The longest pause that is granted, however much patience the other side asks for. A shorter one than ours is not: all
+attempts would be over before the notice is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +48,13 @@ class RetryPolicy:
 
 
 NOTICES: Final = RetryPolicy(
-    attempts=27,
+    attempts=14,
     visibility_seconds=30,
-    pauses=(1, 2, 3, 5, 8, *[15] * 8, 60),
+    pauses=(1, 2, 3, 5, 8, 15),
     hopeless=(BadInput, NotFound, NewerRecord),
 )
-"""Most notices live for two minutes, so they come back within seconds. After that they come back every minute for a
-quarter of an hour: nothing but the notice tells of advice, and its node may still be there. A refusal is not hopeless: an API server that has just started refuses everybody (403) until it
+"""A notice lives for two minutes, so it comes back within seconds, and all attempts together outlast
+it. A refusal is not hopeless: an API server that has just started refuses everybody (403) until it
 has read who may do what."""
 
 WAKE_UPS: Final = RetryPolicy(attempts=3, visibility_seconds=190)

@@ -23,10 +23,10 @@ def test_each_attempt_at_a_notice_waits_a_little_longer(attempts: int, seconds: 
     assert NOTICES.pause_seconds(Temporary("no"), attempts=attempts) == seconds
 
 
-def test_all_attempts_at_a_notice_together_outlast_it() -> None:
+@pytest.mark.parametrize("error", [Temporary("no"), Throttled("slow down", retry_after=1.0)])
+def test_all_attempts_at_a_notice_together_outlast_it(error: Exception) -> None:
     pauses = [
-        NOTICES.pause_seconds(Temporary("no"), attempts=attempt)
-        for attempt in range(1, NOTICES.attempts)
+        NOTICES.pause_seconds(error, attempts=attempt) for attempt in range(1, NOTICES.attempts)
     ]
     assert sum(pause or 0 for pause in pauses) > 120
 
