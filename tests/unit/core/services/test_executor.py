@@ -210,9 +210,9 @@ def test_an_eviction_has_the_time_that_a_heartbeat_gains_only_once_that_was_acce
         for pod in (*pods_of("web", 1, node="spot"), *pods_of("db", 1, node="another"))
     ]
 
-    executor.carry_out(
-        Plan(steps=tuple(Step(action=one, nodes=frozenset()) for one in (beat, *leave)))
-    )
+    steps: list[Action] = [beat, *leave]
+
+    executor.carry_out(Plan(steps=tuple(Step(action=one, nodes=frozenset()) for one in steps)))
 
     assert (cluster.graces, cluster.recorded) == (graces, recorded)
 
