@@ -101,9 +101,7 @@ def test_pods_of_another_scope_take_nothing_of_a_quota():
 
 
 @pytest.mark.parametrize(("cpu_m", "released"), [(1000, 0), (500, 1), (100, 1)])
-def test_a_quota_has_to_hold_what_the_template_of_a_resized_pod_asks_for(
-    cpu_m: int, released: int
-):
+def test_a_quota_has_to_hold_what_the_template_of_a_resized_pod_asks_for(cpu_m: int, released: int):
     room = replace(quota({}), left=Resources(cpu=600, memory=2**40, pods=9))
     deployment = a_deployment(replicas=1)
     asks = replace(deployment.scheduling, requests=Resources(cpu=cpu_m))
