@@ -12,6 +12,7 @@ import pytest
 
 from plimsoll_simulation.fake_aws.machines import Machine
 from plimsoll_simulation.rigs.simulated.rig import Simulation
+from plimsoll_simulation.scenario.timeline import FaultEntry
 from plimsoll_simulation.storms import read_storm
 from plimsoll_simulation.storms.workload import Workload
 from tests.support.storms import WEB, a_batch, a_group, a_storm
@@ -147,6 +148,22 @@ def test_a_budget_holds_their_evictions_back_until_it_opens(other_controller, ki
         cluster.simulation.clock.touch(cluster.rig_cluster.cluster)
         cluster.wait(75)
         assert cluster.on("spot-1-1") == []
+
+
+def test_eks_asks_again_for_a_replacement_while_its_group_launches_nothing():
+    stalled = FaultEntry.model_validate({"at": "0s", "fault": "launches-stalled", "for": "60s"})
+    spot = a_group("spot-1", "spot").model_copy(update={"kind": "eks-nodegroup"})
+    storm = a_storm(
+        groups=(a_group("base", "on-demand"), spot),
+        events=(a_batch("spot-1", 1, notice="rebalance-recommendation"), stalled),
+        other_controllers=("managed-node-group",),
+    )
+    with Simulation(read_storm(storm), responder="none", seed=1) as simulation:
+        simulation.run()
+        machines = simulation.rig_clusters["harbor"].fleet.groups["spot-1"].machines
+        started = simulation.measurement.started
+    assert started is not None
+    assert [(m.launched - started).total_seconds() > 60 for m in machines] == [False, True]
 
 
 def test_karpenter_only_tells_of_a_recommendation():

@@ -65,11 +65,14 @@ class ManagedNodeGroup(Drainer):
             return found
         if found <= now:
             try:
-                (found,) = fleet.launch(machine.group.name, 1, None, now, replacement=True)
+                started = fleet.launch(machine.group.name, 1, None, now, replacement=True)
+            except Refused:
+                started = ()
+            found = now + RETRY
+            if started:  # none while launches are stalled
+                (found,) = started
                 group = fleet.group(machine.group.name)
                 found.added = group.has_more_than_owner_wants(ending=1)
-            except Refused:
-                found = now + RETRY
             self.replacements[life] = found
             self.clock.touch(fleet)
         return found if isinstance(found, Machine) else None
