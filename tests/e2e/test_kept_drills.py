@@ -21,6 +21,7 @@ KEPT: Final = sorted(
 )
 SITUATIONS: Final = sorted(folder.name for folder in (DRILLS / "situations").iterdir())
 ZERO: Final = "seconds at zero"
+QUORUM: Final = "seconds below quorum"
 FLOOR: Final = "seconds below floor"
 WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "api-server-away-at-the-deadline": {("Job default/report", "drain", KILLED): 1},
@@ -37,6 +38,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "instance-stops-already": {("Deployment default/web", "drain", ZERO): 20},
     "job-needs-all-of-the-notice": {("Job default/report", "drain", KILLED): 1},
     "lone-member-that-states-minutes": {("Database default/store", "none", ZERO): 90},
+    "member-dies-while-another-moves": {
+        ("StatefulSet default/store", "none", figure): 70 for figure in (ZERO, FLOOR)
+    },
     "members-that-state-a-minute": {("StatefulSet default/store", "drain", ZERO): 80},
     "members-whose-hook-sleeps": {("Database default/queue", "drain", KILLED): 1},
     "one-place-for-two-workloads": {
@@ -44,6 +48,10 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("Deployment default/web", "drain", FLOOR): 490,
     },
     "only-advice-came-in-time": {("Deployment default/web", "drain", ZERO): 30},
+    "ordered-members-leave-highest-first": {
+        ("StatefulSet default/store", "drain", QUORUM): 15,
+        ("StatefulSet default/store", "drain", FLOOR): 35,
+    },
     "quorum-stays-beside-a-budget": {
         ("StatefulSet default/store", "drain", FLOOR): 35,
         ("StatefulSet default/store", "drain", KILLED): 1,
