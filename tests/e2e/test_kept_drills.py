@@ -31,6 +31,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         for figure in (ZERO, FLOOR)
     },
     "finalizer-holds-a-stopped-member": {("StatefulSet default/store", "none", ZERO): 400},
+    "first-member-has-no-place": {
+        ("StatefulSet default/store", "drain", figure): 25 for figure in (ZERO, QUORUM, FLOOR)
+    },
     "first-member-starts-slowly": {
         ("StatefulSet default/store", "drain", ZERO): 30,
         ("StatefulSet default/store", "drain", FLOOR): 30,
@@ -43,6 +46,7 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     },
     "members-that-state-a-minute": {("StatefulSet default/store", "drain", ZERO): 80},
     "members-whose-hook-sleeps": {("Database default/queue", "drain", KILLED): 1},
+    "moved-to-a-node-with-advice": {("StatefulSet default/store", "drain", ZERO): 30},
     "one-place-for-two-workloads": {
         ("Deployment default/web", "drain", ZERO): 490,
         ("Deployment default/web", "drain", FLOOR): 490,
