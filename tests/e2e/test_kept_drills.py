@@ -42,7 +42,7 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "job-needs-all-of-the-notice": {("Job default/report", "drain", KILLED): 1},
     "lone-member-that-states-minutes": {("Database default/store", "none", ZERO): 90},
     "member-dies-while-another-moves": {
-        ("StatefulSet default/store", "none", figure): 70 for figure in (ZERO, FLOOR)
+        ("StatefulSet default/store", "none", figure): 40 for figure in (ZERO, FLOOR)
     },
     "members-that-state-a-minute": {("StatefulSet default/store", "drain", ZERO): 80},
     "members-whose-hook-sleeps": {("Database default/queue", "drain", KILLED): 1},
@@ -68,12 +68,6 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "rollout-after-the-move": {("Deployment default/web", "none", ZERO): 95},
     "rollout-beside-a-node-left-on-advice": {("Deployment default/web", "none", FLOOR): 65},
     "scale-down-after-the-move": {("StatefulSet default/store", "drain", ZERO): 20},
-    "stopped-members-return-one-by-one": {
-        ("StatefulSet default/store", "drain", ZERO): 65,
-        ("StatefulSet default/store", "drain", FLOOR): 65,
-        ("StatefulSet default/store", "none", ZERO): 65,
-        ("StatefulSet default/store", "none", FLOOR): 65,
-    },
     "webhook-denies-the-eviction-of-a-job": {("Job default/report", "drain", KILLED): 1},
     "webhook-fails-all-new-pods": {("StatefulSet default/store", "none", ZERO): 220},
 }

@@ -452,9 +452,21 @@ def test_pods_and_volumes_are_freed_while_ec2_says_that_the_instance_is_off_and_
     plan = plan_drain(seen, noon(130))
     assert len(actions(plan, ForceDelete)) == len(actions(plan, OutOfService)) == forced
     if ready:
-        (asked,) = actions(plan, Evict)
-        assert asked.overrule
-        assert asked.grace_seconds is None
+        assert actions(plan, Evict) == []
+
+
+def test_while_a_dead_node_is_ready_a_deployment_s_pod_is_evicted_and_a_stateful_set_s_left_alone():
+    node = replace(died(interrupted("spot")), ready=True)
+    seen = looked(
+        [node],
+        [*sets_of("db", ["spot"]), *pods_of("web", 1, node="spot")],
+        [a_stateful_set(replicas=1), a_deployment(replicas=1)],
+        instances=ec2(node),
+    )
+
+    (asked,) = actions(plan_drain(seen, noon(130)), Evict)
+
+    assert (asked.pod.name, asked.overrule, asked.grace_seconds) == ("web-0", True, None)
 
 
 @pytest.mark.parametrize(

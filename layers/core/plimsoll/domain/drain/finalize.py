@@ -115,8 +115,10 @@ def _after_death(
 ) -> Iterator[Action]:
     """Yield what frees the pods and volumes of an instance that is off.
 
-    As long as its Node is Ready nothing is forced: should EC2 be wrong, the pods stop in good order. Jobs' pods are
-    only ever evicted; Kubernetes' pod garbage collector then writes that they failed.
+    As long as its Node is Ready nothing is forced: should EC2 be wrong, the pods stop in good order. A member of a
+    StatefulSet is then left alone: it would be made anew no sooner, its controller would make no other meanwhile, and it
+    could not run on should its instance return. Jobs' pods are only ever evicted; Kubernetes' pod garbage collector then
+    writes that they failed.
     """
     for_pod_gc = [pod for pod in left if left_to_pod_gc(node, pod, now)]
     if not node.ready and "out-of-service" not in _taints(node):
@@ -131,7 +133,7 @@ def _after_death(
             continue
         if not node.ready and not pod.of_job:
             yield ForceDelete(pod=pod, reason=reason)
-        elif pod.deleting is None and pod not in for_pod_gc:
+        elif pod.deleting is None and pod not in for_pod_gc and not pod.of_stateful_set:
             yield Evict(pod=pod, overrule=not pod.of_job, reason=reason)
 
 

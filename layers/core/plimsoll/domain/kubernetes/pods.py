@@ -216,6 +216,11 @@ class Pod:
         return self.owner is not None and self.owner.kind == OwnerKind.DAEMON_SET
 
     @property
+    def of_stateful_set(self) -> bool:
+        """Whether its successor has its name, and so is made only when it is gone."""
+        return self.owner is not None and self.owner.kind == OwnerKind.STATEFUL_SET
+
+    @property
     def bare(self) -> bool:
         """Whether no controller made it, and none makes it anew."""
         return self.owner is None and not self.released
