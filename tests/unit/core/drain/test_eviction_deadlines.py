@@ -23,7 +23,7 @@ from tests.support.builders import (
     mounting,
     pods_of,
 )
-from tests.support.observations import DB, actions, interrupted, looked, noon, sets_of
+from tests.support.observations import DB, actions, died, ec2, interrupted, looked, noon, sets_of
 
 WEEK = 604_800
 
@@ -120,6 +120,16 @@ def test_as_many_leave_as_their_budget_lets_go_but_a_quorum_stays():
     plan = plan_drain(database(members(5), allowed=4), noon(1))
     assert len(actions(plan, Evict)) == 2
     assert "a quorum of 3 stays" in actions(plan, Evict)[0].reason
+
+
+@pytest.mark.parametrize(("allowed", "leave"), [(1, 0), (2, 1)])
+def test_a_dead_member_that_the_api_server_counts_takes_its_part_of_the_budget(
+    allowed: int, leave: int
+):
+    seen = database(members(5), allowed=allowed)
+    dead = replace(died(seen.nodes[0]), ready=True)
+    seen = replace(seen, nodes=[dead, *seen.nodes[1:]], instances=ec2(dead))
+    assert len(evicted(seen, 1)) == leave
 
 
 def test_a_member_that_does_not_serve_keeps_the_quorum_from_going_lower():

@@ -351,8 +351,15 @@ class WorkloadDisruption:
         return tuple({b.ref: b for covering in self.covering.values() for b in covering}.values())
 
     def allowance(self) -> Allowance:
-        """Return what its budgets let go in one plan, of which each eviction takes its part."""
-        return Allowance(self.covering)
+        """Return what its budgets let go in one plan, of which each eviction takes its part.
+
+        So does a dead pod that the API server still counts as Ready.
+        """
+        allowance = Allowance(self.covering)
+        for pod in self.pods:
+            if pod.serving and pod.uid in self.dead:
+                allowance.take(pod)
+        return allowance
 
     @cached_property
     def rolling(self) -> bool:
