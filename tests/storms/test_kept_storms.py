@@ -17,6 +17,8 @@ from plimsoll_simulation.storms.compare import worse_than
 KEPT: Final = Path(__file__).parents[1] / "drills" / "storms"
 TWICE: Final = {"one-node-too-many"}
 """Storms that are about two executors at once."""
+BROKEN: Final = {"advice-refused-by-a-webhook": {"not-cordoned"}}
+"""Which rules a kept storm still breaks; its comment says why."""
 
 
 def kept(name: str) -> Drill:
@@ -37,10 +39,10 @@ def seconds_at_zero(report: Report) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", sorted(folder.name for folder in KEPT.iterdir()))
-def test_a_kept_storm_breaks_no_rule(name: str):
+def test_a_kept_storm_breaks_no_rule_but_those_that_are_known(name: str):
     result = played(name)
     assert result.playable
-    assert not result.rules, result.violations
+    assert set(result.rules) == BROKEN.get(name, set()), result.violations
 
 
 @pytest.mark.parametrize(
