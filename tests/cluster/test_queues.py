@@ -149,6 +149,21 @@ def lab() -> Iterator[Lab]:
         lab.workers.close()
 
 
+@pytest.fixture
+def base_nodes(lab: Lab) -> Iterator[list[Json]]:
+    """Six nodes of the other flavor, which join when a test says so.
+
+    They leave with all Jobs after the test, so that a second attempt begins as the first one did.
+    """
+    nodes = [a_node(f"base-{n}", cpu="1", capacity="base") for n in range(6)]
+    yield nodes
+    api = lab.plane.transport()
+    api.call("DELETE", JOBS, query={"propagationPolicy": "Background"})
+    until(lambda: not api.call("GET", JOBS).body["items"] + api.call("GET", PODS).body["items"])
+    for node in nodes:
+        api.call("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
+
+
 def test_a_bare_pod_waits_behind_its_gate_until_the_planner_takes_it_off(lab: Lab):
     ungated = a_bare_pod("eager", schedulingGates=None)
     assert "scheduling gate" in message_of(lab.post(PODS, ungated, OWNER))
@@ -356,7 +371,9 @@ def test_the_planner_may_not_touch_a_job_of_no_queue(lab: Lab):
     assert "name a queue" in message_of(answer)
 
 
-def test_a_gang_starts_whole_makes_way_and_comes_back_in_another_flavor(lab: Lab):
+def test_a_gang_starts_whole_makes_way_and_comes_back_in_another_flavor(
+    lab: Lab, base_nodes: list[Json]
+):
     low, high = ("low-ps", "low-workers"), ("high-ps", "high-workers")
     lab.submit(*a_training("low"))
     lab.plan_until(lambda: lab.ready(*low) == 6)
@@ -364,7 +381,7 @@ def test_a_gang_starts_whole_makes_way_and_comes_back_in_another_flavor(lab: Lab
     lab.plan_until(lambda: lab.ready(*high) == 6)
     assert all(lab.job(name)["spec"]["suspend"] for name in low)
     assert stop_of(lab.job("low-ps"))["madeWay"] == "lab/high"
-    lab.plane.join(*(a_node(f"base-{n}", cpu="1", capacity="base") for n in range(6)))
+    lab.plane.join(*base_nodes)
     lab.plan_until(lambda: lab.ready(*low) == 6)
     selector = lab.job("low-ps")["spec"]["template"]["spec"]["nodeSelector"]
     assert selector == {"capacity": "base"}
