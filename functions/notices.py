@@ -7,6 +7,7 @@ processor is left out: it wants one record at a time, and every cold start would
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,6 +59,7 @@ def _comes_back(record: dict[str, Any], error: Exception) -> bool:
     try:
         if seconds is not None:
             logger.warning("notice comes back", extra={"attempts": attempts}, exc_info=error)
+            CloudWatch().count(Metric.NOTICE_AGE_AT_RETRY, _age_seconds(record))
             bootstrap.notices_queue().come_back(record["receiptHandle"], seconds=seconds)
             return True
         logger.error("notice set aside", extra={"sqs_message": record["messageId"]}, exc_info=error)
@@ -72,3 +74,7 @@ def _comes_back(record: dict[str, Any], error: Exception) -> bool:
         return True
     CloudWatch().count(Metric.NOTICES_DEAD_LETTERED)
     return False
+
+
+def _age_seconds(record: dict[str, Any]) -> float:
+    return max(0.0, time.time() - int(record["attributes"]["SentTimestamp"]) / 1000)

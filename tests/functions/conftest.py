@@ -114,7 +114,7 @@ def log(monkeypatch):
     return lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def batch(*bodies: str, attempts: int = 1) -> dict[str, Any]:
+def batch(*bodies: str, attempts: int = 1, sent: float = 1767268800) -> dict[str, Any]:
     """A batch as Lambda's event source mapping makes it."""
     return {
         "Records": [
@@ -124,7 +124,7 @@ def batch(*bodies: str, attempts: int = 1) -> dict[str, Any]:
                 "body": body,
                 "attributes": {
                     "ApproximateReceiveCount": str(attempts),
-                    "SentTimestamp": "1767268800000",
+                    "SentTimestamp": str(int(sent * 1000)),
                     "SenderId": "AIDAEXAMPLE",
                     "ApproximateFirstReceiveTimestamp": "1767268800001",
                 },

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from functions import notices
 from plimsoll.domain.errors import BadInput, MissingRights, Refused, Temporary
 from plimsoll.services.retry_policy import NOTICES
@@ -27,6 +29,15 @@ def test_what_may_work_later_comes_back_alone_and_soon(service, queue, context):
     assert failed(notices.handler(batch("a", "b"), context)) == ["message-1"]
     assert queue.back == {"receipt-1": 1}
     assert queue.aside == []
+
+
+def test_the_age_of_a_notice_whose_attempt_failed_is_counted_as_sqs_leaves_it_out_of_its_own(
+    service, queue, context, capsys
+):
+    service.answers = {"a": Temporary("the cluster does not answer")}
+    notices.handler(batch("a", "b", attempts=5, sent=time.time() - 40), context)
+    [age] = embedded_metrics(capsys.readouterr().out)["NoticeAgeAtRetry"]
+    assert 40 <= age < 60
 
 
 def test_what_is_refused_comes_back_since_an_api_server_that_starts_knows_no_rights_yet(

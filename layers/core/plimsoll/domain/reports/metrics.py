@@ -13,6 +13,8 @@ class Metric(StrEnum):
 
     NOTICE_AGE_AT_CORDON = "NoticeAgeAtCordon"
     """Seconds from an event's own time to the patch that cordons its node."""
+    NOTICE_AGE_AT_RETRY = "NoticeAgeAtRetry"
+    """Seconds that a notice has been in its queue when an attempt at it failed and another one follows."""
     BUDGETS_OVERRULED = "BudgetsOverruled"
     """Pods deleted at their eviction deadline, although a PodDisruptionBudget refused their eviction."""
     CANARIES_SEEN = "CanariesSeen"
@@ -47,4 +49,5 @@ class Metric(StrEnum):
         """The unit, in CloudWatch's words."""
         if self is Metric.ON_DEMAND_RESERVE:
             return "Percent"
-        return "Seconds" if self is Metric.NOTICE_AGE_AT_CORDON else "Count"
+        ages = Metric.NOTICE_AGE_AT_CORDON, Metric.NOTICE_AGE_AT_RETRY
+        return "Seconds" if self in ages else "Count"
