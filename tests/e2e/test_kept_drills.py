@@ -30,6 +30,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         for than in ("drain", "none")
         for figure in (ZERO, FLOOR)
     },
+    "evicted-pod-preempts": {
+        ("Deployment default/web", "none", figure): 70 for figure in (ZERO, FLOOR)
+    },
     "finalizer-holds-a-stopped-member": {("StatefulSet default/store", "none", ZERO): 400},
     "first-member-has-no-place": {
         ("StatefulSet default/store", "drain", figure): 25 for figure in (ZERO, QUORUM, FLOOR)
@@ -40,12 +43,22 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     },
     "instance-stops-already": {("Deployment default/web", "drain", ZERO): 20},
     "job-needs-all-of-the-notice": {("Job default/report", "drain", KILLED): 1},
+    "killed-members-start-at-once": {
+        ("StatefulSet default/store", than, figure): 40
+        for than in ("drain", "none")
+        for figure in (QUORUM, FLOOR)
+    },
     "lone-member-that-states-minutes": {("Database default/store", "none", ZERO): 90},
+    "member-dies-before-another-moves": {
+        ("Database default/store", "none", figure): 75 for figure in (ZERO, FLOOR)
+    },
     "member-dies-while-another-moves": {
         ("StatefulSet default/store", "none", figure): 40 for figure in (ZERO, FLOOR)
     },
+    "members-have-no-place": {("StatefulSet default/store", "none", FLOOR): 120},
     "members-that-state-a-minute": {("StatefulSet default/store", "drain", ZERO): 80},
     "members-whose-hook-sleeps": {("Database default/queue", "drain", KILLED): 1},
+    "moved-to-a-node-interrupted-next": {("StatefulSet default/store", "drain", ZERO): 25},
     "moved-to-a-node-with-advice": {("StatefulSet default/store", "drain", ZERO): 30},
     "one-place-for-two-workloads": {
         ("Deployment default/web", "drain", ZERO): 490,
@@ -56,6 +69,7 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("StatefulSet default/store", "drain", QUORUM): 15,
         ("StatefulSet default/store", "drain", FLOOR): 35,
     },
+    "pod-stops-longer-than-assumed": {("Deployment default/web", "drain", KILLED): 1},
     "quorum-stays-beside-a-budget": {
         ("StatefulSet default/store", "drain", FLOOR): 35,
         ("StatefulSet default/store", "drain", KILLED): 1,
