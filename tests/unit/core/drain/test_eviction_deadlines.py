@@ -132,6 +132,16 @@ def test_a_dead_member_that_the_api_server_counts_takes_its_part_of_the_budget(
     assert len(evicted(seen, 1)) == leave
 
 
+@pytest.mark.parametrize(("allowed", "leave"), [(1, []), (2, ["db-1"])])
+def test_a_member_whose_eviction_deadline_has_come_takes_its_part_of_the_budget_first(
+    allowed: int, leave: list[str]
+):
+    seen = database(members(2), allowed=allowed)
+    seen = replace(seen, nodes=[interrupted("spot-0", ends=31), *seen.nodes[1:]])
+    assert [e.pod.name for e in evicted(seen, 1) if e.overrule] == ["db-0"]
+    assert [e.pod.name for e in evicted(seen, 1) if not e.overrule] == leave
+
+
 def test_a_member_that_does_not_serve_keeps_the_quorum_from_going_lower():
     pods = members(3)
     pods[0] = replace(pods[0], ready=False)

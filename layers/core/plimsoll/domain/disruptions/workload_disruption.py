@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from math import ceil
@@ -193,6 +193,8 @@ class WorkloadDisruption:
     """Uids of all its pods on interrupted nodes, stopping ones too, and of those that placement moves."""
     dead: frozenset[str] = frozenset()
     """Uids of pods whose instance is gone: the API server may count them, Ready even."""
+    evicted: frozenset[str] = frozenset()
+    """Uids of pods that are asked to stop in this plan, whatever their budgets allow: see `without`."""
     replicas: int
     """What the owner declared."""
     uncounted: bool = False
@@ -353,13 +355,27 @@ class WorkloadDisruption:
     def allowance(self) -> Allowance:
         """Return what its budgets let go in one plan, of which each eviction takes its part.
 
-        So does a dead pod that the API server still counts as Ready.
+        So do a dead pod that the API server still counts as Ready, and a pod that leaves in any case.
         """
         allowance = Allowance(self.covering)
         for pod in self.pods:
-            if pod.serving and pod.uid in self.dead:
+            dead = pod.serving and pod.uid in self.dead
+            if dead or (pod.ready and pod.uid in self.evicted):
                 allowance.take(pod)
         return allowance
+
+    def without(self, evicted: frozenset[str]) -> WorkloadDisruption:
+        """Return what is left once these pods are asked to stop: they serve no longer, and their budgets count them.
+
+        Args:
+            evicted: their uids, and those of other workloads.
+        """
+        return replace(
+            self,
+            evictable=tuple(d for d in self.evictable if d.pod.uid not in evicted),
+            pods=tuple(replace(p, deleting=self.now) if p.uid in evicted else p for p in self.pods),
+            evicted=evicted,
+        )
 
     @cached_property
     def rolling(self) -> bool:

@@ -137,19 +137,14 @@ def _early(
     for disruption in disruptions:
         if not way_of(disruption)[0].surges:
             continue
-        allowance = disruption.allowance()
-        late = [o.pod for o in disruption.evictable if disruption.serves(o.pod) and o.late(last)]
-        for pod in late:
-            allowance.take(pod)
+        late = frozenset(o.pod.uid for o in disruption.evictable if o.late(last))
+        rest = disruption.without(late)
         mine = [
             one
-            for one in disruption.evictable
-            if _near(one, last)
-            and not one.late(last)
-            and one.pod.restarts
-            and one.pod.unread is None
+            for one in rest.evictable
+            if _near(one, last) and one.pod.restarts and one.pod.unread is None
         ]
-        serving = disruption.serving - len(late)
+        allowance, serving = rest.allowance(), rest.serving
         for one in sorted(mine, key=order):
             if allowance.take(one.pod) is not None:
                 continue

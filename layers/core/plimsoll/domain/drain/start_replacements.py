@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from datetime import datetime
 
 from plimsoll.domain.actions import begins
 from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
@@ -34,11 +32,8 @@ def plan_replacements(
         evicted: the pods that are evicted in this plan: they serve no longer.
         most: how many replacements may begin.
     """
-    told = {one.pod.uid for one in evicted}
-    ordered = [
-        _without_evicted(told, disruption, draft.now)
-        for disruption in sorted(disruptions, key=_urgency)
-    ]
+    told = frozenset(one.pod.uid for one in evicted)
+    ordered = [disruption.without(told) for disruption in sorted(disruptions, key=_urgency)]
     first = {one.ref: pod for one in ordered if (pod := _first(one)) is not None}
     homes = {pod.uid: headroom.snapshot.where(pod) for pod in first.values()}
     for pod in first.values():
@@ -63,17 +58,6 @@ def _first(disruption: WorkloadDisruption) -> Pod | None:
         return None
     moving = (one.pod for one in disruption.evictable)
     return next((pod for pod in moving if pod.restarts and not pod.bare), None)
-
-
-def _without_evicted(
-    told: AbstractSet[str], disruption: WorkloadDisruption, now: datetime
-) -> WorkloadDisruption:
-    """Return a disruption without the pods that are asked to stop in this plan: they serve no longer."""
-    return replace(
-        disruption,
-        evictable=tuple(d for d in disruption.evictable if d.pod.uid not in told),
-        pods=tuple(replace(p, deleting=now) if p.uid in told else p for p in disruption.pods),
-    )
 
 
 def _continue(
