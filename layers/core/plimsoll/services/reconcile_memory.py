@@ -153,9 +153,11 @@ class ReconcileMemory:
     def uncounted(self, seen: Observation, now: datetime) -> frozenset[Ref]:
         """Return the controllers of which an earlier reconcile may have evicted a pod just now.
 
-        None did where no node was cordoned for longer than the first wake-up of a notice takes.
+        None did where no node was cordoned for longer than the first wake-up of a notice takes. A pod of a node
+        that has been empty for as long was made anew meanwhile.
         """
-        cordons = (n.interruption.cordoned for n in seen.nodes if n.interruption)
+        found = (n.interruption for n in seen.nodes if n.interruption)
+        cordons = (i.cordoned for i in found if i.emptied is None or now < i.emptied + MADE_ANEW)
         first = min((at for at in cordons if at), default=now)
         return frozenset(
             ref

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from plimsoll.domain.errors import Refused, Throttled
+from plimsoll.domain.interruptions import marked
 from plimsoll.domain.kubernetes import Pod, Ref
 from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NodeGroup, expected_nodes
 from plimsoll.domain.observation import Count, Samples, WorkloadTimes
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from tests.support.builders import NOON, a_group, a_pod
-from tests.support.observations import interrupted, looked
+from tests.support.observations import interrupted, looked, noon
 
 SECOND = timedelta(seconds=1)
 DB = Ref("Database", "default", "db")
@@ -116,3 +119,17 @@ def test_a_pod_that_stops_beside_its_successor_is_not_remembered_as_one_more():
     memory = ReconcileMemory()
     counted(memory, 5, stopping=1)
     assert memory.fresh_counts() == {DB: Samples(count=Count(at=NOON, pods=5))}
+
+
+@pytest.mark.parametrize(("emptied", "expected"), [(None, {DB}), (11, {DB}), (10, set())])
+def test_a_pod_may_be_about_to_be_made_anew_until_the_nodes_cordoned_before_are_empty_for_ten_seconds(
+    emptied, expected
+):
+    memory, before = ReconcileMemory(), interrupted("advised", kind="rebalance-recommendation")
+    assert before.interruption is not None
+    if emptied is not None:
+        before = replace(before, interruption=marked(before.interruption, emptied=noon(emptied)))
+    seen = looked([before], [a_pod("db-0", node="od", owner=(DB.kind, DB.name))])
+    memory.count(seen, noon(20))
+
+    assert memory.uncounted(seen, noon(20)) == expected
