@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -406,16 +406,17 @@ def test_the_rules_go_by_what_the_plan_of_a_write_could_know(acts, broken):
     assert found & {"no-headroom", "below-floor", "early"} == broken
 
 
-def records(node: str) -> Callable[[FakeCluster], tuple[str, str, object]]:
-    """Cordon a node and write down that it goes in two minutes, as a responder does."""
+def records(node: str, **notice) -> Callable[[FakeCluster], tuple[str, str, object]]:
+    """Cordon a node and write down that it goes in two minutes, as a responder does; or what else a notice says."""
 
     def request(cluster: FakeCluster) -> tuple[str, str, object]:
         instance = cluster.store.must_get("nodes", "", node)["spec"]["providerID"].rpartition("/")[
             2
         ]
         ends = cluster.now + timedelta(minutes=2)
-        notice = NoticeRecord(kind="spot-interruption", time=cluster.now, id="n", ends=ends)
-        interruption = Interruption(instance=instance, launched=None, node=node, notices=(notice,))
+        said = {"kind": "spot-interruption", "id": "n", "ends": ends} | notice
+        record = NoticeRecord(time=cluster.now, **said)
+        interruption = Interruption(instance=instance, launched=None, node=node, notices=(record,))
         return patches(
             f"/api/v1/nodes/{node}",
             {
@@ -427,6 +428,7 @@ def records(node: str) -> Callable[[FakeCluster], tuple[str, str, object]]:
     return request
 
 
+LATE = datetime(2030, 1, 1, tzinfo=UTC)
 GOES = (0.1, "clumsy", records("spot-1-1"))
 EVICTED = (2, "clumsy", evicts("spot-1-1"))
 
@@ -448,13 +450,30 @@ def test_the_rules_see_a_database_evicted_below_its_floor_before_it_has_to_go(st
         stop_seconds=119,
         stated=stated,
     )
-    found = broken_by(_Clumsy(GOES, EVICTED, EVICTED), store, "spot-interruption")
+    found = broken_by(_Clumsy(GOES, EVICTED, EVICTED), store, a_batch("spot-1", 1))
     assert found & {"below-floor"} == broken
 
 
-def broken_by(clumsy: _Clumsy, storm: Storm, notice: str = "rebalance-recommendation") -> set[str]:
+@pytest.mark.parametrize(
+    ("hook", "broken"),
+    [
+        (60, set()),  # two members have no time to be replaced in turn, and the first leaves
+        (600, {"no-headroom"}),
+    ],
+)
+def test_the_rules_go_by_lifecycle_hooks_that_the_plan_read_and_did_not_record_yet(hook, broken):
+    store = on_spot(kind="StatefulSet", stated=True)
+    guess = {"kind": "lifecycle-terminate", "about": f"archive-logs-{hook}s", "guessed": True}
+    goes = (0.1, "clumsy", records("spot-1-1", **guess, ends=LATE))
+    full = (1, "owner", cordons("base-1"))
+    notice = a_batch("spot-1", 1, notice="lifecycle-terminate", otherHook=f"{hook}s")
+    found = broken_by(_Clumsy(goes, full, EVICTED), store, notice)
+    assert found & {"no-headroom", "below-floor", "early"} == broken
+
+
+def broken_by(clumsy: _Clumsy, storm: Storm, leave: NoticeEntry | None = None) -> set[str]:
     """Play a clumsy responder; a recommendation leaves it time to do harm."""
-    leave = a_batch("spot-1", 1, notice=notice)
+    leave = leave or a_batch("spot-1", 1, notice="rebalance-recommendation")
     later = a_batch("base", 1, at="200s", reclaim="5s")
     storm = replace(storm, events=(leave, later))
     simulation = Simulation(read_storm(storm), responder="none", seed=1, listener=clumsy)
