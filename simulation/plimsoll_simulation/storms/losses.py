@@ -40,7 +40,9 @@ class Loss:
     killed: int = 0
     """Killed with their instance, or cut short, though the end was told in time for them to stop."""
     surprised: int = 0
-    """Pods that came to an instance that was yet to get its first notice, or whose end was not told in time."""
+    """Pods that came to an instance that was yet to get its first notice."""
+    unforeseen: int = 0
+    """Pods that were killed or cut short since the end of their instance was not told in time."""
     died: bool = False
     """Whether any pod was killed or cut short, however late its end was told."""
 
@@ -93,7 +95,8 @@ def losses(measurement: Measurement) -> Mapping[str, Loss]:
             levels=tuple(measurement.levels.get(id_, ())),
             until=(metrics.since - began).total_seconds() if metrics.since and began else 0.0,
             killed=metrics.killed + metrics.cut_short - metrics.unforeseen,
-            surprised=metrics.surprised + metrics.unforeseen,
+            surprised=metrics.surprised,
+            unforeseen=metrics.unforeseen,
             died=metrics.killed + metrics.cut_short > 0,
         )
         for id_, metrics in measurement.workload_metrics.items()

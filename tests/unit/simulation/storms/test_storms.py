@@ -206,6 +206,26 @@ def test_a_workload_is_worse_off_where_one_count_tells_so_without_the_plays_in_w
     assert (FLOOR, None) in found_in(*pairs, than="drain")
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "known"),
+    [
+        ((3, 1), (4, 1), True),
+        ((3, 2), (4, 1), False),
+        ((4, 1), (3, 2), False),
+    ],
+)
+def test_pods_that_came_too_early_and_ends_told_too_late_do_not_set_each_other_off(
+    ours, theirs, known
+):
+    """Of each: pods that came to an instance before its first notice, and pods whose end was told too late."""
+    pair = [
+        replace(a_loss(ZERO, seconds), surprised=surprised, unforeseen=unforeseen)
+        for seconds, (surprised, unforeseen) in ((60, ours), (0, theirs))
+    ]
+    excuse = None if known else "they stood where nobody knew of an end"
+    assert found_in((pair[0], pair[1]), than="drain") == {(ZERO, excuse)}
+
+
 def test_who_has_opted_out_answers_for_it():
     left = a_storm(workloads=(replace(WEB, ignored=True),))
     assert found_in((a_loss(ZERO, 60), a_loss(ZERO, 0)), than="none", storm=left) == {
