@@ -109,8 +109,8 @@ def a_loss(figure: str, seconds: float, *, died: bool = False) -> Loss:
     return Loss(kind="StatefulSet", levels=levels, until=END, died=died)
 
 
-def a_course(*levels: tuple[float, int, int, int]) -> Loss:
-    """Return what a workload lost: from when on how many were Ready, of how many, and the floor."""
+def a_course(*levels: tuple[float, int, int, int] | tuple[float, int, int, int, bool]) -> Loss:
+    """Return what a workload lost: from when on how many were Ready, of how many, the floor, and whether overruled."""
     return Loss(kind="StatefulSet", levels=[Level(*level) for level in levels], until=END)
 
 
@@ -176,6 +176,24 @@ REACHES_SIX_LATE = a_course((0, 4, 4, 3), (165, 6, 6, 5))
             a_course(*REACHES_SIX),
             True,
             id="who never comes to the raised count is not excused where the other does",
+        ),
+        pytest.param(
+            a_course((0, 4, 4, 3), (55, 4, 4, 3, True)),
+            a_course(*REACHES_SIX),
+            False,
+            id="whose autoscaler takes the raised count back is not worse for never coming to it",
+        ),
+        pytest.param(
+            a_course((0, 4, 4, 3), (200, 4, 4, 3, True)),
+            a_course(*REACHES_SIX),
+            True,
+            id="whose autoscaler takes the raised count back is held to it until then",
+        ),
+        pytest.param(
+            a_course((0, 4, 4, 3), (55, 1, 4, 3, True), (95, 4, 4, 3, True)),
+            a_course(*REACHES_SIX),
+            True,
+            id="whose autoscaler takes the raised count back is held to the former one",
         ),
         pytest.param(
             a_course(*REACHES_SIX, (100, 1, 6, 5), (140, 6, 6, 5)),
