@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -452,7 +453,7 @@ def records(node: str, **notice) -> Callable[[FakeCluster], tuple[str, str, obje
             2
         ]
         ends = cluster.now + timedelta(minutes=2)
-        said = {"kind": "spot-interruption", "id": "n", "ends": ends} | notice
+        said: dict[str, Any] = {"kind": "spot-interruption", "id": "n", "ends": ends} | notice
         record = NoticeRecord(time=cluster.now, **said)
         interruption = Interruption(instance=instance, launched=None, node=node, notices=(record,))
         return patches(
