@@ -72,6 +72,11 @@ class Machine:
         return f"{self.group.name}-{self.number}"
 
     @property
+    def of_start(self) -> bool:
+        """Whether its group had it from the start."""
+        return self.number <= self.group.size
+
+    @property
     def ends(self) -> datetime | None:
         """When it will vanish, as far as that is decided."""
         return min((at for at in (self.terminates, self.maintenance) if at), default=None)

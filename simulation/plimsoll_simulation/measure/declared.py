@@ -95,6 +95,7 @@ class Declared:
         held = {autoscaler.workload: autoscaler for autoscaler in self._autoscalers.values()}
         for metrics in self.workload_metrics.values():
             autoscaler = held.get(metrics.id)
+            metrics.autoscaled = autoscaler is not None
             metrics.count(
                 now, autoscaler.clamp(metrics.declared) if autoscaler else metrics.declared
             )

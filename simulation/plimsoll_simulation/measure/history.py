@@ -29,6 +29,8 @@ class Level(NamedTuple):
     replicas: int
     """What it was measured against: a raised count binds once it was reached."""
     floor: int
+    overruled: bool = False
+    """Whether its autoscaler held it to fewer than its owner declared."""
 
 
 class Load(NamedTuple):
@@ -88,7 +90,13 @@ class History:
         """Take in that a workload's counts may have changed."""
         if not metrics.counted:
             return
-        newer = Level(self._at(now), len(metrics.ready), metrics.bound, metrics.bound_floor)
+        newer = Level(
+            self._at(now),
+            len(metrics.ready),
+            metrics.bound,
+            metrics.bound_floor,
+            metrics.overruled,
+        )
         levels = self.levels.setdefault(metrics.id, [])
         if levels and levels[-1].seconds == newer.seconds:
             levels.pop()

@@ -161,6 +161,15 @@ class Measurement:
             if node.get("spec", {}).get("unschedulable"):
                 metrics.cordon(now)
 
+    def observe_workload(self, now: datetime, cluster: str, workload: Mapping[str, Any]) -> None:
+        """Take in a workload that was added or changed: its autoscaler may have set its count."""
+        metadata = workload["metadata"]
+        id_ = cluster, metadata["namespace"], workload["kind"], metadata["name"]
+        metrics = self.workload_metrics.get(id_)
+        if metrics is not None:
+            metrics.scaled = workload["spec"].get("replicas")
+            self._history.counts(now, metrics)
+
     def _meet(self, cluster: str, pod: Mapping[str, Any]) -> PodMetrics:
         metadata, spec = pod["metadata"], pod["spec"]
         owner = next((o for o in metadata.get("ownerReferences", ()) if o.get("controller")), None)

@@ -116,6 +116,10 @@ class WorkloadMetrics:
     strategy: str
     max_unavailable: int | str
     max_surge: int | str
+    autoscaled: bool = False
+    """Whether a HorizontalPodAutoscaler scales it."""
+    scaled: int | None = None
+    """The count that its object says, once that was seen."""
     floor: int = 0
     """As last declared."""
     since: datetime | None = None
@@ -148,6 +152,11 @@ class WorkloadMetrics:
     def counted(self) -> bool:
         """Whether its ready pods are measured."""
         return self.id[2] not in LISTED
+
+    @property
+    def overruled(self) -> bool:
+        """Whether its autoscaler holds it to fewer than its owner declared."""
+        return self.autoscaled and self.scaled is not None and self.scaled < self.replicas
 
     @property
     def unforeseen(self) -> int:

@@ -117,6 +117,8 @@ class RigCluster(ABC):
                 self._measurement.observe_pod(change.at, self.name, change.object)
             case "nodes", "ADDED" | "MODIFIED":
                 self._measurement.observe_node(change.at, self.name, change.object)
+            case "deployments" | "statefulsets", "ADDED" | "MODIFIED":
+                self._measurement.observe_workload(change.at, self.name, change.object)
             case _:
                 pass
         if self._say is not None and self._measurement.started is not None:

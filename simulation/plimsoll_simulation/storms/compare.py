@@ -150,7 +150,11 @@ def _is_worse(of: _Figure, allowed: Callable[[Loss], float], pairs: _Pairs) -> b
 
 def _chance(pairs: _Pairs, worse: Callable[[_Pairs], bool]) -> str | None:
     """Say what nobody could know, if it is not worse in the plays without that; None if it is."""
-    known = [(ours, theirs) for ours, theirs in pairs if ours.surprised <= theirs.surprised]
+    known = [
+        (ours, theirs)
+        for ours, theirs in pairs
+        if ours.surprised <= theirs.surprised and ours.unforeseen <= theirs.unforeseen
+    ]
     return None if worse(known) else SURPRISED
 
 

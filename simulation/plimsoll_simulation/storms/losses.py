@@ -25,7 +25,8 @@ BINDINGS: Final[Sequence[Binding]] = (max, min)
 is worse off where either measurement says so, since each alone hides a loss. By the first, the play that never reaches
 the raised count is below its floor all the time, and the other may lose pods of the former count unnoticed. By the
 second, a play is excused that never reaches a count that the other reached. A count that neither reaches binds in
-neither, so that the loss of a pod of the former count shows. A lowered count binds at once, in all plays."""
+neither, so that the loss of a pod of the former count shows. While an autoscaler holds either play to fewer than its
+owner declared, only what both have reached binds in either measurement. A lowered count binds at once, in all plays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,9 @@ class Loss:
     killed: int = 0
     """Killed with their instance, or cut short, though the end was told in time for them to stop."""
     surprised: int = 0
-    """Pods that came to an instance that was yet to get its first notice, or whose end was not told in time."""
+    """Pods that came to an instance that was yet to get its first notice."""
+    unforeseen: int = 0
+    """Pods that were killed or cut short since the end of their instance was not told in time."""
     died: bool = False
     """Whether any pod was killed or cut short, however late its end was told."""
 
@@ -65,7 +68,7 @@ class Loss:
         return replace(
             self,
             levels=tuple(
-                Level(seconds, mine.ready, *binding(mine[2:], theirs[2:]))
+                Level(seconds, mine.ready, *_binds(mine, theirs, binding))
                 for seconds in moments
                 if (mine := _at(self.levels, seconds)) and (theirs := _at(other.levels, seconds))
             ),
@@ -78,6 +81,11 @@ class Loss:
             for level, end in zip(self.levels, ends, strict=True)
             if lacks(level)
         )
+
+
+def _binds(mine: Level, theirs: Level, binding: Binding) -> Count:
+    counts = (mine.replicas, mine.floor), (theirs.replicas, theirs.floor)
+    return min(counts) if mine.overruled or theirs.overruled else binding(*counts)
 
 
 def _at(levels: Sequence[Level], seconds: float) -> Level | None:
@@ -93,7 +101,8 @@ def losses(measurement: Measurement) -> Mapping[str, Loss]:
             levels=tuple(measurement.levels.get(id_, ())),
             until=(metrics.since - began).total_seconds() if metrics.since and began else 0.0,
             killed=metrics.killed + metrics.cut_short - metrics.unforeseen,
-            surprised=metrics.surprised + metrics.unforeseen,
+            surprised=metrics.surprised,
+            unforeseen=metrics.unforeseen,
             died=metrics.killed + metrics.cut_short > 0,
         )
         for id_, metrics in measurement.workload_metrics.items()

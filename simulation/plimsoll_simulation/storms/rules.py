@@ -35,6 +35,7 @@ from plimsoll_simulation.fake_aws.machines import Machine
 from plimsoll_simulation.fake_cluster.subresources import Request
 from plimsoll_simulation.measure.measure import Measurement
 from plimsoll_simulation.measure.workload_metrics import WorkloadMetrics
+from plimsoll_simulation.rigs.simulated.aws import group_of
 from plimsoll_simulation.rigs.simulated.rig_cluster import SimulatedRigCluster
 from plimsoll_simulation.storms.notice_delivery import NoticeDelivery, since
 
@@ -221,8 +222,10 @@ class _Removal:
         )
 
     def _disruptions(self, owner: Ref) -> Iterator[WorkloadDisruption]:
-        interrupted = InterruptedNodes.of(self.seen)
-        found = disruptions_of(self.seen, interrupted, self.write.now)
+        """Yield what the plan goes by: it has just read the lifecycle hooks, and writes on the Nodes last what they say."""
+        groups = self.situation.rig_cluster.fleet.groups.values()
+        seen = replace(self.seen, groups=tuple(map(group_of, groups)))
+        found = disruptions_of(seen, InterruptedNodes.of(seen), self.write.now)
         return (each for each in found if each.ref == owner)
 
     def _floor(self, owner: Ref, metrics: WorkloadMetrics) -> int:

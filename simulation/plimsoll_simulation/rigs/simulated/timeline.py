@@ -220,17 +220,25 @@ class Timeline:
 def select(
     entry: NoticeEntry, rig_clusters: Mapping[str, RigCluster], draw: random.Random
 ) -> Sequence[tuple[RigCluster, Machine]]:
-    """Return the nodes that a notice is about, in the order of the scenario."""
+    """Return the nodes that a notice is about, in the order of the scenario.
+
+    The nodes of the start are drawn first, those that are gone too, so that the same ones go whoever responds. Later
+    ones make up for those that are gone, in the order of their ids, which the seed draws.
+    """
     selector = entry.nodes
-    matches = [
+    known = [
         (rig_cluster, machine)
         for rig_cluster in rig_clusters.values()
-        for machine in rig_cluster.fleet.alive()
-        if machine.joined
-        and entry.concerns(machine.group)
+        for group in rig_cluster.fleet.groups.values()
+        for machine in group.machines
+        if entry.concerns(machine.group)
         and selector.takes_node(
             rig_cluster.name, machine.group, name=machine.node, zone=machine.zone
         )
     ]
-    kept = set(draw.sample(range(len(matches)), selector.keeps(len(matches))))
-    return [match for i, match in enumerate(matches) if i in kept]
+    of_start = [match for match in known if match[1].of_start]
+    later = [match for match in known if not match[1].of_start]
+    drawn = [*draw.sample(of_start, len(of_start)), *sorted(later, key=lambda match: match[1].id)]
+    there = [machine.id for _, machine in drawn if machine.joined and machine.gone is None]
+    kept = set(there[: selector.keeps(len(there))])
+    return [match for match in known if match[1].id in kept]

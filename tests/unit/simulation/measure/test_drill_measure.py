@@ -412,3 +412,21 @@ def test_the_sums_agree_with_looking_every_second(replicas, changes):
     assert row.seconds_at_zero == zero
     last = len(rig_cluster.m.workload_metrics["harbor", "default", "Deployment", "web"].ready)
     assert row.min_ready == min(lowest, last)
+
+
+@pytest.mark.parametrize("autoscaled", [True, False])
+def test_a_workload_is_overruled_while_its_autoscaler_holds_it_to_fewer_than_declared(autoscaled):
+    scaler = {
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 3},
+    }
+    web = workload(replicas=3)
+    cluster = RigCluster(web, *([scaler] if autoscaled else []))
+    for t, replicas in ((10, 1), (20, 3)):
+        cluster.m.observe_workload(second(t), "harbor", workload(replicas=replicas))
+    [levels] = cluster.m.levels.values()
+    changes = [(0, False), (10, True), (20, False)]
+    assert [(level.seconds, level.overruled) for level in levels] == (
+        changes if autoscaled else changes[:1]
+    )

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,8 +110,8 @@ def a_loss(figure: str, seconds: float, *, died: bool = False) -> Loss:
     return Loss(kind="StatefulSet", levels=levels, until=END, died=died)
 
 
-def a_course(*levels: tuple[float, int, int, int]) -> Loss:
-    """Return what a workload lost: from when on how many were Ready, of how many, and the floor."""
+def a_course(*levels: tuple[float, int, int, int] | tuple[float, int, int, int, bool]) -> Loss:
+    """Return what a workload lost: from when on how many were Ready, of how many, the floor, and whether overruled."""
     return Loss(kind="StatefulSet", levels=[Level(*level) for level in levels], until=END)
 
 
@@ -178,6 +179,24 @@ REACHES_SIX_LATE = a_course((0, 4, 4, 3), (165, 6, 6, 5))
             id="who never comes to the raised count is not excused where the other does",
         ),
         pytest.param(
+            a_course((0, 4, 4, 3), (55, 4, 4, 3, True)),
+            a_course(*REACHES_SIX),
+            False,
+            id="whose autoscaler takes the raised count back is not worse for never coming to it",
+        ),
+        pytest.param(
+            a_course((0, 4, 4, 3), (200, 4, 4, 3, True)),
+            a_course(*REACHES_SIX),
+            True,
+            id="whose autoscaler takes the raised count back is held to it until then",
+        ),
+        pytest.param(
+            a_course((0, 4, 4, 3), (55, 1, 4, 3, True), (95, 4, 4, 3, True)),
+            a_course(*REACHES_SIX),
+            True,
+            id="whose autoscaler takes the raised count back is held to the former one",
+        ),
+        pytest.param(
             a_course(*REACHES_SIX, (100, 1, 6, 5), (140, 6, 6, 5)),
             STAYS_AT_FOUR,
             True,
@@ -204,6 +223,26 @@ def test_a_workload_is_worse_off_where_one_count_tells_so_without_the_plays_in_w
     behind = STAYS_AT_FOUR
     pairs = [(surprised, a_course(*REACHES_SIX))] * 2 + [(behind, a_course(*REACHES_SIX))]
     assert (FLOOR, None) in found_in(*pairs, than="drain")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "known"),
+    [
+        ((3, 1), (4, 1), True),
+        ((3, 2), (4, 1), False),
+        ((4, 1), (3, 2), False),
+    ],
+)
+def test_pods_that_came_too_early_and_ends_told_too_late_do_not_set_each_other_off(
+    ours, theirs, known
+):
+    """Of each: pods that came to an instance before its first notice, and pods whose end was told too late."""
+    pair = [
+        replace(a_loss(ZERO, seconds), surprised=surprised, unforeseen=unforeseen)
+        for seconds, (surprised, unforeseen) in ((60, ours), (0, theirs))
+    ]
+    excuse = None if known else "they stood where nobody knew of an end"
+    assert found_in((pair[0], pair[1]), than="drain") == {(ZERO, excuse)}
 
 
 def test_who_has_opted_out_answers_for_it():
@@ -406,16 +445,17 @@ def test_the_rules_go_by_what_the_plan_of_a_write_could_know(acts, broken):
     assert found & {"no-headroom", "below-floor", "early"} == broken
 
 
-def records(node: str) -> Callable[[FakeCluster], tuple[str, str, object]]:
-    """Cordon a node and write down that it goes in two minutes, as a responder does."""
+def records(node: str, **notice) -> Callable[[FakeCluster], tuple[str, str, object]]:
+    """Cordon a node and write down that it goes in two minutes, as a responder does; or what else a notice says."""
 
     def request(cluster: FakeCluster) -> tuple[str, str, object]:
         instance = cluster.store.must_get("nodes", "", node)["spec"]["providerID"].rpartition("/")[
             2
         ]
         ends = cluster.now + timedelta(minutes=2)
-        notice = NoticeRecord(kind="spot-interruption", time=cluster.now, id="n", ends=ends)
-        interruption = Interruption(instance=instance, launched=None, node=node, notices=(notice,))
+        said: dict[str, Any] = {"kind": "spot-interruption", "id": "n", "ends": ends} | notice
+        record = NoticeRecord(time=cluster.now, **said)
+        interruption = Interruption(instance=instance, launched=None, node=node, notices=(record,))
         return patches(
             f"/api/v1/nodes/{node}",
             {
@@ -427,6 +467,7 @@ def records(node: str) -> Callable[[FakeCluster], tuple[str, str, object]]:
     return request
 
 
+LATE = datetime(2030, 1, 1, tzinfo=UTC)
 GOES = (0.1, "clumsy", records("spot-1-1"))
 EVICTED = (2, "clumsy", evicts("spot-1-1"))
 
@@ -448,13 +489,30 @@ def test_the_rules_see_a_database_evicted_below_its_floor_before_it_has_to_go(st
         stop_seconds=119,
         stated=stated,
     )
-    found = broken_by(_Clumsy(GOES, EVICTED, EVICTED), store, "spot-interruption")
+    found = broken_by(_Clumsy(GOES, EVICTED, EVICTED), store, a_batch("spot-1", 1))
     assert found & {"below-floor"} == broken
 
 
-def broken_by(clumsy: _Clumsy, storm: Storm, notice: str = "rebalance-recommendation") -> set[str]:
+@pytest.mark.parametrize(
+    ("hook", "broken"),
+    [
+        (60, set()),  # two members have no time to be replaced in turn, and the first leaves
+        (600, {"no-headroom"}),
+    ],
+)
+def test_the_rules_go_by_lifecycle_hooks_that_the_plan_read_and_did_not_record_yet(hook, broken):
+    store = on_spot(kind="StatefulSet", stated=True)
+    guess = {"kind": "lifecycle-terminate", "about": f"archive-logs-{hook}s", "guessed": True}
+    goes = (0.1, "clumsy", records("spot-1-1", **guess, ends=LATE))
+    full = (1, "owner", cordons("base-1"))
+    notice = a_batch("spot-1", 1, notice="lifecycle-terminate", otherHook=f"{hook}s")
+    found = broken_by(_Clumsy(goes, full, EVICTED), store, notice)
+    assert found & {"no-headroom", "below-floor", "early"} == broken
+
+
+def broken_by(clumsy: _Clumsy, storm: Storm, leave: NoticeEntry | None = None) -> set[str]:
     """Play a clumsy responder; a recommendation leaves it time to do harm."""
-    leave = a_batch("spot-1", 1, notice=notice)
+    leave = leave or a_batch("spot-1", 1, notice="rebalance-recommendation")
     later = a_batch("base", 1, at="200s", reclaim="5s")
     storm = replace(storm, events=(leave, later))
     simulation = Simulation(read_storm(storm), responder="none", seed=1, listener=clumsy)
