@@ -53,6 +53,7 @@ def test_a_kept_storm_breaks_no_rule_but_those_that_are_known(name: str):
         "job-that-died",
         "place-on-a-stopped-instance",
         "place-that-others-take",
+        "place-that-released-pods-take",
     ],
 )
 def test_where_places_are_short_nobody_is_worse_off_than_under_a_plain_drain(name: str):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions import Evict, Release
+from plimsoll.domain.actions import Evict, Release, Unguard
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import OVERRULE_BUDGETS, STOP_SECONDS, Pod
@@ -170,6 +170,30 @@ def test_each_budget_is_asked_for_its_own_pods():
     for order in (pods, pods[::-1]):
         (eviction,) = evicted(replace(seen, pods=order), 20)
         assert eviction.pod.labels["role"] == "replica"
+
+
+def test_a_pod_at_its_eviction_deadline_leaves_before_others_are_released():
+    """Its successor is made then, and stands in line for a place before their replacements."""
+    slow = pods_of("slow", 1, node="spot", annotations={STOP_SECONDS: "200"}, grace_seconds=600)
+    web = pods_of("web", 2, node="spot")
+    workloads = [a_deployment("slow", replicas=1), a_deployment(replicas=2)]
+    seen = looked([interrupted("spot"), a_node("od")], [*web, *slow], workloads)
+
+    plan = plan_drain(seen, noon(1))
+
+    assert [type(a) for a in plan.actions if isinstance(a, Evict | Release)] == [
+        Evict,
+        Release,
+        Release,
+    ]
+
+
+def test_a_guard_beside_a_budget_goes_before_the_pod_leaves_at_its_deadline():
+    guard = replace(a_budget("guard", selector={}, maxUnavailable=0), guards=True)
+    seen = database(members(1), allowed=1)
+    plan = plan_drain(replace(seen, budgets=[*seen.budgets, guard]), noon(110))
+
+    assert [type(a) for a in plan.actions if isinstance(a, Evict | Unguard)] == [Unguard, Evict]
 
 
 def test_pods_of_a_deployment_that_may_need_long_leave_as_their_budget_allows_beside_releases():

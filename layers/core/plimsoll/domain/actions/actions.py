@@ -35,11 +35,14 @@ class Wave(IntEnum):
     """New nodes take the longest."""
     RETIRE = 2
     """Evictions of pods whose replacements are available: they cost nothing, and finish nodes."""
-    REPLACE = 3
+    DEADLINE = 3
+    """Evictions at eviction deadlines. These pods serve no longer and a released one does, so their successors ask
+    kube-scheduler for a place first."""
+    REPLACE = 4
     """Replacements, before any other pod leaves."""
-    LEAVE = 4
+    LEAVE = 5
     """Evictions and deletions of pods."""
-    CLOSE = 5
+    CLOSE = 6
     """Bookkeeping on nodes that are empty."""
 
 
@@ -338,7 +341,8 @@ class Unguard:
     """Delete a budget of ours: beside another one it would keep every pod from being evicted."""
 
     verb: ClassVar[str] = "unguard"
-    wave: ClassVar[Wave] = Wave.REPLACE
+    wave: ClassVar[Wave] = Wave.CORDON
+    """Before evictions: the eviction API refuses pods of two budgets, and the owner's would be overruled."""
 
     budget: Budget
     reason: str

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
 
-from plimsoll.domain.actions import Evict
+from plimsoll.domain.actions import Evict, Wave
 from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.strategies import way_of
 from plimsoll.domain.interruptions import is_near
@@ -168,7 +168,7 @@ def evict_now(one: EvictablePod, now: datetime, last: datetime) -> Evict:
             f"its eviction deadline comes at {one.eviction_deadline:%H:%M:%S}, and the API server would "
             "not take the evictions of all pods that are to be told by then"
         )
-        return Evict(pod=one.pod, overrule=False, reason=reason)
+        return Evict(pod=one.pod, overrule=False, reason=reason, wave=Wave.DEADLINE)
     come = "has come" if one.late(now) else "comes before the next plan would"
     reason = f"its eviction deadline {come}: its time to stop is {one.stop}"
     if one.obeys:
@@ -180,4 +180,5 @@ def evict_now(one: EvictablePod, now: datetime, last: datetime) -> Evict:
         overrule=one.overrules_at(last),
         guarded=one.guarded,
         reason=reason,
+        wave=Wave.DEADLINE,
     )
