@@ -25,6 +25,18 @@ QUORUM: Final = "seconds below quorum"
 FLOOR: Final = "seconds below floor"
 WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "api-server-away-at-the-deadline": {("Job default/report", "drain", KILLED): 1},
+    "at-zero-before-below-its-floor": {
+        ("Deployment default/api", "drain", FLOOR): 490,
+        ("Deployment default/api", "none", FLOOR): 375,
+    },
+    "daemons-use-up-the-quota": {
+        ("Deployment default/web", than, figure): by
+        for than, by in (("drain", 350), ("none", 375))
+        for figure in (ZERO, FLOOR)
+    },
+    "dead-member-asks-last": {
+        ("StatefulSet default/store", than, ZERO): 465 for than in ("drain", "none")
+    },
     "dead-pod-preempts": {
         ("Deployment default/web", than, figure): 50
         for than in ("drain", "none")
