@@ -30,9 +30,10 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("Deployment default/api", "none", FLOOR): 375,
     },
     "daemons-use-up-the-quota": {
-        ("Deployment default/web", than, figure): by
-        for than, by in (("drain", 350), ("none", 375))
-        for figure in (ZERO, FLOOR)
+        ("Deployment default/web", "drain", ZERO): 350,
+        ("Deployment default/web", "drain", FLOOR): 350,
+        ("Deployment default/web", "none", ZERO): 375,
+        ("Deployment default/web", "none", FLOOR): 375,
     },
     "dead-member-asks-last": {
         ("StatefulSet default/store", than, ZERO): 465 for than in ("drain", "none")
