@@ -25,6 +25,19 @@ QUORUM: Final = "seconds below quorum"
 FLOOR: Final = "seconds below floor"
 WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "api-server-away-at-the-deadline": {("Job default/report", "drain", KILLED): 1},
+    "at-zero-before-below-its-floor": {
+        ("Deployment default/api", "drain", FLOOR): 490,
+        ("Deployment default/api", "none", FLOOR): 375,
+    },
+    "daemons-use-up-the-quota": {
+        ("Deployment default/web", "drain", ZERO): 350,
+        ("Deployment default/web", "drain", FLOOR): 350,
+        ("Deployment default/web", "none", ZERO): 375,
+        ("Deployment default/web", "none", FLOOR): 375,
+    },
+    "dead-member-asks-last": {
+        ("StatefulSet default/store", than, ZERO): 465 for than in ("drain", "none")
+    },
     "dead-pod-preempts": {
         ("Deployment default/web", than, figure): 50
         for than in ("drain", "none")
