@@ -32,7 +32,7 @@ from plimsoll.services.executor import ActionResult, Executor, requested_pause
 from plimsoll.services.lease import Lease, LeaseLost
 from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry, Workers
 from plimsoll.services.reconcile_inputs import ReconcileInputs
-from plimsoll.services.reconcile_memory import ReconcileMemory
+from plimsoll.services.reconcile_memory import EVICTED_AGAIN, ReconcileMemory
 
 PAUSE_SECONDS: Final = 1.0
 """Between two observations: a replacement that is Ready is seen within this time."""
@@ -192,7 +192,7 @@ class Reconcile:
                 ),
                 now,
                 refusals=memory.refusals,
-                refused=memory.refused,
+                refused=memory.refused_at(now),
                 ahead=max(
                     now - began + 2 * memory.planning - timedelta(seconds=PAUSE_SECONDS),
                     timedelta(),
@@ -228,16 +228,18 @@ class Reconcile:
                     memory.overrule(pod, outcome.overruled)
                 case Release(replica_set=made) if refused:
                     why = f"its release was refused: {outcome.error}"
-                    memory.refused[str(made.controller)] = why
+                    memory.refused[str(made.controller)] = why, None
+                case Evict() as action if refused:
+                    why = f"{action.target}: {outcome.error}"
+                    memory.refused[action.target] = why, now + EVICTED_AGAIN
                 case (
                     UndoRelease()
                     | Guard()
                     | Unguard()
-                    | Evict()
                     | LabelNode()
                     | Exclude()
                     | TaintNode()
                     | DoNotDisrupt()
                     | TellDeadline()
                 ) as action if refused:
-                    memory.refused[action.target] = f"{action.target}: {outcome.error}"
+                    memory.refused[action.target] = f"{action.target}: {outcome.error}", None

@@ -36,6 +36,8 @@ from plimsoll.services.observed_times import KnownTimes
 REREAD: Final = timedelta(seconds=5)
 BUSY: Final = timedelta(seconds=5)
 """How long a group may say that it cannot be asked now until another one is asked."""
+EVICTED_AGAIN: Final = timedelta(seconds=5)
+"""How long after an eviction was refused it is tried again: an admission webhook may allow it any moment."""
 KEPT: Final = 20
 """How many refusals of a group are remembered."""
 MADE_ANEW: Final = timedelta(seconds=10)
@@ -74,8 +76,8 @@ class ReconcileMemory:
     """Whether pools and shifts were read: what failed is not read again, since no drain waits for a database."""
     pool_events: dict[object, PoolEvent] = field(default_factory=dict)
     """What happened to pools, each once."""
-    refused: dict[str, str] = field(default_factory=dict)
-    """As in `plan_drain`: not tried again in this reconcile."""
+    refused: dict[str, tuple[str, datetime | None]] = field(default_factory=dict)
+    """Target -> why it was refused, and until when it is not tried again; None: in this reconcile."""
     planning: timedelta = timedelta()
     """How long the last plan took: the plan after this one acts two such times after its observation."""
     past: Sequence[Report] | None = None
@@ -149,6 +151,14 @@ class ReconcileMemory:
         fresh = {ref: told for ref, told in self.noted.items() if told is not None}
         self.noted |= dict.fromkeys(fresh)
         return fresh
+
+    def refused_at(self, now: datetime) -> Mapping[str, str]:
+        """Return what is not tried again now, as in `plan_drain`."""
+        return {
+            target: why
+            for target, (why, until) in self.refused.items()
+            if until is None or now < until
+        }
 
     def uncounted(self, seen: Observation, now: datetime) -> frozenset[Ref]:
         """Return the controllers of which an earlier reconcile may have evicted a pod just now.

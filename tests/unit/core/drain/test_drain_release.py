@@ -302,6 +302,14 @@ def test_where_no_replacement_can_be_made_one_released_pod_leaves_at_once():
     assert "exceeded quota" in sole_action(plan, Evict).reason
 
 
+def test_no_released_pod_leaves_for_a_replacement_that_has_no_place():
+    old = [released(pod) for pod in pods_of("web", 2, node="spot")]
+    workload = replace(a_deployment(replicas=2), replica_failure="exceeded quota: pods")
+    seen = seen_with(*old, workload=workload)
+    plan = plan_drain(replace(seen, nodes=[interrupted("spot"), a_node("od", pods=0)]), noon(5))
+    assert actions(plan, Evict) == []
+
+
 def test_where_no_replacement_can_be_made_the_next_pod_waits_until_the_first_was_replaced():
     first = replace(released(a_pod("web-0", node="spot")), deleting=noon(35))
     second = released(a_pod("web-1", node="spot"))

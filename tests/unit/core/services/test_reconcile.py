@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -83,6 +84,24 @@ def test_a_release_that_is_refused_is_not_tried_again_in_the_same_reconcile(rig,
     assert len(tried) == 1
     (report,) = rig.reports.list("harbor")
     assert any("a policy denies it" in reason for reason in report.reasons)
+
+
+def test_an_eviction_that_is_refused_is_tried_again_after_five_seconds(rig, monkeypatch):
+    web = deployment(replicas=2)
+    web["spec"]["strategy"] = {"type": "Recreate"}
+    interrupt(rig, web, elsewhere=True)
+    tried = []
+
+    def refuse(pod, *_):
+        tried.append((pod.name, rig.time))
+        raise Refused("an admission webhook denies it")
+
+    monkeypatch.setattr(KubernetesCluster, "evict", method(refuse))
+    rig.drains.reconcile("harbor", "me", seconds=12)
+
+    times = {name: [at for pod, at in tried if pod == name] for name, _ in tried}
+    assert {len(each) for each in times.values()} == {3}
+    assert all(b - a >= timedelta(seconds=5) for each in times.values() for a, b in pairwise(each))
 
 
 @pytest.mark.parametrize(("by_owner", "asked"), [(False, [("base", 1)]), (True, [])])

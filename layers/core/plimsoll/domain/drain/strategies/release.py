@@ -141,11 +141,14 @@ def _evictions(
 def _hindrance(disruption: WorkloadDisruption, headroom: Headroom, pod: Pod) -> str | None:
     """Say why a replacement is not made, or has no node, until this released pod leaves; else None.
 
+    It leaves for that only if there is a place for the replacement.
     A pod that no node and no node group can take is tried again without the released pod: spread
     constraints and anti-affinity by zone may count it.
     """
     if disruption.workload is not None and disruption.workload.replica_failure is not None:
-        return None if disruption.workload.makes_none else disruption.workload.replica_failure
+        if disruption.workload.makes_none or headroom.move(pod) is None:
+            return None
+        return disruption.workload.replica_failure
     lost = (p for p in disruption.staying if p.uid in headroom.unplaceable)
     new = next(lost, None)
     if new is not None and headroom.fits_without(new, pod):
