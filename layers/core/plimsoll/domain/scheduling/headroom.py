@@ -9,7 +9,7 @@ from typing import Final
 from plimsoll.domain.kubernetes import Pod, replacement_of
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.contention import Contention
-from plimsoll.domain.scheduling.preemption import BudgetsIn, stops_soon, victims_for
+from plimsoll.domain.scheduling.preemption import BudgetsIn, first_choice, stops_soon, victims_for
 
 MOST_UNSERVED: Final = 20
 
@@ -110,9 +110,8 @@ class Headroom:
         template = id(pod.scheduling), pod.priority
         if pod.priority <= 0 or template in self._hopeless:
             return None
-        places = victims_for(self.snapshot, pod, self.closed, self.budgets_in)
-        found = next((each for each in places if all(map(stops_soon, each[1]))), None)
-        if found is None:
+        found = first_choice(victims_for(self.snapshot, pod, self.closed, self.budgets_in))
+        if found is None or not all(map(stops_soon, found[1])):
             self._hopeless.add(template)
             return None
         node, victims = found
