@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from plimsoll.domain.kubernetes import Pod, replacement_of
+from plimsoll.domain.kubernetes import Pod, replacement_of, successor_of
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.contention import Contention
 from plimsoll.domain.scheduling.preemption import BudgetsIn, first_choice, stops_soon, victims_for
@@ -70,7 +70,7 @@ class Headroom:
         """Claim a place for a pod that leaves first and comes back elsewhere."""
         home = self.snapshot.where(pod)
         self.snapshot.remove(pod)
-        place = self._place(pod)
+        place = self._place(successor_of(pod))
         if place is None and home is not None:
             self.snapshot.place(pod, home)
         return place
@@ -123,7 +123,7 @@ class Headroom:
         for victim in victims:
             self.snapshot.remove(victim)
             self.contention.join(replacement_of(victim))
-        self.snapshot.place(pod, node.name)
+        self.snapshot.place(successor_of(pod), node.name)
         self.preempting = pod.uid
         return node.name
 
