@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions import Cordon, Evict, Release
+from plimsoll.domain.actions import Cordon, Evict, Grow, Release
 from plimsoll.domain.disruptions import disruptions_of
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.kubernetes import Node, Ref
@@ -18,6 +18,7 @@ from tests.support.builders import (
     a_budget,
     a_claim,
     a_deployment,
+    a_group,
     a_node,
     a_pod,
     a_stateful_set,
@@ -245,6 +246,38 @@ def test_room_of_a_pod_that_is_stopping_is_kept_for_its_successor():
     )
 
     assert actions(plan, Release) == []
+
+
+@pytest.mark.parametrize(
+    ("cpu", "leave", "asked"), [("4", ["web-1"], []), ("2", [], [ZONE_A])], ids=["room", "no room"]
+)
+def test_the_successor_of_a_pod_that_is_stopping_counts_in_the_spread_of_the_next_one(
+    cpu, leave, asked
+):
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    homes = [("spot-b", noon(30)), ("spot-a", None), ("od-a", None), ("od-b", None)]
+    pods = [
+        a_pod(f"web-{n}", node=node, deleting=stops, cpu="2", topologySpreadConstraints=[spread])
+        for n, (node, stops) in enumerate(homes)
+    ]
+    nodes = [
+        interrupted("spot-a", zone=ZONE_A),
+        interrupted("spot-b", zone=ZONE_B),
+        a_node("od-a", zone=ZONE_A, cpu=cpu),
+        a_node("od-b", zone=ZONE_B),
+    ]
+    workload = a_deployment(replicas=4, strategy={"type": "Recreate"})
+    budget = a_budget(min_available=2, allowed=1)
+    groups = [a_group(zones=[ZONE_A]), a_group("other", zones=[ZONE_B])]
+    plan = plan_drain(looked(nodes, pods, [workload], budgets=[budget], groups=groups), noon(1))
+
+    assert [evict.pod.name for evict in actions(plan, Evict)] == leave
+    assert [grow.zone or grow.group.zones[0] for grow in actions(plan, Grow)] == asked
 
 
 @pytest.mark.parametrize("seconds", [1, 89], ids=["stops", "is told to stop now"])

@@ -231,6 +231,26 @@ def test_a_pod_of_a_lower_priority_that_may_take_long_to_stop_makes_no_way(grace
     assert evicted(plan_drain(seen_with(pods, a_stateful_set(replicas=2)), noon(1))) == goes
 
 
+@pytest.mark.parametrize(
+    ("slow", "goes"),
+    [
+        ({}, []),
+        ({"created": "2025-12-31T00:00:00Z"}, ["db-1"]),
+        ({"priority": 5}, ["db-1"]),
+    ],
+    ids=["as well that one", "it is older", "its priority is higher"],
+)
+def test_a_place_counts_unless_kube_scheduler_may_take_that_of_a_pod_which_stops_long(slow, goes):
+    pods = [
+        *sets_of("db", ["spot", "spot"], cpu="8", priority=10),
+        *pods_of("slow", 1, node="first", **{"cpu": "8", "grace_seconds": 600, **slow}),
+        *pods_of("web", 1, node="second", cpu="8"),
+    ]
+    nodes = [interrupted("spot", cpu="64"), a_node("first"), a_node("second")]
+    plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=2)]), noon(1))
+    assert evicted(plan) == goes
+
+
 def test_of_pods_of_a_lower_priority_those_make_way_whose_budget_lets_them():
     pods = [
         *sets_of("db", ["spot", "spot"], cpu="4", priority=10),

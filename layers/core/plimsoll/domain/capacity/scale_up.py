@@ -12,7 +12,7 @@ from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity.advised_nodes import kept_out
 from plimsoll.domain.capacity.growth_plan import GrowthPlan, plan_growth
 from plimsoll.domain.disruptions import WorkloadDisruption, ended_by_owner
-from plimsoll.domain.kubernetes import NODE_POOL, Pod, Ref, replacement_of
+from plimsoll.domain.kubernetes import NODE_POOL, Pod, Ref, replacement_of, successor_of
 from plimsoll.domain.node_groups import (
     DOUBTED_AFTER_REFUSAL,
     FIRST_SIGN_WITHIN,
@@ -230,7 +230,7 @@ def _replacements(
             leaves_first = (
                 disruption.ref.kind == "StatefulSet" or pod.uid in disruption.not_releasable
             )
-            yield pod if leaves_first else replacement_of(pod)
+            yield successor_of(pod) if leaves_first else replacement_of(pod)
 
 
 def _renewed(

@@ -108,6 +108,7 @@ from plimsoll.domain.kubernetes.pods import (
     Toleration,
     protection,
     replacement_of,
+    successor_of,
 )
 from plimsoll.domain.kubernetes.quantities import (
     GPU,
@@ -242,6 +243,7 @@ __all__ = [
     "selector_key",
     "selects_namespaces",
     "starts_up",
+    "successor_of",
     "taints_of",
     "tolerated",
     "too_late_to_tell",

@@ -271,8 +271,16 @@ def protection(pod: Pod, duration: str | None) -> Mapping[str, str | None]:
 def replacement_of(pod: Pod) -> Pod:
     """Return the pod that would be made anew for this one: its own uid, no node, not ready.
 
-    Plan with it while the old pod still runs; plan with the old pod itself when it leaves first.
+    Plan with it while the old pod still runs; plan with `successor_of` when the old pod leaves first.
     """
     return replace(
         pod, uid=f"new:{pod.uid}", node=None, phase="Pending", ready=False, deleting=None
     )
+
+
+def successor_of(pod: Pod) -> Pod:
+    """Return the pod that takes the place of this one in a plan: by the same uid, since one of the two stands at a time.
+
+    A pod that is asked to stop counts in no topology spread; its successor does.
+    """
+    return pod if pod.deleting is None else replace(pod, deleting=None)

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from plimsoll.domain.kubernetes import Pod, replacement_of
+from plimsoll.domain.kubernetes import Pod, replacement_of, successor_of
 from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 from plimsoll.domain.scheduling.contention import Contention
-from plimsoll.domain.scheduling.preemption import BudgetsIn, stops_soon, victims_for
+from plimsoll.domain.scheduling.preemption import BudgetsIn, first_choice, stops_soon, victims_for
 
 MOST_UNSERVED: Final = 20
 
@@ -70,7 +70,7 @@ class Headroom:
         """Claim a place for a pod that leaves first and comes back elsewhere."""
         home = self.snapshot.where(pod)
         self.snapshot.remove(pod)
-        place = self._place(pod)
+        place = self._place(successor_of(pod))
         if place is None and home is not None:
             self.snapshot.place(pod, home)
         return place
@@ -110,9 +110,8 @@ class Headroom:
         template = id(pod.scheduling), pod.priority
         if pod.priority <= 0 or template in self._hopeless:
             return None
-        places = victims_for(self.snapshot, pod, self.closed, self.budgets_in)
-        found = next((each for each in places if all(map(stops_soon, each[1]))), None)
-        if found is None:
+        found = first_choice(victims_for(self.snapshot, pod, self.closed, self.budgets_in))
+        if found is None or not all(map(stops_soon, found[1])):
             self._hopeless.add(template)
             return None
         node, victims = found
@@ -124,7 +123,7 @@ class Headroom:
         for victim in victims:
             self.snapshot.remove(victim)
             self.contention.join(replacement_of(victim))
-        self.snapshot.place(pod, node.name)
+        self.snapshot.place(successor_of(pod), node.name)
         self.preempting = pod.uid
         return node.name
 

@@ -13,6 +13,7 @@ from plimsoll.domain.kubernetes import (
     Workload,
     replacement_of,
     resolve_count,
+    successor_of,
     unavailable,
 )
 from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone, leaves
@@ -38,7 +39,8 @@ def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:
     contention = _contention(seen, Contention(snapshot.copy(), interrupted.names), waiting)
     surging = {ref for ref, w in seen.workload.items() if w.ref.kind == "Deployment"}
     short: list[Pod] = []
-    for pod in sorted(waiting, key=lambda p: (seen.owner(p) in surging, -p.priority, p.created)):
+    coming = map(successor_of, waiting)
+    for pod in sorted(coming, key=lambda p: (seen.owner(p) in surging, -p.priority, p.created)):
         node = snapshot.choose(pod)
         if node is None:
             short.append(pod)

@@ -10,9 +10,9 @@ filterPodsWithPDBViolation), pkg/scheduler/framework/preemption/preemption.go (p
 kube-scheduler takes the node on which no budget is violated and the highest priority of a victim is the lowest, so
 a node where pods of a negative priority suffice comes before all others.
 
-Left out: among such nodes the one that is chosen here is the one with the most room, not the one with the
-fewest victims. On the safe side: a pod whose budget may not let it go makes way for nobody, nor does
-one that may take long to stop; and a pod of a negative priority counts on nobody.
+Left out: among nodes where pods of a negative priority suffice the one that is chosen here is the one with the most
+room, not the one with the fewest victims. On the safe side: a pod whose budget may not let it go makes way for nobody,
+nor does one that may take long to stop; and a pod of a negative priority counts on nobody.
 """
 
 from __future__ import annotations
@@ -104,6 +104,26 @@ def victims_for(
         going = victims_on(snapshot, pod, snapshot.nodes[name], lower, guarded)
         if going and guarded.isdisjoint(p.uid for p in going):
             yield snapshot.nodes[name], going
+
+
+def first_choice(
+    places: Iterable[tuple[Node, Sequence[Pod]]],
+) -> tuple[Node, Sequence[Pod]] | None:
+    """Return the place that kube-scheduler would take of those that `victims_for` yields.
+
+    Its victims are of the lowest priority, the fewest, and the youngest. Of places that are equal in this, one with a
+    victim that may take long to stop comes first, since nobody knows which it takes.
+    """
+
+    def cost(place: tuple[Node, Sequence[Pod]]) -> tuple[int, int, int, float, bool]:
+        _, victims = place
+        priorities = [pod.priority for pod in victims]
+        highest = max(priorities)
+        oldest = min(p.started or p.created for p in victims if p.priority == highest)
+        soon = all(map(stops_soon, victims))
+        return highest, len(victims), sum(priorities), -oldest.timestamp(), soon
+
+    return min(places, key=cost, default=None)
 
 
 def snapshot_of(nodes: Iterable[Node], seen: Observation) -> ClusterSnapshot:
