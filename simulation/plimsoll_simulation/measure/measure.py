@@ -296,7 +296,9 @@ class Measurement:
             former = self.nodes.pop(instance)
             self.nodes[f"{instance}, {former.gone}"] = former
             for uid in self._pods[cluster].on_node.get(node, ()):
-                self._pods[cluster].known[uid].killed = False
+                seen = self._pods[cluster].known[uid]
+                if seen.leaving_since is None:  # no kubelet starts a stopping pod again
+                    seen.killed = False
         self.nodes[instance] = NodeMetrics(
             cluster=cluster, name=node, instance=instance, group=group, zone=zone
         )

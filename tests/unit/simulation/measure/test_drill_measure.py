@@ -290,6 +290,19 @@ def test_a_pod_deleted_by_force_is_cut_short_unless_its_instance_is_gone():
     assert rig_cluster.row(60).pods_cut_short == 1
 
 
+def test_a_stopping_pod_that_is_killed_is_not_lost_again_once_its_instance_is_launched_again():
+    rig_cluster = RigCluster(workload(replicas=2), nodes=("n1",))
+    rig_cluster.pod(1, "slow", grace=60, annotations={"drill.plimsoll.dev/stop": "60s"})
+    rig_cluster.stop(10, "slow", granted=20)
+    rig_cluster.gone(20)
+    rig_cluster.m.instance_started(
+        second(30), "harbor", "spot", "i-n1", node="n1", zone="us-east-1a"
+    )
+    rig_cluster.remove(50, "slow")
+    row = rig_cluster.row(60)
+    assert (row.pods_killed, row.pods_cut_short) == (3, 0)
+
+
 def test_evictions_and_replacements_that_came_first_are_counted():
     rig_cluster = RigCluster(workload(replicas=2))
     rig_cluster.notice(5)
