@@ -47,6 +47,7 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("Deployment default/web", "none", figure): 70 for figure in (ZERO, FLOOR)
     },
     "finalizer-holds-a-stopped-member": {("StatefulSet default/store", "none", ZERO): 400},
+    "finalizer-holds-an-evicted-member": {("StatefulSet default/store", "none", ZERO): 120},
     "first-member-has-no-place": {
         ("StatefulSet default/store", "drain", figure): 25 for figure in (ZERO, QUORUM, FLOOR)
     },
@@ -73,6 +74,7 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "members-whose-hook-sleeps": {("Database default/queue", "drain", KILLED): 1},
     "moved-to-a-node-interrupted-next": {("StatefulSet default/store", "drain", ZERO): 25},
     "moved-to-a-node-with-advice": {("StatefulSet default/store", "drain", ZERO): 30},
+    "no-node-comes-in-time": {("Deployment default/web", "drain", ZERO): 30},
     "one-place-for-two-workloads": {
         ("Deployment default/web", "drain", ZERO): 490,
         ("Deployment default/web", "drain", FLOOR): 490,
@@ -91,6 +93,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "quota-used-up-meanwhile": {
         ("Deployment default/web", "drain", ZERO): 485,
         ("Deployment default/web", "drain", FLOOR): 485,
+    },
+    "rollout-after-a-replacement": {
+        ("StatefulSet default/store", than, ZERO): 155 for than in ("drain", "none")
     },
     "rollout-after-the-move": {("Deployment default/web", "none", ZERO): 95},
     "rollout-beside-a-node-left-on-advice": {("Deployment default/web", "none", FLOOR): 65},
