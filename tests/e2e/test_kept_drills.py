@@ -29,6 +29,10 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("Deployment default/api", "drain", FLOOR): 490,
         ("Deployment default/api", "none", FLOOR): 375,
     },
+    "budget-overruled-for-the-last-place": {
+        ("StatefulSet default/store", "drain", ZERO): 575,
+        ("StatefulSet default/store", "none", ZERO): 475,
+    },
     "daemons-use-up-the-quota": {
         ("Deployment default/web", "drain", ZERO): 350,
         ("Deployment default/web", "drain", FLOOR): 350,
@@ -72,8 +76,14 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "members-have-no-place": {("StatefulSet default/store", "none", FLOOR): 120},
     "members-that-state-a-minute": {("StatefulSet default/store", "drain", ZERO): 80},
     "members-whose-hook-sleeps": {("Database default/queue", "drain", KILLED): 1},
+    "moved-early-has-the-place": {
+        ("Deployment default/api", "drain", figure): 210 for figure in (ZERO, FLOOR)
+    },
     "moved-to-a-node-interrupted-next": {("StatefulSet default/store", "drain", ZERO): 25},
     "moved-to-a-node-with-advice": {("StatefulSet default/store", "drain", ZERO): 30},
+    "next-member-finds-no-place": {
+        ("StatefulSet default/store", "drain", figure): 465 for figure in (QUORUM, FLOOR)
+    },
     "no-node-comes-in-time": {("Deployment default/web", "drain", ZERO): 30},
     "one-place-for-two-workloads": {
         ("Deployment default/web", "drain", ZERO): 490,
@@ -94,12 +104,18 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("Deployment default/web", "drain", ZERO): 485,
         ("Deployment default/web", "drain", FLOOR): 485,
     },
+    "rolled-out-to-a-node-with-advice": {("StatefulSet default/store", "drain", ZERO): 25},
     "rollout-after-a-replacement": {
         ("StatefulSet default/store", than, ZERO): 155 for than in ("drain", "none")
     },
     "rollout-after-the-move": {("Deployment default/web", "none", ZERO): 95},
     "rollout-beside-a-node-left-on-advice": {("Deployment default/web", "none", FLOOR): 65},
+    "rollout-on-nodes-that-end": {("Deployment default/web", "none", FLOOR): 60},
     "scale-down-after-the-move": {("StatefulSet default/store", "drain", ZERO): 20},
+    "scale-up-beside-a-move": {
+        ("Deployment default/api", "drain", FLOOR): 45,
+        ("Deployment default/api", "none", FLOOR): 85,
+    },
     "webhook-denies-the-eviction-of-a-job": {("Job default/report", "drain", KILLED): 1},
     "webhook-fails-all-new-pods": {("StatefulSet default/store", "none", ZERO): 220},
 }
