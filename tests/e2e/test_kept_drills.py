@@ -116,6 +116,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("Deployment default/api", "drain", FLOOR): 45,
         ("Deployment default/api", "none", FLOOR): 85,
     },
+    "scale-up-while-a-member-stops": {
+        ("StatefulSet default/store", "none", figure): 85 for figure in (QUORUM, FLOOR)
+    },
     "webhook-denies-the-eviction-of-a-job": {("Job default/report", "drain", KILLED): 1},
     "webhook-fails-all-new-pods": {("StatefulSet default/store", "none", ZERO): 220},
 }
