@@ -218,10 +218,17 @@ def _kept_up(results: Sequence[ActionResult]) -> AbstractSet[str]:
 
 
 def _timed(step: Step, kept_up: AbstractSet[str]) -> Step:
-    """Return a step as it is once heartbeats were accepted for these nodes."""
+    """Return a step as it is once heartbeats were accepted for these nodes.
+
+    A pod that has all its time by that has no eviction deadline in this plan: its eviction overrules no budget.
+    """
     match step.action:
         case Evict(pod=pod, kept_up_grace_seconds=grace) as action if pod.node in kept_up:
-            return replace(step, action=replace(action, grace_seconds=grace))
+            hurried = grace is not None or action.grace_seconds is None
+            return replace(
+                step,
+                action=replace(action, grace_seconds=grace, overrule=action.overrule and hurried),
+            )
         case _:
             return step
 

@@ -122,6 +122,16 @@ def test_as_many_leave_as_their_budget_lets_go_but_a_quorum_stays():
     assert "a quorum of 3 stays" in actions(plan, Evict)[0].reason
 
 
+@pytest.mark.parametrize(("allowed", "moved"), [(0, ["single"]), (3, [])])
+def test_a_pod_that_its_budget_refuses_at_its_eviction_deadline_keeps_no_place_from_others(
+    allowed: int, moved: list[str]
+):
+    seen = database(members(1, cpu="3", annotations={STOP_SECONDS: "200"}), allowed=allowed)
+    single = a_pod("single", node="spot-1", cpu="3", owner=("ReplicaSet", "single"))
+    seen = replace(seen, nodes=[*seen.nodes, interrupted("spot-1")], pods=[*seen.pods, single])
+    assert [e.pod.name for e in evicted(seen, 1) if e.pod.name == "single"] == moved
+
+
 @pytest.mark.parametrize(("allowed", "leave"), [(1, 0), (2, 1)])
 def test_a_dead_member_that_the_api_server_counts_takes_its_part_of_the_budget(
     allowed: int, leave: int

@@ -21,7 +21,7 @@ from plimsoll.domain.actions import (
     Release,
     Step,
 )
-from plimsoll.domain.errors import Conflict, NotFound, Refused, Throttled
+from plimsoll.domain.errors import Blocked, Conflict, NotFound, Refused, Throttled
 from plimsoll.domain.interruptions import Interruption, LifecycleHook
 from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, Node, Pod, Ref, ReplicaSet
 from plimsoll.services.executor import ROUND, TOGETHER, ActionResult, Executor, Writers, perform
@@ -215,6 +215,39 @@ def test_an_eviction_has_the_time_that_a_heartbeat_gains_only_once_that_was_acce
     executor.carry_out(Plan(steps=tuple(Step(action=one, nodes=frozenset()) for one in steps)))
 
     assert (cluster.graces, cluster.recorded) == (graces, recorded)
+
+
+@pytest.mark.parametrize(("gained", "deleted"), [(None, []), (200, [("web-0", 200)])])
+def test_no_budget_is_overruled_for_a_pod_that_has_all_its_time_once_its_hook_is_kept_up(
+    gained: int | None, deleted: list[tuple[str, int]]
+):
+    class Guarded(Hooked):
+        @override
+        def evict(self, pod: Pod, grace_seconds: int | None = None) -> None:
+            raise Blocked("Cannot evict pod as it would violate the pod's disruption budget.")
+
+    cluster: Any = Guarded()
+    node = interrupted("spot", kind="lifecycle-terminate")
+    assert node.interruption is not None
+    hook = LifecycleHook(
+        group="g", name="h", timeout=timedelta(minutes=2), longest=timedelta(hours=3), ours=True
+    )
+    [pod] = pods_of("web", 1, node="spot")
+    leaves = Evict(
+        pod=pod, grace_seconds=48, kept_up_grace_seconds=gained, overrule=True, reason="a test"
+    )
+    steps: list[Action] = [
+        Heartbeat(node=node, interruption=node.interruption, hooks=(hook,), reason="a test"),
+        leaves,
+    ]
+
+    Executor(
+        writers=Writers(cluster=cluster, capacity=Aws()),
+        workers=SerialWorkers(),
+        telemetry=Telemetry(),
+    ).carry_out(Plan(steps=tuple(Step(action=one, nodes=frozenset()) for one in steps)))
+
+    assert cluster.deleted == deleted
 
 
 def test_a_pod_of_a_dead_instance_is_deleted_without_a_grace_period(cluster):

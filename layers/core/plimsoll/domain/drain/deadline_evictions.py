@@ -8,7 +8,7 @@ second: pods that are evicted too late are killed with their instance. Plimsoll 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
@@ -69,8 +69,9 @@ def plan_deadline_evictions(
         last: when the next plan will come.
     """
     pods = _evicted(disruptions, last, turn)
+    refused = {one.pod.uid for each in disruptions for one in _refused(each, last)}
     for one in pods:
-        if not one.pod.bare:
+        if not one.pod.bare and one.pod.uid not in refused:
             headroom.move(one.pod)
             headroom.contention.promise(one.pod)
     evictable = [one for disruption in disruptions for one in disruption.evictable]
@@ -109,6 +110,14 @@ def _evicted(
     ends = (o.eviction_deadline for o in evictable if o.eviction_deadline and _near(o, last))
     more = min(_overdue(ends, last), MOST_EVICTIONS) - len(late)
     return [*late, *_early(disruptions, last, order)[:more]] if more > 0 else late
+
+
+def _refused(disruption: WorkloadDisruption, last: datetime) -> Iterator[EvictablePod]:
+    """Yield the pods that the API server would not evict now: nothing is made in their place, and they claim none."""
+    for one in disruption.evictable:
+        budgets = disruption.covering.get(one.pod.uid, ())
+        if any(b.disruptions_allowed < 1 for b in budgets) and not one.overrules_at(last):
+            yield one
 
 
 def _near(one: EvictablePod, last: datetime) -> bool:
