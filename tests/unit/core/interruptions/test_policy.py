@@ -218,22 +218,6 @@ def test_a_node_that_was_emptied_on_advice_keeps_no_pod_waiting(cpu, groups, unc
     assert len(actions(plan, Grow)) == grows
 
 
-@pytest.mark.parametrize(("emptied", "uncordons"), [(None, 1), (noon(1), 0)])
-def test_a_node_on_advice_of_a_group_that_renews_is_given_back_as_long_as_it_is_not_empty(
-    emptied, uncordons
-):
-    node = interrupted("advised", kind=ADVICE, ends=None)
-    assert node.interruption is not None
-    left = replace(node, interruption=replace(node.interruption, emptied=emptied))
-    group = replace(a_group(max_size=0, instances=[node.instance]), renew=True)
-    stays = a_pod("stays", node="advised", owner=("Database", "db"))
-    pods = [a_pod("lonely", phase="Pending"), *([] if emptied else [stays])]
-
-    plan = plan_drain(looked([left], pods, groups=[group]), noon(2))
-
-    assert len(actions(plan, Uncordon)) == uncordons
-
-
 @pytest.mark.parametrize("kind", [ADVICE, "spot-interruption"])
 def test_where_the_response_is_to_cordon_no_pod_moves_whatever_the_deadline(kind):
     node = interrupted("spot", kind=kind, ends=None if kind == ADVICE else 120)

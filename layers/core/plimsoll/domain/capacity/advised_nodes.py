@@ -16,17 +16,15 @@ def kept_out(
 ) -> Iterator[tuple[Pod, Node]]:
     """Yield the pods without a place that a node left on advice would take, each with that node.
 
-    Not one that was cordoned before, or whose instance is gone. Where the owner has such instances replaced, an empty
-    one is terminated.
+    Not one that was cordoned before, or whose instance is gone. Where the owner has such instances replaced, it is too late.
     """
-    renewed = {instance for group in seen.groups if group.renew for instance in group.instances}
+    ends = {instance for group in seen.groups if group.renew for instance in group.instances}
     left = {
         node.name: node
         for node in seen.nodes
         if (found := node.interruption) is not None
         and found.cordoned is not None
-        and not (found.unschedulable_before or found.gone)
-        and not (found.emptied and node.instance in renewed)
+        and not (found.unschedulable_before or found.gone or node.instance in ends)
         and found.on_advice(now)
     }
     trial = snapshot.copy() if left else snapshot
