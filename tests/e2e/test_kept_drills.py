@@ -47,6 +47,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         for than in ("drain", "none")
         for figure in (ZERO, FLOOR)
     },
+    "dead-pod-takes-the-place-of-a-rollout": {
+        ("Deployment default/web", than, ZERO): 50 for than in ("drain", "none")
+    },
     "evicted-pod-preempts": {
         ("Deployment default/web", "none", figure): 70 for figure in (ZERO, FLOOR)
     },
