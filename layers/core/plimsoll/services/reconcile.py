@@ -229,17 +229,16 @@ class Reconcile:
                 case Release(replica_set=made) if refused:
                     why = f"its release was refused: {outcome.error}"
                     memory.refused[str(made.controller)] = why, None
-                case Evict() as action if refused:
-                    why = f"{action.target}: {outcome.error}"
-                    memory.refused[action.target] = why, now + EVICTED_AGAIN
                 case (
                     UndoRelease()
                     | Guard()
                     | Unguard()
+                    | Evict()
                     | LabelNode()
                     | Exclude()
                     | TaintNode()
                     | DoNotDisrupt()
                     | TellDeadline()
                 ) as action if refused:
-                    memory.refused[action.target] = f"{action.target}: {outcome.error}", None
+                    until = now + EVICTED_AGAIN if isinstance(action, Evict) else None
+                    memory.refused[action.target] = f"{action.target}: {outcome.error}", until
