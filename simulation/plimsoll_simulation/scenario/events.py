@@ -171,7 +171,7 @@ def _health(machine: Machine, now: datetime, goes: datetime) -> _Parts:
         "eventTypeCode": code,
         "eventTypeCategory": "scheduledChange",
         "eventScopeCode": "ACCOUNT_SPECIFIC",
-        "communicationId": identity(machine, "communication", now),
+        "communicationId": identity(machine, "communication", now, goes),
         "startTime": format_datetime(goes, usegmt=True),
         "lastUpdatedTime": told,
         "statusCode": "upcoming",

@@ -182,6 +182,7 @@ class Reconcile:
                 memory.note_groups(inputs.groups(seen.nodes), self.clock.now())
                 memory.note_launches(seen.nodes)
             now, read = self.clock.now(), memory.groups or ()
+            took = now - began + 2 * memory.planning
             plan = plan_drain(
                 seen.among(
                     groups=read,
@@ -193,10 +194,7 @@ class Reconcile:
                 now,
                 refusals=memory.refusals,
                 refused=memory.refused_at(now),
-                ahead=max(
-                    now - began + 2 * memory.planning - timedelta(seconds=PAUSE_SECONDS),
-                    timedelta(),
-                ),
+                ahead=took if took > timedelta(seconds=PAUSE_SECONDS) else timedelta(),
             )
             memory.planning = self.clock.now() - now
             if fresh or not any(isinstance(action, Grow) for action in plan.actions):

@@ -409,6 +409,19 @@ def test_no_pod_leaves_for_a_place_that_pods_which_need_all_their_time_may_take(
     assert {a.pod.name for a in actions(plan_drain(seen, noon(1)), Evict)} == leave
 
 
+@pytest.mark.parametrize(("sleeps", "leave"), [(False, {"db-0"}), (True, {"web-1"})])
+def test_no_pod_leaves_for_a_place_that_a_member_which_needs_all_its_time_may_take(sleeps, leave):
+    pods = sets_of("web", ["od", "spot"], cpu="1", grace_seconds=300)
+    seen = looked(
+        [interrupted("spot"), a_node("od", cpu="2")],
+        [*sets_of("db", ["spot"], cpu="1"), *(replace(p, sleeps_before_stop=sleeps) for p in pods)],
+        [a_stateful_set(replicas=1), a_stateful_set("web", replicas=2)],
+        budgets=[a_budget(allowed=1, minAvailable=1)],
+    )
+
+    assert {a.pod.name for a in actions(plan_drain(seen, noon(1)), Evict)} == leave
+
+
 def test_no_more_replacements_are_made_than_leave_a_place_to_those_who_were_promised_one():
     nodes = [interrupted("spot"), *(a_node(f"od-{n}", cpu="2") for n in range(3))]
     leaving = sets_of("db", ["spot"], cpu="2", deleting=noon(30))
@@ -486,6 +499,24 @@ def test_a_pod_of_an_unknown_controller_waits_until_the_one_before_it_is_made_an
         plan = plan_drain(seen.among(counts=memory.counts), noon(1))
         evicted.append(len(actions(plan, Evict)))
     assert evicted == [1, 0]
+
+
+@pytest.mark.parametrize(("grace_seconds", "evicted"), [(30, 0), (300, 1)])
+def test_a_pod_that_needs_all_its_time_does_not_wait_until_others_may_be_made_anew(
+    grace_seconds, evicted
+):
+    owner = Ref("Database", "default", "db")
+    how = {"labels": {"app": "db"}, "owner": (owner.kind, owner.name)}
+    pods = [a_pod(f"db-{n}", node="spot", grace_seconds=grace_seconds, **how) for n in range(2)]
+    seen = looked(
+        [interrupted("spot"), a_node("od")],
+        [replace(pod, sleeps_before_stop=True) for pod in pods],
+        budgets=[a_budget("db", allowed=1, minAvailable=1)],
+    )
+
+    plan = plan_drain(seen.among(uncounted=frozenset({owner})), noon(1))
+
+    assert len(actions(plan, Evict)) == evicted
 
 
 def not_cordoned(kind: str, *, ends: float | None) -> Node:

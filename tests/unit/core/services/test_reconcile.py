@@ -156,17 +156,18 @@ def test_a_reconcile_observes_when_a_pod_has_to_be_told_and_not_a_second_later(r
     assert told[0] == (deadline - grace, None)
 
 
+@pytest.mark.parametrize(("takes", "before"), [(4, 2), (1.4, 0.6)], ids=["seconds", "a second"])
 def test_where_observations_take_long_a_pod_is_told_before_its_last_call_and_not_after(
-    rig, monkeypatch
+    rig, monkeypatch, takes, before
 ):
     interrupt(rig, deployment("web", replicas=1))
     deadline = rig.node("spot").interruption.deadline
     grace = timedelta(seconds=10)  # of the pods of `deployment`
-    rig.sleep(((deadline - grace) - rig.time).total_seconds() - 6)
+    rig.sleep(((deadline - grace) - rig.time).total_seconds() - takes - before)
     observe, evict, told = rig.api.observe, rig.api.evict, []
 
     def slowly():
-        rig.sleep(4)
+        rig.sleep(takes)
         return observe()
 
     def evicted(pod, grace_seconds=None):
@@ -177,7 +178,7 @@ def test_where_observations_take_long_a_pod_is_told_before_its_last_call_and_not
     monkeypatch.setattr(KubernetesCluster, "evict", method(evicted))
     rig.drains.reconcile("harbor", "me", seconds=15)
 
-    assert told[0] == (deadline - grace - timedelta(seconds=2), None)
+    assert told[0] == (deadline - grace - timedelta(seconds=before), None)
 
 
 def test_a_database_that_keeps_the_first_plan_waiting_takes_no_time_from_a_pod(rig, monkeypatch):

@@ -60,8 +60,8 @@ def plan_drain(
         refusals: key of a node group -> what our own requests for nodes were refused with.
         refused: what the API server refused, and why, in words: a workload whose pods it let nobody
             release, a pod that it did not let go, or a node that it did not let us label.
-        ahead: how much later than usual the next plan will come, since the API server is slow. Pods
-            whose eviction deadline comes before it are evicted now.
+        ahead: how much later than after the usual pause the next plan will come, since reading and
+            planning take long. Pods whose eviction deadline comes before it are evicted now.
     """
     last = now + ahead
     seen = of_present_launches(seen)

@@ -10,7 +10,7 @@ from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.do_not_disrupt import protections
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.rounds import Beginning, in_rounds
-from plimsoll.domain.drain.strategies import leaving_anyway, way_of
+from plimsoll.domain.drain.strategies import way_of
 from plimsoll.domain.kubernetes import Pod, replacement_of
 from plimsoll.domain.scheduling import Headroom
 
@@ -39,7 +39,8 @@ def plan_replacements(
     for pod in first.values():
         headroom.move(pod)
     for disruption in ordered:  # before any place is sure: theirs may be asked for first
-        for pod in leaving_anyway(disruption):
+        way, _ = way_of(disruption)
+        for pod in way.leaving_anyway(disruption):
             headroom.contention.join(replacement_of(pod))
     begun: list[Beginning] = []
     for disruption in ordered:

@@ -9,7 +9,6 @@ from plimsoll.domain.drain.strategies.at_deadline import AT_DEADLINE
 from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
 from plimsoll.domain.drain.strategies.release import (
     RELEASE,
-    leaving_anyway,
     releasable,
     releases,
     undo_for_good,
@@ -29,7 +28,6 @@ def way_of(disruption: WorkloadDisruption) -> tuple[Way, str]:
 
 
 __all__ = [
-    "leaving_anyway",
     "releasable",
     "releases",
     "returning",

@@ -29,7 +29,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
         place = headroom.reserve(one.pod, preempts=disruption.precedes(one))
         hurried = one.may_need_more(disruption.now)
         if one.pod.serving:
-            held = _why_held(disruption)
+            held = _why_held(disruption, hurried=hurried)
             by_budget = hurried and one.pod.uid in disruption.covering
             if held is None and spare <= 0 and not (by_budget or pressed):
                 held = (
@@ -63,13 +63,13 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     return Steps(actions=tuple(actions), waiting=waiting)
 
 
-def _why_held(disruption: WorkloadDisruption) -> str | None:
-    """Say why no pod that serves may leave now, whatever its ready floor and budgets allow."""
+def _why_held(disruption: WorkloadDisruption, *, hurried: bool) -> str | None:
+    """Say why a pod that serves may not leave now, whatever its ready floor and budgets allow."""
     if disruption.workload is not None and (why := disruption.workload.makes_none):
         return f"no pod would be made in its place: {why}"
     if disruption.rolling:
         return "its rollout takes as many pods as may be missing, at any moment, and moves all"
-    if disruption.uncounted and not disruption.pressed:
+    if disruption.uncounted and not (hurried or disruption.pressed):
         return "nobody says how many pods there should be: one may be about to be made anew"
     return None
 

@@ -229,11 +229,9 @@ def undo_for_good(
     return undo_release(disruption, pod, reason) or kept or Evict(pod=pod, reason=reason)
 
 
-def leaving_anyway(disruption: WorkloadDisruption) -> Iterator[Pod]:
-    """Yield the pods that leave in this plan although their replacements neither exist nor have a place."""
-    if _why(disruption) is not None:
-        early = (action.pod for action in _in_time(disruption, ()))
-        yield from (pod for pod in early if not pod.released)
+def _leaving_anyway(disruption: WorkloadDisruption) -> Iterator[Pod]:
+    early = (action.pod for action in _in_time(disruption, ()))
+    return (pod for pod in early if not pod.released)
 
 
 def _in_time(disruption: WorkloadDisruption, others: Collection[str]) -> Sequence[Evict]:
@@ -343,4 +341,6 @@ def _share(disruption: WorkloadDisruption, standing: int) -> int:
     return max(0, max(1, disruption.replicas // 10) - standing)
 
 
-RELEASE = Way(name="release", surges=True, why=_why, steps=_steps)
+RELEASE = Way(
+    name="release", surges=True, why=_why, steps=_steps, leaving_anyway=_leaving_anyway
+)

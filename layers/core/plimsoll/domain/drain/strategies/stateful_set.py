@@ -66,7 +66,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     evictable = sorted(disruption.evictable, key=_turn)
     places = [(d, headroom.reserve(d.pod, preempts=disruption.precedes(d))) for d in evictable]
     sick = [(d, place) for d, place in places if not d.pod.serving]
-    if disruption.workload is not None and disruption.workload.rolling_out and not sick:
+    if _rolling_out(disruption):
         return Steps(waiting="a rollout is under way, and takes its pods one by one itself")
     allowance = disruption.allowance()
     if in_time := tuple(_in_time(disruption, evictable, allowance)):
@@ -78,6 +78,17 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     if (others or (short and not sick)) and not disruption.pressed:
         return Steps(waiting="waits until all its other pods are Ready")
     return _next(disruption, headroom, sick or places, allowance)
+
+
+def _rolling_out(disruption: WorkloadDisruption) -> bool:
+    """Whether its controller takes its pods one by one itself: not where one of ours does not serve."""
+    rolling = disruption.workload is not None and disruption.workload.rolling_out
+    return rolling and all(one.pod.serving for one in disruption.evictable)
+
+
+def _leaving_anyway(disruption: WorkloadDisruption) -> Iterator[Pod]:
+    evictable = () if _rolling_out(disruption) else sorted(disruption.evictable, key=_turn)
+    return (action.pod for action in _in_time(disruption, evictable, disruption.allowance()))
 
 
 def _next(
@@ -131,4 +142,6 @@ def _in_time(
             yield Evict(pod=one.pod, reason=f"{TIME_TO_STOP}; its budget lets it go{kept}")
 
 
-STATEFUL_SET = Way(name="one by one", surges=False, why=_why, steps=_steps)
+STATEFUL_SET = Way(
+    name="one by one", surges=False, why=_why, steps=_steps, leaving_anyway=_leaving_anyway
+)

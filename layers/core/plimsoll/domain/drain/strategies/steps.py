@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.domain.actions import Action
 from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.scheduling import Headroom
 
 TIME_TO_STOP: Final = "it may need all the time that is left"
@@ -33,3 +34,5 @@ class Way:
     why: Callable[[WorkloadDisruption], str | None]
     """Return why a disruption is treated this way, or None when it is not."""
     steps: Callable[[WorkloadDisruption, Headroom], Steps]
+    leaving_anyway: Callable[[WorkloadDisruption], Iterable[Pod]] = lambda _: ()
+    """Return the pods that leave in this plan although their replacements neither exist nor have a place."""
