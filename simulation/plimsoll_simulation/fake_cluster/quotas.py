@@ -1,7 +1,7 @@
 """ResourceQuotas: what the pods of a namespace may request together.
 
 A pod is refused with 403 where a quota that binds it by its scopes has too little left, or where it does not request what the
-quota limits. Pods that have finished, and those that outlast their grace period, are not charged.
+quota limits. So is a resize, for what it asks for beyond the present requests. Pods that have finished, and those that outlast their grace period, are not charged.
 
 Which pods a quota binds and what a pod requests is read as Plimsoll reads it; the differential suite holds both to a real
 API server.
@@ -9,7 +9,7 @@ API server.
 Sources: k8s.io/kubernetes/pkg/quota/v1/evaluator/core/pods.go (PodUsageFunc, QuotaV1Pod, Constraints),
 k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go (CheckRequest),
 https://kubernetes.io/docs/concepts/policy/resource-quotas/
-Left out: quotas of anything but pods, limits (`limits.cpu`), resizes, the lag of the charged amounts.
+Left out: quotas of anything but pods, limits (`limits.cpu`), the lag of the charged amounts.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _OBJECTS: Final = "count/pods"
 _REQUESTED: Final = ("cpu", "memory", "ephemeral-storage")
 
 
-def check(pod: Json, store: Store, now: datetime) -> None:
-    """Refuse a new pod that a quota of its namespace does not allow.
+def check(pod: Json, store: Store, now: datetime, before: Json | None = None) -> None:
+    """Refuse a new pod, or a resized one, that a quota of its namespace does not allow.
 
     Raises:
         RefusedError: 403, with the words of the API server.
@@ -49,7 +49,8 @@ def check(pod: Json, store: Store, now: datetime) -> None:
         if without := sorted(_unsaid(pod, hard)):
             why = f"failed quota: {name}: must specify {'; '.join(without)}"
             raise forbidden(BY_PLURAL["pods"], meta["name"], why)
-        wanted, used = _usage(pod, now), charged(quota, store, now)
+        had = Counter[str]() if before is None else _usage(before, now)
+        wanted, used = _usage(pod, now) - had, charged(quota, store, now)
         over = [key for key in hard if wanted[key] and used[key] + wanted[key] > hard[key]]
         if over:
             said = ", ".join(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from plimsoll_simulation.fake_cluster import quotas
 from plimsoll_simulation.fake_cluster.conditions import with_condition
 from plimsoll_simulation.fake_cluster.edits import Json, look, put
 from plimsoll_simulation.fake_cluster.eviction import evict
@@ -153,6 +154,7 @@ def _resize(store: Store, request: Request) -> tuple[int, Json]:
     if node is not None and too_large(new, node):
         why = "node didn't have enough allocatable resources"
         raise forbidden(request.target.resource, request.name, why, cause="NodeCapacity")
+    quotas.check(new, store, request.now, before)
     return 200, new if request.dry_run else store.replace("pods", new, now=request.now)
 
 

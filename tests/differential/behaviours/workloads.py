@@ -62,6 +62,8 @@ def _quotas(bench: Bench) -> None:
     bench.settle()
     bench.scale("Deployment", "web", 1)
     bench.settle(20)  # a controller tries again
+    bench.resize("db-0", "200m", message)
+    bench.resize("db-0", "150m", message)
 
 
 def _sidecars(bench: Bench) -> None:

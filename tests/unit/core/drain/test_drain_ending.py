@@ -627,6 +627,20 @@ def test_a_node_that_runs_again_is_given_back_and_its_pods_are_left(
         assert because in sole_action(plan, Uncordon).reason
 
 
+@pytest.mark.parametrize(
+    ("ready_since", "now", "given_back"),
+    [(-600, 310, False), (-600, 350, True), (320, 330, True)],
+    ids=["before its launch", "for longer than nobody notices", "since its launch"],
+)
+def test_a_node_whose_instance_runs_again_is_given_back_only_when_it_tells_of_this_launch(
+    ready_since, now, given_back
+):
+    node = replace(interrupted("spot"), ready_since=noon(ready_since))
+    seen = looked([node], [], instances=ec2(node, state="running", launched=noon(300)))
+
+    assert bool(actions(plan_drain(seen, noon(now)), Uncordon)) is given_back
+
+
 def test_a_notice_after_the_relaunch_keeps_the_node_interrupted_though_the_index_lagged_behind():
     former = interrupted("spot")
     assert former.interruption is not None

@@ -10,7 +10,7 @@ from typing import Final
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, Response, in_this_life
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.notices import RebalanceRecommendation
-from plimsoll.domain.observation import Observation, is_empty
+from plimsoll.domain.observation import UNNOTICED, Observation, is_empty
 
 OVERDUE: Final = timedelta(minutes=10)
 """How long after its deadline an instance that still runs is believed to be interrupted."""
@@ -55,12 +55,20 @@ def _why_over(seen: Observation, node: Node, now: datetime) -> Iterator[str]:
         yield "pods stand on it again"
     if said is None or said.interrupted:
         return
-    if in_this_life(found, launched=said.launched) is None:
-        yield f"its instance was launched again, at {said.launched:%Y-%m-%dT%H:%M:%SZ}"
+    launched = said.launched
+    over = launched is not None and in_this_life(found, launched=launched) is None
+    if launched is not None and over and _tells_of(node, launched, now):
+        yield f"its instance was launched again, at {launched:%Y-%m-%dT%H:%M:%SZ}"
     if overdue(node, now):
         yield "its deadline is long past, and EC2 says that its instance runs on"
     if _expired(found, now):
         yield f"no interruption followed the {found.kind} within {EXPIRY}"
+
+
+def _tells_of(node: Node, launched: datetime, now: datetime) -> bool:
+    """Whether a Node tells of this launch of its instance: for `UNNOTICED` it may say Ready of the one before."""
+    since = node.ready_since
+    return since is None or since >= launched or now >= launched + UNNOTICED
 
 
 def _expired(found: Interruption, now: datetime) -> bool:

@@ -34,7 +34,7 @@ from plimsoll.domain.observation.observed_times import (
     start_samples,
     times_are_kept,
 )
-from plimsoll.domain.observation.pod_endings import Endings
+from plimsoll.domain.observation.pod_endings import UNNOTICED, Endings
 
 __all__ = [
     "DRAIN",
@@ -43,6 +43,7 @@ __all__ = [
     "LONGEST_START",
     "MOST_SAMPLES",
     "TIMES_KEPT",
+    "UNNOTICED",
     "Count",
     "Endings",
     "InterruptedNodes",

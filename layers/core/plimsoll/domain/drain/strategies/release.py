@@ -341,6 +341,4 @@ def _share(disruption: WorkloadDisruption, standing: int) -> int:
     return max(0, max(1, disruption.replicas // 10) - standing)
 
 
-RELEASE = Way(
-    name="release", surges=True, why=_why, steps=_steps, leaving_anyway=_leaving_anyway
-)
+RELEASE = Way(name="release", surges=True, why=_why, steps=_steps, leaving_anyway=_leaving_anyway)
