@@ -11,6 +11,7 @@ import pytest
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.drain import added_entry, plan_drain
 from plimsoll.domain.errors import MissingRights, Refused, Temporary, Throttled
+from plimsoll.domain.observation import UNNOTICED
 from plimsoll.domain.reports import Report
 from plimsoll.services import executor
 from plimsoll.services.lease import LEASE_SECONDS
@@ -359,6 +360,7 @@ def test_a_node_whose_instance_is_started_again_is_as_it_was_before_us(rig, befo
     rig.wake_ups.sent.clear()
     again = replace(rig.aws.known[instance], state="running", launched=rig.time)
     rig.aws.known[instance] = again
+    rig.sleep(UNNOTICED.total_seconds())  # until then its Node may tell of the launch before
 
     rig.resync.run()
     assert rig.wake_ups.sent
