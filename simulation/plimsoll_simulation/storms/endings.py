@@ -110,7 +110,7 @@ def _left_open(
     cordons: Cordons,
 ) -> Iterator[tuple[str, str]]:
     """Every node that had notice is cordoned; one that is gone leaves nothing, delivered notice or not."""
-    now = simulation.clock.now()
+    now, settings = simulation.clock.now(), rig_cluster.cluster.state.settings
     known = {node.name: node for node in seen.nodes}
     for machine in rig_cluster.fleet.machine.values():
         row = simulation.measurement.nodes[machine.id]
@@ -137,7 +137,7 @@ def _left_open(
                 yield "not-cordoned", f"{node.name} had {row.kind} and is open to new pods"
             elif record.deadline is not None and record.deadline < now and record.gone is None:
                 yield "left-open", f"{node.name} is past its deadline and open"
-        else:
+        elif machine.gone + settings.unreachable + settings.node_deleted < now:
             yield "left-open", f"{node.name} is gone and its Node is still there"
 
 

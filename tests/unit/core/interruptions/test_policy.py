@@ -202,6 +202,22 @@ def test_a_node_that_was_left_on_advice_is_given_back_to_a_pod_with_no_other_pla
 
 
 @pytest.mark.parametrize(
+    ("kind", "ends", "given_back"), [("spot-interruption", 120, 1), (ADVICE, None, 0)]
+)
+def test_a_node_that_was_left_on_advice_is_given_back_to_a_pod_that_has_to_leave_its_own(
+    kind, ends, given_back
+):
+    advised = interrupted("advised", kind=ADVICE, ends=None)
+    pod = a_pod("web-0", node="spot", cpu="2", owner=("ReplicaSet", "web-abc"))
+    workload = replace(a_deployment(replicas=1), max_surge=0)
+    seen = looked([advised, interrupted("spot", kind=kind, ends=ends)], [pod], [workload])
+
+    plan = plan_drain(seen, noon(1))
+
+    assert [a.node.name for a in actions(plan, Uncordon)] == ["advised"] * given_back
+
+
+@pytest.mark.parametrize(
     ("cpu", "groups", "uncordons", "grows"),
     [("2", [], 1, 0), ("16", [], 0, 0), ("2", ["base"], 0, 1), ("16", ["base"], 0, 0)],
 )

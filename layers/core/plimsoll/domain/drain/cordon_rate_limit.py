@@ -121,7 +121,8 @@ def given_back(
 ) -> Iterator[Uncordon]:
     """Yield the first node left on advice that a pod needs which nothing else can take.
 
-    A pod of a negative priority only keeps headroom for others.
+    It is Pending, or has to leave its node, and its controller may make no pod before it has left. A pod of
+    a negative priority only keeps headroom for others.
 
     Args:
         seen: the observation.
@@ -129,7 +130,16 @@ def given_back(
         snapshot: where pods stand.
         now: the time of the observation.
     """
-    waiting = (p for p in seen.pods if p.pending and p.uid in unplaceable and p.priority >= 0)
+    ending = {
+        node.name
+        for node in seen.nodes
+        if node.interruption is not None and not node.interruption.on_advice(now)
+    }
+    waiting = (
+        pod
+        for pod in seen.pods
+        if (pod.pending or pod.node in ending) and pod.uid in unplaceable and pod.priority >= 0
+    )
     for pod, node in kept_out(seen, waiting, snapshot, now):
         kind = "" if node.interruption is None else node.interruption.kind
         yield Uncordon(node=node, reason=f"{pod} has no other place, and {kind} is only advice")
