@@ -126,7 +126,8 @@ class Scheduler(Controller[tuple[str, Key]]):
                 self._bind(key, bound, now)
                 continue
             same = id(pod.scheduling)
-            if same not in refused:  # else a pod of the same template did not fit a moment ago
+            # Else a pod of the same template did not fit a moment ago, and this one has no room of its own.
+            if same not in refused or key in self._nominated:
                 nodes = self._candidates(key, pod)
                 if nodes and self._missing(pod) is None:
                     self._bind(key, self._choose(key, pod, nodes), now)

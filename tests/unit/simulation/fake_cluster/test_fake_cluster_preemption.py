@@ -62,3 +62,18 @@ def test_room_that_was_made_is_kept_from_lower_pods(play: Play):
     play.apply(pod("small", "middle", cpu="4"))
     play.wait(60)
     assert play.pods_on("a") == {"boss"}
+
+
+def test_who_has_room_is_placed_though_another_of_its_template_still_waits_for_its_own(play: Play):
+    slow = a_template("slow", cpu="8", annotations={"stop": "30s"}, priorityClassName="low")
+    slow["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "a"}
+    play.apply(pod("quick", "low", on="b"))
+    play.wait(20)
+    play.apply(a_pod("slow", slow))
+    play.wait(20)
+    play.apply(pod("boss-0", "high", app="boss"))
+    play.wait(1)
+    play.apply(pod("boss-1", "high", app="boss"))
+    play.wait(10)
+    assert play.pods_on("a") == {"slow"}
+    assert play.pods_on("b") == {"boss-1"}
