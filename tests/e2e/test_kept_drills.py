@@ -33,6 +33,10 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("StatefulSet default/store", "drain", ZERO): 575,
         ("StatefulSet default/store", "none", ZERO): 475,
     },
+    "daemons-take-the-quota-of-a-dead-pod": {
+        ("StatefulSet default/store", "drain", ZERO): 30,
+        ("StatefulSet default/store", "none", ZERO): 55,
+    },
     "daemons-use-up-the-quota": {
         ("Deployment default/web", "drain", ZERO): 350,
         ("Deployment default/web", "drain", FLOOR): 350,
@@ -76,6 +80,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "member-dies-while-another-moves": {
         ("StatefulSet default/store", "none", figure): 40 for figure in (ZERO, FLOOR)
     },
+    "member-stops-while-another-moves": {
+        ("StatefulSet default/store", "none", figure): 40 for figure in (QUORUM, FLOOR)
+    },
     "members-have-no-place": {("StatefulSet default/store", "none", FLOOR): 120},
     "members-that-state-a-minute": {("StatefulSet default/store", "drain", ZERO): 80},
     "members-whose-hook-sleeps": {("Database default/queue", "drain", KILLED): 1},
@@ -103,6 +110,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("StatefulSet default/store", "drain", KILLED): 1,
     },
     "quota-leaves-no-surge": {("Deployment default/web", "drain", FLOOR): 20},
+    "quota-refuses-all-new-pods": {
+        ("Deployment default/web", "none", figure): 115 for figure in (ZERO, FLOOR)
+    },
     "quota-used-up-meanwhile": {
         ("Deployment default/web", "drain", ZERO): 485,
         ("Deployment default/web", "drain", FLOOR): 485,
@@ -124,6 +134,7 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     },
     "webhook-denies-the-eviction-of-a-job": {("Job default/report", "drain", KILLED): 1},
     "webhook-fails-all-new-pods": {("StatefulSet default/store", "none", ZERO): 220},
+    "webhook-fails-the-release": {("Deployment default/web", "drain", KILLED): 1},
 }
 """Where a workload is worse off by a rule of ours: in what alone, and by how much at most."""
 
