@@ -64,6 +64,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     },
     "instance-stops-already": {("Deployment default/web", "drain", ZERO): 20},
     "job-needs-all-of-the-notice": {("Job default/report", "drain", KILLED): 1},
+    "kept-by-its-budget-finds-no-place": {
+        ("ReplicaSet default/api", "none", figure): 295 for figure in (ZERO, FLOOR)
+    },
     "killed-members-start-at-once": {
         ("StatefulSet default/store", than, figure): 40
         for than in ("drain", "none")
