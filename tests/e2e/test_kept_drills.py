@@ -100,6 +100,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("StatefulSet default/store", "drain", QUORUM): 15,
         ("StatefulSet default/store", "drain", FLOOR): 35,
     },
+    "place-kept-while-a-member-stops": {
+        ("Deployment default/web", "drain", figure): 490 for figure in (ZERO, FLOOR)
+    },
     "pod-stops-longer-than-assumed": {("Deployment default/web", "drain", KILLED): 1},
     "quorum-stays-beside-a-budget": {
         ("StatefulSet default/store", "drain", FLOOR): 35,
