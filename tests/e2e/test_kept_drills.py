@@ -82,6 +82,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "members-have-no-place": {("StatefulSet default/store", "none", FLOOR): 120},
     "members-that-state-a-minute": {("StatefulSet default/store", "drain", ZERO): 80},
     "members-whose-hook-sleeps": {("Database default/queue", "drain", KILLED): 1},
+    "moved-again-when-other-nodes-are-taken": {
+        ("Deployment default/api", "drain", figure): 20 for figure in (ZERO, FLOOR)
+    },
     "moved-early-has-the-place": {
         ("Deployment default/api", "drain", figure): 210 for figure in (ZERO, FLOOR)
     },
