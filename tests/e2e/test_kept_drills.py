@@ -68,6 +68,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     },
     "instance-stops-already": {("Deployment default/web", "drain", ZERO): 20},
     "job-needs-all-of-the-notice": {("Job default/report", "drain", KILLED): 1},
+    "kept-by-its-budget-finds-no-place": {
+        ("ReplicaSet default/api", "none", figure): 295 for figure in (ZERO, FLOOR)
+    },
     "killed-members-start-at-once": {
         ("StatefulSet default/store", than, figure): 40
         for than in ("drain", "none")
@@ -86,6 +89,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "members-have-no-place": {("StatefulSet default/store", "none", FLOOR): 120},
     "members-that-state-a-minute": {("StatefulSet default/store", "drain", ZERO): 80},
     "members-whose-hook-sleeps": {("Database default/queue", "drain", KILLED): 1},
+    "moved-again-when-other-nodes-are-taken": {
+        ("Deployment default/api", "drain", figure): 20 for figure in (ZERO, FLOOR)
+    },
     "moved-early-has-the-place": {
         ("Deployment default/api", "drain", figure): 210 for figure in (ZERO, FLOOR)
     },
@@ -103,6 +109,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "ordered-members-leave-highest-first": {
         ("StatefulSet default/store", "drain", QUORUM): 15,
         ("StatefulSet default/store", "drain", FLOOR): 35,
+    },
+    "place-kept-while-a-member-stops": {
+        ("Deployment default/web", "drain", figure): 490 for figure in (ZERO, FLOOR)
     },
     "pod-stops-longer-than-assumed": {("Deployment default/web", "drain", KILLED): 1},
     "quorum-stays-beside-a-budget": {
