@@ -76,6 +76,11 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         for than in ("drain", "none")
         for figure in (QUORUM, FLOOR)
     },
+    "lone-member-has-no-place": {
+        ("Deployment default/web", than, figure): 50
+        for than in ("drain", "none")
+        for figure in (ZERO, FLOOR)
+    },
     "lone-member-that-states-minutes": {("Database default/store", "none", ZERO): 90},
     "member-dies-before-another-moves": {
         ("Database default/store", "none", figure): 75 for figure in (ZERO, FLOOR)
@@ -85,6 +90,9 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     },
     "member-stops-while-another-moves": {
         ("StatefulSet default/store", "none", figure): 40 for figure in (QUORUM, FLOOR)
+    },
+    "member-that-states-minutes-beside-a-rollout": {
+        ("StatefulSet default/store", "none", figure): 90 for figure in (QUORUM, FLOOR)
     },
     "members-have-no-place": {("StatefulSet default/store", "none", FLOOR): 120},
     "members-that-state-a-minute": {("StatefulSet default/store", "drain", ZERO): 80},
@@ -101,6 +109,7 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("StatefulSet default/store", "drain", figure): 465 for figure in (QUORUM, FLOOR)
     },
     "no-node-comes-in-time": {("Deployment default/web", "drain", ZERO): 30},
+    "notice-waits-for-the-api-server": {("Deployment default/web", "drain", KILLED): 1},
     "one-place-for-two-workloads": {
         ("Deployment default/web", "drain", ZERO): 490,
         ("Deployment default/web", "drain", FLOOR): 490,
