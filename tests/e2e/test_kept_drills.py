@@ -135,6 +135,7 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("Deployment default/web", "drain", ZERO): 485,
         ("Deployment default/web", "drain", FLOOR): 485,
     },
+    "rolled-out-to-a-node-left-empty": {("StatefulSet default/store", "drain", ZERO): 25},
     "rolled-out-to-a-node-with-advice": {("StatefulSet default/store", "drain", ZERO): 25},
     "rollout-after-a-replacement": {
         ("StatefulSet default/store", than, ZERO): 155 for than in ("drain", "none")
