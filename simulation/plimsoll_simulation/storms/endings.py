@@ -12,11 +12,12 @@ from plimsoll.adapters.kubernetes.objects import parse_node
 from plimsoll.domain.actions import Step
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import ADVICE
-from plimsoll.domain.kubernetes import INTERRUPTION, RELEASED
+from plimsoll.domain.kubernetes import INTERRUPTION, RELEASED, Node
 from plimsoll.domain.observation import Observation, leaves
 from plimsoll.domain.reports import Report
 from plimsoll.domain.zones import has_shift_taint
 from plimsoll_simulation.fake_aws.machines import zone_id_of
+from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_simulation.rigs.simulated.aws import group_of, instance_of
 from plimsoll_simulation.rigs.simulated.rig import Simulation
 from plimsoll_simulation.rigs.simulated.rig_cluster import SimulatedRigCluster
@@ -137,8 +138,14 @@ def _left_open(
                 yield "not-cordoned", f"{node.name} had {row.kind} and is open to new pods"
             elif record.deadline is not None and record.deadline < now and record.gone is None:
                 yield "left-open", f"{node.name} is past its deadline and open"
-        elif machine.gone + settings.unreachable + settings.node_deleted < now:
-            yield "left-open", f"{node.name} is gone and its Node is still there"
+        else:
+            yield from _not_deleted(node, now - machine.gone, settings)
+
+
+def _not_deleted(node: Node, gone: timedelta, settings: Settings) -> Iterator[tuple[str, str]]:
+    """The cluster deletes the Node of an instance that is gone, in its own time."""
+    if gone > settings.unreachable + settings.node_deleted:
+        yield "left-open", f"{node.name} is gone and its Node is still there"
 
 
 def _left_added(
