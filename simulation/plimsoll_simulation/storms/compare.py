@@ -10,7 +10,8 @@ the few that are close, and one seed of a storm in many finds the cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
@@ -19,6 +20,7 @@ from typing import Any, Final, Literal
 from plimsoll.domain.kubernetes import names
 from plimsoll_simulation.fake_cluster.conditions import controller_of
 from plimsoll_simulation.rigs.simulated.rig import FaultHooks, Simulation
+from plimsoll_simulation.rigs.warmup import NeverReadyError
 from plimsoll_simulation.scenario.drill import Drill
 from plimsoll_simulation.scenario.manifests import Manifest
 from plimsoll_simulation.storms.losses import BINDINGS, Loss, losses
@@ -72,10 +74,18 @@ def worse_than(
         theirs = [play(drill, other, first)]
         found = list(worse_of(drill, other, [(ours, theirs[0])]))
         if any(not worse.excused for worse in found):
-            mine += (play(drill, OURS, seed) for seed in more[len(mine) - 1 :])
-            theirs += (play(drill, other, seed) for seed in more)
+            if len(mine) == 1:
+                mine += _played(drill, OURS, more)
+            theirs += _played(drill, other, more)
             found = list(worse_of(drill, other, list(zip(mine, theirs, strict=True))))
         yield from found
+
+
+def _played(drill: Drill, responder: str, seeds: Iterable[int]) -> Iterator[Mapping[str, Loss]]:
+    """Play a drill with more seeds; with one that leaves a pod without a place before time 0 there is nothing to compare."""
+    for seed in seeds:
+        with suppress(NeverReadyError):
+            yield play(drill, responder, seed)
 
 
 def play(drill: Drill, responder: str, scheduler_seed: int = 0) -> Mapping[str, Loss]:

@@ -628,15 +628,16 @@ def test_a_node_that_runs_again_is_given_back_and_its_pods_are_left(
 
 
 @pytest.mark.parametrize(
-    ("ready_since", "now", "given_back"),
-    [(-600, 310, False), (-600, 350, True), (320, 330, True)],
-    ids=["before its launch", "for longer than nobody notices", "since its launch"],
+    ("ready_since", "now", "pods", "given_back"),
+    [(-600, 310, 0, False), (-600, 310, 1, True), (-600, 350, 0, True), (320, 330, 0, True)],
+    ids=["before its launch", "with pods", "for longer than nobody notices", "since its launch"],
 )
-def test_a_node_whose_instance_runs_again_is_given_back_only_when_it_tells_of_this_launch(
-    ready_since, now, given_back
+def test_an_empty_node_whose_instance_runs_again_is_given_back_only_when_it_tells_of_this_launch(
+    ready_since, now, pods, given_back
 ):
     node = replace(interrupted("spot"), ready_since=noon(ready_since))
-    seen = looked([node], [], instances=ec2(node, state="running", launched=noon(300)))
+    runs = ec2(node, state="running", launched=noon(300))
+    seen = looked([node], pods_of("web", pods, node="spot"), instances=runs)
 
     assert bool(actions(plan_drain(seen, noon(now)), Uncordon)) is given_back
 

@@ -24,6 +24,7 @@ from plimsoll_simulation.rigs.simulated.aws import SimulatedNodeGroups, group_of
 from plimsoll_simulation.rigs.simulated.network import SimulatedNetwork
 from plimsoll_simulation.rigs.simulated.responders import Responder
 from plimsoll_simulation.rigs.simulated.rig import Simulation
+from plimsoll_simulation.rigs.warmup import NeverReadyError
 from plimsoll_simulation.scenario.drill import read_drill
 from plimsoll_simulation.scenario.timeline import (
     FaultEntry,
@@ -35,6 +36,7 @@ from plimsoll_simulation.scenario.timeline import (
 from plimsoll_simulation.storms import (
     Other,
     Storm,
+    compare,
     draw_storm,
     play_storm,
     read_storm,
@@ -243,6 +245,19 @@ def test_pods_that_came_too_early_and_ends_told_too_late_do_not_set_each_other_o
     ]
     excuse = None if known else "they stood where nobody knew of an end"
     assert found_in((pair[0], pair[1]), than="drain") == {(ZERO, excuse)}
+
+
+def test_a_seed_of_the_scheduler_with_which_no_cluster_gets_ready_is_not_compared(monkeypatch):
+    def played(_, responder, seed=0):
+        if seed == 2:
+            raise NeverReadyError("a pod has no place")
+        return {NAME: a_loss(ZERO, 60 + seed if responder == "plimsoll" else 0)}
+
+    monkeypatch.setattr(compare, "play", played)
+    drill = read_storm(a_storm())
+    (worse,) = worse_than(drill, ["drain"], played(drill, "plimsoll"))
+
+    assert (worse.figure, worse.ours) == (ZERO, 62)
 
 
 def test_who_has_opted_out_answers_for_it():
