@@ -1,7 +1,8 @@
 """ResourceQuotas: what the pods of a namespace may request together.
 
 A pod is refused with 403 where a quota that binds it by its scopes has too little left, or where it does not request what the
-quota limits. So is a resize, for what it asks for beyond the present requests. Pods that have finished, and those that outlast their grace period, are not charged.
+quota limits. So is a resize, for what it asks for beyond the present requests. Pods that have finished, and those that
+outlast their grace period, are not charged.
 
 Which pods a quota binds and what a pod requests is read as Plimsoll reads it; the differential suite holds both to a real
 API server.

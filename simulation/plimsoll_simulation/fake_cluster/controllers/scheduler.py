@@ -126,7 +126,7 @@ class Scheduler(Controller[tuple[str, Key]]):
                 self._bind(key, bound, now)
                 continue
             same = id(pod.scheduling)
-            # Else a pod of the same template did not fit a moment ago, and this one has no room of its own.
+            # Where another of its template did not fit a moment ago, it fits only if it has room of its own.
             if same not in refused or key in self._nominated:
                 nodes = self._candidates(key, pod)
                 if nodes and self._missing(pod) is None:

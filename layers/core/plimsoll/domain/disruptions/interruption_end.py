@@ -55,7 +55,7 @@ def _why_over(seen: Observation, node: Node, now: datetime) -> Iterator[str]:
         yield "pods stand on it again"
     if said is None or said.interrupted:
         return
-    if (launched := said.launched) is not None and _over_since(seen, node, launched, now):
+    if (launched := said.launched) is not None and _runs_again(seen, node, launched, now):
         yield f"its instance was launched again, at {launched:%Y-%m-%dT%H:%M:%SZ}"
     if overdue(node, now):
         yield "its deadline is long past, and EC2 says that its instance runs on"
@@ -63,11 +63,11 @@ def _why_over(seen: Observation, node: Node, now: datetime) -> Iterator[str]:
         yield f"no interruption followed the {found.kind} within {EXPIRY}"
 
 
-def _over_since(seen: Observation, node: Node, launched: datetime, now: datetime) -> bool:
-    """Whether all that a record says is of a former launch of the instance, and pods may come to the node.
+def _runs_again(seen: Observation, node: Node, launched: datetime, now: datetime) -> bool:
+    """Whether all that a record says is of a former launch of the instance, and pods may come to the node again.
 
     For `UNNOTICED` a Node may say Ready of the launch before, and a new pod would wait there for a kubelet. Pods that
-    stand on it run again with it.
+    stand on the node run again with it.
     """
     found, since = node.interruption, node.ready_since
     if found is None or in_this_life(found, launched=launched) is not None:

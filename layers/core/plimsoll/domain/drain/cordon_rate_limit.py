@@ -121,8 +121,8 @@ def given_back(
 ) -> Iterator[Uncordon]:
     """Yield the first node left on advice that a pod needs which nothing else can take.
 
-    It is Pending, or has to leave its node, and its controller may make no pod before it has left. A pod of
-    a negative priority only keeps headroom for others.
+    The pod is Pending, or has to leave its node: its controller may make no other before it has left. A pod of a
+    negative priority only keeps headroom for others.
 
     Args:
         seen: the observation.
