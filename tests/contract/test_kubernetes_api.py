@@ -715,10 +715,10 @@ def status(code: int, reason: str = "", **details: Any) -> Response:
         (Response(status=200, body="<html>a captive portal"), Temporary),
     ],
 )
-def test_any_refusal_of_a_list_ends_the_look(
+def test_any_refusal_to_list_nodes_ends_the_look(
     shop: ContractRig, answer: Response, error: type[PlimsollError]
 ) -> None:
-    shop.wire.instead = [answer]
+    shop.wire.at["/api/v1/nodes"] = answer
     with pytest.raises(error):
         shop.api.observe()
 
