@@ -59,13 +59,13 @@ test: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) $(BATCH) ## Run every test
 coverage: ## Run every test, and print which lines and branches none of them reached (twice as long)
 	PYTEST_ADDOPTS="--cov --cov-report=term" $(MAKE) test
 
-test-cluster: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane ## Run what needs a real control plane (builds it once, about 10 min), or minutes of waiting
+test-cluster: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane karpenter ## Run what needs a real control plane (builds it and Karpenter once, about 15 min), or minutes of waiting
 	.venv/bin/pytest -n 3 $(BY_MODULE) -m "cluster and not long and not localstack" $(AGAIN)
 
 test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs LocalStack (Java and Maven must be there)
 	.venv/bin/pytest -m "localstack and not long" $(AGAIN)
 
-test-long: $(VENV) $(MINISTACK) $(LOCALSTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane ## Run what takes too long for every change
+test-long: $(VENV) $(MINISTACK) $(LOCALSTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane karpenter ## Run what takes too long for every change
 	HYPOTHESIS_PROFILE=long .venv/bin/pytest -m "long or drawn"
 
 FROM ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
@@ -87,6 +87,10 @@ cluster-down: $(VENV) ## Stop it
 
 controlplane: $(VENV)
 	@.venv/bin/plimsoll controlplane build >&2
+
+# Built before the tests, and not by the first that needs it: the others beside that keep to seconds.
+karpenter: $(VENV)
+	@.venv/bin/python -m plimsoll_testbed.rigs.karpenter
 
 # Standard output is lines for a shell: eval "$(make localstack)"
 localstack: ## Start LocalStack in the background, with the built template deployed to it

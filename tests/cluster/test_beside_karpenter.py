@@ -1,7 +1,4 @@
-"""All spot goes on a real control plane, beside Karpenter itself, whose queue is delayed.
-
-Karpenter is built first where that was not done yet, which takes ten minutes: too long for every change.
-"""
+"""All spot goes on a real control plane, beside Karpenter itself, whose queue is delayed: four minutes each."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import pytest
 
 from benchmarks.beside_karpenter import SITUATIONS, played_on_cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = pytest.mark.cluster
 
 MOST_LOST = 5.0
 """Ready replica seconds of all Deployments."""

@@ -215,3 +215,7 @@ def _built() -> tuple[Path, Path]:
             shutil.copyfile(file, half / file.name)
         half.rename(definitions)
     return folder / NAME, definitions
+
+
+if __name__ == "__main__":
+    _built()
