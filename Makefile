@@ -88,7 +88,7 @@ cluster-down: $(VENV) ## Stop it
 controlplane: $(VENV)
 	@.venv/bin/plimsoll controlplane build >&2
 
-# Built before the tests, and not by the first that needs it: the others beside that keep to seconds.
+# Built before the tests: beside them, the build would delay those that measure seconds.
 karpenter: $(VENV)
 	@.venv/bin/python -m plimsoll_testbed.rigs.karpenter
 

@@ -715,7 +715,7 @@ def status(code: int, reason: str = "", **details: Any) -> Response:
         (Response(status=200, body="<html>a captive portal"), Temporary),
     ],
 )
-def test_any_refusal_to_list_nodes_ends_the_look(
+def test_any_refusal_to_list_nodes_ends_the_observation(
     shop: ContractRig, answer: Response, error: type[PlimsollError]
 ) -> None:
     shop.wire.at["/api/v1/nodes"] = answer
