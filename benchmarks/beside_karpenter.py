@@ -55,9 +55,7 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
     "the NodePool is at its limit": Situation(
         drill={"max: 12": "max: 6"}, setting=Setting(most_nodes=6)
     ),
-    "Plimsoll dies in each run": Situation(
-        drill={NOTICE: NOTICE + DIES}, setting=Setting(dies=True)
-    ),
+    "Plimsoll dies in each run": Situation(drill={NOTICE: NOTICE + DIES}),
     "a node ends without a notice": Situation(drill={NOTICE: NO_NOTICE}),
     "no delay": Situation(drill={DELAY: "queueDelay: 0s"}, setting=Setting(queue_delay=0.0)),
     "no delay, and the NodePool is at its limit": Situation(

@@ -41,8 +41,6 @@ class Setting:
     node_startup: str = "40s"
     most_nodes: int = 12
     """The NodePool's limit."""
-    dies: bool = False
-    """Plimsoll ends four seconds after it began."""
 
 
 def play(
@@ -86,8 +84,6 @@ def play(
         if setting.plimsoll:
             bodies = [_event(node, now) for node in old]
             events.append((HEARS_S, lambda: plimsoll.notices(bodies)))
-        if setting.dies:
-            events.append((HEARS_S + 4.0, plimsoll.end))
         if setting.queue_delay is not None:
             hears = HEARS_S + setting.queue_delay
             events.append((hears, lambda: interrupt(karpenter, old)))
