@@ -1,10 +1,13 @@
 """What botocore raises, said in our words: named for what the caller does next.
 
-Source: the error codes of each service's API reference, and botocore's list of throttling codes.
+Sources: the error codes of each service's API reference; botocore's lists of codes that are worth another attempt
+(`data/_retry.json`, and those of its standard mode in `retries/standard.py`); the codes of a wrong clock in
+https://github.com/aws/aws-sdk-js-v3/blob/main/packages/service-error-classification/src/constants.ts.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -25,26 +28,25 @@ if TYPE_CHECKING:
 
 _THROTTLED: Final = frozenset(
     {
-        "EC2ThrottledException",
+        "BandwidthLimitExceeded",
         "LimitExceededException",
+        "PriorRequestNotComplete",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
-        "RequestThrottled",
-        "RequestThrottledException",
         "SlowDown",
-        "Throttling",
-        "ThrottlingException",
-        "ThrottledException",
         "TooManyRequestsException",
         "TransactionInProgressException",
     }
 )
+_THROTTLING: Final = re.compile("throttl", re.IGNORECASE)
+"""In every other code of throttling. Each service names that of KMS in its own way: `KmsThrottled`, `KMSThrottling`."""
 _CONFLICT: Final = frozenset(
     {
         "ConditionalCheckFailedException",
         "IdempotentCallInProgress",
         "IdempotentCallInProgressFault",
         "IdempotentCallInProgressException",
+        "ReplicatedWriteConflictException",
         "ResourceContention",
         "ResourceContentionFault",
         "ResourceInUse",
@@ -53,14 +55,26 @@ _CONFLICT: Final = frozenset(
         "TransactionConflictException",
     }
 )
-_TEMPORARY: Final = frozenset(
+_CLOCK: Final = frozenset(
     {
         "ExpiredToken",
         "ExpiredTokenException",
+        "InvalidSignatureException",
+        "RequestExpired",
+        "RequestInTheFuture",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+    }
+)
+"""A request or its credentials are too old, or too new: so is one that Lambda froze before it was sent. The next
+attempt signs anew."""
+_TEMPORARY: Final = frozenset(
+    {
+        "BadDigest",
+        "IDPCommunicationError",
         "InternalError",
         "InternalFailure",
         "InternalServerError",
-        "RequestExpired",
         "RequestTimeout",
         "RequestTimeoutException",
         "ServerException",
@@ -79,6 +93,11 @@ _DENIED: Final = frozenset(
         "UnrecognizedClientException",
     }
 )
+_BAD_INPUT: Final = re.compile(
+    r"Validation(Error|Exception)$|InvalidParameter|InvalidInput|Invalid\w+\.Malformed"
+)
+"""How codes begin that blame what was sent. Other codes that begin with `Invalid` are about a state or a credential."""
+_TOO_MANY: Final = 429
 _SERVER_ERROR: Final = 500
 UNKNOWN_OPERATION: Final = frozenset(
     {"InvalidAction", "UnknownOperationException", "NotImplemented", "UnsupportedOperation"}
@@ -99,15 +118,19 @@ def message_of(error: ClientError) -> str:
 _KINDS: Final[tuple[tuple[frozenset[str], type[PlimsollError]], ...]] = (
     (_THROTTLED, Throttled),
     (_CONFLICT, Conflict),
-    (_TEMPORARY, Temporary),
+    (_TEMPORARY | _CLOCK, Temporary),
     (_DENIED, MissingRights),
-    (frozenset({"ValidationError", "ValidationException"}), BadInput),
 )
 
 
 def kind_of(code: str) -> type[PlimsollError] | None:
-    """Return what an error code means to us; None where it is in no table."""
-    return next((kind for codes, kind in _KINDS if code in codes), None)
+    """Return what an error code means to us; None where no table and no pattern has it."""
+    named = next((kind for codes, kind in _KINDS if code in codes), None)
+    if named is not None:
+        return named
+    if _THROTTLING.search(code):
+        return Throttled
+    return BadInput if _BAD_INPUT.match(code) else None
 
 
 def translate(error: ClientError, what: str) -> PlimsollError:
@@ -121,9 +144,10 @@ def translate(error: ClientError, what: str) -> PlimsollError:
         return kind(text)
     if "NotFound" in code or code.endswith("NonExistentQueue"):
         return NotFound(text)
-    if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= _SERVER_ERROR:
-        return Temporary(text)
-    return BadInput(text) if code.startswith("Invalid") else Refused(text)
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if status == _TOO_MANY:
+        return Throttled(text)
+    return Temporary(text) if status >= _SERVER_ERROR else Refused(text)
 
 
 @contextmanager

@@ -56,7 +56,7 @@ _CODES: Final[Mapping[type[Refusal], str]] = {
     InsufficientCapacity: (
         r"Insufficient\w*Capacity|UnfulfillableCapacity|Unsupported$|SpotMaxPriceTooLow"
     ),
-    LaunchesThrottled: r"AutoScalingGroupRateLimitExceeded|IamThrottling",
+    LaunchesThrottled: r"AutoScalingGroupRateLimitExceeded",
     VcpuQuota: r"(Vcpu|Instance|Resource)?LimitExceeded|MaxSpotInstanceCountExceeded",
     LaunchTemplateBroken: (
         r"Invalid(LaunchTemplate|AMIID|Group|KeyPair|SecurityGroup|IamInstanceProfile|SubnetID)"
