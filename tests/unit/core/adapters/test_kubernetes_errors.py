@@ -145,6 +145,41 @@ def test_the_refusal_of_a_policy_is_no_missing_right() -> None:
 
 
 @pytest.mark.parametrize(
+    "details",
+    [
+        {"group": "policy", "kind": "poddisruptionbudget", "name": "web"},
+        {"causes": BUDGET},  # as newer API servers add
+    ],
+)
+@pytest.mark.parametrize(
+    "why",
+    [
+        "pdb disruptions allowed is negative",
+        "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+    ],
+)
+def test_an_eviction_that_the_status_of_a_budget_forbids_waits_for_the_budget(
+    details: dict[str, Any], why: str
+) -> None:
+    said = f'poddisruptionbudget.policy "web" is forbidden: {why}'
+    error = meaning(answer(403, said, **details))
+    assert type(error) is Blocked
+    assert why in str(error)
+    assert "lacks the right" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ('events "a" is forbidden: exceeded quota: events, requested: count/events=1', Refused),
+        ('pods "a" is forbidden: User "system:node" cannot create resource "pods"', MissingRights),
+    ],
+)
+def test_only_an_answer_that_names_the_user_tells_of_a_missing_right(said: str, kind: type) -> None:
+    assert type(meaning(answer(403, said), calls.PATCH_POD)) is kind
+
+
+@pytest.mark.parametrize(
     ("given", "seconds"),
     [
         (answer(429, headers={"retry-after": "7"}), 7),

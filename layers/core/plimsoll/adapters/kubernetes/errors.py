@@ -34,6 +34,8 @@ _POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']+)'")
 _IMPERSONATE: Final = re.compile(r"cannot impersonate")  # since 1.36 the verb has more to it
 _WEBHOOK_DENIED: Final = re.compile(r'admission webhook "[^"]*" denied')
 _WEBHOOK_FAILED: Final = re.compile(r'failed calling webhook "')
+_ADMISSION: Final = re.compile(r"is forbidden: (?!User .* cannot )")
+"""An admission plugin says no, for example ResourceQuota. A missing right names the user."""
 _TWO_BUDGETS: Final = re.compile(r"more than one PodDisruptionBudget", re.IGNORECASE)
 _MEANINGS: Final[Mapping[int, type[Temporary | Permanent]]] = {
     400: BadInput,
@@ -116,8 +118,10 @@ def _forbidden(
 ) -> PlimsollError:
     if "NamespaceTerminating" in _causes(answer, "reason"):
         return NotFound(f"{text}: its namespace is being deleted, and takes it along")
-    if policy_of(answer) is not None:
-        return Refused(text)  # a policy says itself how to fix it
+    if call == EVICT and _of_budget(answer):
+        return Blocked(f"{text}: the disruption controller brings its status up to date")
+    if policy_of(answer) is not None or _ADMISSION.search(said_of(answer)):
+        return Refused(text)  # a policy or a plugin says itself how to fix it
     if _IMPERSONATE.search(said_of(answer)):
         return MissingRights(
             f"{text}: only an administrator of the cluster may come as one of a group"
@@ -125,6 +129,16 @@ def _forbidden(
     return MissingRights(
         f"{text}. Plimsoll lacks the right to {call} in cluster {cluster}: apply {grant.manifests} "
         f'(kubectl apply -k {grant.manifests}) and see that its identity is in the group "{grant.group}"'
+    )
+
+
+def _of_budget(answer: Response) -> bool:
+    """Whether a 403 is about the status of a budget: too many evictions are not confirmed, or it allows less than none.
+
+    https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/storage/eviction.go
+    """
+    return _details(answer).get("kind") == "poddisruptionbudget" or "DisruptionBudget" in _causes(
+        answer, "reason"
     )
 
 
