@@ -83,7 +83,7 @@ def against_node(instruction: Instruction, policy: OwnerPolicy, node: Node | Non
     target = instruction.target
     if node is None or node.uid != target.uid:
         return f"there is no Node {target.name} of this uid any more"
-    if node.instance is not None and not target.provider_id.endswith(f"/{node.instance}"):
+    if node.instance is not None and target.provider_id.rpartition("/")[2] != node.instance:
         return f"Node {target.name} is {node.instance}, and {target.provider_id!r} was meant"
     if node.interruption is not None or node.newer_record:
         return f"Node {target.name} has an interruption, which comes first"

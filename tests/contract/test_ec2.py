@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.domain.errors import NotFound, Refused, Throttled
+from plimsoll.domain.node_groups import Instance
 from plimsoll.domain.notices import HealthScheduledChange, SpotInterruption, StateChange
 
 from .conftest import REGION, Answers, FakeClock, refused
@@ -51,6 +53,17 @@ def test_an_instance_is_described_with_its_launch_time_and_cluster(
     assert found.cluster_name() == "shop"
     assert found.launched is not None
     assert found.launched.tzinfo is not None
+
+
+def test_an_instance_that_clusters_share_is_that_of_the_one_that_owns_it() -> None:
+    tags = (("kubernetes.io/cluster/a", "shared"), ("kubernetes.io/cluster/b", "owned"))
+    shared = Instance(id="i-1", state="running", launched=None, tags=tags)
+    assert shared.cluster_name() == "b"
+    assert shared.is_of_another("a")
+    assert not shared.is_of_another("b")
+    both = replace(shared, tags=tuple((key, "shared") for key, _ in tags))
+    assert not both.is_of_another("a")
+    assert not both.is_of_another("b")
 
 
 def test_an_instance_that_was_terminated_by_a_call_was_ended_by_its_owner(

@@ -109,6 +109,15 @@ def test_groups_are_found_by_either_tag_and_no_others(moto_aws: Aws, groups: Aws
     assert [(g.kind, g.name) for g in groups.list([])] == [("asg", "owned"), ("asg", "scaled")]
 
 
+@pytest.mark.parametrize(("owner", "found"), [("shop", ["web"]), ("other", [])])
+def test_a_group_that_clusters_share_is_that_of_the_one_that_owns_it(
+    moto_aws: Aws, groups: AwsNodeGroups, owner: str, found: list[str]
+) -> None:
+    shared = {f"kubernetes.io/cluster/{name}": "shared" for name in ("other", "shop")}
+    asg(moto_aws, tags=shared | {f"kubernetes.io/cluster/{owner}": "owned"})
+    assert [group.name for group in groups.list([])] == found
+
+
 def test_groups_are_read_page_by_page(moto_aws: Aws, groups: AwsNodeGroups) -> None:
     launch = template(moto_aws)
     for i in range(60):

@@ -175,7 +175,7 @@ def test_an_eviction_that_the_status_of_a_budget_forbids_waits_for_the_budget(
         ('pods "a" is forbidden: User "system:node" cannot create resource "pods"', MissingRights),
     ],
 )
-def test_only_an_answer_that_names_the_user_tells_of_a_missing_right(said: str, kind: type) -> None:
+def test_a_full_quota_is_no_missing_right(said: str, kind: type) -> None:
     assert type(meaning(answer(403, said), calls.PATCH_POD)) is kind
 
 

@@ -116,6 +116,11 @@ class TestNodes:
         obj["spec"]["providerID"] = provider
         assert parse_node(obj).instance is None
 
+    def test_knows_its_instance_by_a_bare_id(self):
+        obj = node_json()
+        obj["spec"]["providerID"] = "i-0123456789abcdef0"
+        assert parse_node(obj).instance == "i-0123456789abcdef0"
+
     @pytest.mark.parametrize(
         ("said", "ready"), [("True", True), ("False", False), ("Unknown", False)]
     )

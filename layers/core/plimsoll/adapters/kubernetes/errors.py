@@ -34,8 +34,8 @@ _POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']+)'")
 _IMPERSONATE: Final = re.compile(r"cannot impersonate")  # since 1.36 the verb has more to it
 _WEBHOOK_DENIED: Final = re.compile(r'admission webhook "[^"]*" denied')
 _WEBHOOK_FAILED: Final = re.compile(r'failed calling webhook "')
-_ADMISSION: Final = re.compile(r"is forbidden: (?!User .* cannot )")
-"""An admission plugin says no, for example ResourceQuota. A missing right names the user."""
+_ADMISSION: Final = re.compile(r"is forbidden: (?!.*cannot )")
+"""An admission plugin says no, for example ResourceQuota. A missing right is told as what somebody cannot do."""
 _TWO_BUDGETS: Final = re.compile(r"more than one PodDisruptionBudget", re.IGNORECASE)
 _MEANINGS: Final[Mapping[int, type[Temporary | Permanent]]] = {
     400: BadInput,

@@ -37,6 +37,7 @@ from plimsoll.domain.node_groups import (
     NodeGroup,
     NotGrown,
     OtherRefusal,
+    clusters_of,
     is_our_hook,
 )
 
@@ -88,8 +89,14 @@ class AutoScalingGroups:
         return [
             self._read(group, nodes)
             for group in found
-            if not group.get("Status") and "eks:nodegroup-name" not in tags_of(group)
+            if not group.get("Status") and self._is_ours(tags_of(group))
         ]
+
+    def _is_ours(self, tags: Mapping[str, str]) -> bool:
+        """Whether a group is neither EKS's nor owned by another cluster that shares it with this one."""
+        return "eks:nodegroup-name" not in tags and self._cluster in (
+            clusters_of(tags) or [self._cluster]
+        )
 
     def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
         """Ask for more nodes and return how many were promised.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.node_groups.instances import Instance
+from plimsoll.domain.node_groups.instances import Instance, clusters_of
 from plimsoll.domain.node_groups.launch_failures import (
     LONGEST_WHY,
     GroupMaximum,
@@ -53,6 +53,7 @@ __all__ = [
     "OtherRefusal",
     "Refusal",
     "VcpuQuota",
+    "clusters_of",
     "expected_nodes",
     "is_our_hook",
     "on_the_way",

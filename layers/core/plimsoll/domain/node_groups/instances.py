@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -49,12 +49,17 @@ class Instance:
         return bool(names) and cluster not in names
 
     def _cluster_names(self) -> Sequence[str]:
-        """Return the clusters that its tags name.
+        return clusters_of(dict(self.tags))
 
-        Managed node groups tag `eks:cluster-name`, others by convention
-        `kubernetes.io/cluster/<name>` with `owned` or `shared`.
-        """
-        tags = dict(self.tags)
-        by_eks = [tags[k] for k in ("eks:cluster-name", "aws:eks:cluster-name") if tags.get(k)]
-        prefix = "kubernetes.io/cluster/"
-        return by_eks or sorted(k.removeprefix(prefix) for k in tags if k.startswith(prefix))
+
+def clusters_of(tags: Mapping[str, str]) -> Sequence[str]:
+    """Return the clusters that tags name: its owner alone, else those that share it.
+
+    Managed node groups tag `eks:cluster-name`, others by convention
+    `kubernetes.io/cluster/<name>` with `owned` or `shared`.
+    """
+    by_eks = [tags[k] for k in ("eks:cluster-name", "aws:eks:cluster-name") if tags.get(k)]
+    prefix = "kubernetes.io/cluster/"
+    named = {k.removeprefix(prefix): v for k, v in sorted(tags.items()) if k.startswith(prefix)}
+    owners = [name for name, how in named.items() if how == "owned"]
+    return by_eks or owners or list(named)

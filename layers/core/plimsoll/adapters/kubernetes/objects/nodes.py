@@ -12,11 +12,12 @@ from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.adapters.kubernetes.objects.metadata import annotations_of, condition, created, holds
 from plimsoll.adapters.kubernetes.scheduling import read_resources
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.fields import Field
+from plimsoll.domain.fields import INSTANCE, Field
 from plimsoll.domain.interruptions import Interruption, NewerRecord, from_record
 from plimsoll.domain.kubernetes import Node, capacity_of, names
 
-_INSTANCE: Final = re.compile(r"aws:///[^/]*/(i-[0-9a-f]+)")
+_INSTANCE: Final = re.compile(rf"aws:///[^/]*/(i-[0-9a-f]+)|({INSTANCE.pattern})")
+"""As the cloud controller manager writes it; a bare id where a kubelet or an installer sets it."""
 
 
 @naming("Node")
@@ -29,7 +30,7 @@ def parse_node(obj: Raw) -> Node:
     node = decoded(obj, schema.Node)
     meta, annotations = node.metadata, annotations_of(node.metadata)
     provider = _INSTANCE.fullmatch(node.spec.provider_id)
-    instance = provider.group(1) if provider else None
+    instance = provider[1] or provider[2] if provider else None
     interruption, unreadable, newer = _record(annotations.get(names.INTERRUPTION), instance)
     amounts = node.status.allocatable or node.status.capacity
     ready = condition(node.status.conditions, "Ready")
