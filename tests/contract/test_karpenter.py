@@ -16,7 +16,7 @@ from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.karpenter import ABSENT, UNLIMITED, NodePools
 from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.kubernetes import Node
+from plimsoll.domain.kubernetes import Node, Requirement, Resources
 from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NodeGroup, expected_nodes
 from plimsoll_simulation.fake_aws.fleet import Fleet
 from plimsoll_simulation.fake_aws.karpenter import failed_claim, node_claim, node_pool
@@ -238,6 +238,80 @@ def test_the_limits_of_a_node_pool_bound_what_is_counted_on(  # noqa: PLR0913, P
     pool["spec"]["limits"], pool["status"]["resources"] = limits, used
     (group,) = pools.list(nodes)
     assert group.headroom == headroom
+
+
+NOT_READY = {
+    "conditions": [
+        {"type": "Ready", "status": "False", "reason": "UnhealthyDependents"},
+        {
+            "type": "NodeClassReady",
+            "status": "False",
+            "reason": "NodeClassTerminating",
+            "message": "NodeClass is Terminating",
+        },
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "said", "why"),
+    [
+        ("status", NOT_READY, "it is not Ready (NodeClassTerminating: NodeClass is Terminating)"),
+        ("metadata", {"deletionTimestamp": T0.isoformat()}, "it is being deleted"),
+        ("spec", {"replicas": 2}, "it is static: spec.replicas says how many nodes it has"),
+        ("status", {"conditions": [{"type": "Ready", "status": "True"}]}, None),
+    ],
+)
+def test_a_node_pool_of_which_karpenter_makes_no_nodes_for_pods_takes_none(  # noqa: PLR0913, PLR0917 - cases beside fixtures
+    pools: NodePools,
+    cluster: Karpenter,
+    clock: FakeClock,
+    part: str,
+    said: Mapping[str, Any],
+    why: str | None,
+) -> None:
+    nodes = shown(cluster, a_fleet(clock), clock)
+    (pool,) = cluster.objects[POOLS]
+    pool[part] = pool.get(part, {}) | said
+    (group,) = pools.list(nodes)
+    assert group.closed == why
+    assert (group.headroom > 0) == (why is None)
+    assert group.desired == len(group.instances) == 2  # those that it has are still its own
+
+
+def test_a_claim_that_is_not_launched_yet_does_not_hide_how_large_nodes_are(
+    pools: NodePools, cluster: Karpenter, clock: FakeClock
+) -> None:
+    nodes = shown(cluster, a_fleet(clock), clock)
+    waiting = failed_claim(a_spec(name="fresh"), "new", clock.now(), "")
+    waiting["status"] = {}
+    (known,) = cluster.objects[POOLS]
+    cluster.objects[POOLS] = [{**known, "metadata": {"name": "fresh"}}]
+    cluster.objects[CLAIMS] = [waiting]
+    (group,) = pools.list(nodes)
+    assert group.template is not None
+    assert group.template.allocatable.cpu == 4000
+
+
+def test_an_empty_node_pool_is_no_larger_than_its_limits_and_has_no_device_of_another(
+    pools: NodePools, cluster: Karpenter, clock: FakeClock
+) -> None:
+    (node, *_) = shown(cluster, a_fleet(clock), clock)
+    devices = (("ephemeral-storage", 1), ("nvidia.com/gpu", 8))
+    large = Resources(cpu=64_000, memory=256 * 2**30, pods=110, extended=devices)
+    (known,) = cluster.objects[POOLS]
+    limits = {"cpu": "32", "memory": "128Gi", "nvidia.com/gpu": "2"}
+    fresh = {**known, "metadata": {"name": "fresh"}, "status": {}}
+    fresh["spec"] = {**known["spec"], "limits": limits}
+    cluster.objects[POOLS], cluster.objects[CLAIMS] = [fresh], []
+    (group,) = pools.list([replace(node, labels={}, allocatable=large)])
+    assert group.template is not None
+    told = group.template.allocatable
+    assert (told.cpu, told.memory) == (32_000, 128 * 2**30)
+    assert told.extended == (("ephemeral-storage", 1),)
+    assert group.headroom == 1
+    limit = Requirement(key="karpenter.k8s.aws/instance-gpu-count", operator="Lte", values=("2",))
+    assert limit in (group.template.choices or ())
 
 
 def test_a_cluster_without_karpenter_is_asked_again_after_a_while(

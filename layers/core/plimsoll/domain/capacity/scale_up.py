@@ -117,7 +117,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         ]
         for group in groups
     }
-    growing = [group.key for group in groups if group.may_grow]
+    growing = [group.key for group in groups if group.grows]
     return ScaleUp(
         grows=tuple(
             Grow(
@@ -251,7 +251,8 @@ def _others_grow(seen: Observation) -> bool:
     That is Karpenter, or Cluster Autoscaler for groups that are not ours to grow.
     """
     return any(NODE_POOL in node.labels for node in seen.nodes) or any(
-        group.provisions or (not group.may_grow and group.desired < group.max_size)
+        (group.provisions and group.closed is None)
+        or (not group.may_grow and group.desired < group.max_size)
         for group in seen.groups
     )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
+from operator import ge, gt, le, lt
 from typing import Final
 
 from plimsoll.domain.errors import BadInput
@@ -62,7 +63,8 @@ def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
 def satisfied(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     """Whether one requirement holds. Where the label is missing, NotIn and DoesNotExist hold.
 
-    Gt and Lt compare whole numbers, and hold for nothing that is not one.
+    Gt, Lt, Gte and Lte compare whole numbers, and hold for nothing that is not one. Only NodePools of Karpenter have
+    the latter two.
     """
     value = labels.get(requirement.key)
     test = _TESTS.get(requirement.operator)
@@ -83,12 +85,17 @@ def _requirement(part: str) -> Requirement:
     raise BadInput(f"unable to parse requirement: {part!r}")
 
 
-def _compared(value: str | None, bounds: tuple[str, ...]) -> int:
-    """Return the sign of value - bound, and 0 where one is no whole number."""
-    if not (bounds and _WHOLE.fullmatch(value or "") and _WHOLE.fullmatch(bounds[0])):
-        return 0
-    mine, bound = int(value or ""), int(bounds[0])
-    return (mine > bound) - (mine < bound)
+def _compared(
+    compare: Callable[[int, int], bool],
+) -> Callable[[str | None, tuple[str, ...]], bool]:
+    """Return the test of a label by its number and the first value."""
+
+    def test(value: str | None, bounds: tuple[str, ...]) -> bool:
+        if not (bounds and _WHOLE.fullmatch(value or "") and _WHOLE.fullmatch(bounds[0])):
+            return False
+        return compare(int(value or ""), int(bounds[0]))
+
+    return test
 
 
 _TESTS: Final[Mapping[str, Callable[[str | None, tuple[str, ...]], bool]]] = {
@@ -96,6 +103,8 @@ _TESTS: Final[Mapping[str, Callable[[str | None, tuple[str, ...]], bool]]] = {
     "NotIn": lambda value, refused: value not in refused,
     "Exists": lambda value, _: value is not None,
     "DoesNotExist": lambda value, _: value is None,
-    "Gt": lambda value, bound: _compared(value, bound) > 0,
-    "Lt": lambda value, bound: _compared(value, bound) < 0,
+    "Gt": _compared(gt),
+    "Lt": _compared(lt),
+    "Gte": _compared(ge),
+    "Lte": _compared(le),
 }

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from plimsoll.domain.node_groups.instance_devices import (
+    GPU_COUNT,
+    is_instance_device,
+    may_have,
+)
 from plimsoll.domain.node_groups.instances import Instance, clusters_of
 from plimsoll.domain.node_groups.launch_failures import (
     LONGEST_WHY,
@@ -36,6 +41,7 @@ from plimsoll.domain.node_groups.upcoming_nodes import (
 __all__ = [
     "DOUBTED_AFTER_REFUSAL",
     "FIRST_SIGN_WITHIN",
+    "GPU_COUNT",
     "LONGEST_WHY",
     "NODES_JOIN_WITHIN",
     "RETRY_AFTER_REFUSAL",
@@ -55,7 +61,9 @@ __all__ = [
     "VcpuQuota",
     "clusters_of",
     "expected_nodes",
+    "is_instance_device",
     "is_our_hook",
+    "may_have",
     "on_the_way",
     "refusal_advice",
     "start_up",

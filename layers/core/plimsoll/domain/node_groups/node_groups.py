@@ -61,6 +61,8 @@ class NodeGroup:
     """Whether nodes are made for Pending pods without being asked for: then nothing is asked of it."""
     launches: bool = True
     """Whether it launches what it is short of: not while its process `Launch` is suspended."""
+    closed: str | None = None
+    """Why it takes no more nodes, whatever is asked, in words that follow its name."""
     warm: int = 0
     """How many instances of its warm pool have only to be started."""
     rebalances: bool = False
@@ -86,6 +88,11 @@ class NodeGroup:
         return f"{self.kind}/{self.name}"
 
     @property
+    def grows(self) -> bool:
+        """Whether it takes more nodes, up to its maximum."""
+        return self.may_grow and self.launches and self.closed is None
+
+    @property
     def headroom(self) -> int:
         """How many nodes more it may hold."""
-        return max(0, self.max_size - self.desired) if self.may_grow and self.launches else 0
+        return max(0, self.max_size - self.desired) if self.grows else 0
