@@ -639,6 +639,20 @@ def test_a_health_issue_from_before_a_request_refuses_nothing_of_it(
     assert the_group(groups).refusals == ()
 
 
+@pytest.mark.parametrize("behind", [1, 2])
+def test_an_old_health_issue_refuses_nothing_that_was_just_asked_of_auto_scaling_groups(
+    moto_aws: Aws, warnings: list[str], behind: int
+) -> None:
+    groups = [{"AutoScalingGroupName": f"asg-{n}", "Instances": []} for n in range(behind)]
+    issue = {"code": "AsgInstanceLaunchFailures", "message": "none", "resourceIds": ["asg-0"]}
+    Answers(moto_aws, "autoscaling", "DescribeScalingActivities", {"Activities": []})
+    account = Account(moto_aws, FakeClock(T0))
+    known = launches_of(account, groups, 1, [], warnings.append, health=[issue])
+    assert known["refusals"] == ()
+    gone = launches_of(account, [], 1, [], warnings.append, health=[issue])
+    assert [refusal.kind for refusal in gone["refusals"]] == ["other"]
+
+
 def test_an_empty_managed_group_of_a_windows_image_gives_windows_nodes(
     moto_aws: Aws, groups: AwsNodeGroups
 ) -> None:

@@ -56,7 +56,8 @@ def launches_of(  # noqa: PLR0913 - what is known of a group, each part named
         desired: how many nodes they are to have.
         nodes: those of the cluster.
         warn: called with what could not be read.
-        health: what EKS says of the node group's health, which may be older than the newest request.
+        health: what EKS says of the node group's health. It does not say since when, so it counts only where there is
+            no Auto Scaling group whose activities tell what became of the newest request.
     """
     ready = {n.instance for n in nodes if n.ready}
     here = sum(i["InstanceId"] in ready for group in groups for i in group.get("Instances", ()))
@@ -77,7 +78,7 @@ def launches_of(  # noqa: PLR0913 - what is known of a group, each part named
                 launched[launch[1]] = activity["StartTime"]
             if launch and activity.get("StatusCode") == "Failed":
                 refusals.append(of_activity(activity))
-    if here < desired and asked is None:  # else activities tell what became of the newest request
+    if here < desired and not groups:
         refusals += of_health(health, account.now())
     return Launches(asked=asked, launched=launched, refusals=_newest(refusals))
 

@@ -124,7 +124,7 @@ def of_health(issues: Sequence[Mapping[str, Any]], now: datetime) -> Sequence[Re
     """Return the health issues of an EKS node group that keep nodes from coming.
 
     EKS does not say since when. An issue may outlive its cause, so that it is worth reading only
-    while nodes are missing.
+    while nodes are missing and nothing else tells why.
     """
     found = [
         (str(i.get("code", "")), refusal_of(str(i.get("code", "")), str(i.get("message", "")), now))
