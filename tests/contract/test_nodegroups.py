@@ -353,6 +353,61 @@ def test_of_several_instance_types_the_smallest_is_counted_on(
     assert "node.kubernetes.io/instance-type" not in told.labels
 
 
+REQUIREMENTS = {"VCpuCount": {"Min": 2, "Max": 4}, "MemoryMiB": {"Min": 4096}}
+MEETING = {"InstanceTypes": [{"InstanceType": t} for t in ("m5.xlarge", "c5.large")]}
+BY_ATTRIBUTES = "GetInstanceTypesFromInstanceRequirements"
+
+
+def by_requirements(launch: dict[str, str]) -> dict[str, Any]:
+    """A mixed-instances policy that takes whatever meets requirements."""
+    policy = mixed(launch)
+    policy["LaunchTemplate"]["Overrides"] = [{"InstanceRequirements": REQUIREMENTS}]
+    return policy
+
+
+def test_of_all_types_that_meet_requirements_the_smallest_is_counted_on(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    asg(moto_aws, MixedInstancesPolicy=by_requirements(template(moto_aws)))
+    asked = Answers(moto_aws, "ec2", BY_ATTRIBUTES, MEETING)
+    group = the_group(groups)
+    assert group.instance_types == ("m5.xlarge", "c5.large")
+    assert group.template is not None
+    assert group.template.allocatable.cpu == 1930
+    assert group.template.labels["kubernetes.io/arch"] == "amd64"
+    groups.list([])
+    assert asked.asked == [
+        {
+            "ArchitectureTypes": ["x86_64"],  # that of the image
+            "VirtualizationTypes": ["hvm"],
+            "InstanceRequirements": REQUIREMENTS,
+        }
+    ]
+
+
+def test_requirements_of_a_launch_template_whose_image_is_not_known_take_every_architecture(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    asg(moto_aws)
+    data = {"InstanceRequirements": REQUIREMENTS, "ImageId": "resolve:ssm:/images/node"}
+    found = {"LaunchTemplateVersions": [{"LaunchTemplateData": data}]}
+    Answers(moto_aws, "ec2", "DescribeLaunchTemplateVersions", found)
+    asked = Answers(moto_aws, "ec2", BY_ATTRIBUTES, MEETING)
+    assert the_group(groups).instance_types == ("m5.xlarge", "c5.large")
+    assert [*asked.asked[0]["ArchitectureTypes"]] == ["x86_64", "arm64"]
+
+
+def test_requirements_that_may_not_be_resolved_are_told_and_leave_what_the_group_has(
+    moto_aws: Aws, groups: AwsNodeGroups, warnings: list[str]
+) -> None:
+    asg(moto_aws, MixedInstancesPolicy=by_requirements(template(moto_aws)), DesiredCapacity=0)
+    Answers(moto_aws, "ec2", BY_ATTRIBUTES, refused("UnauthorizedOperation"))
+    launched: Any = {"LaunchTemplateVersions": [{"LaunchTemplateData": {}}]}
+    Answers(moto_aws, "ec2", "DescribeLaunchTemplateVersions", launched)
+    assert the_group(groups).template is None
+    assert any(BY_ATTRIBUTES in warning for warning in warnings)
+
+
 def test_a_weighted_group_is_never_chosen(moto_aws: Aws, groups: AwsNodeGroups) -> None:
     policy = mixed(template(moto_aws), "m5.large")
     policy["LaunchTemplate"]["Overrides"][0]["WeightedCapacity"] = "2"
@@ -677,6 +732,67 @@ def test_the_disk_of_an_empty_managed_group_is_that_of_its_launch_template(
     template = the_group(groups).template
     assert template is not None
     assert dict(template.allocatable.extended) == {"ephemeral-storage": 89 * GIB}
+
+
+def behind_empty(aws: Aws, data: dict[str, Any], *, overrides: Any = None, **more: Any) -> None:
+    """Make a managed group without nodes whose types EKS does not name, with an Auto Scaling group behind it."""
+    managed(aws, **more)
+    told = aws.eks.describe_nodegroup(clusterName="shop", nodegroupName="pool")["nodegroup"]
+    (behind,) = told["resources"]["autoScalingGroups"]
+    launch = template(aws, "eks-made")
+    policy = {"MixedInstancesPolicy": mixed(launch, *overrides)} if overrides else {}
+    asg(
+        aws,
+        behind["name"],
+        {"eks:nodegroup-name": "pool"},
+        **policy or {"LaunchTemplate": launch},
+    )
+    Answers(
+        aws,
+        "ec2",
+        "DescribeLaunchTemplateVersions",
+        {"LaunchTemplateVersions": [{"LaunchTemplateData": data}]},
+    )
+    unnamed = {key: value for key, value in told.items() if key != "instanceTypes"}
+    Answers(aws, "eks", "DescribeNodegroup", {"nodegroup": unnamed})
+
+
+@pytest.mark.parametrize(
+    ("data", "overrides", "types"),
+    [
+        ({"InstanceType": "m5.large"}, None, ("m5.large",)),
+        ({}, ("m5.large", "m5.xlarge"), ("m5.large", "m5.xlarge")),
+        ({"InstanceRequirements": REQUIREMENTS}, None, ("m5.xlarge", "c5.large")),
+    ],
+    ids=["launch template", "overrides", "attributes"],
+)
+def test_the_types_of_an_empty_managed_group_stand_in_its_launch_template(
+    moto_aws: Aws,
+    groups: AwsNodeGroups,
+    data: dict[str, Any],
+    overrides: tuple[str, ...] | None,
+    types: tuple[str, ...],
+) -> None:
+    behind_empty(moto_aws, data, overrides=overrides, amiType="AL2023_x86_64_STANDARD")
+    asked = Answers(moto_aws, "ec2", BY_ATTRIBUTES, MEETING)
+    group = the_group(groups)
+    assert group.instance_types == types
+    assert group.template is not None
+    assert group.template.allocatable.cpu == 1930
+    assert group.template.labels["team"] == "shop"
+    assert [a["ArchitectureTypes"] for a in asked.asked] == [["x86_64"]] * asked.calls
+
+
+def test_the_owners_launch_template_tells_where_no_auto_scaling_group_can_be_read(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    own = template(moto_aws, InstanceType="m5.xlarge")
+    managed(moto_aws)
+    told = moto_aws.eks.describe_nodegroup(clusterName="shop", nodegroupName="pool")["nodegroup"]
+    used = {"name": own["LaunchTemplateName"], "version": "1"}
+    unnamed = {**told, "instanceTypes": [], "launchTemplate": used}
+    Answers(moto_aws, "eks", "DescribeNodegroup", {"nodegroup": unnamed})
+    assert the_group(groups).instance_types == ("m5.xlarge",)
 
 
 # Launches

@@ -29,13 +29,15 @@ _READS: Final = (
     "autoscaling:DescribeAutoScalingGroups",
     "autoscaling:DescribeLifecycleHooks",
     "autoscaling:DescribeScalingActivities",
+    "ec2:DescribeImages",
     "ec2:DescribeInstanceStatus",
     "ec2:DescribeInstances",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeLaunchTemplateVersions",
     "ec2:DescribeSpotInstanceRequests",
+    "ec2:GetInstanceTypesFromInstanceRequirements",
 )
-_LIMITS: Final = ("ec2:DescribeSubnets", "ec2:DescribeImages")
+_SUBNETS: Final = "ec2:DescribeSubnets"
 _ZONES: Final = "ec2:DescribeAvailabilityZones"
 _SHIFTS: Final = ("arc-zonal-shift:ListZonalShifts", "arc-zonal-shift:ListAutoshifts")
 _RECEIVE: Final = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
@@ -134,7 +136,7 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     for role in ("SweepRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:BatchWriteItem",), place.table("NodesTable"))
     yield from _requests("NoticesRole", (_ZONES,), "*")
-    yield from _requests("SweepRole", (_ZONES, *_LIMITS, *_SHIFTS), "*")
+    yield from _requests("SweepRole", (_ZONES, _SUBNETS, *_SHIFTS), "*")
     vcpus = place.arn("servicequotas", f"ec2/{QUOTA_CODE}")
     yield from _requests("SweepRole", ("servicequotas:GetServiceQuota",), vcpus)
     newest = f"{place.table('ReportsTable')}/index/newest"

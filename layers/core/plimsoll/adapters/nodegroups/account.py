@@ -5,6 +5,7 @@ They change seldom, and a plan is made every few seconds.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import batched
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 KEPT: Final = timedelta(minutes=5)
 """How long a launch template is believed: `$Latest` may mean another one tomorrow."""
 _BATCH: Final = 100
+EVERY_ARCHITECTURE: Final = ("x86_64", "arm64")
 
 
 class Account:
@@ -30,6 +32,8 @@ class Account:
         self._clock = clock
         self._templates: dict[tuple[str, str], tuple[Mapping[str, Any], datetime]] = {}
         self._types: dict[str, Mapping[str, Any] | None] = {}
+        self._meeting: dict[str, Sequence[str]] = {}
+        self._architectures: dict[str, Sequence[str]] = {}
 
     def now(self) -> datetime:
         """Return the time, in UTC."""
@@ -60,6 +64,51 @@ class Account:
                 return None
             self._types[name] = dict(found["InstanceTypes"][0]) if found["InstanceTypes"] else None
         return self._types[name]
+
+    def types_that_meet(
+        self, requirements: Mapping[str, Any], architectures: Sequence[str]
+    ) -> Sequence[str]:
+        """Return the instance types of the region that meet requirements by attributes, and describe them.
+
+        Args:
+            requirements: the `InstanceRequirements` of a launch template or an override.
+            architectures: those of the image, as EC2 names them.
+
+        Raises:
+            Permanent: no right, for example.
+        """
+        key = json.dumps([requirements, architectures], sort_keys=True)
+        if key not in self._meeting:
+            with translated("resolve the instance requirements of a node group"):
+                pages = self.aws.ec2.get_paginator(
+                    "get_instance_types_from_instance_requirements"
+                ).paginate(
+                    ArchitectureTypes=architectures,  # type: ignore[arg-type] # the stubs list every one
+                    VirtualizationTypes=["hvm"],
+                    InstanceRequirements=requirements,  # type: ignore[arg-type] # as AWS gave it
+                )
+                found = [each["InstanceType"] for page in pages for each in page["InstanceTypes"]]
+                for batch in batched(found, _BATCH, strict=False):
+                    told = self.aws.ec2.describe_instance_types(InstanceTypes=list(batch))  # type: ignore[arg-type] # the stubs list every type
+                    self._types |= {
+                        each["InstanceType"]: dict(each) for each in told["InstanceTypes"]
+                    }
+            self._meeting[key] = found
+        return self._meeting[key]
+
+    def architectures(self, image: str | None) -> Sequence[str]:
+        """Return the architecture of an image, as EC2 names it; every one where that cannot be read."""
+        if image is None or not image.startswith("ami-"):
+            return EVERY_ARCHITECTURE
+        if image not in self._architectures:
+            try:
+                with translated(f"describe image {image}"):
+                    found = self.aws.ec2.describe_images(ImageIds=[image])["Images"]
+            except Permanent:
+                return EVERY_ARCHITECTURE
+            told = [each["Architecture"] for each in found if each.get("Architecture")]
+            self._architectures[image] = told or EVERY_ARCHITECTURE
+        return self._architectures[image]
 
     def auto_scaling_groups(self, names: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """Return Auto Scaling groups by name, read now; the unknown ones are left out."""

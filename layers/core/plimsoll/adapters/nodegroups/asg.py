@@ -19,6 +19,11 @@ from plimsoll.adapters.aws_errors import (
     translated,
 )
 from plimsoll.adapters.nodegroups import templates
+from plimsoll.adapters.nodegroups.instance_types import (
+    instance_types_of,
+    launch_template_of,
+    overrides_of,
+)
 from plimsoll.adapters.nodegroups.kind import Access, Warn, target_of
 from plimsoll.adapters.nodegroups.launches import launches_of
 from plimsoll.adapters.nodegroups.refusals import refusal_of
@@ -196,9 +201,9 @@ class AutoScalingGroups:
         data = self._account.launch_template(template) if template else {}
         tags = tags_of(group)
         capacity = capacity_of(group, data, tags)
-        types = instance_types_of(group, data)
+        types = instance_types_of(self._account, group, self._warn)
         instances = instances_of(group)
-        weighted = any(o.get("WeightedCapacity") for o in _overrides(group))
+        weighted = any(o.get("WeightedCapacity") for o in overrides_of(group))
         node_template = templates.from_nodes([n for n in nodes if n.instance in instances])
         if node_template is None:
             infos = [i for i in map(self._account.instance_type, types) if i is not None]
@@ -268,16 +273,6 @@ def zones_of(groups: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:
         for i in group.get("Instances", ())
         if i.get("AvailabilityZone")
     }
-
-
-def instance_types_of(group: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the instance types that a group launches, as far as they are named."""
-    named = [o["InstanceType"] for o in _overrides(group) if o.get("InstanceType")]
-    if not named and data.get("InstanceType"):
-        named = [data["InstanceType"]]
-    if not named:
-        named = [i["InstanceType"] for i in group.get("Instances", ()) if i.get("InstanceType")]
-    return tuple(dict.fromkeys(named))
 
 
 def capacity_of(
@@ -356,19 +351,3 @@ def _is_launchable(group: Mapping[str, Any]) -> bool:
         return False
     share = shares.get("OnDemandPercentageAboveBaseCapacity", 100)
     return share == 100 or (share == 0 and not shares.get("OnDemandBaseCapacity"))  # noqa: PLR2004 - per cent
-
-
-def launch_template_of(group: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the reference to the launch template of an Auto Scaling group; None where it has none."""
-    if group.get("LaunchTemplate"):
-        found: Mapping[str, Any] = group["LaunchTemplate"]
-        return found
-    mixed = group.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {})
-    specification: Mapping[str, Any] | None = mixed.get("LaunchTemplateSpecification")
-    return specification
-
-
-def _overrides(group: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    mixed = group.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {})
-    overrides: Sequence[Mapping[str, Any]] = mixed.get("Overrides", ())
-    return overrides

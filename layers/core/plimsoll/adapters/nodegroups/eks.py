@@ -15,10 +15,14 @@ from plimsoll.adapters.nodegroups.asg import (
     disk_gib,
     hooks_of,
     instances_of,
-    launch_template_of,
     may_launch,
     tags_of,
     zones_of,
+)
+from plimsoll.adapters.nodegroups.instance_types import (
+    instance_types_of,
+    launch_template_of,
+    types_told,
 )
 from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.adapters.nodegroups.launches import launches_of
@@ -125,7 +129,7 @@ class ManagedNodeGroups:
             max_size=group["scalingConfig"].get("maxSize", 0),
             instances=instances,
             zone_of=zones_of(owned),
-            instance_types=tuple(group.get("instanceTypes") or ()),
+            instance_types=self._types(group, owned),
             subnets=tuple(group.get("subnets") or ()),
             template=templates.from_nodes(mine) or self._template(group, owned),
             launches=all(map(may_launch, owned)),
@@ -150,7 +154,7 @@ class ManagedNodeGroups:
     def _template(
         self, group: Mapping[str, Any], owned: Sequence[Mapping[str, Any]]
     ) -> NodeTemplate | None:
-        infos = [self._account.instance_type(t) for t in group.get("instanceTypes") or ()]
+        infos = [self._account.instance_type(t) for t in self._types(group, owned)]
         labels = {
             **(group.get("labels") or {}),
             LABEL: group["nodegroupName"],
@@ -166,16 +170,55 @@ class ManagedNodeGroups:
             [i for i in infos if i is not None],
             labels,
             taints,
-            disk_gib=group.get("diskSize") or self._disk_gib(owned),
+            disk_gib=group.get("diskSize") or self._disk_gib(group, owned),
         )
         tags = {k: v for asg in owned for k, v in tags_of(asg).items()}
         return templates.from_tags(tags, base)
 
-    def _disk_gib(self, owned: Sequence[Mapping[str, Any]]) -> int:
+    def _types(
+        self, group: Mapping[str, Any], owned: Sequence[Mapping[str, Any]]
+    ) -> tuple[str, ...]:
+        """Return the instance types: EKS names none of those that a launch template of the owner's tells."""
+        named = tuple(group.get("instanceTypes") or ())
+        if named:
+            return named
+        architectures = _architectures(group)
+        found = [
+            each
+            for asg in owned
+            for each in instance_types_of(self._account, asg, self._warn, architectures)
+        ]
+        if not found:
+            used = _own_launch_template(group)
+            data = self._account.launch_template(used) if used else {}
+            found = [*types_told(self._account, data, self._warn, architectures, image=data)]
+        return tuple(dict.fromkeys(found))
+
+    def _disk_gib(self, group: Mapping[str, Any], owned: Sequence[Mapping[str, Any]]) -> int:
         """Return the volume by the launch templates that EKS makes of the owner's own; the least of several."""
-        used = filter(None, map(launch_template_of, owned))
+        made = [*filter(None, map(launch_template_of, owned))]
+        used = made or [*filter(None, [_own_launch_template(group)])]
         found = (disk_gib(self._account.launch_template(template)) for template in used)
         return min(found, default=templates.DISK_GIB)
+
+
+def _own_launch_template(group: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the reference to the launch template that the owner gave to a node group, in the words of EC2."""
+    told = group.get("launchTemplate")
+    if not told:
+        return None
+    return {
+        "LaunchTemplateId": told.get("id"),
+        "LaunchTemplateName": told.get("name"),
+        "Version": told.get("version"),
+    }
+
+
+def _architectures(group: Mapping[str, Any]) -> Sequence[str]:
+    """Return the architecture that the type of a node group's image names; none for an image of the owner's."""
+    kind = str(group.get("amiType"))
+    names = {"ARM_64": "arm64", "x86_64": "x86_64"}
+    return [name for part, name in names.items() if part in kind]
 
 
 def _asgs(group: Mapping[str, Any]) -> Sequence[str]:
