@@ -408,6 +408,18 @@ def test_requirements_that_may_not_be_resolved_are_told_and_leave_what_the_group
     assert any(BY_ATTRIBUTES in warning for warning in warnings)
 
 
+@pytest.mark.parametrize("enabled", [True, False])
+def test_branch_interfaces_are_counted_on_where_nodes_of_the_cluster_have_them(
+    moto_aws: Aws, groups: AwsNodeGroups, *, enabled: bool
+) -> None:
+    asg(moto_aws)
+    pod_eni = "vpc.amazonaws.com/pod-eni"
+    has = Resources(cpu=1900, memory=7 * GIB, pods=29, extended=((pod_eni, 9),) if enabled else ())
+    group = the_group(groups, node("of another group", "i-other", allocatable=has))
+    assert group.template is not None
+    assert dict(group.template.allocatable.extended).get(pod_eni) == (9 if enabled else None)
+
+
 def test_a_weighted_group_is_never_chosen(moto_aws: Aws, groups: AwsNodeGroups) -> None:
     policy = mixed(template(moto_aws), "m5.large")
     policy["LaunchTemplate"]["Overrides"][0]["WeightedCapacity"] = "2"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.adapters.nodegroups.branch_interfaces import POD_ENI
 from plimsoll.adapters.nodegroups.templates import (
     TAG,
     allocatable_of,
@@ -51,6 +52,24 @@ def test_only_gpus_that_the_device_plugin_of_nvidia_serves_are_counted():
     gpus = [{"Manufacturer": "NVIDIA", "Count": 4}, {"Manufacturer": "AMD", "Count": 2}]
     info = machine(16, 65536, interfaces=8, addresses=30, GpuInfo={"Gpus": gpus})
     assert allocatable_of(info).extended == (("nvidia.com/gpu", 4),)
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "count"),
+    [("m5.xlarge", 18), ("c6g.medium", 4), ("i3.metal", 120), ("i3.large", 0), ("t3.large", 0)],
+)
+def test_branch_interfaces_are_known_of_types_with_a_trunk_interface(
+    instance_type: str, count: int
+):
+    info = machine(4, 16384, interfaces=4, addresses=15, InstanceType=instance_type)
+    assert dict(allocatable_of(info).extended).get(POD_ENI, 0) == count
+
+
+def test_tags_tell_the_branch_interfaces_of_a_type_that_is_not_known():
+    newer = machine(4, 16384, interfaces=4, addresses=15, InstanceType="m99.xlarge")
+    told = from_tags({f"{TAG}resources/{POD_ENI}": "18"}, from_instance_types([newer], {}))
+    assert told is not None
+    assert dict(told.allocatable.extended)[POD_ENI] == 18
 
 
 def test_amounts_in_tags_that_make_no_sense_leave_those_of_the_instance_type():

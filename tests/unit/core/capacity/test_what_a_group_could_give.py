@@ -192,7 +192,7 @@ def test_a_node_pool_without_gpu_nodes_makes_one_for_a_pod_if_its_requirements_a
     plan = plan_growth(ClusterSnapshot([], []), [pod], groups, upcoming={}, now=NOON)
     assert (pod.uid in plan.placed) == takes
     if not takes:
-        assert "gpu: its nodes have no nvidia.com/gpu" in plan.unplaceable[pod.uid]
+        assert "gpu: its nodes are not known to have nvidia.com/gpu" in plan.unplaceable[pod.uid]
 
 
 @pytest.mark.parametrize(("family", "takes"), [("inf2", True), ("trn1", True), ("g5", False)])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.adapters.aws_errors import code_of, translate, translated
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import calls
-from plimsoll.adapters.nodegroups import asg, eks, karpenter
+from plimsoll.adapters.nodegroups import asg, eks, karpenter, templates
 from plimsoll.adapters.nodegroups.account import Account
+from plimsoll.adapters.nodegroups.branch_interfaces import POD_ENI
 from plimsoll.adapters.nodegroups.kind import Access, Kind, Warn
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.interruptions import LifecycleHook
@@ -70,6 +72,9 @@ class AwsNodeGroups:
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
         """Return the groups of the cluster; existing nodes tell what a new one will be like."""
         found = [group for kind in self._kinds.values() for group in kind.list(nodes)]
+        if not any(POD_ENI in dict(node.allocatable.extended) for node in nodes):
+            # Nodes get them only where ENABLE_POD_ENI is set; else each new node would be waited for in vain.
+            found = [_without_branch_interfaces(group) for group in found]
         return sorted(found, key=lambda group: (group.kind, group.name))
 
     def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
@@ -148,3 +153,9 @@ class AwsNodeGroups:
                 if code_of(error) == "ValidationError":  # it knows no such action, or instance
                     raise NotFound(str(translate(error, what))) from error
                 raise
+
+
+def _without_branch_interfaces(group: NodeGroup) -> NodeGroup:
+    if group.template is None:
+        return group
+    return replace(group, template=templates.without_branch_interfaces(group.template))

@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any, Final
 
+from plimsoll.adapters.nodegroups.branch_interfaces import POD_ENI, branch_interfaces
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import GPU, Node, Resources, Taint, names, passes
 from plimsoll.domain.node_groups import NodeTemplate
@@ -122,6 +123,13 @@ def from_instance_types(
     )
 
 
+def without_branch_interfaces(template: NodeTemplate) -> NodeTemplate:
+    """Return the template of a node in a cluster whose VPC CNI gives pods no security groups of their own."""
+    amounts = template.allocatable
+    extended = tuple(each for each in amounts.extended if each[0] != POD_ENI)
+    return replace(template, allocatable=replace(amounts, extended=extended))
+
+
 def allocatable_of(info: Mapping[str, Any]) -> Resources:
     """Return what an instance of a type leaves to pods."""
     cores = int(info["VCpuInfo"]["DefaultVCpus"])
@@ -149,6 +157,7 @@ def allocatable_of(info: Mapping[str, Any]) -> Resources:
         "aws.amazon.com/neuron": sum(count for count, _ in neurons),
         "aws.amazon.com/neuroncore": sum(count * cores for count, cores in neurons),
         GPU: gpus,
+        POD_ENI: branch_interfaces(str(info.get("InstanceType", ""))),
     }
     return Resources(
         cpu=int(1000 * cores - reserved_cpu),

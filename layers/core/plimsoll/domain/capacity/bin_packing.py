@@ -314,4 +314,4 @@ def _too_small(pod: Pod, node: Node) -> str | None:
     lacks = [
         name for name, amount in pod.scheduling.requests.extended if amount and not has.get(name)
     ]
-    return f"its nodes have no {lacks[0]}" if lacks else "its nodes are too small"
+    return f"its nodes are not known to have {lacks[0]}" if lacks else "its nodes are too small"
