@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from plimsoll_simulation.fake_aws.machines import Machine
+from plimsoll_simulation.rigs.simulated.other_controllers.drainer import Drainer
 from plimsoll_simulation.rigs.simulated.rig import Simulation
 from plimsoll_simulation.scenario.timeline import FaultEntry
 from plimsoll_simulation.storms import read_storm
@@ -171,7 +172,9 @@ def test_eks_ends_an_instance_a_quarter_of_an_hour_after_it_began_to_drain_it_wh
     notice, kind = "rebalance-recommendation", "eks-nodegroup"
     with playing(held, other_controller="managed-node-group", kind=kind, notice=notice) as cluster:
         cluster.wait(300)
-        (drain,) = cluster.simulation.other_controllers[0].drains.values()
+        (other,) = cluster.simulation.other_controllers
+        assert isinstance(other, Drainer)
+        (drain,) = other.drains.values()
         began = (drain.began - cluster.zero).total_seconds()
         cluster.wait(began + 890)
         assert (cluster.on("spot-1-1"), cluster.gone("spot-1-1")) == (["web"], None)
