@@ -96,7 +96,8 @@ def other_drainers(facts: Facts) -> Iterator[Finding]:
         yield info(
             "other drainers: EKS",
             f"spot nodes of managed node groups: {managed}. {_OF_SPOT_GROUPS}{held}",
-            f"{GUARD_THEM}, or use Auto Scaling groups of your own",
+            "guard workloads at a warning (plimsoll guard install --warned), and give StatefulSets a budget, or use Auto "
+            "Scaling groups of your own",
         )
     for drainer in found:
         if drainer.name == AUTOSCALER:

@@ -229,6 +229,31 @@ def test_at_a_warning_the_drain_makes_the_budget_that_nobody_needs_in_calm_times
     assert "plimsoll-deployment-web" in budgets(wired)
 
 
+@pytest.mark.parametrize("said", ["true", "warned"])
+def test_what_is_guarded_is_released_from_an_advised_node_that_somebody_else_cordoned(said):
+    """As EKS does, which would end the instance after 15 minutes with all that the guard holds on it."""
+    wired = a_cluster(guarded(deployment(replicas=2), said))
+    wired.registry.update(replace(wired.cluster, policy=Policy(nodes_per_hour=0)))
+    node = warned(wired)
+    minutes(wired, 1)
+    before = wired.pods_on(node)
+    assert before, "its turn never comes"
+    send(wired, "PATCH", f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
+    lowest = Lowest(wired, "web")
+    minutes(wired, 3)
+    assert (wired.pods_on(node), lowest.count) == ([], 2)
+
+
+def test_where_pods_stay_on_advice_no_budget_keeps_somebody_else_from_evicting_them():
+    wired = a_cluster(guarded(deployment(replicas=2), "warned"))
+    policy = Policy(on=(("rebalance-recommendation", Response.CORDON),))
+    wired.registry.update(replace(wired.cluster, policy=policy))
+    warned(wired)
+    assert budgets(wired) == []
+    warned(wired, "spot_event")
+    assert budgets(wired) == ["plimsoll-deployment-web"]
+
+
 def test_what_has_no_pod_on_the_node_of_a_warning_gets_no_budget():
     wired = WiredServices()
     wired.join("a")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from plimsoll_simulation.fake_aws.machines import Machine
+from plimsoll_simulation.rigs.simulated.other_controllers.drainer import Drainer
 from plimsoll_simulation.rigs.simulated.rig import Simulation
 from plimsoll_simulation.scenario.timeline import FaultEntry
 from plimsoll_simulation.storms import read_storm
@@ -164,6 +165,31 @@ def test_eks_asks_again_for_a_replacement_while_its_group_launches_nothing():
         started = simulation.measurement.started
     assert started is not None
     assert [(m.launched - started).total_seconds() > 60 for m in machines] == [False, True]
+
+
+def test_eks_ends_an_instance_a_quarter_of_an_hour_after_it_began_to_drain_it_whatever_a_budget_refuses():
+    held = replace(WEB, budget=HELD)
+    notice, kind = "rebalance-recommendation", "eks-nodegroup"
+    with playing(held, other_controller="managed-node-group", kind=kind, notice=notice) as cluster:
+        cluster.wait(300)
+        (other,) = cluster.simulation.other_controllers
+        assert isinstance(other, Drainer)
+        (drain,) = other.drains.values()
+        began = (drain.began - cluster.zero).total_seconds()
+        cluster.wait(began + 890)
+        assert (cluster.on("spot-1-1"), cluster.gone("spot-1-1")) == (["web"], None)
+        cluster.wait(began + 905)
+        assert cluster.gone("spot-1-1") == pytest.approx(began + 900, abs=1)
+
+
+def test_a_drill_says_how_long_after_a_notice_eks_begins_to_drain():
+    with playing(
+        WEB, other_controller="managed-node-group", kind="eks-nodegroup", queue_delay_seconds=15
+    ) as cluster:
+        cluster.wait(25)
+        assert cluster.on("spot-1-1") == ["web"]
+        cluster.wait(28)
+        assert cluster.on("spot-1-1") == []
 
 
 def test_karpenter_only_tells_of_a_recommendation():

@@ -17,6 +17,7 @@ from typing import Final
 
 from plimsoll.domain.actions import Guard, Step, Unguard
 from plimsoll.domain.disruptions.releasability import why_never_released
+from plimsoll.domain.interruptions import Response
 from plimsoll.domain.kubernetes import (
     GUARD,
     GUARD_AT_WARNING,
@@ -105,11 +106,16 @@ def _guard(workload: Workload) -> Guard:
 
 
 def _warned(seen: Observation) -> frozenset[Ref]:
-    """Return the workloads of pods on nodes with an open notice, those on advice that wait for their turn too."""
+    """Return the workloads of pods on nodes with an open notice, those on advice that wait for their turn too.
+
+    Not where the owner has pods stay: nothing would open the budget before whoever drains gives up.
+    """
     return frozenset(
         seen.workload_of(pod)
         for node in seen.nodes
-        if node.interruption is not None and node.interruption.phase != "closed"
+        if node.interruption is not None
+        and node.interruption.phase != "closed"
+        and seen.policy.response(node.interruption) is Response.MOVE
         for pod in seen.on_node.get(node.name, ())
     )
 

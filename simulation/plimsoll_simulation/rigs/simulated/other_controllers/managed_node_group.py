@@ -1,17 +1,18 @@
 """EKS managed node groups: EKS drains their spot nodes itself, and nobody can tell it not to.
 
 At a rebalance recommendation a replacement is launched, and the node is drained once that is Ready;
-at an interruption notice it is drained at once. Sources:
+at an interruption notice it is drained whether or not that is Ready. Sources:
 https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html#managed-node-group-capacity-types
 and https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-capacity-rebalancing.html.
-No page says how soon a refused eviction is tried again: as with `kubectl drain`, it is assumed.
+No page says how soon after a notice EKS evicts, so a drill may delay it, nor how soon a refused eviction is tried
+again: as with `kubectl drain`, it is assumed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, override
 
 from plimsoll.domain.errors import Refused
@@ -21,6 +22,11 @@ from plimsoll_simulation.rigs.simulated.other_controllers.drainer import Drain, 
 
 INTERRUPTED: Final = frozenset({"spot-interruption", "lifecycle-terminate"})
 ADVISED: Final = frozenset({"rebalance-recommendation"})
+LONGEST: Final = timedelta(minutes=15)
+"""After so long EKS lets the instance end, whatever budgets still refuse. The user guide says it of AZRebalance and of
+scale-in; an instance that Capacity Rebalancing replaces is terminated through the same lifecycle hook. Sources:
+https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html#managed-node-group-concepts and
+https://github.com/aws/containers-roadmap/issues/1852"""
 
 
 @dataclass(slots=True)
@@ -29,6 +35,11 @@ class ManagedNodeGroup(Drainer):
 
     replacements: dict[Life, Machine | datetime] = field(default_factory=dict)
     """Of an instance that AWS advises to leave; a time: when a refused launch is tried again."""
+
+    @property
+    @override
+    def delay(self) -> timedelta:
+        return self.rig_cluster.spec.queue_delay
 
     @override
     def chosen(self) -> Iterator[Machine]:
@@ -44,8 +55,14 @@ class ManagedNodeGroup(Drainer):
     def under_way(self) -> bool:
         machines = self.rig_cluster.fleet.machine
         return super(ManagedNodeGroup, self).under_way or any(
-            life not in self.drains and machines[life[0]].gone is None for life in self.replacements
+            machines[life[0]].gone is None for life in (*self.replacements, *self.drains)
         )
+
+    @override
+    def advance(self, drain: Drain) -> None:
+        super(ManagedNodeGroup, self).advance(drain)
+        if drain.machine.gone is None and drain.began + LONGEST <= self.clock.now():
+            self.after(drain)
 
     @override
     def after(self, drain: Drain) -> None:
