@@ -39,7 +39,7 @@ def test_those_without_a_place_are_replaced_once_the_first_have_asked_for_theirs
     nodes = [interrupted("spot", cpu="64"), a_node("od", cpu="1")]
     pods = [
         *pods_of("web", 3, node="spot", cpu="1"),
-        released(*pods_of("zoo", 1, node="spot", cpu="1"), Ref("Deployment", "default", "zoo")),
+        released(pods_of("zoo", 1, node="spot", cpu="1")[0], Ref("Deployment", "default", "zoo")),
         a_pod("zoo-9", labels={"app": "zoo"}, owner=("ReplicaSet", "zoo-abc"), cpu="1"),
     ]
     plan = plan_drain(looked(nodes, pods, [MANY, LONE]), noon(2))
