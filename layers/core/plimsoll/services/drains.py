@@ -6,13 +6,14 @@ cluster's Lease keeps two reconciles from doing the same work: see `plimsoll.ser
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.kubernetes import event_of_report
+from plimsoll.domain.node_groups import Refusal
 from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.lease import Lease
@@ -58,6 +59,8 @@ class DrainService:
     clock: RepeatingClock
     workers: Workers
     telemetry: Telemetry
+    refusals: dict[str, Mapping[str, Sequence[Refusal]]] = field(init=False, default_factory=dict)
+    """By cluster: as `ReconcileMemory.refusals`, from the reconciles before this one in the same process."""
 
     def reconcile(
         self,
@@ -94,6 +97,7 @@ class DrainService:
 
     def _reconcile(self, known: Cluster, api: ClusterApi, holder: str, time: TimeLimit) -> int:
         groups, memory = self.groups(known), ReconcileMemory()
+        memory.keep_refusals(self.refusals.get(known.name, {}), self.clock.now())
         executor = Executor(
             writers=Writers(cluster=api, capacity=groups),
             workers=self.workers,
@@ -133,6 +137,7 @@ class DrainService:
                 self._wake_next(known.name, left)
             return observations
         finally:  # the Lease is free again: no drain waits for a database
+            self.refusals[known.name] = memory.refusals
             for report in reconcile.save(list(memory.reports.values())):
                 executor.note(event_of_report(report))
             if self.clock.now() < time.hurried + TELLING:

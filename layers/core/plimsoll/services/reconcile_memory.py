@@ -10,6 +10,7 @@ from typing import Final
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
 from plimsoll.domain.kubernetes import LONGEST_MESSAGE, Node, Pod, Ref
 from plimsoll.domain.node_groups import (
+    DOUBTED_AFTER_REFUSAL,
     FIRST_SIGN_WITHIN,
     LONGEST_WHY,
     Instance,
@@ -188,8 +189,14 @@ class ReconcileMemory:
             told = (LaunchesThrottled(at=now, why=why), *told)
             known = tuple(each for each in known if not isinstance(each, LaunchesThrottled))
         elif isinstance(error, NotGrown):
-            told = error.refusals
+            # An answer to a token that comes again is as old as the first: we were refused now.
+            told = tuple(replace(refusal, at=now) for refusal in error.refusals)
         self.refusals[group.key] = (*told, *known)[:KEPT]
+
+    def keep_refusals(self, known: Mapping[str, Sequence[Refusal]], now: datetime) -> None:
+        """Take over what node groups refused lately: what is refused is not asked for anew by each reconcile."""
+        for key, refusals in known.items():
+            self.refusals[key] = tuple(r for r in refusals if now < r.at + DOUBTED_AFTER_REFUSAL)
 
     def note_launches(self, nodes: Sequence[Node]) -> None:
         """Note what became of the launches of all groups."""

@@ -175,7 +175,7 @@ class Services:
         named = {
             each.name: getattr(self.ports if hasattr(self.ports, each.name) else self, each.name)
             for each in fields(service)
-            if each.name not in besides
+            if each.init and each.name not in besides
         }
         return service(**named, **besides)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from plimsoll.adapters.kubernetes.objects import parse_pod
-from plimsoll.domain.disruptions import Basis, StopTime, stop_time
+from plimsoll.domain.disruptions import Basis, StopTime, least_seconds, stop_time
+from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.observation import ObservedTime
 from tests.support.builders import a_pod, mounting, pod_json
 
@@ -74,6 +76,65 @@ def test_a_hook_that_sleeps_means_the_whole_grace_period(hook, sleeps):
     raw = pod_json(grace_seconds=LONG)
     raw["spec"]["containers"][0]["lifecycle"] = {"preStop": hook}
     assert stop_time(parse_pod(raw)).seconds == (LONG if sleeps else 30)
+
+
+def hooked(hook: object, *, sidecar: bool = False, **how: Any) -> Pod:
+    """Return a pod with a preStop hook in its container, or in a native sidecar."""
+    raw = pod_json(**how)
+    container = {"name": "main", "lifecycle": {"preStop": hook}}
+    if sidecar:
+        raw["spec"]["initContainers"] = [{**container, "restartPolicy": "Always"}]
+    else:
+        raw["spec"]["containers"][0] |= container
+    return parse_pod(raw)
+
+
+def line(text: str) -> object:
+    """Return a hook that gives a shell this line."""
+    return {"exec": {"command": ["sh", "-c", text]}}
+
+
+@pytest.mark.parametrize(
+    ("hook", "seconds"),
+    [
+        ({"sleep": {"seconds": 45}}, 45),
+        ({"exec": {"command": ["sleep", "45"]}}, 45),
+        ({"exec": {"command": ["/bin/sleep", "1m", "5.5s"]}}, 65),
+        ({"exec": {"command": ["sleep", "infinity"]}}, 0),
+        ({"exec": {"command": ["/bin/bash", "-ec", "/bin/sleep 45 && kill 1"]}}, 45),
+        ({"exec": {"command": ["bash", "-o", "pipefail", "-c", "sleep 45"]}}, 45),
+        ({"exec": {"command": ["sh", "sleep 45"]}}, 0),
+        (line("nginx -s quit > /dev/null 2>&1; sleep 45"), 45),
+        (line("\nsleep 5\nnginx -s quit\nsleep 40\n"), 45),
+        (line("exec sleep 45"), 45),
+        (line("sleep 5; while nc -z localhost 80; do sleep 1; done"), 5),
+        (line("if [ -f /tmp/busy ]; then sleep 45; fi"), 0),
+        (line("[ -f /tmp/busy ] && sleep 45"), 0),
+        (line("sleep 5; exit 0; sleep 45"), 5),
+        (line("true || sleep 45"), 0),
+        (line("sleep 45 & wait"), 0),
+        (line("echo 'x; sleep 45; y'; sleep 5"), 5),
+        (line("(sleep 45); sleep 5"), 0),
+        (line("sleep $GRACE"), 0),
+        (line("sleep 5; echo '"), 0),
+        (line("sleep 9;" * 300), 9 * 250),
+        (line("sleep 9;" * 100_000), None),
+        (line("sleep 999999d"), 366 * 86_400),
+    ],
+)
+def test_a_hook_sleeps_at_least_as_long_as_it_says_for_sure(hook, seconds):
+    assert hooked(hook).hook_seconds == seconds
+    assert hooked(hook, sidecar=True).hook_seconds == seconds
+
+
+@pytest.mark.parametrize(("grace", "slept", "least"), [(75, 45, 55), (50, 45, 50), (60, 5, 30)])
+def test_a_pod_needs_what_its_hook_sleeps_and_ten_seconds_at_least(grace, slept, least):
+    assert least_seconds(hooked({"sleep": {"seconds": slept}}, grace_seconds=grace)) == least
+
+
+def test_what_was_seen_counts_no_less_than_the_hook_sleeps():
+    pod = hooked({"sleep": {"seconds": 45}}, grace_seconds=75)
+    assert stop_time(pod, seen(3, 7)).seconds == 45
 
 
 def test_three_pods_that_were_seen_to_stop_beat_an_assumption():

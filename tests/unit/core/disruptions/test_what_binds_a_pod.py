@@ -189,8 +189,8 @@ def test_the_ports_of_a_sidecar_are_taken_on_the_host():
 def test_a_sidecar_that_sleeps_before_it_stops_may_need_the_whole_grace_period():
     hook = {"preStop": {"sleep": {"seconds": 60}}}
     sidecar = {"name": "proxy", "restartPolicy": "Always", "lifecycle": hook}
-    assert a_pod(initContainers=[sidecar]).sleeps_before_stop
-    assert not a_pod(initContainers=[{"name": "setup", "lifecycle": hook}]).sleeps_before_stop
+    assert a_pod(initContainers=[sidecar]).hook_seconds == 60
+    assert a_pod(initContainers=[{"name": "setup", "lifecycle": hook}]).hook_seconds is None
 
 
 @pytest.mark.parametrize(("policy", "seconds"), [("Always", None), ("OnFailure", 20)])
@@ -249,7 +249,7 @@ def test_the_budget_of_a_leader_keeps_no_other_member_from_leaving_in_time(leade
         replace(p, labels={**p.labels, "role": "leader"}) if p.name == leader else p
         for p in pods_of("web", 3, node="spot", grace_seconds=300)
     ]
-    stated = [replace(p, sleeps_before_stop=True) for p in pods]
+    stated = [replace(p, hook_seconds=0) for p in pods]
     kept = a_budget("leader", selector={"matchLabels": {"role": "leader"}}, minAvailable=1)
     web = a_deployment(replicas=3, strategy={"rollingUpdate": {"maxUnavailable": 1}})
     seen = looked([interrupted("spot"), a_node("od")], stated, [web], budgets=[kept])

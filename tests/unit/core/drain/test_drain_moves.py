@@ -397,7 +397,7 @@ def test_no_pod_leaves_for_a_place_that_a_replacement_made_in_the_same_plan_may_
 @pytest.mark.parametrize(("sleeps", "leave"), [(False, {"db-0"}), (True, {"web-0", "web-1"})])
 def test_no_pod_leaves_for_a_place_that_pods_which_need_all_their_time_may_take(sleeps, leave):
     pods = pods_of("web", 3, node="spot", cpu="1", grace_seconds=300)
-    web = [replace(p, sleeps_before_stop=sleeps) for p in pods]
+    web = [replace(p, hook_seconds=0 if sleeps else None) for p in pods]
     web[2] = replace(web[2], node="od")
     seen = looked(
         [interrupted("spot"), a_node("od", cpu="3")],
@@ -414,7 +414,10 @@ def test_no_pod_leaves_for_a_place_that_a_member_which_needs_all_its_time_may_ta
     pods = sets_of("web", ["od", "spot"], cpu="1", grace_seconds=300)
     seen = looked(
         [interrupted("spot"), a_node("od", cpu="2")],
-        [*sets_of("db", ["spot"], cpu="1"), *(replace(p, sleeps_before_stop=sleeps) for p in pods)],
+        [
+            *sets_of("db", ["spot"], cpu="1"),
+            *(replace(p, hook_seconds=0 if sleeps else None) for p in pods),
+        ],
         [a_stateful_set(replicas=1), a_stateful_set("web", replicas=2)],
         budgets=[a_budget(allowed=1, minAvailable=1)],
     )
@@ -510,7 +513,7 @@ def test_a_pod_that_needs_all_its_time_does_not_wait_until_others_may_be_made_an
     pods = [a_pod(f"db-{n}", node="spot", grace_seconds=grace_seconds, **how) for n in range(2)]
     seen = looked(
         [interrupted("spot"), a_node("od")],
-        [replace(pod, sleeps_before_stop=True) for pod in pods],
+        [replace(pod, hook_seconds=0) for pod in pods],
         budgets=[a_budget("db", allowed=1, minAvailable=1)],
     )
 

@@ -86,6 +86,17 @@ def test_a_time_that_is_longer_than_the_notice_overrules_a_budget_in_the_last_th
     assert {e.overrule for e in evicted(seen, 88)} == {True}
 
 
+@pytest.mark.parametrize(("sleeps", "latest"), [(45, 63), (5, 88), (200, 88)])
+def test_what_a_hook_sleeps_and_ten_seconds_overrule_a_budget_unless_they_are_longer_than_the_notice(
+    sleeps, latest
+):
+    pods = [replace(p, hook_seconds=sleeps) for p in members(3, grace_seconds=600)]
+    seen = database(pods, allowed=0)
+    assert evicted(seen, latest - 2) == []
+    assert [e.overrule for e in evicted(seen, latest)] == [True] * 3
+    assert f"of which its preStop hook takes {sleeps} s" in evicted(seen, latest)[0].reason
+
+
 def test_what_was_observed_counts_as_what_is_stated():
     times = {DB: WorkloadTimes(stop=ObservedTime(pods=9, p95_seconds=25))}
     seen = database(members(3), allowed=0, times=times)
@@ -250,6 +261,10 @@ def test_a_long_grace_period_of_which_nobody_says_how_much_is_needed_is_named_wi
     assert "StatefulSet default/db" in words
     assert STOP_SECONDS in words
     assert f"note: {words}" in plan.reports[0].reasons
+
+    hooked = [replace(p, hook_seconds=45) for p in members(3)]
+    (words,) = plan_drain(database(hooked), noon(1)).notes["spot-0"]
+    assert "its pods are evicted 55 s before the deadline" in words
 
     stated = members(3, annotations={STOP_SECONDS: "10"})
     assert not plan_drain(database(stated), noon(1)).notes

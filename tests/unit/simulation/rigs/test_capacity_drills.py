@@ -169,3 +169,11 @@ def test_what_karpenter_makes_nodes_for_is_asked_of_nobody_else() -> None:
     assert asked == {"flexible-m5": 0, "flexible-r5": 0, "fallback": 2, "spare": 0}
     assert first_asked(report, "flexible-r5") is not None
     assert first_asked(report, "spare") is None
+
+
+def test_refused_launches_are_asked_for_again_after_growing_pauses_by_all_reconciles_together() -> (
+    None
+):
+    report = played(DRILLS.parent / "replace" / "last-places" / "drill.yaml")
+    assert report["expect"]["failures"] == []
+    assert 2 < report["api"]["aws"]["autoscaling:LaunchInstances"] <= 12

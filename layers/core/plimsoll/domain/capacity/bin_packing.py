@@ -39,7 +39,7 @@ class Doubts:
     """What is not asked, and what is counted on and asked only as the last resort."""
 
     closed: frozenset[Source] = frozenset()
-    """Refused a moment ago."""
+    """Refused, and not asked again yet."""
     last: frozenset[Source] = frozenset()
     """Refused lately, or reclaimed just now."""
     risk: Mapping[Source, float] = MappingProxyType({})

@@ -21,11 +21,11 @@ from plimsoll.domain.capacity.bin_packing import BinPacking, Doubts
 from plimsoll.domain.kubernetes import Node, Pod
 from plimsoll.domain.node_groups import (
     DOUBTED_AFTER_REFUSAL,
-    RETRY_AFTER_REFUSAL,
     Asked,
     Expectation,
     NodeGroup,
     Refusal,
+    not_asked_again,
 )
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll.domain.spot import CapacityPool, interrupted_pools, refused_sources, risk_of
@@ -94,8 +94,9 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     avoided = interrupted_pools(snapshot.nodes.values(), groups)
     avoided |= {pool for pool, risk in pools.items() if risk >= 1}
     told = {g.key: (*refusals.get(g.key, ()), *g.refusals) for g in groups}
+    closed = {key: not_asked_again(refused, now) for key, refused in refusals.items()}
     doubt = Doubts(
-        closed=refused_sources(groups, refusals, now - RETRY_AFTER_REFUSAL),
+        closed=refused_sources(groups, closed, now - DOUBTED_AFTER_REFUSAL),
         last=refused_sources(groups, told, now - DOUBTED_AFTER_REFUSAL, avoided)
         | {(g.key, zone) for g in groups for zone in g.zones if zone in frozen},
         risk={(g.key, zone): risk_of(g, zone, avoided, pools) for g in groups for zone in g.zones},

@@ -124,7 +124,14 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
                 group=growth.group,
                 add=growth.add,
                 zone=growth.zone,
-                token=grow_token(seen.cluster, growth.group, growth.zone, growth.add, now),
+                token=grow_token(
+                    seen.cluster,
+                    growth.group,
+                    growth.zone,
+                    growth.add,
+                    now,
+                    refused=_newest(refusals, growth.group),
+                ),
                 reason=growth.reason,
             )
             for growth in plan.growths
@@ -168,16 +175,36 @@ def _at_maximum(plan: GrowthPlan, group: NodeGroup, now: datetime) -> Iterator[G
         yield GroupMaximum(at=now, why=f"it is at its maximum of {group.max_size} nodes")
 
 
-def grow_token(cluster: str, group: NodeGroup, zone: str | None, add: int, now: datetime) -> str:
+def grow_token(  # noqa: PLR0913 - all that a request is told apart by
+    cluster: str,
+    group: NodeGroup,
+    zone: str | None,
+    add: int,
+    now: datetime,
+    *,
+    refused: datetime | None = None,
+) -> str:
     """Name an ask by what it is for, so that two who see the same ask the same.
 
     The desired capacity it was decided on is part of it: once the group has grown, a further ask
-    is another one. So is the minute: a refusal is remembered under its token, and repeated long
-    after there is capacity again. 64 characters is what Auto Scaling and EKS take.
+    is another one. So are the minute and the last refusal: a refusal is remembered under its token, and
+    repeated long after there is capacity again. 64 characters is what Auto Scaling and EKS take.
+
+    Args:
+        cluster: its name.
+        group: the group that is asked.
+        zone: where; None: the group chooses.
+        add: how many nodes.
+        now: the time.
+        refused: when the group refused the last time, if it did.
     """
     minute = int(now.timestamp() // 60)
-    what = (cluster, group.kind, group.name, zone or "", group.desired, add, minute)
+    what = (cluster, group.kind, group.name, zone or "", group.desired, add, minute, refused or "")
     return sha256("/".join(map(str, what)).encode()).hexdigest()
+
+
+def _newest(refusals: Mapping[str, Sequence[Refusal]], group: NodeGroup) -> datetime | None:
+    return max((refusal.at for refusal in refusals.get(group.key, ())), default=None)
 
 
 def _first(

@@ -7,7 +7,8 @@ database that stops in ten. So, in this order:
      least 30 s: a restart in calm times flushes less than one under load;
   3. an assumption: the whole grace period of a pod of a Job and of a bare pod, of a pod that mounts a claim, and of one with a
      preStop hook that sleeps; else the grace period, but at most 30 s, which is Kubernetes' own default.
-An assumption never overrules a PodDisruptionBudget earlier than 30 s before the deadline.
+An assumption never overrules a PodDisruptionBudget earlier than 30 s before the deadline. What a preStop hook sleeps is no
+assumption: no container is asked to stop before.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def stop_time(pod: Pod, observed: ObservedTime | None = None) -> StopTime:
     if observed is not None and observed.pods >= PODS_THAT_TELL:
         if mounts_claim(pod):
             seen = max(LEAST_SECONDS_WITH_CLAIM, LOADED_FACTOR * seen)
+        seen = max(seen, pod.hook_seconds or 0)
         return StopTime(seconds=min(grace, ceil(seen)), basis=Basis.OBSERVED, observed=observed)
     assumed = grace if _may_need_all(pod) else min(grace, ASSUMED_SECONDS)
     return StopTime(seconds=max(assumed, min(grace, ceil(seen))), basis=Basis.ASSUMED)
@@ -97,10 +99,14 @@ def evicts_from(pod: Pod, deadline: datetime, stop: StopTime | None = None) -> d
 
 
 def least_seconds(pod: Pod) -> int:
-    """Return what a pod needs at least, as its owner states or as Kubernetes gives it by default."""
+    """Return what a pod needs at least, as its owner states or as Kubernetes gives it by default.
+
+    A preStop hook that sleeps is part of it, and the least time to stop after it.
+    """
     if pod.stated_stop_seconds is not None:
         return pod.stated_stop_seconds
-    return min(pod.grace_seconds, ASSUMED_SECONDS)
+    hooked = LEAST_SECONDS + (pod.hook_seconds or 0)
+    return min(pod.grace_seconds, max(ASSUMED_SECONDS, hooked))
 
 
 def mounts_claim(pod: Pod) -> bool:
@@ -109,7 +115,7 @@ def mounts_claim(pod: Pod) -> bool:
 
 
 def _may_need_all(pod: Pod) -> bool:
-    return pod.alone or pod.sleeps_before_stop or mounts_claim(pod)
+    return pod.alone or pod.hook_seconds is not None or mounts_claim(pod)
 
 
 def stop_of(seen: Observation, pod: Pod) -> StopTime:

@@ -14,6 +14,7 @@ from plimsoll.domain.disruptions.stop_times import (
     LEAST_SECONDS,
     StopTime,
     evicts_from,
+    least_seconds,
 )
 from plimsoll.domain.interruptions import NEAR, is_near
 from plimsoll.domain.kubernetes import (
@@ -83,10 +84,13 @@ class EvictablePod:
     def overrules_from(self) -> datetime | None:
         """From when its budget is overruled.
 
-        An assumption that it needs long does not count for that. Nor does a known time that is longer than the
-        notice: all members of a database would leave at the notice, and none would have its time.
+        An assumption that it needs long does not count for that, but what a preStop hook sleeps does. Nor does a
+        known time that is longer than the notice: all members of a database would leave at the notice, and none
+        would have its time.
         """
-        known = self.evicts_from if self.stop.known else None
+        known = (
+            self.evicts_from if self.stop.known else self._before_deadline(least_seconds(self.pod))
+        )
         if known is not None and (self.told is None or self.told <= known):
             return known
         return self._before_deadline(min(self.pod.grace_seconds, ASSUMED_SECONDS))

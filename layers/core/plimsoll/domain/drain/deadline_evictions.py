@@ -180,6 +180,8 @@ def evict_now(one: EvictablePod, now: datetime, last: datetime) -> Evict:
         return Evict(pod=one.pod, overrule=False, reason=reason, wave=Wave.DEADLINE)
     come = "has come" if one.late(now) else "comes before the next plan would"
     reason = f"its eviction deadline {come}: its time to stop is {one.stop}"
+    if one.pod.hook_seconds and not one.stop.known:
+        reason += f", of which its preStop hook takes {one.pod.hook_seconds} s"
     if one.obeys:
         reason += "; its owner lets nobody overrule its budget: if that refuses, it ends with its instance"
     if (grace := one.clamped_grace(now)) is not None:

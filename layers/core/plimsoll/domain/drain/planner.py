@@ -21,6 +21,7 @@ from plimsoll.domain.disruptions import (
     WorkloadDisruption,
     by_node,
     disruptions_of,
+    least_seconds,
     of_present_launches,
 )
 from plimsoll.domain.drain.capacity_phase import plan_capacity
@@ -126,10 +127,16 @@ def _note_assumptions(disruptions: Iterable[WorkloadDisruption], draft: PlanBuil
     for disruption in disruptions:
         unstated = [one for one in disruption.evictable if one.deadline and one.unstated]
         if unstated:
-            longest = max(one.pod.grace_seconds for one in unstated)
+            longest = max(unstated, key=lambda one: one.pod.grace_seconds).pod
+            of_it = "nothing says how much of it its pods need to stop"
+            if longest.hook_seconds:
+                of_it = (
+                    f"its preStop hook sleeps for {longest.hook_seconds} s of it: its pods are evicted "
+                    f"{least_seconds(longest)} s before the deadline, whether others serve in their place or not"
+                )
             text = (
-                f"{disruption.ref}: its grace period is {longest} s, and nothing says how much of it its pods need to "
-                f"stop; state it in the annotation {STOP_SECONDS}"
+                f"{disruption.ref}: its grace period is {longest.grace_seconds} s, and {of_it}; "
+                f"state what they need in the annotation {STOP_SECONDS}"
             )
             draft.note(text, {one.pod.node for one in unstated if one.pod.node})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from plimsoll.domain.actions import begins
 from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
@@ -11,6 +12,7 @@ from plimsoll.domain.drain.do_not_disrupt import protections
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.rounds import Beginning, in_rounds
 from plimsoll.domain.drain.strategies import way_of
+from plimsoll.domain.interruptions import NEAR, NEVER
 from plimsoll.domain.kubernetes import Pod, replacement_of
 from plimsoll.domain.scheduling import Headroom
 
@@ -33,8 +35,10 @@ def plan_replacements(
         most: how many replacements may begin.
     """
     told = frozenset(one.pod.uid for one in evicted)
-    ordered = [disruption.without(told) for disruption in sorted(disruptions, key=_urgency)]
-    first = {one.ref: pod for one in ordered if (pod := _first(one)) is not None}
+    by_need = sorted(disruptions, key=_need)
+    left = {disruption.ref: disruption.without(told) for disruption in by_need}
+    ordered = [left[disruption.ref] for disruption in sorted(by_need, key=_urgency)]
+    first = {ref: pod for ref, one in left.items() if (pod := _first(one)) is not None}
     homes = {pod.uid: headroom.snapshot.where(pod) for pod in first.values()}
     for pod in first.values():
         headroom.move(pod)
@@ -104,16 +108,26 @@ def _nodes_of(disruption: WorkloadDisruption, interrupted: frozenset[str]) -> fr
     return here or others or interrupted
 
 
-def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, bool, int, int, str]:
+def _need(disruption: WorkloadDisruption) -> tuple[bool, int, int, datetime, bool, str]:
+    """Who has one of the last places first: by priority, then who lacks the fewest pods of its ready floor.
+
+    One place makes a single replica whole, and leaves a workload of many below its floor. Whose pods may stay for
+    long waits; of others whose last pod goes first, then who cannot run twice.
+    """
+    way, _ = way_of(disruption)
+    end = max((one.deadline or NEVER for one in disruption.evictable), default=NEVER)
+    priority = max((one.pod.priority for one in disruption.evictable), default=0)
+    patient = end - disruption.now >= NEAR
+    return patient, -priority, -_spare(disruption), end, way.surges, str(disruption.ref)
+
+
+def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, bool, int]:
     """Who would be at zero chooses first, then who would be below its floor, then who cannot run twice."""
     way, _ = way_of(disruption)
-    spare = disruption.staying_ready - max(disruption.floor, min(1, disruption.replicas))
-    priority = max((d.pod.priority for d in disruption.evictable), default=0)
-    return (
-        spare >= 0,
-        disruption.staying_ready > 0,
-        way.surges,
-        spare,
-        -priority,
-        str(disruption.ref),
-    )
+    spare, at_zero = _spare(disruption), disruption.staying_ready == 0
+    return spare >= 0, not at_zero, way.surges, 0 if at_zero else spare
+
+
+def _spare(disruption: WorkloadDisruption) -> int:
+    """Return how many more pods stay Ready than must serve, or how many fewer, below zero."""
+    return disruption.staying_ready - max(disruption.floor, min(1, disruption.replicas))

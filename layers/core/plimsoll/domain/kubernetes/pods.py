@@ -172,8 +172,8 @@ class Pod:
     """How long it needs to stop, as its owner states, at most its grace period."""
     checkpoint_seconds: int | None = None
     """How long one checkpoint of its gang takes, as its owner states."""
-    sleeps_before_stop: bool = False
-    """Whether a preStop hook of it sleeps: a target of a load balancer serves on for so long."""
+    hook_seconds: int | None = None
+    """For how long its preStop hooks sleep at least, as far as their commands tell; None: no hook sleeps."""
     generate_name: str = ""
     """The name of its ReplicaSet and a dash, for a pod that a ReplicaSet made. It never changes."""
     priority: int = 0

@@ -9,21 +9,23 @@ be to ask twice. Only what a group may not launch at all never counts.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.kubernetes import GPU, MIG_SLICES, MIG_STATE, Node, starts_up
-from plimsoll.domain.node_groups.launch_failures import LaunchesThrottled
+from plimsoll.domain.node_groups.launch_failures import LaunchesThrottled, Refusal
 from plimsoll.domain.node_groups.node_groups import Asked, NodeGroup
 from plimsoll.domain.notices import RebalanceRecommendation
 
 DOUBTED_AFTER_REFUSAL: Final = timedelta(minutes=3)
 """How long a group is doubted after it refused, as long as Karpenter remembers an offering without capacity."""
 RETRY_AFTER_REFUSAL: Final = timedelta(seconds=15)
-"""How soon it is asked again where no other group will do."""
+"""How soon it is asked again where no other group will do. After each refusal of the same this doubles."""
+LONGEST_RETRY: Final = timedelta(minutes=1)
+"""Of a storm two minutes are left: capacity that comes back then is still asked for."""
 USUAL: Final = timedelta(minutes=3)
 """From launch to Ready, where no launch of the group tells."""
 LEAST: Final = timedelta(minutes=1)
@@ -50,6 +52,25 @@ class Expectation:
     """How many of them are not to be counted on."""
     doubt: str | None = None
     """Why more of it should be asked only as the last resort."""
+
+
+def not_asked_again(refusals: Iterable[Refusal], now: datetime) -> Sequence[Refusal]:
+    """Return the newest refusal of each kind, zone and instance type that is not asked for again yet.
+
+    Args:
+        refusals: what our own requests to one group were refused with.
+        now: the time.
+    """
+    of: dict[tuple[str, str | None, str | None], list[Refusal]] = defaultdict(list)
+    for refusal in refusals:
+        if now < refusal.at + DOUBTED_AFTER_REFUSAL:
+            of[refusal.kind, refusal.zone, refusal.instance_type].append(refusal)
+    return [
+        last
+        for same in of.values()
+        for last in [max(same, key=lambda refusal: refusal.at)]
+        if now < last.at + min(RETRY_AFTER_REFUSAL * 2 ** (len(same) - 1), LONGEST_RETRY)
+    ]
 
 
 def expected_nodes(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectation:

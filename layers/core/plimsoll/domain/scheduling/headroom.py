@@ -41,8 +41,9 @@ class Headroom:
     """Those of them that wait although no node of their workload is interrupted, and of whose workload nothing
     serves: the first `MOST_UNSERVED`, since tenants may make any number."""
     reserved: bool = False
-    """Some places wait for pods that cannot run twice. Until these have moved, nothing else may be
-    Pending: kube-scheduler would give the place to whoever asks first."""
+    """Some places wait for pods that cannot run twice, or for the first replacements of workloads, which are
+    made in this plan. Until these have them, nothing else may be Pending: kube-scheduler would give the place
+    to whoever asks first."""
     preempting: str | None = None
     """The uid of the one pod that is to have the place of pods of a lower priority which serve."""
     _hopeless: set[tuple[int, int]] = field(default_factory=set)

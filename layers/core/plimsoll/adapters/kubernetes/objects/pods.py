@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from plimsoll.adapters.kubernetes import schema
 from plimsoll.adapters.kubernetes.decoding import decoded, naming
+from plimsoll.adapters.kubernetes.objects.hooks import hook_seconds
 from plimsoll.adapters.kubernetes.objects.metadata import (
     LONGEST_GRACE,
     annotations_of,
@@ -27,7 +28,6 @@ from plimsoll.domain.observation import LONGEST_START
 
 _SECONDS: Final = re.compile(r"[0-9]{1,6}")
 """Up to eleven days."""
-_SLEEP: Final = re.compile(r"(?:^|[\s;&|(/])sleep\s+[0-9$]")
 
 
 @naming("Pod")
@@ -70,7 +70,7 @@ def parse_pod(obj: Raw) -> Pod:
         grace_seconds=grace,
         stated_stop_seconds=_stated(annotations, names.STOP_SECONDS, grace),
         checkpoint_seconds=_stated(annotations, names.CHECKPOINT_TAKES_SECONDS, LONGEST_GRACE),
-        sleeps_before_stop=_sleeps(pod.spec),
+        hook_seconds=hook_seconds(pod.spec),
         generate_name=meta.generate_name,
         priority=spec.priority,
         priority_class=spec.priority_class_name,
@@ -126,26 +126,3 @@ def _stated(annotations: Mapping[str, str], key: str, most: int) -> int | None:
     """Return how long the owner of a pod says that something takes; no number of seconds counts as nothing."""
     stated = annotations.get(key, "")
     return min(int(stated), most) if _SECONDS.fullmatch(stated) else None
-
-
-def _sleeps(spec: Any) -> bool:
-    """Whether a preStop hook of a pod sleeps before its container is asked to stop."""
-    sidecars = filter(stays, getattr(spec, "init_containers", ()))
-    lifecycles = (c.lifecycle for c in (*sidecars, *getattr(spec, "containers", ())))
-    hooks = (lifecycle.pre_stop for lifecycle in lifecycles if lifecycle is not None)
-    return any(
-        (hook.sleep is not None and hook.sleep.seconds > 0)
-        or (hook.exec is not None and _sleeps_in(hook.exec.command))
-        for hook in hooks
-    )
-
-
-def _sleeps_in(command: Sequence[str]) -> bool:
-    """Whether a command is `sleep N`, or a shell that is given a line with it."""
-    match [word.rpartition("/")[2] if n == 0 else word for n, word in enumerate(command)]:
-        case ["sleep", *_]:
-            return True
-        case ["sh" | "ash" | "bash" | "dash", *words]:
-            return any(_SLEEP.search(word) for word in words)
-        case _:
-            return False

@@ -280,6 +280,8 @@ def _releases(
     if len(chosen) < len(able):
         waiting = "waits: its autoscaler counts replacements as idle"
     fits = sum(headroom.add(one.pod) is not None for one in chosen)
+    # Nobody is Pending without a place before the first replacement of each workload has its own.
+    headroom.reserved = headroom.reserved or (fits > 0 and not disruption.staying)
     patient = not (disruption.deadline_near or disruption.provisioned)
     if (headroom.reserved or patient) and fits < len(chosen):
         chosen, waiting = chosen[:fits], "waits for headroom for its replacements"
