@@ -20,6 +20,7 @@ from plimsoll.domain.capacity import (
     short_of_addresses,
     short_of_maxima,
     short_of_quota,
+    short_of_taints,
     short_of_templates,
     short_of_time_to_start,
     spot_loss,
@@ -85,6 +86,7 @@ class PreflightService:
         limits = self.limits(cluster)
         yield from short_of_maxima(loss, groups)
         yield from short_of_time_to_start(seen, self.clock.now())
+        yield from short_of_taints(seen)
         subnets, images = subnets_of(groups), images_of(groups)
         checks: dict[Short, Callable[[], Iterable[Shortfall]]] = {
             Short.QUOTA: lambda: short_of_quota(loss, limits.quota()),
