@@ -34,7 +34,6 @@ from tests.support.builders import (
     pods_of,
 )
 from tests.support.observations import (
-    STARTED,
     actions,
     died,
     ec2,

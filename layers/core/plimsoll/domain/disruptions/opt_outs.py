@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import override
+from datetime import datetime, timedelta
+from typing import Final, override
 
 from plimsoll.domain.disruptions.workload_disruption import PATIENCE
 from plimsoll.domain.kubernetes import (
@@ -18,6 +18,9 @@ from plimsoll.domain.kubernetes import (
     tolerated,
 )
 from plimsoll.domain.observation import Observation, leaves
+
+_SECOND: Final = timedelta(seconds=1)
+"""Kubernetes tells a time of creation in whole seconds, cut off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +85,7 @@ def has_returned(pod: Pod, node: Node) -> bool:
 def _came_too_late(pod: Pod, node: Node) -> bool:
     """Whether a pod came to a node whose instance was gone: it never ran, and nothing that is done would keep it away."""
     gone = None if node.interruption is None else node.interruption.gone
-    return gone is not None and pod.created > gone and has_returned(pod, node)
+    return gone is not None and pod.created + _SECOND > gone and has_returned(pod, node)
 
 
 def left_on(seen: Observation, node: Node) -> list[Pod]:
