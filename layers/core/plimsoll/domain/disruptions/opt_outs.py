@@ -77,7 +77,7 @@ def has_returned(pod: Pod, node: Node) -> bool:
     Evicting it would send it in circles, once a second, until the instance goes.
     """
     cordoned = None if node.interruption is None else node.interruption.cordoned
-    if cordoned is None or pod.created <= cordoned:
+    if cordoned is None or pod.created + _SECOND <= cordoned:
         return False
     return tolerated(UNSCHEDULABLE, pod.scheduling.tolerations)
 
