@@ -70,9 +70,10 @@ class PreflightService:
         last = self.reports.list(preflights_of(cluster.name), 1)
         before = last[0].refused if last else {}
         short = preflight_answer(found, before, unread)
-        self.telemetry.count(Metric.CAPACITY_SHORT, len(short))
-        if short:
-            self.telemetry.count(Metric.CAPACITY_SHORT, len(short), cluster=label)
+        capacity = sum(key.rpartition(": ")[2] != Short.TOLERATIONS for key in short)
+        self.telemetry.count(Metric.CAPACITY_SHORT, capacity)
+        if capacity:
+            self.telemetry.count(Metric.CAPACITY_SHORT, capacity, cluster=label)
         if short.keys() == before.keys():
             return
         self.announcer.tell(*preflight_announcement(cluster.name, short, before))

@@ -22,7 +22,7 @@ from plimsoll.domain.actions import Uncordon
 from plimsoll.domain.capacity import estimated_node
 from plimsoll.domain.drain import plan_drain, reports_wanted
 from plimsoll.domain.errors import NotFound, PlimsollError, Temporary
-from plimsoll.domain.interruptions import Response, waits_for_hooks
+from plimsoll.domain.interruptions import waits_for_hooks
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import GONE, Effect, InstanceNotice, StateChange
@@ -353,8 +353,8 @@ class ResyncSchedule:
 def _begins(notice: InstanceNotice, cluster: Cluster) -> bool:
     """Whether a notice would interrupt a node that has no record."""
     effect = notice.decision.effect
-    ignored = cluster.policy.of_kind(notice.kind) is Response.IGNORE
-    return effect is Effect.GONE or (effect is Effect.DRAIN and not ignored)
+    heeds = cluster.policy.of_kind(notice.kind).writes
+    return effect is Effect.GONE or (effect is Effect.DRAIN and heeds)
 
 
 def _told(notice: InstanceNotice, node: Node) -> bool:
