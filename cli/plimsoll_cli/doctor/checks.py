@@ -23,6 +23,7 @@ from plimsoll_cli.doctor.node_group_checks import (
     quota,
     start_up,
     templates,
+    tolerations,
 )
 from plimsoll_cli.doctor.other_drainers import other_drainers
 from plimsoll_cli.doctor.policy_checks import policies
@@ -67,6 +68,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "addresses": addresses,
     "launch templates": templates,
     "start-up": start_up,
+    "tolerations": tolerations,
 }
 """In the order in which a notice meets what they are about."""
 

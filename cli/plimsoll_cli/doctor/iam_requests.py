@@ -172,7 +172,7 @@ def _group_writes(
     node_group = place.arn("eks", "nodegroup/harbor/spot/0a1b")
     yield drains, ("eks:UpdateNodegroupConfig",), node_group, GROW
     yield drains, ("autoscaling:RecordLifecycleActionHeartbeat",), group, HOOK_MARK
-    completing = (*drains, "NoticesRole")
+    completing = (*drains, "NoticesRole", "SweepRole")
     yield completing, ("autoscaling:CompleteLifecycleAction",), group, HOOK_MARK
     yield drains, ("autoscaling:TerminateInstanceInAutoScalingGroup",), group, RENEW
 

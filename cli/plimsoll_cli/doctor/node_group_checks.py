@@ -11,6 +11,7 @@ from plimsoll.domain.capacity import (
     short_of_addresses,
     short_of_maxima,
     short_of_quota,
+    short_of_taints,
     short_of_templates,
     short_of_time_to_start,
     spot_loss,
@@ -104,6 +105,12 @@ def start_up(facts: Facts) -> Iterator[Finding]:
     yield from _told(
         "start-up", short, "on-demand covers each GPU workload that starts slowly", info
     )
+
+
+def tolerations(facts: Facts) -> Iterator[Finding]:
+    """Name the workloads on spot nodes whose pods may return to an interrupted node."""
+    short = short_of_taints(read_or_raise(facts.seen))
+    yield from _told("tolerations", short, "no workload on spot nodes tolerates every taint", info)
 
 
 def _told(

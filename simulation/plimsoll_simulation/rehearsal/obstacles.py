@@ -17,6 +17,7 @@ from plimsoll.domain.disruptions import (
     disruptions_of,
     one_node_claims,
     opted_out_on,
+    tolerant_workloads,
 )
 from plimsoll.domain.drain import way_of
 from plimsoll.domain.interruptions import actionable, marked, merge
@@ -47,7 +48,7 @@ class Obstacle:
 
     workload: str
     kind: str
-    """single replica, not surged, budget, volume, stop time, opted out or job fails."""
+    """single replica, not surged, budget, volume, stop time, tolerations, opted out or job fails."""
     why: str
     change: str
     """What its owner can change; empty where it is as it must be."""
@@ -75,7 +76,7 @@ def obstacles(seen: Observation, lost: Collection[Node], now: datetime) -> Seque
         for disruption in disruptions_of(then, InterruptedNodes.of(then), now)
         for obstacle in _of(then, disruption, staying)
     ]
-    return [*found, *_opted_out(then, records)]
+    return [*found, *_tolerant(then, records), *_opted_out(then, records)]
 
 
 def _of(
@@ -196,6 +197,13 @@ def _zones(claim: Claim) -> frozenset[str] | None:
         for term in claim.node_terms or ()
     ]
     return frozenset().union(*zones) if zones and all(zones) else None
+
+
+def _tolerant(seen: Observation, lost: Collection[str]) -> Iterator[Obstacle]:
+    for found in tolerant_workloads(seen, lost):
+        yield Obstacle(
+            workload=str(found.workload), kind="tolerations", why=found.says, change=found.cure
+        )
 
 
 def _opted_out(seen: Observation, lost: Collection[str]) -> Iterator[Obstacle]:

@@ -65,12 +65,22 @@ def by_instance(found: Sequence[LocatedNotice]) -> Sequence[Sequence[LocatedNoti
 
 
 def heeded(cluster: Cluster, found: Sequence[LocatedNotice]) -> Sequence[LocatedNotice]:
-    """Leave out the notices that the policy of a cluster ignores."""
+    """Leave out the notices that the policy of a cluster ignores, or only observes."""
     return [
         located
         for located in found
         if located.decision.effect is not Effect.DRAIN
-        or cluster.policy.of_kind(located.notice.kind) is not Response.IGNORE
+        or cluster.policy.of_kind(located.notice.kind).writes
+    ]
+
+
+def only_observed(cluster: Cluster, found: Sequence[LocatedNotice]) -> Sequence[LocatedNotice]:
+    """Return the notices of which the policy of a cluster wants no more than a report."""
+    return [
+        located
+        for located in found
+        if located.decision.effect is Effect.DRAIN
+        and cluster.policy.of_kind(located.notice.kind) is Response.OBSERVE
     ]
 
 

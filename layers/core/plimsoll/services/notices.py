@@ -8,7 +8,7 @@ writes nothing, but wakes the drain again, for whoever handled it before may hav
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ from plimsoll.domain.reports import Metric, canary_echo
 from plimsoll.domain.spot import KIND_OF_NOTICE, CapacityPool, PoolEvent
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.instance_locator import InstanceLocator, LocatedNotice, located
-from plimsoll.services.node_cordon import Cordoned, cordon, find_nodes, heeded
+from plimsoll.services.node_cordon import Cordoned, cordon, find_nodes, heeded, only_observed
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -132,10 +132,11 @@ class NoticeService:
         Raises:
             Temporary: the wake-ups were not sent, or an observed cluster cannot be read now.
         """
-        ignored = len(found) - len(found := heeded(cluster, found))
-        if ignored:
-            self.telemetry.count(Metric.NOTICES_IGNORED, ignored)
-            self.telemetry.log("notices ignored", cluster=cluster.name, policy=str(cluster.policy))
+        if observed := only_observed(cluster, found):
+            as_if = replace(cluster, policy=cluster.policy.carried_out())
+            self._report(as_if, api, observed)
+        ignored = len(found) - len(observed) - len(found := heeded(cluster, found))
+        self._count_ignored(cluster, ignored)
         if cluster.mode is not Mode.ACT:
             self._report(cluster, api, found)
             self._remember(cluster, found)
@@ -165,6 +166,11 @@ class NoticeService:
         create_events(api, events, self.workers, self.telemetry)
         self._remember(cluster, found)
         return failed
+
+    def _count_ignored(self, cluster: Cluster, ignored: int) -> None:
+        if ignored:
+            self.telemetry.count(Metric.NOTICES_IGNORED, ignored)
+            self.telemetry.log("notices ignored", cluster=cluster.name, policy=str(cluster.policy))
 
     def _report(self, cluster: Cluster, api: ClusterApi, found: Sequence[LocatedNotice]) -> None:
         """Report what would be done. Nothing depends on it."""

@@ -20,6 +20,7 @@ from plimsoll.domain.capacity import (
     short_of_addresses,
     short_of_maxima,
     short_of_quota,
+    short_of_taints,
     short_of_templates,
     short_of_time_to_start,
     spot_loss,
@@ -69,9 +70,10 @@ class PreflightService:
         last = self.reports.list(preflights_of(cluster.name), 1)
         before = last[0].refused if last else {}
         short = preflight_answer(found, before, unread)
-        self.telemetry.count(Metric.CAPACITY_SHORT, len(short))
-        if short:
-            self.telemetry.count(Metric.CAPACITY_SHORT, len(short), cluster=label)
+        capacity = sum(key.rpartition(": ")[2] != Short.TOLERATIONS for key in short)
+        self.telemetry.count(Metric.CAPACITY_SHORT, capacity)
+        if capacity:
+            self.telemetry.count(Metric.CAPACITY_SHORT, capacity, cluster=label)
         if short.keys() == before.keys():
             return
         self.announcer.tell(*preflight_announcement(cluster.name, short, before))
@@ -85,6 +87,7 @@ class PreflightService:
         limits = self.limits(cluster)
         yield from short_of_maxima(loss, groups)
         yield from short_of_time_to_start(seen, self.clock.now())
+        yield from short_of_taints(seen)
         subnets, images = subnets_of(groups), images_of(groups)
         checks: dict[Short, Callable[[], Iterable[Shortfall]]] = {
             Short.QUOTA: lambda: short_of_quota(loss, limits.quota()),

@@ -11,16 +11,18 @@ placement run, and by the resync itself where that run stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 from plimsoll.domain.actions import Uncordon
+from plimsoll.domain.capacity import estimated_node
 from plimsoll.domain.drain import plan_drain, reports_wanted
-from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.interruptions import Response, waits_for_hooks
+from plimsoll.domain.errors import NotFound, PlimsollError, Temporary
+from plimsoll.domain.interruptions import waits_for_hooks
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import GONE, Effect, InstanceNotice, StateChange
@@ -274,20 +276,54 @@ class ResyncService:
     ) -> None:
         here = {n.interruption.identity for n in seen.nodes if n.interruption is not None}
         nodes = {n.name for n in seen.nodes}
+        over = [
+            report
+            for report in self.reports.list(cluster.name)
+            if report.closed is None
+            and report.noticed + UNSEEN < now
+            and report.node not in nodes
+            and report.interruption not in here
+        ]
+        left = {each.interruption.partition("@")[0] for each in over if each.gone is None}
+        self._complete_hooks(cluster, left - by_instance(seen.nodes).keys())
         closed: list[Report] = []
-        for report in self.reports.list(cluster.name):
-            if report.closed is not None:
-                continue
-            over = report.noticed + UNSEEN < now and report.node not in nodes
-            if over and report.interruption not in here:
-                merged = self.reports.merge(replace(report, gone=report.gone or now, closed=now))
-                if merged.closed == now:  # else another resync of the cluster was first, and tells
-                    closed.append(merged)
-                    self.telemetry.count(Metric.PODS_KILLED, len(merged.killed))
+        for report in over:
+            merged = self.reports.merge(replace(report, gone=report.gone or now, closed=now))
+            if merged.closed == now:  # else another resync of the cluster was first, and tells
+                closed.append(merged)
+                self.telemetry.count(Metric.PODS_KILLED, len(merged.killed))
         for metric, value in interruption_metrics(closed).items():
             self.telemetry.count(metric, value, cluster=label)
         if closed:
             self._announce(cluster, closed)
+
+    def _complete_hooks(self, cluster: Cluster, instances: Collection[str]) -> None:
+        """Let instances whose Nodes were deleted meanwhile wait for no hook of ours: their pods ended with the Nodes.
+
+        Raises:
+            Temporary: AWS or the index does not answer; the reports stay open until they do.
+        """
+        if not instances or cluster.mode is not Mode.ACT:
+            return
+        entries = self.index.find(sorted(instances)).values()
+        groups = self.groups(cluster)
+        try:
+            hooks = [
+                (hook, instance)
+                for group in groups.list([estimated_node(entry) for entry in entries])
+                for hook in group.hooks
+                for instance in sorted(group.waiting & {*instances})
+                if hook.ours
+            ]
+            for hook, instance in hooks:
+                with suppress(NotFound):  # the action is over
+                    groups.complete_lifecycle(hook, instance)
+                    because = "its Node was deleted"
+                    self.telemetry.log("acted", action="complete", target=instance, because=because)
+        except Temporary:
+            raise
+        except PlimsollError as error:
+            self.telemetry.warn("hooks not completed", cluster=cluster.name, because=str(error))
 
     def _announce(self, cluster: Cluster, closed: Sequence[Report]) -> None:
         """Tell people what the interruptions cost. The reports are kept, whether anybody hears."""
@@ -317,8 +353,8 @@ class ResyncSchedule:
 def _begins(notice: InstanceNotice, cluster: Cluster) -> bool:
     """Whether a notice would interrupt a node that has no record."""
     effect = notice.decision.effect
-    ignored = cluster.policy.of_kind(notice.kind) is Response.IGNORE
-    return effect is Effect.GONE or (effect is Effect.DRAIN and not ignored)
+    heeds = cluster.policy.of_kind(notice.kind).writes
+    return effect is Effect.GONE or (effect is Effect.DRAIN and heeds)
 
 
 def _told(notice: InstanceNotice, node: Node) -> bool:

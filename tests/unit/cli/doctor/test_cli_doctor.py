@@ -193,6 +193,7 @@ def test_nothing_is_wrong_with_a_healthy_installation():
             "addresses",
             "launch templates",
             "start-up",
+            "tolerations",
             "webhooks",
             "quotas",
             "budgets",

@@ -300,6 +300,18 @@ def test_a_pod_whose_owner_opted_out_blocks_and_is_not_touched():
     assert "opted out" in said
 
 
+def test_a_pod_that_comes_back_to_the_cordoned_node_blocks_serves_and_its_cure_is_named():
+    template = fake_clusters.a_template("web", cpu="100m", tolerations=[{"operator": "Exists"}])
+    full = fake_clusters.a_deployment("full", 1, fake_clusters.a_template("full", cpu="6"))
+    full["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "new"}
+    harbor = Harbor(fake_clusters.a_deployment("web", 1, template), full)
+    status, said = harbor.drain("old")
+
+    assert (status, len(harbor.on("old"))) == (1, 1), said
+    assert harbor.clock.lowest["web"] == 1
+    assert "it came although the node is cordoned: tolerate named taints" in said
+
+
 def test_a_drain_that_waits_ends_at_its_timeout_and_names_what_blocks():
     harbor = Harbor(WEB, spare=())
     status, said = harbor.drain("old", "--timeout", "30s")

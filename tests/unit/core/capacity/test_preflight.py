@@ -14,6 +14,7 @@ from plimsoll.domain.capacity import (
     short_of_addresses,
     short_of_maxima,
     short_of_quota,
+    short_of_taints,
     short_of_templates,
     spot_loss,
 )
@@ -23,6 +24,7 @@ from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.registry import Mode, ResyncRequest
 from plimsoll.domain.reports import Metric
 from tests.support.builders import a_group, a_node, a_pod, deployment_json
+from tests.support.observations import looked
 from tests.support.workload_sets import WiredServices
 
 SPOT = [a_node(f"spot-{n}", capacity="spot", cpu="8", memory="32Gi") for n in range(2)]
@@ -51,6 +53,20 @@ def test_nothing_is_short_where_there_is_no_spot_node():
     loss = spot_loss([a_node("od-0")])
     assert not [*short_of_maxima(loss, []), *short_of_quota(loss, VcpuQuota(limit=8, used=9))]
     assert not said(reachable("a"), {"a": 0}, loss)
+
+
+def test_a_workload_on_spot_whose_pods_may_return_to_an_interrupted_node_is_named_with_its_cure():
+    everything = [{"operator": "Exists"}]
+    pods = [
+        a_pod("web", node="spot-0", tolerations=everything),
+        a_pod("api", node="spot-0"),
+        a_pod("log", node="spot-0", owner=("DaemonSet", "log"), tolerations=everything),
+        a_pod("base", node="od-0", tolerations=everything),
+    ]
+    (short,) = short_of_taints(looked([*SPOT, a_node("od-0")], pods))
+
+    assert short.says.startswith("Deployment default/web: 1 of its pods tolerate")
+    assert "named taints" in short.cure
 
 
 @pytest.mark.parametrize(("maximum", "short"), [(1, True), (2, False)])

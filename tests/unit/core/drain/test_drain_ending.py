@@ -34,7 +34,6 @@ from tests.support.builders import (
     pods_of,
 )
 from tests.support.observations import (
-    STARTED,
     actions,
     died,
     ec2,
@@ -806,17 +805,6 @@ def test_successors_of_the_dead_have_their_room_before_anybody_else_moves():
 
     assert [a.pod.name for a in actions(plan, ForceDelete)] == ["db-0"]
     assert actions(plan, Evict) == []
-
-
-def test_a_pod_that_came_although_its_node_was_cordoned_is_left_there():
-    tolerant = [{"operator": "Exists"}]
-    came = a_pod("web-1", node="spot", tolerations=tolerant, created=STARTED)
-    seen = looked([interrupted("spot"), a_node("od")], [came], [a_deployment(replicas=1)])
-    assert actions(plan_drain(seen, noon(119)), Evict) == []
-
-    before = a_pod("web-1", node="spot", tolerations=tolerant)
-    seen = looked([interrupted("spot"), a_node("od")], [before], [a_deployment(replicas=1)])
-    assert len(actions(plan_drain(seen, noon(119)), Evict)) == 1
 
 
 def test_a_node_that_is_going_is_no_place_even_for_who_tolerates_it():

@@ -24,7 +24,7 @@ from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Metric
 from plimsoll.services.retry_policy import SERIES_SHARED, URGENT_WAKE_UPS
 from plimsoll.services.trusted_sources import TrustedSources
-from tests.support.workload_sets import WiredServices, advised, handled
+from tests.support.workload_sets import WiredServices, advised, deployment, handled
 
 
 @pytest.fixture
@@ -245,6 +245,25 @@ def test_a_kind_that_the_policy_ignores_writes_nothing(mode):
     assert mode is Mode.ACT or rig.version() == version
     assert rig.reports.list("harbor") == []
     assert rig.telemetry.metrics["NoticesIgnored"] == 1
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_kind_that_the_policy_observes_is_reported_and_writes_nothing(mode):
+    rig = WiredServices(mode=mode)
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(deployment(replicas=1))
+    observed = (("rebalance-recommendation", Response.OBSERVE),)
+    rig.registry.update(replace(rig.cluster, policy=Policy(on=observed)))
+    version = rig.version()
+
+    handled(rig, rig.rebalance_event(instance))
+    rig.drains.reconcile("harbor", "me")
+
+    assert rig.node("spot").interruption is None
+    assert mode is Mode.ACT or rig.version() == version
+    [report] = rig.reports.list("harbor")
+    assert (report.kind, report.cordoned) == ("rebalance-recommendation", None)
+    assert Metric.NOTICES_IGNORED not in rig.telemetry.metrics
 
 
 def test_clusters_that_are_acted_on_come_before_those_that_are_only_observed(rig, monkeypatch):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from plimsoll.domain.errors import Refused, Temporary
+from plimsoll.domain.interruptions import LifecycleHook
 from plimsoll.domain.reports import Metric
 from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 from tests.support.builders import a_group
@@ -167,6 +169,54 @@ def test_the_resync_closes_the_report_of_a_node_that_is_no_more(rig):
 
     (report,) = rig.reports.list("harbor")
     assert report.closed == rig.time
+
+
+def hooked_and_deleted(rig, *, ours: bool = True) -> str:
+    """Let the Node of an instance that waits for a hook be deleted after its cordon; return the instance."""
+    instance: str = rig.join("spot", capacity="spot")
+    hook = LifecycleHook(
+        group="spot",
+        name="h",
+        timeout=timedelta(hours=1),
+        longest=timedelta(hours=48),
+        ours=ours,
+    )
+    group = a_group("spot", instances=[instance])
+    rig.aws.groups = [replace(group, waiting=frozenset({instance}), hooks=(hook,))]
+    rig.resync.run()
+    rig.apply(deployment(replicas=1))
+    handled(rig, rig.spot_event(instance))
+    rig.drains.reconcile("harbor", "me")
+    rig.fake_cluster.vanish("spot", now=rig.time)
+    rig.sleep(600)
+    rig.aws.completed.clear()
+    return instance
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_our_hook_of_an_instance_whose_node_was_deleted_after_its_cordon_is_completed_once(
+    rig, ours
+):
+    instance = hooked_and_deleted(rig, ours=ours)
+
+    rig.resync.run()
+    rig.resync.run()
+    assert rig.aws.completed == [instance] * ours
+
+
+def test_the_hook_of_a_deleted_node_is_completed_later_where_aws_does_not_answer(rig, monkeypatch):
+    instance = hooked_and_deleted(rig)
+
+    def fail(*_):
+        raise Temporary("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rig.aws, "complete_lifecycle", fail)
+        rig.resync.run()
+    assert [report.closed for report in rig.reports.list("harbor")] == [None]
+    rig.sleep(600)
+    rig.resync.run()
+    assert rig.aws.completed == [instance]
 
 
 def test_the_resync_does_not_say_again_what_an_event_told(rig):

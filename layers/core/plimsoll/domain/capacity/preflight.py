@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from plimsoll.domain.capacity.start_up import slow_starts, slow_to_start
+from plimsoll.domain.disruptions import tolerant_workloads
 from plimsoll.domain.kubernetes import Node, Pod, Resources, total_resources
 from plimsoll.domain.node_groups import LaunchTemplateBroken, NodeGroup, NoFreeAddresses
 from plimsoll.domain.observation import Observation, leaves
@@ -33,6 +34,7 @@ class Short(StrEnum):
     ADDRESSES = "no-free-addresses"
     TEMPLATE = "launch-template-broken"
     START_UP = "slow-start"
+    TOLERATIONS = "tolerates-interruptions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +188,14 @@ def short_of_time_to_start(seen: Observation, now: datetime) -> Iterator[Shortfa
     """Yield the workloads on GPUs that would miss the pods of one spot pool for as long as others start."""
     for slow in slow_starts(seen, slow_to_start(seen, now)):
         yield Shortfall(short=Short.START_UP, of=str(slow.workload), says=slow.says, cure=slow.cure)
+
+
+def short_of_taints(seen: Observation) -> Iterator[Shortfall]:
+    """Yield the workloads on spot nodes whose pods no taint keeps off an interrupted node."""
+    spot = [node.name for node in seen.nodes if node.capacity == "spot"]
+    for found in tolerant_workloads(seen, spot):
+        of = str(found.workload)
+        yield Shortfall(short=Short.TOLERATIONS, of=of, says=f"{of}: {found.says}", cure=found.cure)
 
 
 type _Growth = tuple[int, Resources]

@@ -12,7 +12,14 @@ from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity.advised_nodes import kept_out
 from plimsoll.domain.capacity.growth_plan import GrowthPlan, plan_growth
 from plimsoll.domain.disruptions import WorkloadDisruption, ended_by_owner
-from plimsoll.domain.kubernetes import NODE_POOL, Pod, Ref, replacement_of, successor_of
+from plimsoll.domain.kubernetes import (
+    NODE_POOL,
+    Pod,
+    Ref,
+    is_recreated,
+    replacement_of,
+    successor_of,
+)
 from plimsoll.domain.node_groups import (
     DOUBTED_AFTER_REFUSAL,
     FIRST_SIGN_WITHIN,
@@ -235,7 +242,7 @@ def _replacements(
 ) -> Iterator[Pod]:
     """Yield what does not exist yet: for each workload as many as it will be short of.
 
-    A pod that leaves first makes way for its replacement, by its name, zone or spread.
+    Nothing for pods that nobody makes again. A pod that leaves first makes way for its replacement, by its name, zone or spread.
     """
     for disruption in disruptions:
         interrupted = sorted(
@@ -243,6 +250,7 @@ def _replacements(
                 p
                 for p in disruption.pods
                 if p.uid in disruption.on_interrupted_nodes and leaves(p) and p.node not in ended
+                if disruption.workload is not None or is_recreated(p)
             ),
             key=lambda p: p.released or p.deleting is not None,
         )

@@ -11,6 +11,8 @@ from plimsoll.domain.disruptions.interruption_end import (
 )
 from plimsoll.domain.disruptions.manual_drain import DRAIN, released_by_drain
 from plimsoll.domain.disruptions.opt_outs import (
+    died_on,
+    has_returned,
     left_on,
     left_to_pod_gc,
     opted_out_on,
@@ -32,6 +34,11 @@ from plimsoll.domain.disruptions.stop_times import (
     stop_of,
     stop_time,
 )
+from plimsoll.domain.disruptions.tolerant_pods import (
+    NAME_TOLERATIONS,
+    TolerantWorkload,
+    tolerant_workloads,
+)
 from plimsoll.domain.disruptions.workload_disruption import (
     PATIENCE,
     Allowance,
@@ -42,18 +49,22 @@ from plimsoll.domain.disruptions.workload_disruption import (
 __all__ = [
     "ASSUMED_SECONDS",
     "DRAIN",
+    "NAME_TOLERATIONS",
     "PATIENCE",
     "Allowance",
     "Basis",
     "EvictablePod",
     "StopTime",
+    "TolerantWorkload",
     "WorkloadDisruption",
     "by_node",
+    "died_on",
     "disruptions_of",
     "ended_by_owner",
     "evicts_from",
     "guard_name",
     "guards_at_warning",
+    "has_returned",
     "held_on",
     "known_stops",
     "least_seconds",
@@ -66,6 +77,7 @@ __all__ = [
     "released_by_drain",
     "stop_of",
     "stop_time",
+    "tolerant_workloads",
     "why_never_released",
     "why_not_released",
     "why_opted_out",

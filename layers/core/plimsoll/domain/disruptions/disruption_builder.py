@@ -10,7 +10,7 @@ from plimsoll.domain.disruptions.budgets import ALONE, floor_of
 from plimsoll.domain.disruptions.guard import guards_of
 from plimsoll.domain.disruptions.interruption_end import overdue, why_over
 from plimsoll.domain.disruptions.manual_drain import left_to_drain
-from plimsoll.domain.disruptions.opt_outs import must_leave, never_overruled
+from plimsoll.domain.disruptions.opt_outs import has_returned, must_leave, never_overruled
 from plimsoll.domain.disruptions.releasability import (
     held_on,
     not_releasable,
@@ -21,7 +21,15 @@ from plimsoll.domain.disruptions.releasability import (
 from plimsoll.domain.disruptions.stop_times import stop_of
 from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.interruptions import as_told, kept_up
-from plimsoll.domain.kubernetes import NODE_POOL, Pod, Ref, Resources, Scheduling, why_protected
+from plimsoll.domain.kubernetes import (
+    NODE_POOL,
+    Node,
+    Pod,
+    Ref,
+    Resources,
+    Scheduling,
+    why_protected,
+)
 from plimsoll.domain.observation import (
     DRAIN,
     InterruptedNodes,
@@ -63,23 +71,24 @@ def disruptions_of(
                 continue
             moving = found[seen.workload_of(pod)]
             if pod.deleting is None:
-                moving.append(
-                    EvictablePod(
-                        pod=pod,
-                        replica_set=seen.replica_set(pod),
-                        interruption=interruption.identity,
-                        cordoned=interruption.cordoned,
-                        deadline=interruption.deadline,
-                        told=interruption.deadline_told,
-                        stop=stop_of(seen, pod),
-                        overrules=not interruption.guessed and not pod.of_job,
-                        obeys=never_overruled(seen, pod),
-                        clamps=interruption.exact,
-                        kept_up_until=lasting.deadline if lasting.exact else None,
-                        of_node_pool=NODE_POOL in node.labels,
-                        guarded=bool(guards_of(seen, pod)),
-                    )
+                one = EvictablePod(
+                    pod=pod,
+                    replica_set=seen.replica_set(pod),
+                    interruption=interruption.identity,
+                    cordoned=interruption.cordoned,
+                    deadline=interruption.deadline,
+                    told=interruption.deadline_told,
+                    stop=stop_of(seen, pod),
+                    overrules=not interruption.guessed and not pod.of_job,
+                    obeys=never_overruled(seen, pod),
+                    clamps=interruption.exact,
+                    returned=has_returned(pod, node),
+                    kept_up_until=lasting.deadline if lasting.exact else None,
+                    of_node_pool=NODE_POOL in node.labels,
+                    guarded=bool(guards_of(seen, pod)),
                 )
+                if not (one.returned and one.late(pod.created)):  # it came back from its eviction
+                    moving.append(one)
     drained = _drained_by_others(seen, interrupted, found)
     leaving = _leaving_zones(seen, interrupted, found, now, refused or {})
     for pod in seen.pods:
@@ -112,7 +121,7 @@ def _drained_by_others(
         if node.name in interrupted.names or why_drained(node, seen.policy) is None:
             continue
         for pod in seen.on_node.get(node.name, ()):
-            if not must_leave(seen, pod, node) or not guards_of(seen, pod):
+            if not _is_moved(seen, pod, node) or not guards_of(seen, pod):
                 continue
             drained.add(pod.uid)
             moving = found[seen.workload_of(pod)]
@@ -151,7 +160,7 @@ def _leaving_zones(
             continue
         since = emptied.get(node.name)
         for pod in seen.on_node.get(node.name, ()):
-            if not must_leave(seen, pod, node):
+            if not _is_moved(seen, pod, node):
                 continue
             old = since is not None and pod.created < since and pod.deleting is None
             if left_for_zone(pod) or (
@@ -172,6 +181,11 @@ def _leaving_zones(
                         )
                     )
     return leaving
+
+
+def _is_moved(seen: Observation, pod: Pod, node: Node) -> bool:
+    """Whether a pod leaves a node that no deadline takes: not one that came after its cordon."""
+    return must_leave(seen, pod, node) and not has_returned(pod, node)
 
 
 def by_node(
@@ -225,6 +239,12 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
             or p.released_for_placement
             or p.uid in drained
             or (p.uid in leaving and p.uid not in staying)
+        ),
+        returned=frozenset(
+            p.uid
+            for p in pods
+            if p.node in interrupted.names and p.uid not in held
+            if has_returned(p, seen.node[p.node or ""])
         ),
         dead=frozenset(p.uid for p in pods if is_dead(seen, p)),
         replicas=replicas,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, Response, in_this_life
+from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, in_this_life
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.notices import RebalanceRecommendation
 from plimsoll.domain.observation import UNNOTICED, Observation, is_empty
@@ -49,8 +49,8 @@ def _why_over(seen: Observation, node: Node, now: datetime) -> Iterator[str]:
         return
     if found.withdrawn:
         yield "everything that was announced has been called off"
-    if seen.policy.response(found) is Response.IGNORE:
-        yield f"the policy of the cluster ignores {found.kind}"
+    if not (response := seen.policy.response(found)).writes:
+        yield f"the policy of the cluster {response}s {found.kind}"
     if found.kind == SCALE_DOWN and not is_empty(seen, node):
         yield "pods stand on it again"
     if said is None or said.interrupted:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import override
+from datetime import datetime, timedelta
+from typing import Final, override
 
 from plimsoll.domain.disruptions.workload_disruption import PATIENCE
 from plimsoll.domain.kubernetes import (
@@ -18,6 +18,9 @@ from plimsoll.domain.kubernetes import (
     tolerated,
 )
 from plimsoll.domain.observation import Observation, leaves
+
+_SECOND: Final = timedelta(seconds=1)
+"""Kubernetes tells a time of creation in whole seconds, cut off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,23 +68,35 @@ def never_overruled(seen: Observation, pod: Pod) -> bool:
 
 def must_leave(seen: Observation, pod: Pod, node: Node) -> bool:
     """Whether a pod has to leave this node, which is interrupted, and is ours to move."""
-    return leaves(pod) and why_opted_out(seen, pod) is None and not _chose(pod, node)
+    return leaves(pod) and why_opted_out(seen, pod) is None and not _came_too_late(pod, node)
 
 
-def _chose(pod: Pod, node: Node) -> bool:
-    """Whether a pod came although its node was cordoned: it tolerates that, and would come again.
+def has_returned(pod: Pod, node: Node) -> bool:
+    """Whether a pod came to an interrupted node after its cordon.
 
     Evicting it would send it in circles, once a second, until the instance goes.
     """
     cordoned = None if node.interruption is None else node.interruption.cordoned
-    if cordoned is None or pod.created <= cordoned:
+    if cordoned is None or pod.created + _SECOND <= cordoned:
         return False
     return tolerated(UNSCHEDULABLE, pod.scheduling.tolerations)
+
+
+def _came_too_late(pod: Pod, node: Node) -> bool:
+    """Whether a pod came to a node whose instance was gone: it never ran, and nothing that is done would keep it away."""
+    gone = None if node.interruption is None else node.interruption.gone
+    return gone is not None and pod.created + _SECOND > gone and has_returned(pod, node)
 
 
 def left_on(seen: Observation, node: Node) -> list[Pod]:
     """Pods that must leave and have not, the stopping ones too."""
     return [pod for pod in seen.on_node.get(node.name, ()) if must_leave(seen, pod, node)]
+
+
+def died_on(seen: Observation, node: Node) -> list[Pod]:
+    """Return the pods that a node held when its instance was gone, those of owners who opted out too."""
+    here = seen.on_node.get(node.name, ())
+    return [pod for pod in here if leaves(pod) and not _came_too_late(pod, node)]
 
 
 def left_to_pod_gc(node: Node, pod: Pod, now: datetime) -> bool:

@@ -11,7 +11,8 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
-from plimsoll.domain.disruptions.opt_outs import must_leave, why_opted_out
+from plimsoll.domain.disruptions.opt_outs import has_returned, must_leave, why_opted_out
+from plimsoll.domain.disruptions.tolerant_pods import may_return
 from plimsoll.domain.disruptions.workload_disruption import EvictablePod
 from plimsoll.domain.interruptions import Response
 from plimsoll.domain.kubernetes import (
@@ -160,7 +161,8 @@ def _kept_apart(pod: Pod) -> Iterator[str]:
 def held_on(seen: Observation, node: Node, now: datetime, refused: Mapping[str, str]) -> list[Pod]:
     """Return the pods of an interrupted node that the policy leaves there for the time being.
 
-    All where the response is to cordon; on advice those that cannot be released or that their owner protects.
+    All where the response is to cordon; on advice those that cannot be released, that their owner protects, or that
+    may return to the node.
     """
     found = node.interruption
     if found is None or is_gone(seen, node):
@@ -176,9 +178,14 @@ def held_on(seen: Observation, node: Node, now: datetime, refused: Mapping[str, 
         and pod.deleting is None
         and (
             only_cordoned
+            or has_returned(pod, node)
             or not (
                 pod.released
-                or (why_protected(pod, node, now) is None and releasable(seen, pod, refused))
+                or (
+                    why_protected(pod, node, now) is None
+                    and not may_return(pod)
+                    and releasable(seen, pod, refused)
+                )
             )
         )
     ]

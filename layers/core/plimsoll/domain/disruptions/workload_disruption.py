@@ -69,6 +69,8 @@ class EvictablePod:
     """Whether Karpenter launched its node: then Karpenter evicts what is on it once it hears of the interruption."""
     clamps: bool = True
     """Whether its grace period is cut to the time left: only by a deadline at which the instance goes."""
+    returned: bool = False
+    """Whether it came to the node after its cordon, and might come again: it leaves once, at its eviction deadline."""
     kept_up_until: datetime | None = None
     """The deadline to which its grace period is cut once the heartbeats of the same plan are accepted; None: to none."""
 
@@ -102,6 +104,14 @@ class EvictablePod:
         Of a pod beside which nothing serves there is nothing to wait for: it has all the time that it may need.
         """
         return self.evicts_from if self.pod.alone or self.stop.known else self.overrules_from
+
+    @property
+    def waits_for_deadline(self) -> bool:
+        """Whether it leaves at its eviction deadline and never before.
+
+        It may end or write a checkpoint by then, or nobody knows where it fits, or it would only come again.
+        """
+        return self.returned or not self.pod.restarts or self.pod.unread is not None
 
     @property
     def unstated(self) -> bool:
@@ -195,6 +205,8 @@ class WorkloadDisruption:
     """Those not yet asked to stop, in the order of urgency of their nodes."""
     on_interrupted_nodes: frozenset[str]
     """Uids of all its pods on interrupted nodes, stopping ones too, and of those that placement moves."""
+    returned: frozenset[str] = frozenset()
+    """Uids of those of them that came to their node after its cordon."""
     dead: frozenset[str] = frozenset()
     """Uids of pods whose instance is gone: the API server may count them, Ready even."""
     evicted: frozenset[str] = frozenset()
@@ -442,11 +454,17 @@ class WorkloadDisruption:
 
     @cached_property
     def available(self) -> int:
-        """How many pods that count for its ReplicaSets have been Ready for `minReadySeconds`."""
+        """How many pods that count for its ReplicaSets have been Ready for `minReadySeconds`.
+
+        While a deadline is near, a replacement that came to an interrupted node replaces nothing. Without one it may
+        serve there for hours, and no released pod is to stand beside it for so long.
+        """
+        gone_soon = self.returned if self.deadline_near else frozenset()
         least = timedelta(seconds=0 if self.workload is None else self.workload.min_ready_seconds)
         return sum(
             self.serves(p)
             and not p.released
+            and p.uid not in gone_soon
             and (not least or (p.ready_since is not None and p.ready_since + least <= self.now))
             for p in self.pods
         )

@@ -16,7 +16,6 @@ from plimsoll.domain.interruptions import (
     NEVER,
     SCALE_DOWN,
     Interruption,
-    Response,
     marked,
 )
 from plimsoll.domain.kubernetes import Node
@@ -42,7 +41,7 @@ def waiting_for_turn(seen: Observation) -> list[Node]:
         for node in seen.nodes
         if (record := node.interruption) is not None
         and (record.cordoned, record.phase) == (None, "open")
-        and seen.policy.response(record) is not Response.IGNORE
+        and seen.policy.response(record).writes
         and record.kind != SCALE_DOWN
     ]
     return sorted(found, key=_order)

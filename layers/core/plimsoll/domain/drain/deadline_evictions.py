@@ -18,6 +18,7 @@ from plimsoll.domain.actions import Evict, Wave
 from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.strategies import way_of
 from plimsoll.domain.interruptions import is_near
+from plimsoll.domain.kubernetes import is_recreated
 from plimsoll.domain.scheduling import Headroom
 
 MOST_EVICTIONS: Final = 1_000
@@ -71,7 +72,7 @@ def plan_deadline_evictions(
     pods = _evicted(disruptions, last, turn)
     refused = {one.pod.uid for each in disruptions for one in _refused(each, last)}
     for one in pods:
-        if not one.pod.bare and one.pod.uid not in refused:
+        if is_recreated(one.pod) and one.pod.uid not in refused:
             headroom.move(one.pod)
             headroom.contention.promise(one.pod)
     evictable = [one for disruption in disruptions for one in disruption.evictable]
@@ -148,11 +149,7 @@ def _early(
             continue
         late = frozenset(o.pod.uid for o in disruption.evictable if o.late(last))
         rest = disruption.without(late)
-        mine = [
-            one
-            for one in rest.evictable
-            if _near(one, last) and one.pod.restarts and one.pod.unread is None
-        ]
+        mine = [one for one in rest.evictable if _near(one, last) and not one.waits_for_deadline]
         allowance, serving = rest.allowance(), rest.serving
         for one in sorted(mine, key=order):
             if allowance.take(one.pod) is not None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from plimsoll.domain.actions import Cordon, Evict, ForceDelete, TaintNode, Uncordon, Unguard
-from plimsoll.domain.disruptions import WorkloadDisruption, guards_at_warning, held_on, opted_out_on
+from plimsoll.domain.disruptions import (
+    NAME_TOLERATIONS,
+    WorkloadDisruption,
+    guards_at_warning,
+    has_returned,
+    held_on,
+    left_on,
+    opted_out_on,
+)
 from plimsoll.domain.drain.added_nodes import may_be_added, scale_down_steps
 from plimsoll.domain.drain.dead_pods import kept
 from plimsoll.domain.drain.do_not_disrupt import outlived
@@ -13,7 +21,7 @@ from plimsoll.domain.drain.finalize import finalize_steps
 from plimsoll.domain.drain.load_balancers import exclusions
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.kubernetes import Node
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation import Observation, is_gone
 from plimsoll.domain.scheduling import Headroom
 from plimsoll.domain.zones import frozen_zones, has_shift_taint
 
@@ -80,6 +88,11 @@ def _plan_endings(draft: PlanBuilder, headroom: Headroom) -> None:
         if opted_out := opted_out_on(draft.seen, node):
             named = ", ".join(map(str, opted_out))
             draft.wait(f"is not empty before its opted-out pods end: {named}", {node.name})
+        came = [pod for pod in left_on(draft.seen, node) if has_returned(pod, node)]
+        if came and not is_gone(draft.seen, node):
+            named = ", ".join(map(str, came))
+            words = f"is not empty: these came after its cordon, and would come again: {named}"
+            draft.wait(f"{words}; {NAME_TOLERATIONS}", {node.name})
         if held := held_on(draft.seen, node, draft.now, draft.refused):
             named = ", ".join(map(str, held))
             found = draft.interrupted.interruption[node.name]

@@ -19,6 +19,7 @@ from plimsoll.domain.actions import (
 )
 from plimsoll.domain.disruptions import (
     WorkloadDisruption,
+    died_on,
     left_on,
     left_to_pod_gc,
     opted_out_on,
@@ -205,7 +206,7 @@ def report_of(  # noqa: PLR0913 - what a report is made of, each part named
             for c in here
             if c.workload is not None and c.serving < c.floor
         },
-        killed=tuple(str(p) for p in left_on(seen, node)) if gone else (),
+        killed=tuple(str(p) for p in died_on(seen, node)) if gone else (),
         refused=refused,
         reasons=tuple(reasons),
     )

@@ -14,7 +14,9 @@ from datetime import datetime
 from plimsoll.domain.actions import Evict, Plan, Release, Step, UndoRelease, Wave
 from plimsoll.domain.disruptions import (
     DRAIN,
+    NAME_TOLERATIONS,
     disruptions_of,
+    has_returned,
     left_on,
     opted_out_on,
     released_by_drain,
@@ -149,7 +151,11 @@ def _blocked(
         for out in opted_out_on(seen, node):
             yield str(out.pod), out.why
     for pod in left:
-        if seen.owner(pod) is None and pod.deleting is None and not force:
+        if pod.deleting is not None:
+            continue
+        if has_returned(pod, seen.node[pod.node or ""]):
+            yield str(pod), f"it came although the node is cordoned: {NAME_TOLERATIONS}"
+        elif seen.owner(pod) is None and not force:
             yield str(pod), "no controller replaces a bare pod: evict it too with --force"
 
 

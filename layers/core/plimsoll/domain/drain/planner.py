@@ -23,6 +23,7 @@ from plimsoll.domain.disruptions import (
     disruptions_of,
     least_seconds,
     of_present_launches,
+    tolerant_workloads,
 )
 from plimsoll.domain.drain.capacity_phase import plan_capacity
 from plimsoll.domain.drain.cordon_rate_limit import GATHERING, turns
@@ -70,6 +71,7 @@ def plan_drain(
     disruptions = disruptions_of(seen, interrupted, now, refused)
     draft = PlanBuilder.of(seen, interrupted, disruptions, refused or {}, now)
     _note_assumptions(disruptions, draft)
+    _note_tolerant(draft)
     turn_of = list(turns(seen, now))
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
@@ -139,6 +141,13 @@ def _note_assumptions(disruptions: Iterable[WorkloadDisruption], draft: PlanBuil
                 f"state what they need in the annotation {STOP_SECONDS}"
             )
             draft.note(text, {one.pod.node for one in unstated if one.pod.node})
+
+
+def _note_tolerant(draft: PlanBuilder) -> None:
+    """Name the workloads whose pods may return to the node that they leave."""
+    for node in draft.interrupted.names:
+        for found in tolerant_workloads(draft.seen, {node}):
+            draft.note(f"{found.workload}: {found.says}; {found.cure}", {node})
 
 
 def _without(seen: Observation, closing: AbstractSet[str]) -> Observation:

@@ -72,8 +72,8 @@ def _continue(
 
     What is left of a disruption may be nothing.
     """
-    patient = tuple(o for o in disruption.evictable if o.pod.restarts and o.pod.unread is None)
-    if len(patient) < len(disruption.evictable):  # it may finish or checkpoint until its deadline
+    patient = tuple(one for one in disruption.evictable if not one.waits_for_deadline)
+    if len(patient) < len(disruption.evictable):
         disruption = replace(disruption, evictable=patient)
     if not (disruption.evictable or disruption.released):
         return

@@ -6,7 +6,7 @@ only so many nodes an hour are cordoned for it, each when its turn comes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, override
@@ -33,8 +33,14 @@ class Response(StrEnum):
     """What is done about a notice, from the least to the most."""
 
     IGNORE = "ignore"
+    OBSERVE = "observe"
     CORDON = "cordon"
     MOVE = "move"
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything is written to the cluster: an observed notice is only reported."""
+        return self not in {Response.IGNORE, Response.OBSERVE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +65,13 @@ class Policy:
     def observes(self, namespace: str) -> bool:
         """Whether nothing is written in a namespace, in whatever mode the cluster is."""
         return bool(self.act_in) and namespace not in self.act_in
+
+    def carried_out(self) -> Policy:
+        """Return the policy under which what is observed would be done, for a report of it."""
+        on = tuple(
+            (kind, response) for kind, response in self.on if response is not Response.OBSERVE
+        )
+        return replace(self, on=on)
 
     def of_kind(self, kind: str) -> Response:
         """Return the response to one kind of notice."""

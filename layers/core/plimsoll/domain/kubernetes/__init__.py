@@ -86,6 +86,7 @@ from plimsoll.domain.kubernetes.node_rules import (
     starts_up,
     taints_of,
     tolerated,
+    tolerates_interruption,
     untolerated,
     why_never,
 )
@@ -117,6 +118,7 @@ from plimsoll.domain.kubernetes.quantities import (
     parse_quantity,
     total_resources,
 )
+from plimsoll.domain.kubernetes.recreation import is_recreated
 from plimsoll.domain.kubernetes.selectors import (
     MATCHES_NOTHING,
     matches,
@@ -225,6 +227,7 @@ __all__ = [
     "gang_of",
     "holds",
     "in_gang",
+    "is_recreated",
     "left_by_karpenter",
     "matches",
     "node_selected",
@@ -246,6 +249,7 @@ __all__ = [
     "successor_of",
     "taints_of",
     "tolerated",
+    "tolerates_interruption",
     "too_late_to_tell",
     "total_resources",
     "unavailable",

@@ -14,6 +14,7 @@ from plimsoll.domain.kubernetes.pods import NodeTerm, Scheduling, Toleration
 from plimsoll.domain.kubernetes.selectors import satisfied
 
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable")
+_INTERRUPTED: Final = Taint(key=names.INTERRUPTION)
 _NOT_READY: Final = Taint(key="node.kubernetes.io/not-ready")
 _HARD: Final = frozenset({"NoSchedule", "NoExecute"})
 
@@ -106,6 +107,11 @@ def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
         and (t.operator == "Exists" or (t.operator == "Equal" and t.value == taint.value))
         for t in tolerations
     )
+
+
+def tolerates_interruption(tolerations: Sequence[Toleration]) -> bool:
+    """Whether pods may start on an interrupted node: they tolerate its cordon and our taint, whatever its value."""
+    return tolerated(UNSCHEDULABLE, tolerations) and tolerated(_INTERRUPTED, tolerations)
 
 
 def node_selected(scheduling: Scheduling, node: Node) -> bool:

@@ -11,6 +11,7 @@ from plimsoll.domain.kubernetes import (
     Pod,
     Ref,
     Workload,
+    is_recreated,
     replacement_of,
     resolve_count,
     successor_of,
@@ -71,7 +72,7 @@ def _dead(seen: Observation, interrupted: InterruptedNodes) -> list[Pod]:
         for node in interrupted.nodes
         if is_gone(seen, node)
         for pod in seen.on_node.get(node.name, ())
-        if leaves(pod) and pod.owner is not None
+        if leaves(pod) and is_recreated(pod)
     ]
 
 

@@ -32,7 +32,7 @@ LEAVING: Final = ZonalShift.kind
 
 def frozen_zones(seen: Observation) -> frozenset[str]:
     """Return the zones in which capacity is asked for as last resort only."""
-    ignored = seen.policy.of_kind(LEAVING) is Response.IGNORE
+    ignored = not seen.policy.of_kind(LEAVING).writes
     return frozenset(() if ignored else seen.shifts or ())
 
 
