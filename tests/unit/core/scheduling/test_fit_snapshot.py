@@ -8,9 +8,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.kubernetes import Node, Pod, why_never
 from plimsoll.domain.scheduling import ClusterSnapshot, Headroom
 from plimsoll.domain.scheduling.contention import Contention
+from plimsoll.domain.scheduling.node_filter_cache import in_reach
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_node, a_pod, pods_of
 from tests.support.cluster_strategies import CLAIMS, node_lists, pods, zones
 
@@ -193,6 +194,30 @@ class Boards(RuleBasedStateMachine):
             nodes = self.snapshot.candidates(pod)
             best = self.snapshot.best(pod, nodes) if nodes else None
             assert [self.snapshot.choose(pod) for _ in range(2)] == [best, best]
+
+    @invariant()
+    def the_first_of_some_nodes_is_the_first_candidate_among_them(self):
+        for pod in self.probes:
+            fitting = self.snapshot.candidates(pod)
+            backwards = list(self.snapshot.nodes.values())[::-1]
+            first = next((node for node in backwards if node in fitting), None)
+            assert self.snapshot.first(pod, backwards) == first
+
+    @invariant()
+    def a_node_is_suitable_where_it_alone_meets_what_a_template_requires(self):
+        for pod in self.probes:
+            volumes = [
+                CLAIMS[pod.namespace, name].node_terms
+                for name in pod.scheduling.claims
+                if (pod.namespace, name) in CLAIMS
+            ]
+            meeting = [
+                node.name
+                for node in self.snapshot.nodes.values()
+                if why_never(pod.scheduling, node) is None
+                and in_reach(tuple(terms for terms in volumes if terms is not None), node)
+            ]
+            assert list(self.snapshot.suitable(pod)) == meeting
 
     @invariant()
     def a_copy_does_not_see_what_came_later(self):
