@@ -126,6 +126,34 @@ def test_a_pod_that_has_a_place_anyway_waits_for_nobody_to_leave():
     assert not headroom.fits_without(one, other)
 
 
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        a_node("b", taints=[{"key": "apart", "effect": "NoSchedule"}]),
+        a_node("b", unschedulable=True),
+        a_node("b", ready=False),
+        a_node("b", labels={"disk": "hdd"}),
+    ],
+    ids=["tainted", "cordoned", "not Ready", "other label"],
+)
+def test_nodes_that_differ_in_what_a_template_requires_are_judged_apart(unfit):
+    fit = a_node("a", labels={"disk": "ssd"})
+    if "disk" not in unfit.labels:
+        unfit = replace(unfit, labels={**unfit.labels, "disk": "ssd"})
+    pod = a_pod(nodeSelector={"disk": "ssd"})
+    for nodes in ([fit, unfit], [unfit, fit]):
+        snapshot = ClusterSnapshot(nodes, [])
+        assert list(snapshot.suitable(pod)) == ["a"]
+        assert [node.name for node in nodes if snapshot.why_not(pod, node) is None] == ["a"]
+
+
+def test_a_template_that_names_its_node_is_judged_by_the_name():
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    pod = a_pod(affinity={"nodeAffinity": required})
+    assert list(ClusterSnapshot([a_node("a"), a_node("b")], []).suitable(pod)) == ["b"]
+
+
 class Boards(RuleBasedStateMachine):
     """A board that was changed step by step answers like one made anew, and so does its copy."""
 
