@@ -8,9 +8,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.kubernetes import Node, Pod, why_never
 from plimsoll.domain.scheduling import ClusterSnapshot, Headroom
 from plimsoll.domain.scheduling.contention import Contention
+from plimsoll.domain.scheduling.node_filter_cache import in_reach
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_node, a_pod, pods_of
 from tests.support.cluster_strategies import CLAIMS, node_lists, pods, zones
 
@@ -125,6 +126,34 @@ def test_a_pod_that_has_a_place_anyway_waits_for_nobody_to_leave():
     assert not headroom.fits_without(one, other)
 
 
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        a_node("b", taints=[{"key": "apart", "effect": "NoSchedule"}]),
+        a_node("b", unschedulable=True),
+        a_node("b", ready=False),
+        a_node("b", labels={"disk": "hdd"}),
+    ],
+    ids=["tainted", "cordoned", "not Ready", "other label"],
+)
+def test_nodes_that_differ_in_what_a_template_requires_are_judged_apart(unfit):
+    fit = a_node("a", labels={"disk": "ssd"})
+    if "disk" not in unfit.labels:
+        unfit = replace(unfit, labels={**unfit.labels, "disk": "ssd"})
+    pod = a_pod(nodeSelector={"disk": "ssd"})
+    for nodes in ([fit, unfit], [unfit, fit]):
+        snapshot = ClusterSnapshot(nodes, [])
+        assert list(snapshot.suitable(pod)) == ["a"]
+        assert [node.name for node in nodes if snapshot.why_not(pod, node) is None] == ["a"]
+
+
+def test_a_template_that_names_its_node_is_judged_by_the_name():
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    pod = a_pod(affinity={"nodeAffinity": required})
+    assert list(ClusterSnapshot([a_node("a"), a_node("b")], []).suitable(pod)) == ["b"]
+
+
 class Boards(RuleBasedStateMachine):
     """A board that was changed step by step answers like one made anew, and so does its copy."""
 
@@ -193,6 +222,30 @@ class Boards(RuleBasedStateMachine):
             nodes = self.snapshot.candidates(pod)
             best = self.snapshot.best(pod, nodes) if nodes else None
             assert [self.snapshot.choose(pod) for _ in range(2)] == [best, best]
+
+    @invariant()
+    def the_first_of_some_nodes_is_the_first_candidate_among_them(self):
+        for pod in self.probes:
+            fitting = self.snapshot.candidates(pod)
+            backwards = list(self.snapshot.nodes.values())[::-1]
+            first = next((node for node in backwards if node in fitting), None)
+            assert self.snapshot.first(pod, backwards) == first
+
+    @invariant()
+    def a_node_is_suitable_where_it_alone_meets_what_a_template_requires(self):
+        for pod in self.probes:
+            volumes = [
+                CLAIMS[pod.namespace, name].node_terms
+                for name in pod.scheduling.claims
+                if (pod.namespace, name) in CLAIMS
+            ]
+            meeting = [
+                node.name
+                for node in self.snapshot.nodes.values()
+                if why_never(pod.scheduling, node) is None
+                and in_reach(tuple(terms for terms in volumes if terms is not None), node)
+            ]
+            assert list(self.snapshot.suitable(pod)) == meeting
 
     @invariant()
     def a_copy_does_not_see_what_came_later(self):

@@ -29,7 +29,7 @@ from plimsoll.domain.kubernetes import (
     why_never,
 )
 from plimsoll.domain.scheduling.affinity import AntiAffinityIndex, affinity_filter
-from plimsoll.domain.scheduling.node_filter_cache import SuitableNodes, in_reach
+from plimsoll.domain.scheduling.node_filter_cache import SuitableNodes
 from plimsoll.domain.scheduling.node_ranking import (
     Domain,
     EquivalenceGroup,
@@ -111,7 +111,8 @@ class ClusterSnapshot:
 
         None when it fits. A pod that stands in the snapshot is seen as if it had left.
         """
-        found = why_never(pod.scheduling, node)
+        suits = self._suitable.takes(node, pod.scheduling, self._volumes_of(pod))
+        found = None if suits else why_never(pod.scheduling, node)
         if found is not None:
             return found
         held = self._lift(pod)
@@ -120,7 +121,7 @@ class ClusterSnapshot:
             found = found or self._why_attached(pod, node)
             if found is not None:
                 return found
-            if not in_reach(self._volumes_of(pod), node):
+            if not suits:
                 return "node(s) had volume node affinity conflict"
             return next(
                 (why for h in self._filter_reasons(pod) if (why := h(node)) is not None), None
@@ -165,6 +166,27 @@ class ClusterSnapshot:
             for filter_reason in self._filter_reasons(pod) if nodes else ():
                 nodes = [node for node in nodes if filter_reason(node) is None]
             return nodes
+        finally:
+            self._put_back(held)
+
+    def first(self, pod: Pod, nodes: Iterable[Node]) -> Node | None:
+        """Return the first of some nodes of the snapshot that a pod fits on; None where it fits on none.
+
+        A pod that stands in the snapshot is seen as if it had left. Nodes after the first are not looked at.
+        """
+        held = self._lift(pod)
+        try:
+            need, volumes = pod.scheduling.requests, self._volumes_of(pod)
+            reasons = tuple(self._filter_reasons(pod))
+            for node in nodes:
+                if (
+                    _why_short(need, self._free[node.name]) is None
+                    and self._suitable.takes(node, pod.scheduling, volumes)
+                    and self._why_attached(pod, node) is None
+                    and all(why(node) is None for why in reasons)
+                ):
+                    return node
+            return None
         finally:
             self._put_back(held)
 

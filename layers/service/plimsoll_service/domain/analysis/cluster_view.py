@@ -250,11 +250,11 @@ class Together:
 
     def allows(self, pod: Pod, node: Node) -> bool:
         """Whether one more pod may stand there."""
-        uid = pod.labels[OWNER]
-        return all(
-            self._counts[uid, key, _domain(node, key)] < self._most.get((uid, key), 1)
-            for key in _DOMAINS
-        )
+        uid, counts, most = pod.labels[OWNER], self._counts, self._most
+        for key in _DOMAINS:  # asked for each pod and node: a generator costs more than the look
+            if counts[uid, key, _domain(node, key)] >= most.get((uid, key), 1):
+                return False
+        return True
 
 
 def _domain(node: Node, key: str) -> str:

@@ -7,7 +7,8 @@ cluster stays as it was seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -23,7 +24,7 @@ from plimsoll.domain.kubernetes import (
     why_node_protected,
 )
 from plimsoll.domain.scheduling import ClusterSnapshot
-from plimsoll_service.domain.analysis.cluster_view import Together, View, amounts
+from plimsoll_service.domain.analysis.cluster_view import ON_DEMAND, Together, View, amounts
 from plimsoll_service.domain.analysis.prices import PriceTable
 from plimsoll_service.wire import snapshot as wire
 
@@ -74,18 +75,21 @@ def consolidations(view: View, table: PriceTable) -> Consolidations:
     kept: dict[str, str] = {}
     taken: set[str] = set()
     used = {told.uid: _used(standing, told.name) for told in view.seen.nodes}
+    destinations = _Destinations(standing)
+    staying = sum(node.staying for node in standing.nodes.values())
     for told in sorted(view.seen.nodes, key=lambda n: (used[n.uid], n.name)):
         leaving = [pod for pod in view.on_node[told.name] if view.leaves(pod)]
         why = _why_kept(view, told, leaving) or _unpriced(told, table)
         if told.name in taken:
             why = "it takes the pods of another"
-        elif why is None and sum(node.staying for node in standing.nodes.values()) <= LEAST_NODES:
+        elif why is None and staying <= LEAST_NODES:
             why = f"it is one of the last {LEAST_NODES} nodes"
-        moved = None if why else _moved(view, standing, together, told.name, leaving)
+        moved = None if why else _moved(view, destinations, together, told.name, leaving)
         if moved is None:
             kept[told.name] = why or "its pods fit nowhere else as safely as here"
             continue
-        standing.remove_node(told.name)
+        destinations.remove_node(told.name)
+        staying -= 1
         taken.update(moved)
         price = table.prices[told.labels[INSTANCE_TYPE]]
         found.append(
@@ -102,6 +106,15 @@ def consolidations(view: View, table: PriceTable) -> Consolidations:
 def spared(whole: Resources) -> Resources:
     """Return what stays free of a node."""
     return Resources(cpu=int(whole.cpu * SPARE), memory=int(whole.memory * SPARE))
+
+
+def has_to_spare(need: Resources, whole: Resources, free: Resources) -> bool:
+    """Whether a node has room for a request, and still what stays free of it."""
+    return (
+        need.cpu + int(whole.cpu * SPARE) <= free.cpu
+        and need.memory + int(whole.memory * SPARE) <= free.memory
+        and (need + spared(whole)).within(free)
+    )
 
 
 def _used(standing: ClusterSnapshot, name: str) -> float:
@@ -155,15 +168,81 @@ def _unpriced(node: wire.Node, table: PriceTable) -> str | None:
     return None if name in table.prices else f"no price is known of {name}"
 
 
+class _Destinations:
+    """The nodes that pods may move to, the fullest first, while pods move among them.
+
+    A pod looks at nodes until the first that takes it: sorted anew for each pod, 5,000 nodes take minutes.
+    """
+
+    def __init__(self, standing: ClusterSnapshot) -> None:
+        self.standing = standing
+        self._rank: dict[str, tuple[float, str]] = {}
+        self._room: dict[str, tuple[int, int]] = {}
+        """Name of a node -> millicores and bytes that it may still take."""
+        for node in standing.nodes.values():
+            if node.staying:
+                self._count(node)
+        self._order = sorted(self._rank.values())
+
+    def place(self, pod: Pod, name: str) -> None:
+        """Move a pod to a node."""
+        before = self.standing.where(pod)
+        self.standing.place(pod, name)
+        for changed in {name, before or name} & self._rank.keys():
+            self._forget(changed)
+            insort(self._order, self._count(self.standing.nodes[changed]))
+
+    def remove_node(self, name: str) -> None:
+        """Leave out a node with what is on it."""
+        self.standing.remove_node(name)
+        if name in self._rank:
+            self._forget(name)
+            del self._rank[name], self._room[name]
+
+    def of(self, pod: Pod, together: Together) -> Node | None:
+        """Return where a pod goes: on the same capacity, with something to spare, the fullest node first."""
+        here = self.standing.where(pod) or ""
+        capacities = {self.standing.nodes[here].capacity, ON_DEMAND}
+        return self.standing.first(pod, self._possible(pod, here, capacities, together))
+
+    def _possible(
+        self, pod: Pod, but: str, capacities: Collection[str | None], together: Together
+    ) -> Iterator[Node]:
+        need, nodes, room = pod.scheduling.requests, self.standing.nodes, self._room
+        cpu, memory = need.cpu, need.memory
+        for _, name in self._order:
+            has_cpu, has_memory = room[name]
+            if cpu <= has_cpu and memory <= has_memory and name != but:
+                node = nodes[name]
+                if (
+                    node.capacity in capacities
+                    and together.allows(pod, node)
+                    and has_to_spare(need, node.allocatable, self.standing.free(name))
+                ):
+                    yield node
+
+    def _count(self, node: Node) -> tuple[float, str]:
+        name, whole, free = node.name, node.allocatable, self.standing.free(node.name)
+        self._room[name] = (
+            free.cpu - int(whole.cpu * SPARE),
+            free.memory - int(whole.memory * SPARE),
+        )
+        self._rank[name] = -_used(self.standing, name), name
+        return self._rank[name]
+
+    def _forget(self, name: str) -> None:
+        del self._order[bisect_left(self._order, self._rank[name])]
+
+
 def _moved(
     view: View,
-    standing: ClusterSnapshot,
+    destinations: _Destinations,
     together: Together,
     name: str,
     leaving: Sequence[wire.Pod],
 ) -> tuple[str, ...] | None:
     """Move the pods of a node in the snapshot, largest first; undo it where one finds no place."""
-    here = standing.nodes[name]
+    here = view.nodes[name]
     done: list[tuple[Pod, Node]] = []
     places: dict[str, str] = {}
     for pod in sorted(
@@ -171,31 +250,16 @@ def _moved(
         key=lambda p: (-p.scheduling.requests.memory, -p.scheduling.requests.cpu, p.uid),
     ):
         together.take(pod, here, -1)
-        target = next(_targets(standing, together, pod, name), None)
+        target = destinations.of(pod, together)
         if target is None:
             together.take(pod, here)
             for each, there in reversed(done):
                 together.take(each, there, -1)
                 together.take(each, here)
-                standing.place(each, name)
+                destinations.place(each, name)
             return None
         together.take(pod, target)
-        standing.place(pod, target.name)
+        destinations.place(pod, target.name)
         done.append((pod, target))
         places[pod.uid] = target.name
     return tuple(places[told.uid] for told in leaving)
-
-
-def _targets(standing: ClusterSnapshot, together: Together, pod: Pod, but: str) -> Iterator[Node]:
-    """Yield where a pod may go: on the same capacity, with something to spare, the fullest node first."""
-    capacity = standing.nodes[but].capacity
-    fitting = [
-        node
-        for node in standing.candidates(pod)
-        if node.name != but
-        and node.staying
-        and node.capacity in {capacity, "on-demand"}
-        and together.allows(pod, node)
-        and (pod.scheduling.requests + spared(node.allocatable)).within(standing.free(node.name))
-    ]
-    yield from sorted(fitting, key=lambda node: (-_used(standing, node.name), node.name))

@@ -18,7 +18,7 @@ from plimsoll.domain.capacity import Daemons
 from plimsoll.domain.kubernetes import Node, Pod, Resources, total_resources
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.domain.analysis.cluster_view import ON_DEMAND, SPOT, Together
-from plimsoll_service.domain.analysis.consolidation import spared
+from plimsoll_service.domain.analysis.consolidation import has_to_spare
 
 FAMILIES: Final = 3
 """Spot instances are spread over so many families, as the spot groups of placement are."""
@@ -162,6 +162,12 @@ class Fleet:
         self._most_pods = most_pods
         self._serial = count(1)
         self._fixed: set[str] = set()
+        self._on: dict[str, dict[str, Pod]] = {}
+        """Name of each new node -> its pods by uid, without those of DaemonSets."""
+        self._worth_on: dict[str, float] = {}
+        """What the pods of a new node are worth, until one comes or goes."""
+        self._spot: Counter[str] = Counter()
+        """New spot instances by family."""
         self.opened: dict[str, Offer] = {}
         """Name of each new node -> what it is."""
         self.stuck: list[Pod] = []
@@ -200,38 +206,53 @@ class Fleet:
         return -self._worth.of(need.cpu, need.memory), pod.uid
 
     def _used(self, name: str) -> float:
-        return sum(-self._size(pod)[0] for pod in self.snapshot.on(name))
+        if name not in self._worth_on:
+            worths = (-self._size(pod)[0] for pod in self.snapshot.on(name))
+            self._worth_on[name] = sum(worths)
+        return self._worth_on[name]
 
     def _pods(self, name: str) -> list[Pod]:
         """Return the pods of a new node, without those of DaemonSets."""
-        return [pod for pod in self.snapshot.on(name) if not pod.uid.startswith(f"{name}:")]
+        return list(self._on[name].values())
 
     def _put(self, pod: Pod, node: Node) -> None:
         self.snapshot.place(pod, node.name)
         self._together.take(pod, node)
+        self._on[node.name][pod.uid] = pod
+        self._worth_on.pop(node.name, None)
 
     def _take_off(self, pod: Pod, node: Node) -> None:
         self.snapshot.remove(pod)
         self._together.take(pod, node, -1)
+        self._on[node.name].pop(pod.uid, None)
+        self._worth_on.pop(node.name, None)
 
     def _takes(self, node: Node, pod: Pod) -> bool:
         """Whether a new node may have a pod, but for the predicates."""
         if pod.uid in self._fixed and self.opened[node.name].capacity == SPOT:
             return False
-        if len(self._pods(node.name)) >= self._most_pods:
+        if len(self._on[node.name]) >= self._most_pods:
             return False
-        need = pod.scheduling.requests + spared(node.allocatable)
-        return need.within(self.snapshot.free(node.name)) and self._together.allows(pod, node)
+        free = self.snapshot.free(node.name)
+        return has_to_spare(
+            pod.scheduling.requests, node.allocatable, free
+        ) and self._together.allows(pod, node)
 
     def _seat(self, pod: Pod, closed: Collection[str] = ()) -> bool:
-        nodes = [
-            node
-            for node in self.snapshot.candidates(pod)
-            if node.name in self.opened and node.name not in closed and self._takes(node, pod)
+        need, snapshot = pod.scheduling.requests, self.snapshot
+        possible = [
+            snapshot.nodes[name]
+            for name in self.opened
+            if name not in closed
+            and need.cpu <= (free := snapshot.free(name)).cpu
+            and need.memory <= free.memory
+            and self._takes(snapshot.nodes[name], pod)
         ]
-        if not nodes:
+        possible.sort(key=lambda node: (-self._used(node.name), node.name))
+        node = snapshot.first(pod, possible)
+        if node is None:
             return False
-        self._put(pod, min(nodes, key=lambda node: (-self._used(node.name), node.name)))
+        self._put(pod, node)
         return True
 
     def _open(self, rest: Sequence[Pod], offers: Sequence[Offer]) -> bool:
@@ -254,16 +275,21 @@ class Fleet:
         """Whether one more of its family leaves spot spread over families."""
         if offer.capacity == ON_DEMAND:
             return True
-        spot = [each.family for each in self.opened.values() if each.capacity == SPOT]
-        return spot.count(offer.family) < ceil((len(spot) + 1) / FAMILIES)
+        return self._spot[offer.family] < ceil((self._spot.total() + 1) / FAMILIES)
 
     def _fill(self, offer: Offer, zone: str | None, pods: Sequence[Pod]) -> bool:
         node = self._node_of(offer, zone, f"new-{next(self._serial)}")
         self._add(offer, node)
+        refused: set[int] = set()
         for pod in pods:
+            template = id(pod.scheduling)  # of one workload, and of one size
+            if template in refused:
+                continue
             if self._takes(node, pod) and self.snapshot.why_not(pod, node) is None:
                 self._put(pod, node)
-        if self._pods(node.name):
+            else:  # the node only gets fuller
+                refused.add(template)
+        if self._on[node.name]:
             return True
         self._drop(node)
         return False
@@ -273,12 +299,19 @@ class Fleet:
         for daemon in self._daemons.on(node):
             self.snapshot.place(daemon, node.name)
         self.opened[node.name] = offer
+        self._on[node.name] = {}
         self._zones[node.zone] += 1
+        if offer.capacity == SPOT:
+            self._spot[offer.family] += 1
 
     def _drop(self, node: Node) -> None:
         self.snapshot.remove_node(node.name)
-        del self.opened[node.name]
+        offer = self.opened.pop(node.name)
+        del self._on[node.name]
+        self._worth_on.pop(node.name, None)
         self._zones[node.zone] -= 1
+        if offer.capacity == SPOT:
+            self._spot[offer.family] -= 1
 
     def _close(self, name: str) -> None:
         node, pods = self.snapshot.nodes[name], self._pods(name)

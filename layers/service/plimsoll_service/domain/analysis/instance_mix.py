@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import ceil
 from typing import Final
 
@@ -83,8 +84,17 @@ def cheaper_mix(view: View, table: PriceTable) -> InstanceMix:
     kept = dict(_kept(view, table))
     daemons = Daemons(view.standing())
     offers = offers_of(view, table, daemons)
+    empty = _EmptyInstances(view, offers)
     while True:
         fixed, free = _split(view, kept)
+        # Asked before a fleet is made: a fleet takes seconds, and each pod that is stuck asks for another one.
+        stuck = [
+            *(pod for pod in fixed if not empty.take(pod, on_spot=False)),
+            *(pod for pod in free if not empty.take(pod, on_spot=True)),
+        ]
+        if stuck:
+            kept |= {pod.node or "": f"{pod} fits on no instance that is offered" for pod in stuck}
+            continue
         worth = worth_of(offers, *_sum([*fixed, *free]))
         fleets = [
             _fleet(
@@ -111,6 +121,32 @@ def cheaper_mix(view: View, table: PriceTable) -> InstanceMix:
         hourly=staying + best.hourly,
         bound=staying + _bound(offers, worth, fixed, free),
     )
+
+
+class _EmptyInstances:
+    """One empty instance of each offer in each zone."""
+
+    def __init__(self, view: View, offers: Sequence[Offer]) -> None:
+        zones = sorted({node.zone for node in view.nodes.values()}, key=str)
+        self._offers = [
+            (offer, _node(view, offer, zone, f"empty-{number}"))
+            for number, (offer, zone) in enumerate(product(offers, zones))
+        ]
+        self._snapshot = ClusterSnapshot([node for _, node in self._offers], (), view.claims)
+        self._take: dict[tuple[int, bool], bool] = {}
+
+    def take(self, pod: Pod, *, on_spot: bool) -> bool:
+        """Whether any of them takes a pod. The pods of a template share the answer."""
+        kind, need = (id(pod.scheduling), on_spot), pod.scheduling.requests
+        if kind not in self._take:
+            large = (
+                node
+                for offer, node in self._offers
+                if need.cpu <= offer.cpu and need.memory <= offer.memory
+                if on_spot or offer.capacity == ON_DEMAND
+            )
+            self._take[kind] = self._snapshot.first(pod, large) is not None
+        return self._take[kind]
 
 
 def _fleet(  # noqa: PLR0913 - what one attempt is made of
