@@ -70,9 +70,15 @@ def karpenters_queue(
 
 
 def node_pools(facts: Facts) -> Iterator[Finding]:
-    """Name the NodePools whose limits leave less room than their spot nodes need, all of them interrupted."""
+    """Name the NodePools that take no more pods, or whose limits leave too little room for all their spot nodes at once."""
     for group in read_or_raise(facts.groups):
-        if group.kind == NAME and group.capacity == "spot" and group.headroom < group.desired:
+        if group.kind == NAME and group.closed is not None:
+            yield info(
+                f"NodePool {group.name}",
+                f"{group.closed}. Karpenter makes no node of it for Pending pods",
+                "let another NodePool or node group take its pods, or make its EC2NodeClass Ready",
+            )
+        elif group.kind == NAME and group.capacity == "spot" and group.headroom < group.desired:
             yield info(
                 f"NodePool {group.name}",
                 f"its limits leave room for {group.headroom} more nodes, and {group.desired} of its nodes are spot. "

@@ -674,6 +674,15 @@ def test_a_node_pool_with_less_room_than_its_spot_nodes_need_is_named(most, told
     assert status == 0
 
 
+def test_a_node_pool_that_is_not_ready_is_named_with_why():
+    environment = healthy()
+    pool = a_group("flexible", kind="karpenter", capacity="spot", desired=5, max_size=9)
+    environment.groups = [*environment.groups, replace(pool, closed="it is not Ready (no AMI)")]
+    found = findings_by_check(environment)[1]["NodePool flexible"]
+    assert "not Ready (no AMI)" in str(found)
+    assert "EC2NodeClass" in found["cure"]
+
+
 @pytest.mark.parametrize(
     ("spec", "labels", "who"),
     [
