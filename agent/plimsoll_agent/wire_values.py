@@ -106,6 +106,14 @@ def only(allowed: tuple[str, ...], said: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def word(text: str) -> str:
+    """Return one word, such as the reason why a container ended; empty, where the text is more than that."""
+    try:
+        return msgspec.convert(text, wire.Word)
+    except msgspec.ValidationError:
+        return ""
+
+
 def created_at(meta: core.Metadata) -> datetime:
     """Return when an object was created.
 
