@@ -120,6 +120,7 @@ def _interrupted(obj: Json | Raw) -> str | None:
     if not keys.intersection(FORWARDED) or INTERRUPTION in keys or node.instance is None:
         return None
     try:
-        return convert(node.instance, InstanceId)
+        convert(node.instance, InstanceId)
     except ValidationError:
         raise BadInput(f"Node {node.name}: {node.instance!r} is no instance") from None
+    return node.instance

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from collections.abc import Hashable
 from functools import cache
 from typing import Annotated, Any, Final, cast
 
@@ -71,7 +72,7 @@ def decode[T](body: bytes, kind: type[T]) -> T:
     if len(body) > MOST_BYTES:
         raise Malformed(f"has {len(body)} bytes, more than {MOST_BYTES}")
     try:
-        return cast("T", _decoder(kind).decode(body))
+        return cast("T", _decoder(cast("Hashable", kind)).decode(body))
     except _BROKEN as error:
         bad_text = isinstance(error, msgspec.ValidationError) and _BAD_TEXT.match(str(error))
         raise (BadText if bad_text else Malformed)(str(error)) from None
@@ -114,5 +115,5 @@ def decompress(body: bytes, *, most: int = MOST_BYTES) -> bytes:
 
 
 @cache
-def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
+def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(cast("type[Any]", kind))

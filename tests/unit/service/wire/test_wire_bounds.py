@@ -140,7 +140,7 @@ def bounded(kind: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any,
             if kind.pattern:
                 yield place, "a && b"
         case inspect.IntType() if kind.le is not None or kind.ge is not None:
-            yield place, kind.le + 1 if kind.le is not None else kind.ge - 1
+            yield place, (kind.ge or 0) - 1 if kind.le is None else kind.le + 1
         case inspect.FloatType():
             yield place, float("nan")
         case inspect.StructType() if (
