@@ -116,7 +116,9 @@ def services() -> Services:
     """Return what the functions run."""
     clock, telemetry = SystemClock(), CloudWatch()
     ports = Ports(
-        registry=CachedRegistry(DynamoRegistry(aws(), config().tables["ClustersTable"], _warn), telemetry),
+        registry=CachedRegistry(
+            DynamoRegistry(aws(), config().tables["ClustersTable"], _warn), telemetry
+        ),
         index=DynamoNodeIndex(aws(), config().tables["NodesTable"], _warn),
         instances=Ec2Instances(aws(), clock),
         instances_of=_instances,

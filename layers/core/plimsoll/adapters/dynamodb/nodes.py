@@ -36,7 +36,10 @@ class DynamoNodeIndex:
         """
         keys = [strings(instance=i) for i in dict.fromkeys(instances)]
         items = items_of(self._aws, self._table, keys, "the node index")
-        found = (readable(item_to_entry, i, f"the index entry {i['instance']}", self._warn) for i in items)
+        found = (
+            readable(item_to_entry, i, f"the index entry {i['instance']}", self._warn)
+            for i in items
+        )
         return {entry.instance: entry for entry in found if entry is not None}
 
     def put(self, entries: Sequence[IndexEntry]) -> None:
