@@ -92,12 +92,13 @@ def at_bound(kind: Any) -> Any:  # noqa: C901, PLR0911, PLR0912 - one line for e
         case inspect.UnionType(types=types):
             return at_bound(next(each for each in types if not isinstance(each, inspect.NoneType)))
         case inspect.StructType() | inspect.DataclassType():
-            values = {each.encode_name: at_bound(each.type) for each in kind.fields}
+            fields = {each.encode_name: at_bound(each.type) for each in kind.fields}
             is_array = isinstance(kind, inspect.StructType) and kind.array_like
-            return list(values.values()) if is_array else values
+            return list(fields.values()) if is_array else fields
         case inspect.NoneType():
             return None
-    raise AssertionError(f"{kind} is not known here")
+        case _:
+            raise AssertionError(f"{kind} is not known here")
 
 
 def text(kind: inspect.StrType) -> str:
@@ -108,9 +109,10 @@ def text(kind: inspect.StrType) -> str:
     sha = "f" * 64
     for each in (*tries, sha, instance, "A" * most):
         try:
-            return msgspec.convert(each, rebuilt(kind))
+            msgspec.convert(each, rebuilt(kind))
         except msgspec.ValidationError:
             continue
+        return each
     raise AssertionError(f"no text is known that {kind} takes")
 
 
@@ -152,6 +154,8 @@ def bounded(kind: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any,
             if kind.max_length is not None and kind.max_length <= LONG:
                 yield place, kind.max_length + 1
             yield from bounded(kind.item_type, (*place, 0))
+        case _:
+            return
 
 
 def broken(document: Any, place: tuple[Any, ...], value: Any) -> Any:
@@ -164,7 +168,8 @@ def broken(document: Any, place: tuple[Any, ...], value: Any) -> Any:
         case (name, *rest):
             its = broken(getattr(document, name), tuple(rest), value)
             return msgspec.structs.replace(document, **{name: its})
-    raise AssertionError(place)
+        case _:
+            raise AssertionError(place)
 
 
 CASES = [
