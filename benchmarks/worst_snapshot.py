@@ -82,6 +82,10 @@ class Folder:
             return None
         return Document(key=key, body=gzip.decompress(path.read_bytes()), version=1)
 
+    def fault(self, cluster: str, key: str, why: str) -> None:
+        """Fail: nothing here is unreadable."""
+        raise AssertionError(f"{cluster} {key}: {why}")
+
     def put(
         self,
         cluster: str,

@@ -9,10 +9,11 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plimsoll.observability import logger
+from plimsoll.observability import logger, metrics
 from plimsoll_service import bootstrap
 
 
+@metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> None:  # noqa: ARG001 - Lambda's own signature
     """Ask for advice about every cluster."""

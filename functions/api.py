@@ -41,6 +41,7 @@ from plimsoll_service.services.access import SignedRequest, refuse_others, refus
 from plimsoll_service.services.instructions import pending, report
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.recommendations import SAVINGS, accept, recommendations
+from plimsoll_service.services.stored import stored
 from plimsoll_service.wire.access import (
     SIGNATURE,
     TIMESTAMP,
@@ -129,7 +130,11 @@ def grant() -> msgspec.Struct:
 @answer(HTTPStatus.ACCEPTED)
 def push_snapshot(cluster: str) -> msgspec.Struct:
     """Take a snapshot in."""
-    return bootstrap.intake().take(_agent(cluster), _body())
+    taken = bootstrap.intake().take(_agent(cluster), _body())
+    if taken.left_out:
+        facts = {"cluster": cluster, "sequence": taken.accepted, "objects": taken.left_out}
+        logger.warning("objects left out: a name of theirs is none", extra=facts)
+    return taken
 
 
 @app.route("/v1/clusters/{cluster}/taints", methods=["POST"], content_types=_ANY)
@@ -177,10 +182,10 @@ def list_clusters() -> msgspec.Struct:
 @answer()
 def read_savings(cluster: str) -> msgspec.Struct:
     """Return the cluster as it is, and as it could be."""
-    found = bootstrap.reads().data(_principal(), cluster).get(cluster, SAVINGS)
+    found, _ = stored(bootstrap.reads().data(_principal(), cluster), cluster, SAVINGS, Advice)
     if found is None:
         raise NotFound(f"{cluster} was not analysed yet")
-    return decode(found.body, Advice)
+    return found
 
 
 @app.route("/v1/clusters/{cluster}/workloads", methods=["GET"])

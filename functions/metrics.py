@@ -13,7 +13,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions import sqs_batch
 from plimsoll.domain.errors import Permanent, PlimsollError
-from plimsoll.observability import logger
+from plimsoll.observability import logger, metrics
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.queues import parsed
 from plimsoll_service.domain.snapshots import Arrival
@@ -24,6 +24,7 @@ PAUSES: Final = (2, 5, 15, 30, 60, 120, 300)
 """Seconds until each next attempt; the last one repeats."""
 
 
+@metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Work a batch in, and name what must come back."""

@@ -22,6 +22,7 @@ from plimsoll_agent.gpu_metrics import GpuMetrics, GpuReading
 from plimsoll_agent.gpu_samples import Known
 from plimsoll_agent.limit_ranges import Limited, by_namespace, read_limit_range
 from plimsoll_agent.objects import Balanced, Budgeted, Endpoints, Scaled
+from plimsoll_agent.wire_values import word
 from plimsoll_agent.workloads import Controller
 from plimsoll_service.wire import snapshot as wire
 
@@ -183,7 +184,7 @@ class ClusterReader:
     def _version(self) -> str:
         answer = self._requests.transport.call("GET", "/version")
         version = answer.body.get("gitVersion") if isinstance(answer.body, dict) else None
-        return str(version or "unknown")[:64]
+        return word(str(version or "")) or "unknown"
 
 
 def _kinds(part: object) -> Sequence[Collection[Any]]:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from math import ceil, isfinite
 from typing import Final
 
+from msgspec import ValidationError
+
 from plimsoll.domain.kubernetes import OwnerKind
-from plimsoll_agent.wire_values import LONGEST_TEXT
+from plimsoll_agent.wire_values import LONGEST_TEXT, within_bounds
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.gpu import SAMPLED, GpuSample, Sharing, model_of
 
@@ -54,7 +56,7 @@ class Read:
 
     samples: list[GpuSample] = field(default_factory=list)
     foreign: int = 0
-    """Series of nodes that are not theirs to tell of, or without the UUID of a GPU."""
+    """Series of nodes that are not theirs to tell of, without the UUID of a GPU, or with a label that is no name."""
 
 
 class Known:
@@ -111,7 +113,11 @@ def gpu_samples(
         told[each.metric] = max(value, told.get(each.metric, 0))
         about.setdefault(key, labels)
     for key, told in found.items():
-        read.samples.append(_sample(key, told, about[key], known.nodes[key[0]]))
+        try:
+            sample = _sample(key, told, about[key], known.nodes[key[0]])
+            read.samples.append(within_bounds(sample))
+        except ValidationError:
+            read.foreign += 1
     return read
 
 

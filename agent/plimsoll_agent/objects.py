@@ -36,12 +36,13 @@ from plimsoll_agent.wire_values import (
     only,
     owner_of,
     within_bounds,
+    word,
 )
 from plimsoll_service.wire import snapshot as wire
 
 _SERVICE: Final = "kubernetes.io/service-name"
 """On an EndpointSlice, label: whose endpoints it holds."""
-_UNKNOWN: Final = "?"
+_UNKNOWN: Final = "unknown"
 """For the uid of what metrics.k8s.io names."""
 _OOM_KILLED: Final = "OOMKilled"
 _GPUS: Final = (GPU, MIG_SLICES)
@@ -195,7 +196,7 @@ def read_volume(obj: Raw) -> wire.Volume:
 def read_storage_class(obj: Raw) -> tuple[str, str]:
     """Read which type of volume a storage class asks EBS for; empty where it does not say."""
     read = decoded(obj, schema.StorageClass)
-    return read.metadata.name, read.parameters.get("type", "")[:64]
+    return read.metadata.name, word(read.parameters.get("type", ""))
 
 
 @naming("PodDisruptionBudget")
@@ -340,7 +341,7 @@ def _restarted(status: schema.PodStatus) -> tuple[wire.Restarted, ...]:
                 wire.Restarted(
                     name=each.name,
                     restarts=counted(each.restart_count),
-                    reason=last.reason[:64],
+                    reason=word(last.reason),
                     at=parse_time(last.finished_at) if last.finished_at else None,
                 )
             )

@@ -27,7 +27,7 @@ from plimsoll.domain.errors import (
 from plimsoll.services.ports import Clock
 from plimsoll_agent.identity import Identity
 from plimsoll_service.wire import access
-from plimsoll_service.wire.documents import MOST_BYTES, Malformed, decode, encode
+from plimsoll_service.wire.documents import MOST_BYTES, Malformed, Unwritable, decode, encode
 from plimsoll_service.wire.instructions import Instructions, Results
 from plimsoll_service.wire.taints import TaintedInstances
 
@@ -100,7 +100,7 @@ class Service:
             cluster_uid=cluster_uid,
             signature=self._identity.key.sign(message),
         )
-        return _read(self._send("POST", "/v1/enrolments", encode(enrolment), {}), access.Enrolled)
+        return _read(self._send("POST", "/v1/enrolments", _body(enrolment), {}), access.Enrolled)
 
     def push(self, body: bytes) -> access.Accepted:
         """Send a snapshot, compressed as it is; it is kept once this returns.
@@ -119,7 +119,7 @@ class Service:
             PlimsollError: see `_error`.
         """
         said = TaintedInstances(instances=tuple(instances))
-        self.call("POST", self._path("taints"), NoneType, body=encode(said))
+        self.call("POST", self._path("taints"), NoneType, body=_body(said))
 
     def queue_changed(self) -> None:
         """Tell that a Job of a batch queue changed.
@@ -143,7 +143,7 @@ class Service:
         Raises:
             PlimsollError: see `_error`.
         """
-        self.call("POST", self._path("results"), NoneType, body=encode(results))
+        self.call("POST", self._path("results"), NoneType, body=_body(results))
 
     def call[T](  # noqa: PLR0913 - the parts of a request
         self,
@@ -219,7 +219,7 @@ class Service:
             )
         )
         signature = self._identity.key.sign(access.assertion_message(payload))
-        asked = encode(access.TokenRequest(payload=payload, signature=signature))
+        asked = _body(access.TokenRequest(payload=payload, signature=signature))
         granted = _read(self._send("POST", "/v1/token", asked, {}), access.Granted)
         self._token = granted.access_token
         self._until = now + timedelta(seconds=granted.expires_in) - _EARLY
@@ -263,6 +263,18 @@ def _pool(url: str) -> PoolManager:
     if proxy is None or host.scheme != "https":
         return PoolManager(**settings)
     return ProxyManager(proxy, **settings)
+
+
+def _body(document: msgspec.Struct) -> bytes:
+    """Return a document as it is sent.
+
+    Raises:
+        BadInput: the service would refuse it.
+    """
+    try:
+        return encode(document)
+    except Unwritable as error:
+        raise BadInput(f"the service would refuse it: {error}") from error
 
 
 def _read[T](answer: _Answer, kind: type[T]) -> T:

@@ -20,6 +20,7 @@ from plimsoll_agent.snapshots import full_snapshot
 from plimsoll_agent.spool import Spool
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.access import Accepted
+from plimsoll_service.wire.documents import Unwritable
 
 FULL_EVERY: Final = timedelta(hours=1)
 """A delta is to a full snapshot that is no older than this."""
@@ -93,7 +94,12 @@ class SnapshotSender:
             sequence=self.sequence + 1,
             now=self.clock.now(),
         )
-        told, body = self._told(full)
+        try:
+            told, body = self._told(full)
+        except Unwritable as error:
+            self.measures.dropped("refused")
+            self.warn(f"the service would refuse the snapshot: {error}")
+            return
         try:
             dropped = self.spool.put(told.epoch, told.sequence, told.base, body)
         except (OSError, BadInput) as error:  # the sequence stays: what was never told is no gap
@@ -158,6 +164,8 @@ class SnapshotSender:
     def _heed(self, answer: Accepted) -> None:
         self.interval = float(answer.next_poll_s)
         self.pending = answer.instructions_pending
+        if answer.left_out:
+            self.warn(f"the service left {answer.left_out} objects out: a name of theirs is none")
         if answer.resync:
             self._base = None
 

@@ -25,7 +25,7 @@ def full_snapshot(
 ) -> wire.Snapshot:
     """Return all that was read as a snapshot that stands for itself.
 
-    Its lists are as long as the cluster's: what the wire does not take, the service refuses by name.
+    Its lists are as long as the cluster's: what the wire does not take is refused by name when it is encoded.
     """
     owning = {each.workload.uid: each for each in seen.controllers if isinstance(each, Owning)}
     claimed = {each.uid: each for each in seen.controllers if isinstance(each, Claimed)}

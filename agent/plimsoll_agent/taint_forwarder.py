@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from itertools import batched
 from typing import Final
 
-from msgspec import Raw
+from msgspec import Raw, ValidationError, convert
 
 from plimsoll.adapters.kubernetes.calls import LIST_NODES
 from plimsoll.adapters.kubernetes.collection import Collection
@@ -19,9 +19,10 @@ from plimsoll.adapters.kubernetes.objects import parse_node
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.watches import Watches
 from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll.services.ports import Clock
-from plimsoll_service.wire.taints import FORWARDED, MOST
+from plimsoll_service.wire.taints import FORWARDED, MOST, InstanceId
 
 LOOK_SECONDS: Final = 1.0
 """Between two looks at what the watch told."""
@@ -116,4 +117,10 @@ def _interrupted(obj: Json | Raw) -> str | None:
     """Return the instance of a Node that another handler marked, and we did not."""
     node = parse_node(obj)
     keys = {taint.key for taint in node.taints}
-    return node.instance if keys.intersection(FORWARDED) and INTERRUPTION not in keys else None
+    if not keys.intersection(FORWARDED) or INTERRUPTION in keys or node.instance is None:
+        return None
+    try:
+        convert(node.instance, InstanceId)
+    except ValidationError:
+        raise BadInput(f"Node {node.name}: {node.instance!r} is no instance") from None
+    return node.instance

@@ -15,6 +15,7 @@ from plimsoll.domain.fields import parse_time
 from plimsoll.domain.kubernetes import Resources, total_resources
 from plimsoll_agent import schema
 from plimsoll_service.wire import snapshot as wire
+from plimsoll_service.wire.names import Word
 
 LONGEST_TEXT: Final = 256
 """Characters of a label, an annotation or a floor."""
@@ -104,6 +105,15 @@ def only(allowed: tuple[str, ...], said: Mapping[str, str]) -> dict[str, str]:
         for key in allowed
         if (value := said.get(key)) is not None and len(value) <= LONGEST_TEXT
     }
+
+
+def word(text: str) -> str:
+    """Return one word, such as the reason why a container ended; empty, where the text is more than that."""
+    try:
+        msgspec.convert(text, Word)
+    except msgspec.ValidationError:
+        return ""
+    return text
 
 
 def created_at(meta: core.Metadata) -> datetime:

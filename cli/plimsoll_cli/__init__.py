@@ -15,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from plimsoll.domain.errors import PlimsollError
+from plimsoll_cli.terminal import printable, say
 
 
 class Entry(NamedTuple):
@@ -158,9 +159,12 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except PlimsollError as error:
-            raise Failure(str(error)) from error
+            raise Failure(printable(str(error))) from error
+        except click.ClickException as error:
+            vars(error)["message"] = printable(error.message)
+            raise
         except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
+            say("interrupted", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
 
 
@@ -175,4 +179,4 @@ class Commands(click.Group):
 def main(ctx: click.Context) -> None:
     """Keep Kubernetes workloads running through spot interruptions."""
     if ctx.invoked_subcommand is None:
-        click.echo(BEGIN)
+        say(BEGIN)

@@ -8,6 +8,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from plimsoll.domain.errors import BadInput
+from plimsoll_cli.terminal import say
 
 SHELLS: Final = ("bash", "zsh", "fish")
 EXAMPLES: Final = """\b
@@ -32,4 +33,4 @@ def completion(ctx: click.Context, shell: str) -> None:
     if found is None:
         raise BadInput(f"click completes nothing in {shell}")
     script = found(ctx.find_root().command, {}, "plimsoll", "_PLIMSOLL_COMPLETE").source()
-    click.echo(script)
+    say(script)

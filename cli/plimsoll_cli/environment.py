@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import click
-
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
@@ -35,6 +33,7 @@ from plimsoll.services.ports import (
 )
 from plimsoll_cli.doctor.probes import Probes
 from plimsoll_cli.stack import Stack
+from plimsoll_cli.terminal import say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,4 +95,4 @@ class Said:
 
 def warn(message: str) -> None:
     """Say something on standard error."""
-    click.echo(f"Warning: {message}", err=True)
+    say(f"Warning: {message}", err=True)

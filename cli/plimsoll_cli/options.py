@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, override
 
 import click
 import yaml
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Deployed, Environment
+from plimsoll_cli.terminal import printable
 
 WIDTH: Final = 160
 """Columns where the output is not a terminal."""
@@ -151,14 +153,25 @@ def unregistered(environment: Environment, choice: Choice) -> tuple[Cluster, Clu
     return cluster, api
 
 
-def console(*, stderr: bool = False, width: int = WIDTH) -> Console:
+class Terminal(Console):
+    """Prints text and tables; only styles of our own reach the terminal as sequences."""
+
+    @override
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
+def console(*, stderr: bool = False, width: int = WIDTH) -> Terminal:
     """Return the console for text and tables, without markup.
 
     Args:
         stderr: print to standard error.
         width: columns where the output is not a terminal.
     """
-    found = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    found = Terminal(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not found.is_terminal:
         found.width = width
     return found
@@ -181,7 +194,7 @@ def print_answer(answer: object, output: Output) -> None:
     text = json.dumps(answer, indent=2, default=plain)
     if output == "yaml":
         text = yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True).rstrip()
-    click.echo(text)
+    click.echo(text)  # JSON and YAML escape what a terminal obeys
 
 
 def clock_text(time: datetime | None) -> str | None:

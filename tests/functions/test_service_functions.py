@@ -83,7 +83,7 @@ def record(sequence: int, *, attempts: int = 1, body: str | None = None) -> dict
 
 def worked(*records: dict[str, Any], left: int = 30_000) -> list[str]:
     """The messages that come back of a batch."""
-    answer = metrics.handler({"Records": list(records)}, Context(milliseconds_left=left))  # type: ignore[arg-type] # as Lambda's
+    answer = metrics.handler({"Records": list(records)}, Context(milliseconds_left=left))
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 

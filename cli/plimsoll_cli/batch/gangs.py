@@ -36,6 +36,7 @@ from plimsoll_cli.options import (
     print_answer,
     table,
 )
+from plimsoll_cli.terminal import say
 
 _LIST_EVENTS: Final = Call(verb="list", resource="events")
 _DELETE: Final = Call(verb="delete", group="batch", resource="jobs")
@@ -128,9 +129,9 @@ def why_command(
         about = {"gang": str(asked.gang), "state": _state(asked), "not_leased": refused}
         print_answer(about | ({} if told is None else explained(told)), output)
         return
-    click.echo(f"{gang}: {_state(asked)}" if told is None else in_words(told))
+    say(f"{gang}: {_state(asked)}" if told is None else in_words(told))
     if refused:
-        click.echo(f"  {refused}")
+        say(f"  {refused}")
 
 
 def explained(found: Explanation) -> dict[str, Any]:
@@ -160,7 +161,7 @@ def suspend(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path
         )
     for role in roles:
         _patch(found, role, {names.HOLD: "true"}, {} if role.bare else {"spec": {"suspend": True}})
-    click.echo(f"{gang} is suspended until `plimsoll resume {gang}`")
+    say(f"{gang} is suspended until `plimsoll resume {gang}`")
 
 
 @click.command(epilog=EXAMPLES)
@@ -173,7 +174,7 @@ def resume(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path 
     for role in _asked(ctx, found, gang).roles:
         plan = None if role.admission is None else role.admission.plan
         _patch(found, role, {names.HOLD: None, names.RESUME: plan}, {})
-    click.echo(f"{gang} waits in its queue")
+    say(f"{gang} waits in its queue")
 
 
 @click.command(epilog=EXAMPLES)
@@ -186,7 +187,7 @@ def cancel(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path 
     for role in _asked(ctx, found, gang).roles:
         call = DELETE_POD if role.bare else _DELETE
         delete(found.cluster.requests, role.ref.namespace, role.ref.name, uid=role.uid, call=call)
-    click.echo(f"{gang} is deleted")
+    say(f"{gang} is deleted")
 
 
 def _not_leased(found: _Queues, jobs: GangJobs) -> str | None:
@@ -207,7 +208,7 @@ def _asked(ctx: click.Context, found: _Queues, name: str) -> GangJobs:
     try:
         return found.gang(name if "/" in name else f"default/{name}")
     except NotFound as error:
-        click.echo(str(error), err=True)
+        say(str(error), err=True)
         ctx.exit(1)
 
 

@@ -33,6 +33,7 @@ from plimsoll_cli.options import (
     output_option,
     print_answer,
 )
+from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
 Examples:
@@ -82,7 +83,7 @@ def queues() -> None:
 def check(file: Path) -> None:
     """Check a configuration, and print every problem with its place."""
     forest = _forest(file)
-    click.echo(
+    say(
         f"{file} is valid: queues {len(forest.queues)}, cohorts {len(forest.cohorts)},"
         f" flavors {len(forest.flavors)}"
     )
@@ -110,7 +111,7 @@ def apply(ctx: click.Context, file: Path, context: str | None, kubeconfig: Path 
             api.requests.send(call, namespace=NAMESPACE, name=CONFIGURATION, body=manifest)
         except Conflict:
             continue  # it is there already
-        click.echo(f"ConfigMap {NAMESPACE}/{CONFIGURATION} {done}")
+        say(f"ConfigMap {NAMESPACE}/{CONFIGURATION} {done}")
         return
     raise Refused(f"ConfigMap {NAMESPACE}/{CONFIGURATION}: another program writes it; try again")
 
@@ -129,9 +130,9 @@ def plan(ctx: click.Context, file: Path, snapshot: Path, at: str | None, output:
         print_answer(found, output)
         return
     for row in found:
-        click.echo(f"{row['decision']:<9} {', '.join(row['gangs'])}: {row['reason']}")
+        say(f"{row['decision']:<9} {', '.join(row['gangs'])}: {row['reason']}")
         for line in row.get("victims", ()):
-            click.echo(f"          stops {line['gang']}: {line['reason']}")
+            say(f"          stops {line['gang']}: {line['reason']}")
 
 
 @queues.command(name="run")
@@ -171,9 +172,7 @@ class _Steps(Said):
 
     @override
     def log(self, message: str, **facts: object) -> None:
-        click.echo(
-            f"{message}: {facts['gang']}: {facts['because']}" if "gang" in facts else message
-        )
+        say(f"{message}: {facts['gang']}: {facts['because']}" if "gang" in facts else message)
 
 
 @queues.command(name="why")
@@ -190,12 +189,12 @@ def why_command(  # noqa: PLR0913, PLR0917 - the options of the command
     seen = state_of(_read(snapshot), _forest(file))
     found = why(seen, gang, _time(ctx, at))
     if found is None:
-        click.echo(f"no gang {gang} waits", err=True)
+        say(f"no gang {gang} waits", err=True)
         ctx.exit(1)
     if output != "table":
         print_answer(explained(found), output)
     else:
-        click.echo(in_words(found))
+        say(in_words(found))
 
 
 def rows(plan: QueuePlan) -> list[dict[str, Any]]:

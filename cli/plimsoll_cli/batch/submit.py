@@ -23,6 +23,7 @@ from plimsoll_cli.batch.submission import jobset
 from plimsoll_cli.batch.submission.job_file import JobFile
 from plimsoll_cli.batch.submission.manifests import Manifests, manifests
 from plimsoll_cli.options import environment_of, kubeconfig_options
+from plimsoll_cli.terminal import say
 
 _CREATE: Final = Call(verb="create", group="batch", resource="jobs")
 _CREATE_OTHERS: Final = {
@@ -97,15 +98,13 @@ def submit(  # noqa: PLR0913, PLR0917 - the options of the command
     for each in (*made.jobs, *made.others):
         each["metadata"].setdefault("namespace", namespace)
     if printed:
-        click.echo(yaml.safe_dump_all([*made.others, *made.jobs], sort_keys=False), nl=False)
+        say(yaml.safe_dump_all([*made.others, *made.jobs], sort_keys=False), nl=False)
         return
     _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
     _create(api.requests, made)
     for each in made.jobs:
         meta = each["metadata"]
-        click.echo(
-            f"Job {meta['namespace']}/{meta['name']} waits in queue {meta['labels'][names.QUEUE]}"
-        )
+        say(f"Job {meta['namespace']}/{meta['name']} waits in queue {meta['labels'][names.QUEUE]}")
 
 
 def _create(requests: Requests, made: Manifests) -> None:

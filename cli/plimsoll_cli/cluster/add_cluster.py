@@ -12,6 +12,7 @@ from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.domain.errors import BadInput, Conflict
 from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll_cli.options import environment_of, stack_option
+from plimsoll_cli.terminal import say
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,128}")
 
@@ -87,7 +88,7 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
             f"{error}: choose another name, or remove that cluster first "
             f"(plimsoll clusters remove {name})"
         ) from error
-    click.echo(
+    say(
         f"{name} is registered in the mode observe. Grant the rights of infra/cluster to the "
         f"identity of Plimsoll, and read the reports. Then: plimsoll clusters set {name} --mode act"
     )

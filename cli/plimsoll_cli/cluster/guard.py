@@ -24,6 +24,7 @@ from plimsoll_cli.options import (
     print_answer,
     table,
 )
+from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
 Examples:
@@ -80,13 +81,13 @@ def install(  # noqa: PLR0913, PLR0917 - the options of the command
         _check(seen, target)
     value = GUARD_AT_WARNING if warned else "true"
     for said in _labelled(api, targets, value, dry_run=dry_run):
-        click.echo(said)
+        say(said)
     if dry_run:
-        click.echo("plimsoll guard status shows the budgets once the labels are written")
+        say("plimsoll guard status shows the budgets once the labels are written")
         return
     _kept(api)
     if not warned:
-        click.echo(COST)
+        say(COST)
 
 
 @guard.command(epilog=EXAMPLES)
@@ -119,7 +120,7 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     for target in targets:
         _check(seen, target)
     for said in _labelled(api, targets, None, dry_run=dry_run):
-        click.echo(said)
+        say(said)
     if not dry_run:
         _kept(api)
 
@@ -153,7 +154,7 @@ def status(
         )
         return
     if not rows:
-        click.echo("No workload opted in: label one with `plimsoll guard install`.")
+        say("No workload opted in: label one with `plimsoll guard install`.")
         return
     shown = table("WORKLOAD", "GUARD", "BECAUSE")
     for ref, state, why in rows:
@@ -208,6 +209,6 @@ def _kept(api: KubernetesCluster) -> None:
                 api.unguard(budget)
             case _:
                 continue
-        click.echo(str(step))
+        say(str(step))
     for ref, why in found.left_out.items():
-        click.echo(f"not guarded: {ref}: {why}")
+        say(f"not guarded: {ref}: {why}")

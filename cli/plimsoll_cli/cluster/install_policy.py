@@ -19,6 +19,7 @@ from plimsoll.domain.placement import INJECTION_CANARIES, injection_key, with_ne
 from plimsoll.services.injection import Proof, Proven, prove
 from plimsoll.services.ports import Clock, ClusterApi
 from plimsoll_cli.options import environment_of, kubeconfig_options
+from plimsoll_cli.terminal import say
 
 GROUP: Final = "admissionregistration.k8s.io"
 PATIENCE_SECONDS: Final = 30.0
@@ -85,22 +86,22 @@ def install_policy(  # noqa: PLR0913, PLR0917 - the options of the command
     installer = _Installer(api.requests, dry_run=dry_run)
     if remove:
         for said in installer.remove():
-            click.echo(said)
+            say(said)
         return
     installer.check(namespaces)
     for said in installer.install():
-        click.echo(said)
+        say(said)
     if not dry_run:
         found = _proven(environment.clock, api, installer, INJECTION_CANARIES)
         if found.proof is Proof.IN_FORCE:  # does the API server see it when they change?
             found = _proven(environment.clock, api, installer, with_new_canary(INJECTION_CANARIES))
         if found.proof is not Proof.IN_FORCE:
             installer.unbind()
-            click.echo(f"a canary failed, so the binding is removed: {found.why}", err=True)
+            say(f"a canary failed, so the binding is removed: {found.why}", err=True)
             ctx.exit(1)
-        click.echo(f"tested: {found.why}")
+        say(f"tested: {found.why}")
     for namespace in namespaces:
-        click.echo(installer.opt_in(namespace))
+        say(installer.opt_in(namespace))
 
 
 def _proven(

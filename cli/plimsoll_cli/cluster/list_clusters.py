@@ -23,6 +23,7 @@ from plimsoll_cli.options import (
     stack_option,
     table,
 )
+from plimsoll_cli.terminal import say
 
 _UNSAID: Final = frozenset({"ca", "external_id"})
 """Fields of a cluster that are not printed: too long, or secret."""
@@ -129,7 +130,7 @@ def list_(
         )
         return
     if not found:
-        click.echo("No cluster is registered: add one with `plimsoll clusters add NAME`.")
+        say("No cluster is registered: add one with `plimsoll clusters add NAME`.")
     else:
         _show_clusters(found, answers, environment.clock.now())
     if deployed.stack.kill_switch:

@@ -18,6 +18,7 @@ from plimsoll_cli.cluster.uninstall_plan import UninstallPlan
 from plimsoll_cli.cluster.uninstall_service import UninstallService
 from plimsoll_cli.environment import Deployed, Environment, Said, warn
 from plimsoll_cli.options import environment_of, registered, stack_option
+from plimsoll_cli.terminal import ask, say
 
 PATIENCE_SECONDS: Final = 60.0
 """How long it goes on while replacements are still starting."""
@@ -62,10 +63,10 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     else:
         _unbind_injection(deployed, cluster, dry_run=dry_run)
     if dry_run:
-        click.echo(f"Nothing was written, and {name} is still registered.")
+        say(f"Nothing was written, and {name} is still registered.")
         return
     deployed.registry.remove(name)
-    click.echo(f"{name} is removed.")
+    say(f"{name} is removed.")
 
 
 def _put_back(
@@ -94,16 +95,16 @@ def _put_back(
         ) from error
     would = "would " if dry_run else ""
     for words in map(str, found.plan.steps):
-        click.echo(f"{would}{words}")
+        say(f"{would}{words}")
     if dry_run:
         return _is_clean(cluster, replace(found, plan=Plan()))
     if found.interrupted or not found.plan.steps:
         return _is_clean(cluster, found)
     if not yes:
-        click.confirm(f"Set {cluster.name} to observe, and make these changes?", abort=True)
+        ask(f"Set {cluster.name} to observe, and make these changes?")
     departure = service.put_back(cluster, f"remove-{uuid4()}", PATIENCE_SECONDS)
     count = sum(outcome.done for outcome in departure.outcomes)
-    click.echo(f"{count} {'change' if count == 1 else 'changes'} made.")
+    say(f"{count} {'change' if count == 1 else 'changes'} made.")
     return _is_clean(cluster, departure.left)
 
 
@@ -118,7 +119,7 @@ def _unbind_injection(deployed: Deployed, cluster: Cluster, *, dry_run: bool) ->
         except NotFound:
             return
     unbound = "would unbind" if dry_run else "unbound"
-    click.echo(
+    say(
         f"{unbound} the admission policy {FLOORS}; `plimsoll install-policy --remove` deletes the rest"
     )
 
@@ -140,8 +141,8 @@ def _is_clean(cluster: Cluster, left: UninstallPlan) -> bool:
     if left.clean:
         return True
     for words in (*left.interrupted, *map(str, left.plan.steps), *left.by_hand):
-        click.echo(f"open: {words}", err=True)
-    click.echo(
+        say(f"open: {words}", err=True)
+    say(
         f"{cluster.name} stays registered until nothing is open in it. Run the command again "
         f"once `plimsoll status --cluster {cluster.name}` shows less, or remove it with --force.",
         err=True,

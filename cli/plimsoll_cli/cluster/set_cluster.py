@@ -30,6 +30,7 @@ from plimsoll_cli.doctor.kubernetes_probe import KubernetesProbe
 from plimsoll_cli.doctor.other_drainers import managed_spot
 from plimsoll_cli.environment import Deployed, warn
 from plimsoll_cli.options import environment_of, registered, stack_option
+from plimsoll_cli.terminal import ask, say
 
 ACTING: Final = """\
 In the mode act Plimsoll writes to {name}:
@@ -163,23 +164,21 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     heard = _agent(agent, cluster.agent)
     after = replace(_by_role(cluster, role, external_id), mode=wanted, policy=policy, agent=heard)
     if after == cluster:
-        click.echo(f"{name} is already in the mode {wanted}, with this policy: {policy}.")
+        say(f"{name} is already in the mode {wanted}, with this policy: {policy}.")
         return
     if cluster.mode is not wanted and wanted is Mode.ACT:
         _agree_to_act(deployed, cluster, beside_drainers=beside_drainers, yes=yes)
     deployed.registry.update(after)
     if (cluster.role, cluster.external_id) != (after.role, after.external_id):
-        click.echo(f"Plimsoll now reaches {name} with {after.role or 'the roles of the stack'}.")
+        say(f"Plimsoll now reaches {name} with {after.role or 'the roles of the stack'}.")
     if cluster.agent != heard:
-        click.echo(
-            f"Plimsoll now accepts interruption taints in {name} from {heard or 'no agent'}."
-        )
+        say(f"Plimsoll now accepts interruption taints in {name} from {heard or 'no agent'}.")
     if cluster.policy != policy:
-        click.echo(f"The policy of {name} is now: {policy}.")
+        say(f"The policy of {name} is now: {policy}.")
     if cluster.mode is not wanted:
-        click.echo(f"{name} is now in the mode {wanted}.")
+        say(f"{name} is now in the mode {wanted}.")
         if wanted is Mode.OBSERVE:
-            click.echo("Open interruptions stay as they are: `plimsoll status` lists them.")
+            say("Open interruptions stay as they are: `plimsoll status` lists them.")
     if wanted is Mode.ACT and deployed.stack.kill_switch:
         warn("the kill switch of the stack is on: Plimsoll writes nothing until it is off")
 
@@ -190,9 +189,9 @@ def _agree_to_act(
     """Refuse beside other drainers; else print what the mode act does, and ask."""
     if not beside_drainers:
         _refuse_beside_drainers(deployed, cluster)
-    click.echo(ACTING.format(name=cluster.name))
+    say(ACTING.format(name=cluster.name))
     if not yes:
-        click.confirm(f"Let Plimsoll write to {cluster.name}?", abort=True)
+        ask(f"Let Plimsoll write to {cluster.name}?")
 
 
 def _check_stack(deployed: Deployed, *, named: bool) -> None:

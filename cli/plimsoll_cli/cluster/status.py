@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Final
 
 import click
-from rich.console import Console
 
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll_cli.cluster.open_interruptions import ZONES, Status, ZoneNotice, status_of, zones_of
@@ -16,6 +15,7 @@ from plimsoll_cli.environment import Environment, warn
 from plimsoll_cli.options import (
     Choice,
     Output,
+    Terminal,
     clock_text,
     cluster_options,
     console,
@@ -109,7 +109,7 @@ def _show(found: Sequence[Status], zones: Sequence[ZoneNotice], now: datetime) -
         out.print(f"zone {zone.zone}, since {clock_text(zone.noticed)}: {zone.reason}")
 
 
-def _show_cluster(out: Console, one: Status, now: datetime) -> None:
+def _show_cluster(out: Terminal, one: Status, now: datetime) -> None:
     if one.interruptions:
         shown = table(
             "NODE",

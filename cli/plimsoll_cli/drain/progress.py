@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import click
-
 from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import Clock
+from plimsoll_cli.terminal import say
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,7 +22,7 @@ class Progress:
     def say(self, line: str) -> None:
         """Print a line with the time."""
         if not self.quiet:
-            click.echo(f"{self.clock.now():%H:%M:%S}  {line}")
+            say(f"{self.clock.now():%H:%M:%S}  {line}")
 
     def once(self, line: str) -> None:
         """Print a line unless it was printed before."""

@@ -21,6 +21,7 @@ from plimsoll_agent.gpu_begin import against_config
 from plimsoll_cli.gpu.apply_files import ACCOUNT, GRANTED, GRANTS, PLAN, text_of
 from plimsoll_cli.gpu.apply_standing import Standing, standings
 from plimsoll_cli.options import console, environment_of, kubeconfig_options, table
+from plimsoll_cli.terminal import say
 from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.gpu_plan import CONFIG_MAP, KEY, MOST_NODES, GpuPlan, parse_plan
 
@@ -87,14 +88,14 @@ def apply(  # noqa: PLR0913, PLR0917 - the options of the command
                 f"the cluster has no ConfigMap {NAMESPACE}/{CONFIG_MAP}: nothing to pause"
             )
         _write(api.requests, msgspec.structs.replace(_parsed(CONFIG_MAP, there), paused=True))
-        click.echo("paused: the nodes that were begun are brought to an end")
+        say("paused: the nodes that were begun are brought to an end")
         return
     plan = _read(folder / PLAN)
     plan = msgspec.structs.replace(plan, nodes_per_hour=nodes_per_hour or plan.nodes_per_hour)
     if there not in {None, text_of(plan)}:
         lines = (there or "").splitlines(), text_of(plan).splitlines()
         for line in unified_diff(*lines, "in the cluster", str(folder / PLAN), lineterm=""):
-            click.echo(line)
+            say(line)
     source = plan.config
     layouts = _text(api.requests, GET_CONFIG, source.namespace, source.name, source.key)
     if (why := against_config(source, layouts)) is not None and go:
@@ -159,7 +160,7 @@ def _missing(
         try:
             answer = requests.send(_MAY, body=body)
         except MissingRights:
-            click.echo(f"note: you may not ask whether {ACCOUNT} may use {name}", err=True)
+            say(f"note: you may not ask whether {ACCOUNT} may use {name}", err=True)
             continue
         if not (answer.get("status") or {}).get("allowed"):
             missing.append(f"{ACCOUNT} may not use {name}: kubectl apply -f {folder / GRANTS}")
@@ -182,16 +183,16 @@ def _follow(api: KubernetesCluster, plan: GpuPlan, layouts: str | None, clock: C
         try:
             rows = standings(plan, layouts, api.observe(), clock.now())
         except Temporary as error:
-            click.echo(f"{clock.now():%H:%M:%S} tried again: {error}", err=True)
+            say(f"{clock.now():%H:%M:%S} tried again: {error}", err=True)
             clock.sleep(LOOK_SECONDS)
             continue
         for row in rows:
             if told.get(row.name) != str(row):
-                click.echo(f"{clock.now():%H:%M:%S} {row.name}: {row}")
+                say(f"{clock.now():%H:%M:%S} {row.name}: {row}")
                 told[row.name] = str(row)
         kinds = {row.kind for row in rows}
         if "alert" in kinds or kinds <= {"done", "stopped"}:
             done = sum(row.kind == "done" for row in rows)
-            click.echo(f"{done} of {len(rows)} nodes have their layout")
+            say(f"{done} of {len(rows)} nodes have their layout")
             return 0 if done == len(rows) else 1
         clock.sleep(LOOK_SECONDS)

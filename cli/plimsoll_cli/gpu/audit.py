@@ -7,12 +7,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from rich.console import Console
 
 from plimsoll_cli.gpu.documents import class_days_options
 from plimsoll_cli.gpu.files import scaled_object, write
-from plimsoll_cli.options import Output, console, environment_of, output_option, print_answer, table
+from plimsoll_cli.options import (
+    Output,
+    Terminal,
+    console,
+    environment_of,
+    output_option,
+    print_answer,
+    table,
+)
 from plimsoll_cli.plan.rows import DOLLARS
+from plimsoll_cli.terminal import say
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.domain.gpu import Audit, OwnerUse, audit_gpus
 from plimsoll_service.wire.gpu import COUNTERS, ClassDays
@@ -61,7 +69,7 @@ def audit_command(
     else:
         _show(console(), answer, found.left_out)
         if answer.schedules and files is None:
-            click.echo("--files FOLDER writes a ScaledObject for each")
+            say("--files FOLDER writes a ScaledObject for each")
 
 
 def _prices(priced: tuple[str, ...]) -> Mapping[tuple[str, str], float]:
@@ -82,7 +90,7 @@ def _name(use: OwnerUse) -> str:
     return f"{use.owner.kind} {use.owner.namespace}/{use.owner.name}"
 
 
-def _show(out: Console, answer: Audit, left_out: int) -> None:
+def _show(out: Terminal, answer: Audit, left_out: int) -> None:
     shown = table("OWNER", "GPU-HOURS", "COST", "IDLE", "IDLE COST", "NOTE")
     for use in answer.owners:
         share = use.idle_gpu_hours / use.gpu_hours if use.gpu_hours else 0

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, assert_never
 
 import click
-from rich.console import Console
 
 from plimsoll_cli.gpu.documents import class_days_options
 from plimsoll_cli.gpu.files import CONTAINER, claim, patch, write
-from plimsoll_cli.options import Output, console, output_option, print_answer, table
+from plimsoll_cli.options import Output, Terminal, console, output_option, print_answer, table
+from plimsoll_cli.terminal import say
 from plimsoll_service.domain.gpu import (
     CARDS,
     ClassFit,
@@ -100,7 +100,7 @@ def fit_command(  # noqa: PLR0913, PLR0917 - one for each option
         _show(console(), answer)
         for name, text in patches.items() if files is None else ():
             if text:
-                click.echo(f"\n# {name}\n{text}", nl=False)
+                say(f"\n# {name}\n{text}", nl=False)
 
 
 def _stem(of: ClassFit) -> str:
@@ -109,7 +109,7 @@ def _stem(of: ClassFit) -> str:
     return "-".join(part for part in parts if part).lower()
 
 
-def _show(out: Console, answer: Fit) -> None:
+def _show(out: Terminal, answer: Fit) -> None:
     shown = table("WORKLOAD", "GPU", "PODS", "PEAK MIB", "ADVICE", "BY", "NOTE")
     for each in answer.classes:
         shown.add_row(

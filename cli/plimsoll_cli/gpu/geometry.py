@@ -15,6 +15,7 @@ from plimsoll_cli.gpu.fleet_file import Fleet, fleet_of, read, wanted_of
 from plimsoll_cli.gpu.steering_files import write_files
 from plimsoll_cli.options import Output, console, output_option, print_answer, table
 from plimsoll_cli.targets import check_target, write_target
+from plimsoll_cli.terminal import say
 from plimsoll_service.domain.gpu import (
     CARDS,
     FleetPlan,
@@ -100,7 +101,7 @@ def geometry(  # noqa: PLR0913, PLR0917 - the options of the command
         _show(plans, found)
     written = files and write_files(files, plans, found.uids, all_pairs=all_pairs)
     for path in written or ():
-        click.echo(f"wrote {path}", err=True)
+        say(f"wrote {path}", err=True)
     if svg is not None:
         write_target("--diagram", svg, diagram(plans))
 

@@ -10,6 +10,7 @@ from dataclasses import asdict
 import click
 
 from plimsoll_cli.options import Output, output_option, print_answer
+from plimsoll_cli.terminal import say
 from plimsoll_testbed.rigs.controlplane import background, binaries
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST, versions
 from plimsoll_testbed.rigs.workbench import Workbench
@@ -54,7 +55,7 @@ def build(version: str) -> None:
     The first build takes five to ten minutes on two cores.
     """
     programs = binaries.find(version)
-    click.echo(programs["kube-apiserver"].parent)
+    say(programs["kube-apiserver"].parent)
 
 
 @controlplane.command(
@@ -72,11 +73,11 @@ def up(version: str) -> None:
     """
     binaries.find(version)  # a build takes minutes, and is to be seen
     found = background.start(version, Workbench.of_this_process())
-    click.echo(
+    say(
         f"Kubernetes {found.version} runs at {found.url} (process {found.pid}, logs in {found.log})",
         err=True,
     )
-    click.echo(f"export KUBECONFIG={found.kubeconfig}")
+    say(f"export KUBECONFIG={found.kubeconfig}")
 
 
 @controlplane.command(
@@ -93,7 +94,7 @@ def down() -> None:
         if found is None
         else f"stopped Kubernetes {found.version} at {found.url}"
     )
-    click.echo(said, err=True)
+    say(said, err=True)
 
 
 @controlplane.command(
@@ -117,12 +118,12 @@ def status(output: Output) -> None:
     if output != "table":
         print_answer({"running": None if found is None else asdict(found), "built": built}, output)
     else:
-        click.echo(
+        say(
             "no control plane runs"
             if found is None
             else f"Kubernetes {found.version} runs at {found.url} (process {found.pid})"
         )
         for version, there in built.items():
-            click.echo(f"{version}  {'built' if there else 'not built yet'}")
+            say(f"{version}  {'built' if there else 'not built yet'}")
     if found is None:
         raise click.exceptions.Exit(1)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -19,8 +19,9 @@ from plimsoll.domain.errors import BadInput
 from plimsoll_cli import INTERRUPTED
 from plimsoll_cli.lab import demo_batch
 from plimsoll_cli.lab.drill import WIDTH
-from plimsoll_cli.options import console
+from plimsoll_cli.options import Terminal, console
 from plimsoll_cli.targets import write_target
+from plimsoll_cli.terminal import say
 from plimsoll_simulation.checkout import Checkout
 from plimsoll_simulation.measure.findings import findings
 from plimsoll_simulation.measure.report import Report, as_text
@@ -113,7 +114,7 @@ def demo(what: str, file: Path | None, rig: str, keep: Path | None) -> None:
         else:
             _interruption(file, rig, keep)
     except KeyboardInterrupt:
-        click.echo("interrupted: the demo stopped everything that it started", err=True)
+        say("interrupted: the demo stopped everything that it started", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
     except ModuleNotFoundError as error:
         raise BadInput(
@@ -127,13 +128,11 @@ def _service() -> None:
     from plimsoll_cli.lab.service_play import play  # noqa: PLC0415 - needs the rigs' libraries
     from plimsoll_testbed.rigs.emulated.service import ServiceRig  # noqa: PLC0415 - as above
 
-    def say(line: str) -> None:
-        click.echo(line, err=True)
-
-    say("deploying the service on an emulated AWS")
+    progress = partial(say, err=True)
+    progress("deploying the service on an emulated AWS")
     with ServiceRig() as rig:
-        done = play(rig, say)
-    click.echo(f"{done.id} is done, and saves ${done.measured:,.2f} a month")
+        done = play(rig, progress)
+    say(f"{done.id} is done, and saves ${done.measured:,.2f} a month")
 
 
 def _interruption(file: Path | None, rig: str, keep: Path | None) -> None:
@@ -141,7 +140,7 @@ def _interruption(file: Path | None, rig: str, keep: Path | None) -> None:
     drill = read_drill(_file(file))
     if keep is not None:
         _make(keep)
-    err = Console(stderr=True, highlight=False)
+    err = Terminal(stderr=True, highlight=False)
     title = f"{drill.scenario.name} · {rig} · plimsoll"
     simulated = _simulate(drill, rig, err)
     others = [simulated["drain"], simulated["none"]]
@@ -154,7 +153,7 @@ def _interruption(file: Path | None, rig: str, keep: Path | None) -> None:
     _conclude(report, simulated)
 
 
-def _simulate(drill: Drill, rig: str, console: Console) -> dict[str, Report]:
+def _simulate(drill: Drill, rig: str, console: Terminal) -> dict[str, Report]:
     """Play the simulated drills: by responder, those that are not watched."""
     play = rig_of(SIMULATED)
     began = time.monotonic()

@@ -26,6 +26,7 @@ from plimsoll_cli import main
 from plimsoll_cli.lab.said import Said
 from plimsoll_cli.options import console, table
 from plimsoll_cli.plan.rows import DOLLARS
+from plimsoll_cli.terminal import say
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.controlplane.plane import ControlPlane
@@ -211,7 +212,7 @@ def _named(owner: str) -> str:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    say(line, err=True)
 
 
 def _type(words: str) -> Any:

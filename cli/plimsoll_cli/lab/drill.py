@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Literal
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll_cli import Failure
-from plimsoll_cli.options import console
+from plimsoll_cli.options import Terminal, console
 from plimsoll_cli.targets import check_target, write_target
+from plimsoll_cli.terminal import say
 from plimsoll_simulation.measure.history import History, RecordingListener
 from plimsoll_simulation.measure.listening import Listener
 from plimsoll_simulation.measure.report import Report, as_text, as_texts, exit_status
@@ -57,7 +57,7 @@ Exit status:
 
 def _show_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted:
-        click.echo(json.dumps(schema(DrillFile), indent=2))
+        say(json.dumps(schema(DrillFile), indent=2))
         context.exit()
 
 
@@ -133,7 +133,7 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     reports = [run.report for run in runs]
     text = as_text(reports[0]) if compare is None else as_texts(reports)
     if json_to == STDOUT:
-        click.echo(text, nl=False)
+        say(text, nl=False)
     elif json_to is not None:
         write_target("--json", json_to, text)
     if html is not None:
@@ -181,7 +181,7 @@ def _played(  # noqa: PLR0913 - what a drill is played with
     return Run(report=report, history=history)
 
 
-def show(report: Report, out: Console, *, alone: bool = True) -> None:
+def show(report: Report, out: Terminal, *, alone: bool = True) -> None:
     """Print a report; beside others, without the table that they share."""
     totals = report["totals"]
     if alone:

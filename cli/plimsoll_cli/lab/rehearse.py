@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from rich.console import Console
 
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput
@@ -31,6 +30,7 @@ from plimsoll_cli.lab.rehearsal_rows import (
 from plimsoll_cli.options import (
     Choice,
     Output,
+    Terminal,
     cluster_options,
     console,
     environment_of,
@@ -154,7 +154,7 @@ def _scope(*, all_spot: bool, zone: str | None, family: str | None, pool_: str |
 
 
 def _read(
-    environment: Environment, choice: Choice, progress: Console
+    environment: Environment, choice: Choice, progress: Terminal
 ) -> tuple[LiveCluster, Sequence[str]]:
     """Read the cluster that the options name, and with a stack its node groups."""
     if choice.by_kubeconfig:
@@ -170,7 +170,7 @@ def _read(
 
 
 def _listed(
-    environment: Environment, requests: Requests, name: str, progress: Console
+    environment: Environment, requests: Requests, name: str, progress: Terminal
 ) -> LiveCluster:
     progress.print(f"reading {name}")
     live = read_cluster(requests, environment.clock)
@@ -211,7 +211,7 @@ def _played(  # noqa: PLR0913, PLR0917 - what is played, and how
     drill: Modelled,
     responder: str,
     keep: Path | None,
-    progress: Console,
+    progress: Terminal,
 ) -> Prediction:
     with tempfile.TemporaryDirectory(prefix="plimsoll-rehearsal-") as folder:
         script = read_drill(drill.write(keep or Path(folder)))
@@ -239,7 +239,7 @@ def _show(found: Prediction) -> None:
         out.print(f"note: {note}")
 
 
-def _record(deployed: Deployed, found: Prediction, progress: Console) -> None:
+def _record(deployed: Deployed, found: Prediction, progress: Terminal) -> None:
     reports = list(found.reports())
     for report in reports:
         deployed.reports.merge(report)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Final
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from plimsoll_cli.options import Terminal
 from plimsoll_simulation.scenario.clusters import OtherControllerName
 from plimsoll_simulation.storms import (
     DRAINS,
@@ -112,8 +112,8 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
     keep: Path | None,
 ) -> None:
     """Play random storms, and report every broken rule."""
-    out = Console(highlight=False)
-    err = Console(stderr=True, highlight=False)
+    out = Terminal(highlight=False)
+    err = Terminal(stderr=True, highlight=False)
     began = progressed = time.monotonic()
     broken: Counter[str] = Counter()
     played = judged = unplayable = 0
@@ -188,7 +188,7 @@ def _table(rows: Sequence[tuple[int, Worse]], *, excused: bool) -> Table:
 
 
 def _report(  # noqa: PLR0913, PLR0917 - what is told, and how it is played again
-    out: Console,
+    out: Terminal,
     result: StormResult,
     rule: str,
     keep: Path | None,

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from rich.console import Console
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions import Plan
@@ -26,6 +25,7 @@ from plimsoll_cli.environment import Deployed, Environment, Said
 from plimsoll_cli.options import (
     Choice,
     Output,
+    Terminal,
     clock_text,
     cluster_options,
     console,
@@ -166,7 +166,7 @@ def _all_in(
     return owners
 
 
-def _show(out: Console, result: DryRunResult) -> None:
+def _show(out: Terminal, result: DryRunResult) -> None:
     for outcome in result.outcomes:
         out.print(f"{_subject(outcome)}: {outcome.reason}", soft_wrap=True)
     for cluster, planned in result.plans:
@@ -190,7 +190,7 @@ def _subject(outcome: NoticeOutcome) -> str:
     return subject
 
 
-def _show_plan(out: Console, cluster: Cluster, plan: Plan) -> None:
+def _show_plan(out: Terminal, cluster: Cluster, plan: Plan) -> None:
     mode = "" if cluster.mode is Mode.ACT else " in the mode act"
     if not plan.steps:
         out.print(f"{cluster.name}: Plimsoll would do nothing now{mode}")

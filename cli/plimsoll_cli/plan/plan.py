@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 import click
-from rich.console import Console
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
@@ -19,6 +18,7 @@ from plimsoll_cli.environment import Environment
 from plimsoll_cli.options import (
     Choice,
     Output,
+    Terminal,
     cluster_options,
     console,
     environment_of,
@@ -169,7 +169,7 @@ def _show(found: PlacementPlan, savings: Savings) -> None:
         out.print(f"Plimsoll moves no pod: {found.held}")
 
 
-def _print(out: Console, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _print(out: Terminal, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     shown = table(*(name.upper() for name in head))
     for row in rows:
         shown.add_row(*row)

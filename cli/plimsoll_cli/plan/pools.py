@@ -19,6 +19,7 @@ from plimsoll_cli.options import (
     stack_option,
     table,
 )
+from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
 Examples:
@@ -55,7 +56,7 @@ def pools(ctx: click.Context, region: str | None, output: Output, stack: str) ->
         print_answer({"pools": [_as_data(pool, risk[pool], events) for pool in order]}, output)
         return
     if not order:
-        click.echo(f"No capacity pool had an event in {POOL_EVENTS_KEPT.days} days.")
+        say(f"No capacity pool had an event in {POOL_EVENTS_KEPT.days} days.")
         return
     kinds = [f"{kind.upper()}S" for kind in PoolEventKind]
     shown = table("TYPE", "ZONE", "CAPACITY", *kinds, "LAST", "RISK", "")

@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any, Final
 
 import click
-from rich.console import Console
 
 from plimsoll.domain.drain import added_by_group
 from plimsoll.domain.errors import BadInput, PlimsollError
@@ -21,6 +20,7 @@ from plimsoll.domain.reports import Comparison, Report, compare_rehearsals, rehe
 from plimsoll_cli.environment import Deployed, warn
 from plimsoll_cli.options import (
     Output,
+    Terminal,
     clock_text,
     console,
     environment_of,
@@ -30,6 +30,7 @@ from plimsoll_cli.options import (
     stack_option,
     table,
 )
+from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
 Examples:
@@ -132,7 +133,7 @@ def reports(  # noqa: PLR0913, PLR0917 - the options of the command
             output,
         )
     elif not found:
-        click.echo("There is no report yet: each interruption makes one.")
+        say("There is no report yet: each interruption makes one.")
     else:
         _show_table(console(), found, accounts=len(profiles) > 1)
     if failed:
@@ -211,7 +212,7 @@ def _newest(deployed: Deployed, name: str | None, limit: int) -> Sequence[Report
     return sorted(found, key=lambda report: report.noticed, reverse=True)
 
 
-def _show_table(out: Console, found: Sequence[Listed], *, accounts: bool) -> None:
+def _show_table(out: Terminal, found: Sequence[Listed], *, accounts: bool) -> None:
     last = ["LOWEST READY", "KILLED"] + ["PREDICTED"] * any(o.compared for o in found)
     first = [*["ACCOUNT"] * accounts, "INSTANCE"]
     shown = table(*first, "CLUSTER", "NODE", "KIND", "NOTICE", *STEPS, *last)
@@ -232,7 +233,7 @@ def _show_table(out: Console, found: Sequence[Listed], *, accounts: bool) -> Non
     out.print(shown)
 
 
-def _show_one(out: Console, report: Report, compared: Comparison | None) -> None:
+def _show_one(out: Terminal, report: Report, compared: Comparison | None) -> None:
     node = f" on {report.node}" if report.node else ""
     out.print(f"{report.interruption}: {report.kind}{node} in {report.cluster}")
     out.print(f"  notice        {clock_text(report.noticed)}")
@@ -256,7 +257,7 @@ def _show_one(out: Console, report: Report, compared: Comparison | None) -> None
         out.print(f"  - {reason}")
 
 
-def _show_comparison(out: Console, compared: Comparison) -> None:
+def _show_comparison(out: Terminal, compared: Comparison) -> None:
     """Print the prediction of a rehearsal beside the facts."""
     out.print(
         f"  predicted     at {clock_text(compared.rehearsed)}, for {compared.scope}: of "

@@ -18,6 +18,7 @@ from plimsoll.domain.kubernetes import (
 from plimsoll.domain.placement import ON_DEMAND, OnDemandFloor, Way, label_key, plan_placement
 from plimsoll_cli.options import Choice, cluster_options, environment_of
 from plimsoll_cli.plan.plan import observed, standing_of
+from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
 Examples:
@@ -58,8 +59,8 @@ def snippet(
     found = plan_placement(seen, environment.clock.now(), namespaces=api.namespace_floors())
     floor = standing_of(found, workload).floor
     lines = pod_spec(seen.workload[floor.workload], floor)
-    click.echo(f"# {floor.reason}")
-    click.echo(yaml.safe_dump(_wrapped(lines, floor, form), sort_keys=False), nl=False)
+    say(f"# {floor.reason}")
+    say(yaml.safe_dump(_wrapped(lines, floor, form), sort_keys=False), nl=False)
 
 
 def pod_spec(workload: Workload, floor: OnDemandFloor) -> dict[str, Any]:

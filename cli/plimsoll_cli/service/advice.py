@@ -10,13 +10,21 @@ from typing import Final
 
 import click
 import msgspec
-from rich.console import Console
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_agent.service import Service
-from plimsoll_cli.options import Output, console, environment_of, output_option, print_answer, table
+from plimsoll_cli.options import (
+    Output,
+    Terminal,
+    console,
+    environment_of,
+    output_option,
+    print_answer,
+    table,
+)
 from plimsoll_cli.plan.rows import DOLLARS
 from plimsoll_cli.service.login import log_in, logged_in
+from plimsoll_cli.terminal import say
 from plimsoll_service.wire.advice import (
     Advice,
     Configuration,
@@ -70,7 +78,7 @@ cluster_option: Final = click.option(
 def login(ctx: click.Context, url: str, join_token: str, folder: Path) -> None:
     """Log in to the optimisation service with a new key, whose private half stays on this machine."""
     enrolled = log_in(folder, url, join_token.strip(), environment_of(ctx).clock)
-    click.echo(f"logged in as {enrolled.cluster_id}")
+    say(f"logged in as {enrolled.cluster_id}")
 
 
 @click.command(epilog=EXAMPLES)
@@ -165,9 +173,9 @@ def accept(ctx: click.Context, id_: str) -> None:
     asked: Callable[[], tuple[Service, str]] = ctx.meta[__name__]
     service, path = asked()
     found = service.call("POST", f"{path}/{id_}/accept", Recommendation)
-    click.echo(f"{found.id} is {found.state}: {found.kind} {found.about.name}")
+    say(f"{found.id} is {found.state}: {found.kind} {found.about.name}")
     if found.patch:
-        click.echo(found.patch)
+        say(found.patch)
 
 
 def cluster_path(service: Service, name: str | None) -> str:
@@ -186,7 +194,7 @@ def cluster_path(service: Service, name: str | None) -> str:
     raise BadInput(f"there is no cluster {name} (enrolled: {names})")
 
 
-def _show_advice(out: Console, advice: Advice) -> None:
+def _show_advice(out: Terminal, advice: Advice) -> None:
     """Print the present nodes of a cluster beside the cheapest mix."""
     columns = [("today", advice.today), ("same pods", advice.optimised)]
     if advice.resized is not None:
@@ -208,7 +216,7 @@ def _show_advice(out: Console, advice: Advice) -> None:
         out.print(f"{count} nodes stay unchanged: {why}")
 
 
-def _show_recommendations(out: Console, found: Sequence[Recommendation]) -> None:
+def _show_recommendations(out: Terminal, found: Sequence[Recommendation]) -> None:
     """Print recommendations, the largest saving first."""
     shown = table("ID", "SAVES A MONTH", "STATE", "WHAT", "BECAUSE")
     for each in found:
@@ -225,7 +233,7 @@ def _show_recommendations(out: Console, found: Sequence[Recommendation]) -> None
     out.print(shown)
 
 
-def _show_history(out: Console, found: Periods) -> None:
+def _show_history(out: Terminal, found: Periods) -> None:
     """Print hours or days, in their order."""
     shown = table("START", "NODES", "SPOT", "PODS", "PENDING", "VCPU", "REQUESTED", "USED")
     for each in found.periods:

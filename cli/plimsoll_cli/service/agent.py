@@ -21,6 +21,7 @@ from plimsoll_agent.service import check_address
 from plimsoll_agent.wiring import put_together
 from plimsoll_agent.wiring import run as run_agent
 from plimsoll_cli.options import kubeconfig_options
+from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
 Examples:
@@ -72,7 +73,7 @@ def install(
         raise click.UsageError("give --print, and apply the output with kubectl apply -f -")
     check_address(service)
     found = manifests(service, image, join_token, gpu_metrics)
-    click.echo(yaml.safe_dump_all(found, sort_keys=False), nl=False)
+    say(yaml.safe_dump_all(found, sort_keys=False), nl=False)
 
 
 def manifests(

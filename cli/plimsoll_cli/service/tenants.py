@@ -13,6 +13,7 @@ import click
 from plimsoll.adapters.clock import SystemClock
 from plimsoll_cli.options import Decorator
 from plimsoll_cli.stack import describe
+from plimsoll_cli.terminal import say
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.signers import signer_of
@@ -88,8 +89,8 @@ def invite(tenant: str, cluster: str | None, person: str | None, minutes: int, s
         signer = signer_of(aws, found.output("InstructionKey"), SystemClock())
         token = agents_join_token(token, signer.public_key())
     _members(stack).invite(digest_of(token), invitation)
-    click.echo(token)
-    click.echo(
+    say(token)
+    say(
         f"{invitation.name} of {tenant} may join as {invitation.subject} until "
         f"{invitation.expires:%H:%M} UTC",
         err=True,
@@ -102,7 +103,7 @@ def invite(tenant: str, cluster: str | None, person: str | None, minutes: int, s
 def revoke(subject: str, stack: str) -> None:
     """Revoke the access of SUBJECT within 30 seconds, with its unused join tokens."""
     _members(stack).revoke(subject, SystemClock().now())
-    click.echo(f"{subject} loses access within 30 seconds")
+    say(f"{subject} loses access within 30 seconds")
 
 
 @tenants.command(epilog=EXAMPLES)
@@ -120,7 +121,7 @@ def export(tenant: str, file: Path, stack: str) -> None:
     """Write all data of TENANT into an archive: members, documents and snapshots."""
     archive = _archive(tenant, stack)
     with ZipFile(file, "x", ZIP_DEFLATED) as to:
-        click.echo(f"{archive.export(to)} files in {file}")
+        say(f"{archive.export(to)} files in {file}")
 
 
 @tenants.command(epilog=EXAMPLES)
@@ -133,7 +134,7 @@ def remove(tenant: str, stack: str) -> None:
     Run it again after five days: until then the queues may hold messages of the tenant.
     """
     deleted = _archive(tenant, stack).remove(SystemClock().now())
-    click.echo(f"{deleted} rows and objects of {tenant} deleted")
+    say(f"{deleted} rows and objects of {tenant} deleted")
 
 
 def _archive(tenant: str, stack: str) -> TenantArchive:

@@ -116,8 +116,10 @@ def services() -> Services:
     """Return what the functions run."""
     clock, telemetry = SystemClock(), CloudWatch()
     ports = Ports(
-        registry=CachedRegistry(DynamoRegistry(aws(), config().tables["ClustersTable"]), telemetry),
-        index=DynamoNodeIndex(aws(), config().tables["NodesTable"]),
+        registry=CachedRegistry(
+            DynamoRegistry(aws(), config().tables["ClustersTable"], _warn), telemetry
+        ),
+        index=DynamoNodeIndex(aws(), config().tables["NodesTable"], _warn),
         instances=Ec2Instances(aws(), clock),
         instances_of=_instances,
         shifts_of=lambda cluster: ArcZonalShifts(aws().of_cluster(cluster)),
@@ -125,9 +127,9 @@ def services() -> Services:
         groups=_groups,
         limits=_limits,
         announcer=SnsAnnouncer(aws(), config().report_topic),
-        reports=DynamoReports(aws(), config().tables["ReportsTable"]),
-        pools=DynamoPools(aws(), config().tables["PoolsTable"]),
-        times=DynamoTimes(aws(), config().tables["TimesTable"]),
+        reports=DynamoReports(aws(), config().tables["ReportsTable"], _warn),
+        pools=DynamoPools(aws(), config().tables["PoolsTable"], _warn),
+        times=DynamoTimes(aws(), config().tables["TimesTable"], _warn),
         wake_ups=SqsWakeUps(aws(), config().wake_ups_queue),
         resyncs=SqsResyncs(aws(), config().resyncs_queue),
         clock=clock,

@@ -15,7 +15,7 @@ from typing import Final
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.notices_queue import NoticesQueue
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.observability import logger
+from plimsoll.observability import logger, metrics
 from plimsoll_service.adapters.access_tokens import AccessTokens, SecretTokenKeys
 from plimsoll_service.adapters.aws import ServiceAws, TenantSessions
 from plimsoll_service.adapters.bus import EventBridgeBus
@@ -26,6 +26,7 @@ from plimsoll_service.adapters.queues import SqsAdvice, SqsArrivals
 from plimsoll_service.adapters.signers import is_signed, signer_of
 from plimsoll_service.adapters.tenants import AwsTenants
 from plimsoll_service.config import Config
+from plimsoll_service.domain.metrics import ServiceMetric
 from plimsoll_service.services.access import AccessService
 from plimsoll_service.services.ingest import IngestService, Intake
 from plimsoll_service.services.reads import Reads
@@ -72,13 +73,14 @@ def tenants() -> AwsTenants:
         table=config().documents_table,
         bucket=config().snapshots_bucket,
         clock=clock(),
+        tell=_tell_of_fault,
     )
 
 
 @cache
 def members() -> DynamoMembers:
     """Return who was let in."""
-    return DynamoMembers(aws=aws(), table=config().members_table)
+    return DynamoMembers(aws=aws(), table=config().members_table, tell=_tell_of_fault)
 
 
 @cache
@@ -166,6 +168,11 @@ def advice() -> AdviceService:
         warn=_warn_of_prices,
     )
     return AdviceService(tenants=tenants(), prices=prices.of, signer=signer, clock=clock())
+
+
+def _tell_of_fault(**facts: str) -> None:
+    logger.error("row not read: it counts as absent", extra=facts)
+    metrics.add_metric(ServiceMetric.FAULTS, "Count", 1)
 
 
 def _warn_of_prices(region: str, error: PlimsollError) -> None:

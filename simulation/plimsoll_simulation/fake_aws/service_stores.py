@@ -38,6 +38,8 @@ class MemoryTenantData:
     clock: Clock
     _documents: dict[tuple[str, str], tuple[Document, datetime]] = field(default_factory=dict)
     _snapshots: dict[tuple[str, str, int], bytes] = field(default_factory=dict)
+    faults: list[tuple[str, str, str]] = field(default_factory=list)
+    """Cluster, key and reason of what could not be read or written."""
 
     def get(self, cluster: str, key: str) -> Document | None:
         """Return a document that has not expired."""
@@ -77,6 +79,10 @@ class MemoryTenantData:
     def delete(self, cluster: str, key: str) -> None:
         """Delete a document."""
         self._documents.pop((cluster, key), None)
+
+    def fault(self, cluster: str, key: str, why: str) -> None:
+        """Remember a fault."""
+        self.faults.append((cluster, key, why))
 
     def put_snapshot(self, cluster: str, epoch: str, sequence: int, body: bytes) -> None:
         """Keep a snapshot."""

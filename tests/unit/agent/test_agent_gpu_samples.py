@@ -221,3 +221,22 @@ def test_whatever_series_say_the_wire_takes_what_is_made_of_them(series: list[Se
     told = msgspec.json.decode(msgspec.json.encode(found), type=list[GpuSample])
     assert told == found
     assert len({(s.node, s.gpu, s.instance_id, s.pod) for s in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"GPU_I_PROFILE": "1g.10gb; reboot", "GPU_I_ID": "7"},
+        {"GPU_I_PROFILE": "1g.10gb", "GPU_I_ID": "\x1b]52;c;\x07"},
+        {"UUID": "GPU-1 && reboot"},
+        {"UUID": "<script>"},
+    ],
+)
+def test_a_label_that_is_no_name_costs_its_series_and_is_counted(labels: dict[str, str]):
+    series = Series(
+        metric="DCGM_FI_DEV_FB_USED",
+        labels={"UUID": "GPU-1", "Hostname": "a", "modelName": "H200"} | labels,
+        value=1,
+    )
+    found = gpu_samples([series], KNOWN, KNOWN.names, "a")
+    assert (found.samples, found.foreign) == ([], 1)

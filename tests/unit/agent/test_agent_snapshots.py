@@ -13,10 +13,12 @@ import pytest
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.errors import MissingRights, Temporary
+from plimsoll.domain.errors import BadInput, MissingRights, Temporary
 from plimsoll_agent.calls import TOLD
 from plimsoll_agent.cluster_reader import ClusterReader
 from plimsoll_agent.snapshots import full_snapshot
+from plimsoll_agent.taint_forwarder import _interrupted
+from plimsoll_agent.wire_values import word
 from plimsoll_service.wire.snapshot import (
     MOST_CONTAINERS,
     Amounts,
@@ -32,6 +34,7 @@ from plimsoll_service.wire.snapshot import (
     decode,
     encode,
 )
+from plimsoll_service.wire.taints import FORWARDED
 from tests.support.builders import NOON, node_json, pod_json, pod_spec_json
 from tests.support.cli_environment import StillClock
 
@@ -498,3 +501,18 @@ def test_whatever_a_tenant_writes_the_service_takes_what_is_told_of_the_others(s
         if len(others) == 6:
             assert [pod.name for pod in told.pods] == ["web-1", "nightly-1"], (kind, key)
             assert [w.name for w in told.workloads] == ["web", "nightly"], (kind, key)
+
+
+@pytest.mark.parametrize("instance", ["i-1", "i-0123456789"])
+def test_a_node_of_no_instance_is_left_out_of_the_forwarded_taints(instance: str):
+    taint = {"key": FORWARDED[0], "value": "", "effect": "NoSchedule"}
+    with pytest.raises(BadInput, match="no instance"):
+        _interrupted(node_json("a", instance=instance, taints=(taint,)))
+    known = "i-0123456789abcdef0"
+    assert _interrupted(node_json("a", instance=known, taints=(taint,))) == known
+
+
+def test_a_reason_or_a_version_that_is_no_word_is_not_told():
+    assert word("OOMKilled") == "OOMKilled"
+    assert word("v1.36.0-eks-2d5f260") == "v1.36.0-eks-2d5f260"
+    assert [word(text) for text in ("a b", "\x1b[31m", "x" * 65)] == [""] * 3

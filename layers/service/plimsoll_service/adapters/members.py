@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from secrets import token_hex
@@ -11,6 +11,7 @@ from typing import Any, Final
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import Conflict
 from plimsoll_service.adapters.aws import ServiceAws
+from plimsoll_service.adapters.faults import Tell, logged
 from plimsoll_service.domain.access import REVOCATION_KEPT, Invitation, Principal, Role
 
 _NEVER_CHANGED: Final = "attribute_not_exists(change)"
@@ -29,6 +30,7 @@ class DynamoMembers:
 
     aws: ServiceAws
     table: str
+    tell: Tell = logged
 
     def invite(self, digest: str, invitation: Invitation) -> None:
         """Keep an invitation."""
@@ -51,19 +53,15 @@ class DynamoMembers:
             Conflict: the subject is another cluster.
         """
         invited = self._item(f"invitation#{digest}")
-        if not invited or int(invited["expires"]["N"]) <= now.timestamp():
+        invitation = self._read(_invitation, invited) if invited else None
+        if invitation is None or invitation.expires <= now:
             return None
-        invitation = Invitation(
-            tenant=invited["tenant"]["S"],
-            role=Role(invited["role"]["S"]),
-            name=invited["name"]["S"],
-            expires=datetime.fromtimestamp(int(invited["expires"]["N"]), UTC),
-        )
         principal = Principal.admitted(invitation, public_key, cluster_uid)
-        unchanged = "change = :replaces" if invited["replaces"]["S"] else _NEVER_CHANGED
+        replaces = invited.get("replaces", {"S": ""})
+        unchanged = "change = :replaces" if replaces["S"] else _NEVER_CHANGED
         values = {":kid": {"S": principal.kid}, ":uid": {"S": cluster_uid}, ":by": {"S": digest}}
-        if invited["replaces"]["S"]:
-            values[":replaces"] = invited["replaces"]
+        if replaces["S"]:
+            values[":replaces"] = replaces
         try:
             with translated(f"let {principal.name} in"):
                 self.aws.dynamodb.put_item(
@@ -87,7 +85,7 @@ class DynamoMembers:
     def get(self, subject: str) -> Principal | None:
         """Return a principal as it is now."""
         item = self._item(f"member#{subject}")
-        return _principal(item) if "kid" in item else None
+        return self._read(_principal, item) if "kid" in item else None
 
     def revoke(self, subject: str, now: datetime) -> None:
         """Let nobody in by that subject's key, nor by what was given out for it."""
@@ -111,7 +109,8 @@ class DynamoMembers:
                 ExpressionAttributeNames={"#role": "role"},
                 ExpressionAttributeValues={":agent": {"S": "agent"}},
             )
-            return [_principal(item) for page in pages for item in page["Items"]]
+            read = (self._read(_principal, item) for page in pages for item in page["Items"])
+            return [each for each in read if each is not None]
 
     def once(self, word: str, expires: datetime) -> bool:
         """Whether a word is said for the first time."""
@@ -138,6 +137,15 @@ class DynamoMembers:
         except Conflict:
             return False
         return True
+
+    def _read[T](self, read: Callable[[Mapping[str, Any]], T], item: Mapping[str, Any]) -> T | None:
+        """Return what an item tells, or None: it cannot be read, and counts as absent."""
+        try:
+            return read(item)
+        except (KeyError, ValueError, TypeError, OverflowError) as error:
+            key = str(item.get("id", {}).get("S", ""))
+            self.tell(table=self.table, key=key, why=f"{type(error).__name__} {error}")
+            return None
 
     def _item(self, name: str) -> Mapping[str, Any]:
         with translated(f"look {name.partition('#')[0]} up"):
@@ -166,6 +174,15 @@ def _member(principal: Principal) -> dict[str, Any]:
         "public_key": {"B": principal.public_key},
         "cluster_uid": {"S": principal.cluster_uid},
     }
+
+
+def _invitation(item: Mapping[str, Any]) -> Invitation:
+    return Invitation(
+        tenant=item["tenant"]["S"],
+        role=Role(item["role"]["S"]),
+        name=item["name"]["S"],
+        expires=datetime.fromtimestamp(int(item["expires"]["N"]), UTC),
+    )
 
 
 def _principal(item: Mapping[str, Any]) -> Principal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,8 +12,8 @@ from itertools import islice
 from typing import Any, Final
 
 from plimsoll.adapters.aws_errors import code_of, translated
-from plimsoll.domain.errors import NotFound
 from plimsoll_service.adapters.aws import ServiceAws
+from plimsoll_service.adapters.faults import Tell, logged
 from plimsoll_service.domain.access import document_key, leading_key, snapshot_key
 from plimsoll_service.services.ports import Clock, Document
 
@@ -32,6 +33,7 @@ class AwsTenants:
     table: str
     bucket: str
     clock: Clock
+    tell: Tell = logged
 
     def of(self, tenant: str) -> AwsTenantData:
         """Return the data of one tenant."""
@@ -41,6 +43,7 @@ class AwsTenants:
             bucket=self.bucket,
             tenant=tenant,
             clock=self.clock,
+            tell=self.tell,
         )
 
 
@@ -53,9 +56,10 @@ class AwsTenantData:
     bucket: str
     tenant: str
     clock: Clock
+    tell: Tell = logged
 
     def get(self, cluster: str, key: str) -> Document | None:
-        """Return a document that has not expired."""
+        """Return a document that has not expired; one whose bytes are lost or broken is empty."""
         with translated(f"read {key}"):
             answer = self.aws.dynamodb.get_item(
                 TableName=self.table, Key=self._key(cluster, key), ConsistentRead=True
@@ -137,6 +141,10 @@ class AwsTenantData:
         with translated(f"delete {key}"):
             self.aws.dynamodb.delete_item(TableName=self.table, Key=self._key(cluster, key))
 
+    def fault(self, cluster: str, key: str, why: str) -> None:
+        """Tell the operator."""
+        self.tell(tenant=self.tenant, cluster=cluster, key=key, why=why)
+
     def put_snapshot(self, cluster: str, epoch: str, sequence: int, body: bytes) -> None:
         """Keep a snapshot."""
         self._upload(snapshot_key(self.tenant, cluster, epoch, sequence), body)
@@ -187,13 +195,13 @@ class AwsTenantData:
         if expires is not None and int(expires["N"]) <= self.clock.now().timestamp():
             return None
         if "object" in item:
-            packed = self._download(item["object"]["S"])
-            if packed is None:
-                raise NotFound(f"{item['object']['S']} is not in the bucket")
+            packed = self._download(item["object"]["S"]) or b""
         else:
-            packed = item["body"]["B"]
-        return Document(
-            key=item["document_key"]["S"],
-            body=gzip.decompress(packed),
-            version=int(item["version"]["N"]),
-        )
+            packed = bytes(item.get("body", {}).get("B", b""))
+        key = item["document_key"]["S"]
+        try:
+            body = gzip.decompress(packed)
+        except (OSError, EOFError, zlib.error) as error:
+            self.fault(item["tenant_cluster"]["S"], key, f"is no gzip: {error}")
+            body = b""
+        return Document(key=key, body=body, version=int(item["version"]["N"]))

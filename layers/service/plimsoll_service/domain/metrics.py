@@ -11,4 +11,5 @@ class ServiceMetric(StrEnum):
     AGENTS_SILENT = "AgentsSilent"
     """Agents of the optimizer that had sent no snapshot for ten minutes when advice about them was due."""
     FAULTS = "ServiceFaults"
-    """Requests of holders of a token, and lookups of tokens, that failed by a fault of the optimizer."""
+    """Requests of holders of a token, and lookups of tokens, that failed by a fault of the optimizer, and stored
+    rows that could not be read."""

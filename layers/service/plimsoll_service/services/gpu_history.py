@@ -15,6 +15,7 @@ import msgspec
 
 from plimsoll_service.domain.gpu import ClassDaySum, merged
 from plimsoll_service.services.ports import TenantData
+from plimsoll_service.services.stored import read, stored
 from plimsoll_service.wire.documents import encode
 from plimsoll_service.wire.gpu import ClassDay, ClassDays, GpuClass
 
@@ -62,12 +63,14 @@ def class_days(data: TenantData, cluster: str, since: date, after: str) -> Class
     for document in data.list(cluster, first, f"{_PREFIX}~", limit=_ALL):
         name = document.key.removeprefix(_PREFIX)
         if "#" not in name:
-            left_out = max(left_out, msgspec.json.decode(document.body, type=_Day).left_out)
+            of_day = read(data, cluster, document, _Day)
+            left_out = max(left_out, of_day.left_out if of_day else 0)
             continue
         size += len(document.body)
         if days and size > PAGE_BYTES:
             return ClassDays(days=tuple(days), left_out=left_out, next=name)
-        days.append(msgspec.json.decode(document.body, type=ClassDay))
+        found = read(data, cluster, document, ClassDay)
+        days += [found] if found is not None else []
     return ClassDays(days=tuple(days), left_out=left_out)
 
 
@@ -75,8 +78,8 @@ def _keep_day(
     data: TenantData, cluster: str, day: date, found: Sequence[ClassDay], left_out: int
 ) -> None:
     expires = datetime.combine(day, time(), UTC) + timedelta(days=1) + KEPT
-    listed = data.get(cluster, _key(day))
-    known = msgspec.json.decode(listed.body, type=_Day) if listed else _Day()
+    listed, version = stored(data, cluster, _key(day), _Day)
+    known = listed or _Day()
     kept, refused = dict[str, ClassDay](), 0
     for each in found:
         digest = _digest(each.of)
@@ -88,19 +91,13 @@ def _keep_day(
         classes=known.classes | kept.keys(), left_out=max(known.left_out, left_out + refused)
     )
     if said != known:
-        version = listed.version if listed else 0
-        body = msgspec.json.encode(said)
-        data.put(cluster, _key(day), body, version=version, expires=expires)
+        data.put(cluster, _key(day), encode(said), version=version, expires=expires)
     for digest, each in kept.items():
         key = f"{_key(day)}#{digest}"
-        before = data.get(cluster, key)
-        now = each
-        if before is not None:
-            now = merged(msgspec.json.decode(before.body, type=ClassDay), each)
-        body = encode(now)
-        if before is None or body != before.body:
-            version = before.version if before else 0
-            data.put(cluster, key, body, version=version, expires=expires)
+        before, version = stored(data, cluster, key, ClassDay)
+        now = each if before is None else merged(before, each)
+        if now != before:
+            data.put(cluster, key, encode(now), version=version, expires=expires)
 
 
 def _key(day: date) -> str:

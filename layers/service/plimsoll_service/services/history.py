@@ -9,8 +9,6 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final
 
-import msgspec
-
 from plimsoll.domain.errors import Conflict
 from plimsoll_service.domain.advice import LastAdvice
 from plimsoll_service.domain.snapshots import (
@@ -22,6 +20,8 @@ from plimsoll_service.domain.snapshots import (
     unpacked,
 )
 from plimsoll_service.services.ports import TenantData
+from plimsoll_service.services.stored import read, stored
+from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.snapshot import Snapshot, apply, decode, decode_objects, encode
 
 NEWEST: Final = "newest"
@@ -46,7 +46,7 @@ class Known:
 def known_clusters(data: TenantData) -> Sequence[tuple[str, str]]:
     """Return the clusters of a tenant, by id: id and name."""
     found = data.list("", _CLUSTER, f"{_CLUSTER}~")
-    return [(each.key.removeprefix(_CLUSTER), each.body.decode()) for each in found]
+    return [(each.key.removeprefix(_CLUSTER), each.body.decode(errors="replace")) for each in found]
 
 
 def remember_cluster(data: TenantData, cluster: str, name: str, now: datetime) -> None:
@@ -65,8 +65,7 @@ def has_cluster(data: TenantData, cluster: str) -> bool:
 
 def newest_said(data: TenantData, cluster: str) -> Newest | None:
     """Return what is said of the newest snapshot of a cluster, even if its time is over; None: none came yet."""
-    found = data.get(cluster, NEWEST)
-    return None if found is None else msgspec.json.decode(found.body, type=Newest)
+    return stored(data, cluster, NEWEST, Newest)[0]
 
 
 def newest(data: TenantData, cluster: str) -> Known | None:
@@ -84,9 +83,10 @@ def keep_last(data: TenantData, cluster: str, known: Known, now: datetime) -> No
     Raises:
         Conflict: another run keeps it.
     """
-    found = data.get(cluster, LAST)
-    body = encode(known.snapshot)
-    if now - known.received_at > SILENT and (found is None or found.body != body):
+    if now - known.received_at <= SILENT:
+        return
+    found, body = data.get(cluster, LAST), encode(known.snapshot)
+    if found is None or found.body != body:
         version, expires = found.version if found else 0, known.received_at + Span.DAY.kept
         data.put(cluster, LAST, body, version=version, expires=expires)
 
@@ -95,17 +95,27 @@ def _whole(data: TenantData, cluster: str, said: Newest) -> Snapshot | None:
     body = data.get_snapshot(cluster, said.epoch, said.sequence)
     if body is None:
         return None
-    change = decode(body)
-    if change.full:
-        return change
-    base = data.get_snapshot(cluster, said.epoch, said.base)
-    return apply(decode_objects(base), change) if base is not None else None
+    try:
+        change = decode(body)
+        if change.full:
+            return change
+        base = data.get_snapshot(cluster, said.epoch, said.base)
+        return apply(decode_objects(base), change) if base is not None else None
+    except Malformed as error:
+        data.fault(cluster, f"{said.epoch} {said.sequence}", str(error))
+        return None
 
 
 def _last(data: TenantData, cluster: str, said: Newest) -> Snapshot | None:
     found = data.get(cluster, LAST)
-    kept = decode(found.body) if found else None
-    return kept if kept and (kept.epoch, kept.sequence) == (said.epoch, said.sequence) else None
+    if found is None:
+        return None
+    try:
+        kept = decode(found.body)
+    except Malformed as error:
+        data.fault(cluster, LAST, str(error))
+        return None
+    return kept if (kept.epoch, kept.sequence) == (said.epoch, said.sequence) else None
 
 
 def rollups(
@@ -113,7 +123,8 @@ def rollups(
 ) -> Iterator[Rollup]:
     """Yield the rollups of a span whose start lies between two times, in their order."""
     found = data.list(cluster, span.key(since), span.key(until), limit=10_000)
-    return (msgspec.json.decode(d.body, type=Rollup) for d in found)
+    read_back = (read(data, cluster, each, Rollup) for each in found)
+    return (each for each in read_back if each is not None)
 
 
 def usage(
@@ -138,7 +149,4 @@ def usage(
 
 def last_advice(data: TenantData, cluster: str) -> tuple[LastAdvice | None, int]:
     """Return the last run of the advice about a cluster, and the version of its document."""
-    found = data.get(cluster, ADVISED)
-    if found is None:
-        return None, 0
-    return msgspec.json.decode(found.body, type=LastAdvice), found.version
+    return stored(data, cluster, ADVISED, LastAdvice)

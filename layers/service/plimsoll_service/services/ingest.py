@@ -12,8 +12,6 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
 
-import msgspec
-
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary
 from plimsoll_service.domain.access import Principal
 from plimsoll_service.domain.advice import AdviceRequest, configuration_of
@@ -42,9 +40,10 @@ from plimsoll_service.services.ports import (
     TenantData,
     Tenants,
 )
+from plimsoll_service.services.stored import read, stored
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.access import Accepted
-from plimsoll_service.wire.documents import Malformed
+from plimsoll_service.wire.documents import Malformed, encode
 
 MOST_COMPRESSED: Final = 4 * 2**20
 """Lambda takes requests of 6 MB, in base64."""
@@ -109,6 +108,7 @@ class Intake:
             accepted=snapshot.sequence,
             instructions_pending=bool(pending(data, agent.subject, most=1).instructions),
             next_poll_s=POLL_SECONDS,
+            left_out=snapshot.left_out,
             resync=not snapshot.full
             and not data.has_snapshot(agent.subject, snapshot.epoch, snapshot.base),
         )
@@ -160,8 +160,7 @@ class IngestService:
         Who dies in between is followed by one who does it all again.
         """
         cluster = arrival.cluster
-        found = data.get(cluster, NEWEST)
-        known = msgspec.json.decode(found.body, type=Newest) if found else None
+        known, version = stored(data, cluster, NEWEST, Newest)
         _put_minute(data, cluster, minute)
         if known is not None and known.is_of(arrival):
             return True
@@ -172,9 +171,8 @@ class IngestService:
             said = replace(said, owed=owed, remade_at=remade_at)
         # A late one is written over what was read, too. Else another, which closes the hour at the same
         # time, would have counted its minutes before this one was there, and nobody would again.
-        version = found.version if found else 0
-        body, expires = msgspec.json.encode(said), self.clock.now() + Span.DAY.kept
-        data.put(cluster, NEWEST, body, version=version, expires=expires)
+        expires = self.clock.now() + Span.DAY.kept
+        data.put(cluster, NEWEST, encode(said), version=version, expires=expires)
         return newest is not None
 
     def _make_one(
@@ -226,42 +224,42 @@ def _name(arrival: Arrival) -> str:
 
 
 def _put_minute(data: TenantData, cluster: str, minute: Rollup) -> None:
-    key = Span.MINUTE.key(minute.start)
-    found = data.get(cluster, key)
-    if found and msgspec.json.decode(found.body, type=Rollup).last >= minute.last:
-        return
-    _put(data, cluster, Span.MINUTE, minute, found.version if found else 0)
+    known, version = stored(data, cluster, Span.MINUTE.key(minute.start), Rollup)
+    if known is None or known.last < minute.last:
+        _put(data, cluster, Span.MINUTE, minute, version)
 
 
 def _make_anew(data: TenantData, cluster: str, span: Span, start: datetime) -> None:
     """Make an hour or a day anew; one that holds more samples stays."""
     parts = Span.MINUTE if span is Span.HOUR else Span.HOUR
-    key = span.key(start)
-    found = data.get(cluster, key)
+    known, version = stored(data, cluster, span.key(start), Rollup)
     last = start + span.length - parts.length
     documents = data.list(cluster, parts.key(start), parts.key(last))
     gpus = ClassDaySum()
-    made = combined_rollup(_with_gpus(documents, gpus), span)
+    made = combined_rollup(_with_gpus(data, cluster, documents, gpus), span)
     if made is None:
         return
     keep_class_days(data, cluster, gpus)  # before the hour: who dies in between does both again
-    if found and msgspec.json.decode(found.body, type=Rollup).samples > made.samples:
-        return
-    _put(data, cluster, span, made, found.version if found else 0)
+    if known is None or known.samples <= made.samples:
+        _put(data, cluster, span, made, version)
 
 
-def _with_gpus(documents: Iterable[Document], gpus: ClassDaySum) -> Iterator[Rollup]:
+def _with_gpus(
+    data: TenantData, cluster: str, documents: Iterable[Document], gpus: ClassDaySum
+) -> Iterator[Rollup]:
     """Yield the rollups that documents hold, and add what they tell of GPUs."""
     for document in documents:
-        part = msgspec.json.decode(document.body, type=Rollup)
+        part = read(data, cluster, document, Rollup)
+        if part is None:
+            continue
         if part.gpus is not None:
             gpus.add(part.start, part.gpus)
         yield part
 
 
 def _put(data: TenantData, cluster: str, span: Span, made: Rollup, version: int) -> None:
-    key, body = span.key(made.start), msgspec.json.encode(made)
-    data.put(cluster, key, body, version=version, expires=made.start + span.kept)
+    key, expires = span.key(made.start), made.start + span.kept
+    data.put(cluster, key, encode(made), version=version, expires=expires)
 
 
 def _is_word(text: str) -> bool:

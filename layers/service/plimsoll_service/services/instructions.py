@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict
 from plimsoll_service.services.ports import TenantData
-from plimsoll_service.wire.documents import decode, encode
+from plimsoll_service.services.stored import read, stored
+from plimsoll_service.wire.documents import encode
 from plimsoll_service.wire.instructions import Instructions, Result, SignedInstruction
 
 RESULT_KEPT: Final = timedelta(days=90)
@@ -47,7 +48,8 @@ def post(
 def pending(data: TenantData, cluster: str, *, most: int = MOST) -> Instructions:
     """Return what waits for an executor, in the order of the numbers."""
     found = data.list(cluster, _waiting(0), _waiting(_LAST), limit=most)
-    return Instructions(instructions=tuple(decode(d.body, SignedInstruction) for d in found))
+    signed = (read(data, cluster, each, SignedInstruction) for each in found)
+    return Instructions(instructions=tuple(each for each in signed if each is not None))
 
 
 def report(data: TenantData, cluster: str, results: Sequence[Result]) -> None:
@@ -56,21 +58,21 @@ def report(data: TenantData, cluster: str, results: Sequence[Result]) -> None:
     Of two results of one number the first counts.
     """
     for result in results:
-        found = data.get(cluster, _result(result.number))
-        if found is None:
+        key = _result(result.number)
+        issued, version = stored(data, cluster, key, _Issued)
+        if issued is None:
             continue
-        issued = decode(found.body, _Issued)
         if issued.result is None:
             body = encode(replace(issued, result=result))
             with suppress(Conflict):  # somebody reports it at the same time
-                data.put(cluster, found.key, body, version=found.version, expires=issued.expires)
+                data.put(cluster, key, body, version=version, expires=issued.expires)
         data.delete(cluster, _waiting(result.number))
 
 
 def result_of(data: TenantData, cluster: str, number: int) -> Result | None:
     """Return what became of an instruction, once its executor has said so."""
-    found = data.get(cluster, _result(number))
-    return decode(found.body, _Issued).result if found else None
+    issued, _ = stored(data, cluster, _result(number), _Issued)
+    return issued.result if issued else None
 
 
 def _waiting(number: int) -> str:

@@ -57,6 +57,10 @@ class TenantData(Protocol):
         """Delete a document. Again is once."""
         ...
 
+    def fault(self, cluster: str, key: str, why: str) -> None:
+        """Tell the operator of a document, or a snapshot, that cannot be read or written: a fault of ours."""
+        ...
+
     def put_snapshot(self, cluster: str, epoch: str, sequence: int, body: bytes) -> None:
         """Keep a snapshot as it came, compressed. Again is once."""
         ...

@@ -7,7 +7,7 @@ which anybody can reach, cannot make an instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -47,8 +47,9 @@ from plimsoll_service.services.ports import (
     TenantData,
     Tenants,
 )
+from plimsoll_service.services.stored import stored
 from plimsoll_service.wire.advice import Recommendation, Recommendations
-from plimsoll_service.wire.documents import decode, encode
+from plimsoll_service.wire.documents import Unwritable, encode
 from plimsoll_service.wire.instructions import Instruction, SignedInstruction, Signer, sign
 
 type Prices = Callable[[str | None], PriceTable]
@@ -140,9 +141,13 @@ def advise(
                 continue
             number = next_number(data, cluster, now)
             instruction = instruction_for(each, found, view, number, now)
-            issued.append((instruction, sign(instruction, signer)))
+            try:
+                issued.append((instruction, sign(instruction, signer)))
+            except Unwritable as error:
+                after[each.id] = refused(each, f"no instruction can be made of it: {error}", now)
+                continue
             after[each.id] = replace(each, instruction=number, changed_at=now)
-    made = _bounded(after.values(), now)
+    made = _bounded(_writable(data, cluster, after.values()), now)
     if made != kept:
         data.put(cluster, RECOMMENDATIONS, encode(made), version=version, expires=expires)
     # Only now: a run that dies here leaves no instruction that no recommendation knows of.
@@ -160,12 +165,10 @@ def _idle_since(
     data: TenantData, cluster: str, view: View, expires: datetime
 ) -> Mapping[str, datetime]:
     """Return since when each run saw load balancers without a Ready endpoint, and keep it for the next one."""
-    found = data.get(cluster, IDLE)
-    before = msgspec.json.decode(found.body, type=dict[str, datetime]) if found else {}
-    after = view.idle_since(before)
+    before, version = stored(data, cluster, IDLE, dict[str, datetime])
+    after = view.idle_since(before or {})
     if after != before:
-        body, version = msgspec.json.encode(after), found.version if found else 0
-        data.put(cluster, IDLE, body, version=version, expires=expires)
+        data.put(cluster, IDLE, msgspec.json.encode(after), version=version, expires=expires)
     return after
 
 
@@ -207,10 +210,21 @@ def recommendations(data: TenantData, cluster: str) -> Recommendations:
 
 def _read(data: TenantData, cluster: str) -> tuple[Recommendations, int]:
     """Return what is kept, and the version of its document."""
-    found = data.get(cluster, RECOMMENDATIONS)
-    if found is None:
-        return Recommendations(recommendations=()), 0
-    return decode(found.body, Recommendations), found.version
+    found, version = stored(data, cluster, RECOMMENDATIONS, Recommendations)
+    return found or Recommendations(recommendations=()), version
+
+
+def _writable(
+    data: TenantData, cluster: str, found: Iterable[Recommendation]
+) -> Iterator[Recommendation]:
+    """Yield the recommendations that can be read back: one that cannot be costs itself, and not all advice."""
+    for each in found:
+        try:
+            encode(each)
+        except Unwritable as error:
+            data.fault(cluster, each.id, str(error))
+        else:
+            yield each
 
 
 def _bounded(found: Iterable[Recommendation], now: datetime) -> Recommendations:
@@ -245,9 +259,9 @@ def next_number(data: TenantData, cluster: str, now: datetime) -> int:
     Raises:
         Conflict: another run takes one.
     """
-    last = data.get(cluster, NUMBER)
-    number = max(int(now.timestamp()), int(last.body) + 1 if last else 0)
-    version, expires = last.version if last else 0, now + Span.DAY.kept
+    last, version = stored(data, cluster, NUMBER, int)
+    number = max(int(now.timestamp()), 0 if last is None else last + 1)
+    expires = now + Span.DAY.kept
     data.put(cluster, NUMBER, str(number).encode(), version=version, expires=expires)
     return number
 
@@ -291,7 +305,7 @@ class AdviceService:
         advised = advise(data, request.cluster, prices=self.prices, signer=self.signer(), now=now)
         if advised is not None:
             made = LastAdvice(at=now, configuration=advised.configuration)
-            body, expires = msgspec.json.encode(made), now + Span.DAY.kept
+            body, expires = encode(made), now + Span.DAY.kept
             data.put(request.cluster, ADVISED, body, version=version, expires=expires)
         return advised
 

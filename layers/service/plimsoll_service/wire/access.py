@@ -13,6 +13,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from plimsoll_service.wire.documents import Count, Text, Words, encode
+from plimsoll_service.wire.names import Uid
 
 ASSERTION_LIFE: Final = timedelta(seconds=60)
 """An assertion that claims to be good for longer is refused."""
@@ -42,7 +43,7 @@ class Enrolment(Part, frozen=True, kw_only=True):
     join_token: Text
     public_key: PublicKey
     """Ed25519; in JSON, as all bytes here, base64."""
-    cluster_uid: Text
+    cluster_uid: Uid
     """The uid of the namespace kube-system, which names a cluster for as long as it lives."""
     signature: Signature
     """By the private key, over `enrolment_message`: nobody enrols a key that is not theirs."""
@@ -103,6 +104,8 @@ class Accepted(Part, frozen=True, kw_only=True):
     instructions_pending: bool = False
     next_poll_s: Annotated[int, Meta(ge=1, le=3600)] = 60
     """When the next snapshot is wanted."""
+    left_out: Count = 0
+    """Objects of it that do not count, because a name of theirs is none."""
     resync: bool = False
     """The service lacks the base of this delta: the next snapshot has to be a full one."""
 

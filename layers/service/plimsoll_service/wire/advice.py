@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
 from plimsoll_service.wire.documents import Count, Text
+from plimsoll_service.wire.names import (
+    ContainerName,
+    KindName,
+    MaybeNamespace,
+    ObjectName,
+    Uid,
+)
 
 type Kind = Literal[
     "consolidate-node",
@@ -20,7 +27,8 @@ type Kind = Literal[
 type State = Literal["open", "accepted", "done", "refused", "withdrawn"]
 """`accepted`: an instruction is made of it, or its owner carries it out. `refused`: its executor did not do
 it. `withdrawn`: it is not advised any more."""
-type Words = Annotated[str, Meta(max_length=4096)]
+MOST_WORDS: Final = 4096
+type Words = Annotated[str, Meta(max_length=MOST_WORDS)]
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -30,16 +38,16 @@ class Part(Struct, frozen=True, kw_only=True):
 class About(Part, frozen=True, kw_only=True):
     """The object that a recommendation is about."""
 
-    kind: Text
-    namespace: Annotated[str, Meta(max_length=256)] = ""
-    name: Text
-    uid: Text
+    kind: KindName
+    namespace: MaybeNamespace = ""
+    name: ObjectName
+    uid: Uid
 
 
 class ContainerRequests(Part, frozen=True, kw_only=True):
     """What right-sizing asks for, of one container."""
 
-    name: Text
+    name: ContainerName
     sidecar: bool = False
     """It stands among the init containers, with restartPolicy Always."""
     cpu_m: Count

@@ -1,13 +1,16 @@
 """JSON documents between a cluster's agent and the service: bounded in size, decoded by type.
 
 Whoever decodes one does not trust its writer. Unknown fields are dropped, so that a newer writer
-breaks no older reader; everything else that is not as its type says is refused, and named.
+breaks no older reader; everything else that is not as its type says is refused, and named. Whoever
+writes one is held to the same: what its reader would refuse is not written.
 """
 
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
+from collections.abc import Hashable
 from functools import cache
 from typing import Annotated, Any, Final, cast
 
@@ -19,8 +22,11 @@ MOST_BYTES: Final = 10 * 2**20
 _CHUNK: Final = 2**16
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _BROKEN: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
+_BAD_TEXT: Final = re.compile(r"Expected `str` (matching regex|of length) ")
+"""How msgspec says that text is none that its field takes."""
 
-type Text = Annotated[str, Meta(min_length=1, max_length=256)]
+MOST_TEXT: Final = 256
+type Text = Annotated[str, Meta(min_length=1, max_length=MOST_TEXT)]
 """A name, a uid, or whatever else is never empty."""
 type Words = Annotated[str, Meta(max_length=1024)]
 """A reason for a person to read."""
@@ -32,12 +38,32 @@ class Malformed(ValueError):  # noqa: N818 - named like the errors of the core l
     """A document is not what its type says. The message names the place."""
 
 
-def encode(document: msgspec.Struct) -> bytes:
-    """Return canonical JSON: equal documents have equal bytes."""
-    return msgspec.json.encode(document, order="sorted")
+class BadText(Malformed):
+    """A name, or another text, is none that its field takes."""
 
 
-def decode[T: msgspec.Struct](body: bytes, kind: type[T]) -> T:
+class Unwritable(Exception):  # noqa: N818 - as above
+    """Its reader would refuse a document that we made: a fault of ours. The message names the place."""
+
+
+def encode(document: Any) -> bytes:
+    """Return canonical JSON: equal documents have equal bytes.
+
+    Args:
+        document: a Struct or a dataclass.
+
+    Raises:
+        Unwritable: `decode` would refuse it.
+    """
+    body = msgspec.json.encode(document, order="sorted")
+    try:
+        decode(body, type(document))
+    except Malformed as error:
+        raise Unwritable(f"{type(document).__name__} {error}") from None
+    return body
+
+
+def decode[T](body: bytes, kind: type[T]) -> T:
     """Return what `encode` wrote.
 
     Raises:
@@ -46,9 +72,15 @@ def decode[T: msgspec.Struct](body: bytes, kind: type[T]) -> T:
     if len(body) > MOST_BYTES:
         raise Malformed(f"has {len(body)} bytes, more than {MOST_BYTES}")
     try:
-        return cast("T", _decoder(kind).decode(body))
+        return cast("T", _decoder(cast("Hashable", kind)).decode(body))
     except _BROKEN as error:
-        raise Malformed(str(error)) from None
+        bad_text = isinstance(error, msgspec.ValidationError) and _BAD_TEXT.match(str(error))
+        raise (BadText if bad_text else Malformed)(str(error)) from None
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text that a field takes: where it is longer, it ends with `…`."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def compress(body: bytes) -> bytes:
@@ -83,5 +115,5 @@ def decompress(body: bytes, *, most: int = MOST_BYTES) -> bytes:
 
 
 @cache
-def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
+def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(cast("type[Any]", kind))

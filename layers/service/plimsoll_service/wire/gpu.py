@@ -13,7 +13,18 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from plimsoll_service.wire.documents import Count, Text
+from plimsoll_service.wire.documents import Count
+from plimsoll_service.wire.names import (
+    KindName,
+    LabelKey,
+    LabelValue,
+    MaybeMetricLabel,
+    MaybeUid,
+    MetricLabel,
+    Namespace,
+    ObjectName,
+    Uid,
+)
 
 WINDOW: Final = timedelta(minutes=15)
 WINDOWS_PER_DAY: Final = 96
@@ -51,7 +62,6 @@ _DECORATION: Final = re.compile(r"(-SHARED|-MIG-[0-9]+g\.[0-9]+gb(\+[a-z.]+)*(\.
 
 type Share = Annotated[int, Meta(ge=0, le=1000)]
 """Thousandths of a GPU's time."""
-type Name = Annotated[str, Meta(max_length=256)]
 type Sharing = Literal["none", "time-slicing", "mps"]
 type Windows = Annotated[
     tuple[Annotated[int, Meta(ge=UNSEEN, le=2**53)], ...],
@@ -69,19 +79,19 @@ class Part(Struct, frozen=True, omit_defaults=True, gc=False):
 class GpuSample(Part, array_like=True, frozen=True, kw_only=True):
     """A GPU, or a MIG instance of one, and the pod that has it. None: the exporter does not tell it."""
 
-    node: Text
+    node: ObjectName
     """The name of the Node."""
-    gpu: Text
+    gpu: MetricLabel
     """The UUID of the GPU."""
-    model: Text
+    model: MetricLabel
     """As `model_of` writes it."""
-    instance: Name = ""
+    instance: MaybeMetricLabel = ""
     """The profile of the MIG instance, such as 1g.10gb; empty: the whole GPU."""
-    instance_id: Name = ""
+    instance_id: MaybeMetricLabel = ""
     sharing: Sharing = "none"
     """How the node shares this GPU among pods. Under time-slicing `sm_active` and `dram_active` are the
     device's, not the pod's."""
-    pod: Name = ""
+    pod: MaybeUid = ""
     """The uid of the pod; empty: no pod has it."""
     duty: Share | None = None
     """GR_ENGINE_ACTIVE, or GPU_UTIL where that is missing."""
@@ -96,22 +106,22 @@ class GpuSample(Part, array_like=True, frozen=True, kw_only=True):
 class GpuClass(Part, frozen=True, kw_only=True, order=True):
     """Pods of one owner and one template on one model of GPU: alike enough to be sized together."""
 
-    namespace: Text
-    kind: Text
-    owner: Text
-    template: Name = ""
+    namespace: Namespace
+    kind: KindName
+    owner: ObjectName
+    template: LabelValue = ""
     """The hash of the pod template, as its ReplicaSet or ControllerRevision has it."""
-    model: Text
+    model: MetricLabel
 
 
 class PodDay(Part, frozen=True, kw_only=True):
     """A pod of a class on one day."""
 
-    pod: Text
+    pod: Uid
     """Its uid."""
-    node: Text
-    instance_type: Name = ""
-    capacity: Name = ""
+    node: ObjectName
+    instance_type: LabelValue = ""
+    capacity: LabelValue = ""
     """`spot`, `on-demand`, or empty where the Node does not tell."""
     node_gpus: Count = 0
     """The GPUs of its node: its share of the price."""
@@ -135,7 +145,7 @@ class ClassDay(Part, frozen=True, kw_only=True):
 
     of: GpuClass
     day: date
-    resource: Text
+    resource: LabelKey
     """What its pods request, such as nvidia.com/gpu or nvidia.com/mig-1g.10gb."""
     sharing: Sharing = "none"
     pods: Annotated[tuple[PodDay, ...], Meta(max_length=MOST_PODS)] = ()
@@ -144,7 +154,7 @@ class ClassDay(Part, frozen=True, kw_only=True):
     joint_duty: Windows
     left_out: Count = 0
     """At least so many pods are in the joint sums alone: `pods` are those with the lowest uids, a fair sample."""
-    missing: Annotated[tuple[Text, ...], Meta(max_length=16)] = ()
+    missing: Annotated[tuple[MetricLabel, ...], Meta(max_length=16)] = ()
     """Metrics that no exporter told of any of its pods, by their DCGM names: `COUNTERS` turns them on."""
 
 
@@ -154,7 +164,7 @@ class ClassDays(Part, frozen=True, kw_only=True):
     days: tuple[ClassDay, ...] = ()
     left_out: Count = 0
     """GPUs, instances or classes that were too many to keep."""
-    next: Name = ""
+    next: Annotated[str, Meta(max_length=256)] = ""
     """Ask with it for the next page; empty: this is the last."""
 
 

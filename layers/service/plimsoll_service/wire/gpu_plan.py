@@ -11,7 +11,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from plimsoll_service.wire.documents import Malformed, Text
+from plimsoll_service.wire.documents import Malformed
+from plimsoll_service.wire.names import LabelKey, ObjectName, Uid
 
 CONFIG_MAP: Final = "plimsoll-gpu-plan"
 """In the namespace `plimsoll`."""
@@ -29,7 +30,6 @@ type ConfigLabel = Literal["nvidia.com/mig.config", "nvidia.com/device-plugin.co
 type LabelValue = Annotated[
     str, Meta(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z", max_length=63)
 ]
-type ObjectName = Annotated[str, Meta(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z", max_length=253)]
 type Number = Annotated[int, Meta(ge=0, le=10_000)]
 
 
@@ -52,10 +52,10 @@ class NodeChange(_Part, frozen=True, kw_only=True):
     """The new layout of one Node."""
 
     name: ObjectName
-    uid: Text
+    uid: Uid
     label: ConfigLabel = "nvidia.com/mig.config"
     value: LabelValue
-    allocatable: Annotated[dict[Text, Number], Meta(min_length=1, max_length=32)]
+    allocatable: Annotated[dict[LabelKey, Number], Meta(min_length=1, max_length=32)]
     """Every resource of nvidia.com that the Node shall have afterwards, and how much of it; those that are
     left out are expected to be 0."""
 

@@ -15,6 +15,15 @@ from typing import Annotated, Final, Literal, Protocol
 from msgspec import Meta, Struct
 
 from plimsoll_service.wire.documents import Count, Malformed, Text, Words, decode, encode
+from plimsoll_service.wire.names import (
+    KindName,
+    LabelKey,
+    LabelValue,
+    Namespace,
+    ObjectName,
+    ProviderId,
+    Uid,
+)
 
 PURPOSE: Final = b"plimsoll-instruction-v1\n"
 _SUCCESSION: Final = b"plimsoll-successor-v1\n"
@@ -23,10 +32,6 @@ LONGEST_LIFE: Final = timedelta(hours=1)
 
 type Time = Annotated[datetime, Meta(tz=True)]
 type Number = Annotated[int, Meta(ge=1, le=2**53)]
-type LabelValue = Annotated[
-    str, Meta(pattern=r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?\Z")
-]
-type LabelKey = Annotated[str, Meta(min_length=1, max_length=317)]
 type Labels = Annotated[dict[LabelKey, LabelValue | None], Meta(max_length=16)]
 """Label -> value; None: it is not there, or is to be taken off."""
 
@@ -38,18 +43,18 @@ class Part(Struct, frozen=True):
 class Target(Part, frozen=True, kw_only=True):
     """The Node that an instruction is about, by uid: another Node of that name is not meant."""
 
-    name: Text
-    uid: Text
-    provider_id: Annotated[str, Meta(max_length=256)] = ""
+    name: ObjectName
+    uid: Uid
+    provider_id: ProviderId = ""
 
 
 class StandingWorkload(Part, frozen=True, kw_only=True):
     """A workload with pods on the node, as it was when the plan was made."""
 
-    kind: Text
-    namespace: Text
-    name: Text
-    uid: Text
+    kind: KindName
+    namespace: Namespace
+    name: ObjectName
+    uid: Uid
     replicas: Count
     """It has at least so many: with fewer, fewer may go."""
 
@@ -63,7 +68,7 @@ class Preconditions(Part, frozen=True, kw_only=True):
     """Nothing else has pods on the node, but for DaemonSets and mirror pods."""
     most_pods: Count = 0
     """No more pods than this have to leave."""
-    destinations: Annotated[tuple[Text, ...], Meta(max_length=5000)] = ()
+    destinations: Annotated[tuple[Uid, ...], Meta(max_length=5000)] = ()
     """Uids of the Nodes on which the plan counts: all are Ready and not cordoned."""
 
 
@@ -183,7 +188,11 @@ class Untrusted(Malformed):
 
 
 def sign(instruction: Instruction, signer: Signer) -> SignedInstruction:
-    """Return a signed instruction."""
+    """Return a signed instruction.
+
+    Raises:
+        Unwritable: its executor could not read it.
+    """
     payload = encode(instruction)
     signature = signer.sign(message_of(payload))
     return SignedInstruction(

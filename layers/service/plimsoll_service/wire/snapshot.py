@@ -18,13 +18,37 @@ from datetime import datetime
 from itertools import chain
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta, Struct
-from msgspec.structs import replace
+import msgspec
+from msgspec import Meta, Raw, Struct
+from msgspec.structs import fields, replace
 
-from plimsoll_service.wire.documents import Count, Malformed, Text, compress, decompress
+from plimsoll_service.wire.documents import (
+    BadText,
+    Count,
+    Malformed,
+    Text,
+    Unwritable,
+    compress,
+    decompress,
+)
 from plimsoll_service.wire.documents import decode as decode_document
 from plimsoll_service.wire.documents import encode as encode_document
-from plimsoll_service.wire.gpu import MOST_SAMPLES, GpuSample, Name
+from plimsoll_service.wire.gpu import MOST_SAMPLES, GpuSample
+from plimsoll_service.wire.names import (
+    Address,
+    ContainerName,
+    KindName,
+    LabelKey,
+    LabelValue,
+    MaybeNamespace,
+    MaybeObject,
+    MaybeUid,
+    Namespace,
+    ObjectName,
+    ProviderId,
+    Uid,
+    Word,
+)
 
 VERSION: Final = 1
 NODE_LABELS: Final = (
@@ -58,19 +82,19 @@ ANNOTATIONS: Final = (
 """The annotations of a workload, a pod or a Node that an agent tells."""
 
 type Time = Annotated[datetime, Meta(tz=True)]
-type Labels = Annotated[
-    dict[Annotated[str, Meta(min_length=1, max_length=317)], Annotated[str, Meta(max_length=256)]],
-    Meta(max_length=32),
+type Labels = Annotated[dict[LabelKey, LabelValue], Meta(max_length=32)]
+type Annotations = Annotated[
+    dict[LabelKey, Annotated[str, Meta(max_length=256)]], Meta(max_length=32)
 ]
+"""Their values are text, which whoever may annotate an object chooses."""
 type CountOrShare = (
     Annotated[int, Meta(ge=0, le=2**31 - 1)] | Annotated[str, Meta(pattern=r"^[0-9]{1,9}%\Z")]
 )
-type Texts = Annotated[tuple[Text, ...], Meta(max_length=64)]
+type Uids = Annotated[tuple[Uid, ...], Meta(max_length=64)]
 MOST_CONTAINERS: Final = 20
 """Of a pod or a template that is told by its containers: a patch for more would be too long to keep."""
 MOST_GPU_RESOURCES: Final = 8
 """Of a pod."""
-type ContainerName = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")]
 
 
 class Part(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -98,7 +122,7 @@ class ContainerUsage(Part, array_like=True, frozen=True, kw_only=True):
 class Usage(Part, array_like=True, frozen=True, kw_only=True):
     """What a node or a pod used when the snapshot was taken, by the uid of that object."""
 
-    uid: Text
+    uid: Uid
     cpu_m: Count
     memory: Count
     containers: Annotated[tuple[ContainerUsage, ...], Meta(max_length=MOST_CONTAINERS)] = ()
@@ -108,20 +132,20 @@ class Usage(Part, array_like=True, frozen=True, kw_only=True):
 class Taint(Part, frozen=True, kw_only=True):
     """A taint of a Node."""
 
-    key: Text
-    value: Annotated[str, Meta(max_length=256)] = ""
+    key: LabelKey
+    value: LabelValue = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
 
 
 class Node(Part, frozen=True, kw_only=True):
     """A Node."""
 
-    uid: Text
-    name: Text
-    provider_id: Annotated[str, Meta(max_length=256)] = ""
+    uid: Uid
+    name: ObjectName
+    provider_id: ProviderId = ""
     labels: Labels = {}
     """Those of `NODE_LABELS`."""
-    annotations: Labels = {}
+    annotations: Annotations = {}
     """Those of `ANNOTATIONS`."""
     taints: Annotated[tuple[Taint, ...], Meta(max_length=64)] = ()
     unschedulable: bool = False
@@ -133,9 +157,9 @@ class Node(Part, frozen=True, kw_only=True):
 class Owner(Part, frozen=True, kw_only=True):
     """The topmost controller of a pod: the Deployment, not its ReplicaSet."""
 
-    kind: Text
-    name: Text
-    uid: Text
+    kind: KindName
+    name: ObjectName
+    uid: Uid
 
 
 class Restarted(Part, frozen=True, kw_only=True):
@@ -143,7 +167,7 @@ class Restarted(Part, frozen=True, kw_only=True):
 
     name: ContainerName
     restarts: Count = 0
-    reason: Annotated[str, Meta(max_length=64)] = ""
+    reason: Word = ""
     """Such as OOMKilled or Error; empty: Kubernetes does not say any more."""
     at: Time | None = None
     """When it ended."""
@@ -152,11 +176,11 @@ class Restarted(Part, frozen=True, kw_only=True):
 class Pod(Part, frozen=True, kw_only=True):
     """A pod that is neither Succeeded nor Failed."""
 
-    uid: Text
-    namespace: Text
-    name: Text
+    uid: Uid
+    namespace: Namespace
+    name: ObjectName
     owner: Owner | None = None
-    node: Annotated[str, Meta(max_length=256)] = ""
+    node: MaybeObject = ""
     """The name of its node; empty while it waits for one."""
     elsewhere: bool = False
     """Another scheduler is to place it, or it is behind a scheduling gate: it waits for no node here."""
@@ -170,13 +194,13 @@ class Pod(Part, frozen=True, kw_only=True):
     restart_policy: Literal["Always", "OnFailure", "Never"] = "Always"
     restarted: Annotated[tuple[Restarted, ...], Meta(max_length=MOST_CONTAINERS)] = ()
     """Its containers that ended, those that were OOM-killed first."""
-    volumes: Texts = ()
+    volumes: Annotated[tuple[ObjectName, ...], Meta(max_length=64)] = ()
     """Names of its PersistentVolumeClaims."""
-    annotations: Labels = {}
+    annotations: Annotations = {}
     """Those of `ANNOTATIONS`."""
-    gpus: Annotated[dict[Text, Count], Meta(max_length=MOST_GPU_RESOURCES)] = {}
+    gpus: Annotated[dict[LabelKey, Count], Meta(max_length=MOST_GPU_RESOURCES)] = {}
     """The GPUs, slices or replicas that it requests, by the name of the resource."""
-    template: Name = ""
+    template: LabelValue = ""
     """Of a pod that requests GPUs: the hash of its template, as its ReplicaSet or ControllerRevision has it."""
     created_at: Time
 
@@ -184,7 +208,7 @@ class Pod(Part, frozen=True, kw_only=True):
 class Requirement(Part, frozen=True, kw_only=True):
     """One line of required node affinity."""
 
-    key: Annotated[str, Meta(min_length=1, max_length=317)]
+    key: LabelKey
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
     values: Annotated[tuple[Annotated[str, Meta(max_length=256)], ...], Meta(max_length=200)] = ()
 
@@ -201,7 +225,7 @@ class Toleration(Part, frozen=True, kw_only=True):
 class Spread(Part, frozen=True, kw_only=True):
     """A topology spread constraint with DoNotSchedule, over the workload's own pods."""
 
-    topology_key: Annotated[str, Meta(min_length=1, max_length=317)]
+    topology_key: LabelKey
     max_skew: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 1
 
 
@@ -214,7 +238,7 @@ class Placing(Part, frozen=True, kw_only=True):
     ] = ()
     """Required node affinity: one of the terms holds. None at all: there is no such affinity."""
     tolerations: Annotated[tuple[Toleration, ...], Meta(max_length=100)] = ()
-    apart: Texts = ()
+    apart: Annotated[tuple[LabelKey, ...], Meta(max_length=64)] = ()
     """Topology keys by which its pods refuse one another (required anti-affinity with themselves)."""
     spread: Annotated[tuple[Spread, ...], Meta(max_length=20)] = ()
     unstated: bool = False
@@ -253,10 +277,10 @@ class LimitRanges(Part, frozen=True, kw_only=True):
 class Workload(Part, frozen=True, kw_only=True):
     """A Deployment, StatefulSet, DaemonSet, ReplicaSet, Rollout, Job or CronJob that owns itself."""
 
-    uid: Text
-    kind: Text
-    namespace: Text
-    name: Text
+    uid: Uid
+    kind: KindName
+    namespace: Namespace
+    name: ObjectName
     replicas: Count = 0
     ready: Count = 0
     requests: Amounts = Amounts()
@@ -273,7 +297,7 @@ class Workload(Part, frozen=True, kw_only=True):
     placing: Placing = Placing()
     claim_templates: bool = False
     """A StatefulSet whose pods have volumes of their own."""
-    annotations: Labels = {}
+    annotations: Annotations = {}
     """Those of `ANNOTATIONS`; a floor that its namespace states stands here too."""
     created_at: Time
 
@@ -281,17 +305,17 @@ class Workload(Part, frozen=True, kw_only=True):
 class Volume(Part, frozen=True, kw_only=True):
     """A PersistentVolume, and the claim that has it."""
 
-    uid: Text
-    name: Text
+    uid: Uid
+    name: ObjectName
     phase: Literal["Pending", "Available", "Bound", "Released", "Failed"]
-    namespace: Annotated[str, Meta(max_length=256)] = ""
-    claim: Annotated[str, Meta(max_length=256)] = ""
+    namespace: MaybeNamespace = ""
+    claim: MaybeObject = ""
     capacity: Count
     """Bytes."""
-    storage_class: Annotated[str, Meta(max_length=256)] = ""
-    type: Annotated[str, Meta(max_length=64)] = ""
+    storage_class: MaybeObject = ""
+    type: Word = ""
     """What the storage class makes of EBS, such as gp3; empty where nothing says."""
-    zone: Annotated[str, Meta(max_length=256)] = ""
+    zone: LabelValue = ""
     reclaim: Literal["Delete", "Retain", "Recycle"] = "Delete"
     created_at: Time
 
@@ -299,23 +323,23 @@ class Volume(Part, frozen=True, kw_only=True):
 class Budget(Part, frozen=True, kw_only=True):
     """A PodDisruptionBudget."""
 
-    uid: Text
-    namespace: Text
-    name: Text
+    uid: Uid
+    namespace: Namespace
+    name: ObjectName
     min_available: CountOrShare | None = None
     max_unavailable: CountOrShare | None = None
     disruptions_allowed: Count = 0
-    workloads: Texts = ()
+    workloads: Uids = ()
     """Uids of the workloads whose pods it covers."""
 
 
 class Autoscaler(Part, frozen=True, kw_only=True):
     """A HorizontalPodAutoscaler."""
 
-    uid: Text
-    namespace: Text
-    name: Text
-    workload: Annotated[str, Meta(max_length=256)] = ""
+    uid: Uid
+    namespace: Namespace
+    name: ObjectName
+    workload: MaybeUid = ""
     """The uid of what it scales."""
     min_replicas: Count = 1
     max_replicas: Count
@@ -324,13 +348,13 @@ class Autoscaler(Part, frozen=True, kw_only=True):
 class LoadBalancer(Part, frozen=True, kw_only=True):
     """A Service of type LoadBalancer, or an Ingress that has one."""
 
-    uid: Text
+    uid: Uid
     kind: Literal["Service", "Ingress"]
-    namespace: Text
-    name: Text
+    namespace: Namespace
+    name: ObjectName
     provisioned: bool = True
     """Whether its status names an address."""
-    address: Annotated[str, Meta(max_length=256)] = ""
+    address: Address = ""
     """That address: several Ingresses may share one load balancer. Empty: an agent of an older version."""
     ready_endpoints: Count = 0
     created_at: Time
@@ -351,11 +375,16 @@ MOST: Final[dict[Kind, int]] = {
 """How many of each kind a snapshot holds, as a delta makes it of its base, too."""
 
 
+MOST_PARTS: Final = 2**20
+"""Commas of a document that is sifted object by object: the largest cluster has fewer, and a hostile one would
+fill the memory."""
+
+
 class Deleted(Part, array_like=True, frozen=True, kw_only=True):
     """An object of the base that is no more."""
 
     kind: Kind
-    uid: Text
+    uid: Uid
 
 
 class Objects(Part, frozen=True, kw_only=True):
@@ -370,8 +399,10 @@ class Objects(Part, frozen=True, kw_only=True):
     base: Count = 0
     """The sequence of the full snapshot that this delta is to; 0: this is a full one."""
     taken_at: Time
-    kubernetes: Text
+    kubernetes: Word
     """The version of the API server."""
+    left_out: Count = 0
+    """Objects that are not told of, because a name of theirs is none."""
     nodes: Annotated[tuple[Node, ...], Meta(max_length=MOST["nodes"])] = ()
     pods: Annotated[tuple[Pod, ...], Meta(max_length=MOST["pods"])] = ()
     workloads: Annotated[tuple[Workload, ...], Meta(max_length=MOST["workloads"])] = ()
@@ -400,13 +431,37 @@ class Snapshot(Objects, frozen=True, kw_only=True):
         return self.base == 0
 
 
+_ITEMS: Final[dict[str, type[Struct]]] = {
+    "nodes": Node,
+    "pods": Pod,
+    "workloads": Workload,
+    "volumes": Volume,
+    "budgets": Budget,
+    "autoscalers": Autoscaler,
+    "load_balancers": LoadBalancer,
+    "usage": Usage,
+    "gpus": GpuSample,
+    "deleted": Deleted,
+}
+"""What the lists of a snapshot hold."""
+
+
 def encode(snapshot: Snapshot) -> bytes:
-    """Return a snapshot as it travels."""
-    return compress(encode_document(snapshot))
+    """Return a snapshot as it travels.
+
+    Raises:
+        Unwritable: its reader would refuse it.
+    """
+    document = encode_document(snapshot)
+    try:
+        _checked(snapshot)
+    except Malformed as error:
+        raise Unwritable(str(error)) from None
+    return compress(document)
 
 
 def decode(body: bytes) -> Snapshot:
-    """Return what `encode` wrote.
+    """Return what `encode` wrote, without the objects that have a bad name.
 
     Raises:
         Malformed: it is no snapshot; the message names the place.
@@ -420,16 +475,19 @@ def decode_objects(body: bytes) -> Objects:
     Raises:
         Malformed: it is no snapshot.
     """
-    return decode_document(decompress(body), Objects)
+    return _sifted(decompress(body), Objects)
 
 
 def parse(document: bytes) -> Snapshot:
-    """Return the snapshot that a JSON document holds.
+    """Return the snapshot that a JSON document holds, without the objects that have a bad name.
 
     Raises:
         Malformed: it is no snapshot; the message names the place.
     """
-    found = decode_document(document, Snapshot)
+    return _checked(_sifted(document, Snapshot))
+
+
+def _checked(found: Snapshot) -> Snapshot:
     if found.base >= found.sequence:
         raise Malformed(f"base {found.base} is not before sequence {found.sequence} - at `$.base`")
     if found.full and found.deleted:
@@ -483,6 +541,40 @@ def apply(base: Objects, change: Snapshot) -> Snapshot:
         if len(whole[kind]) > MOST[kind]:
             raise Malformed(f"makes {len(whole[kind])} {kind} of its base - at `$.{kind}`")
     return replace(change, base=0, deleted=(), **whole)
+
+
+def _sifted[T: Objects](document: bytes, kind: type[T]) -> T:
+    """Decode a document; where text of an object is not what its field takes, without that object.
+
+    Raises:
+        Malformed: anything else is wrong with it.
+    """
+    try:
+        return decode_document(document, kind)
+    except BadText:
+        if document.count(b",") > MOST_PARTS:
+            raise
+        sifted, left_out = _without_bad_text(document, kind)
+        found = decode_document(sifted, kind)
+        return replace(found, left_out=found.left_out + left_out)
+
+
+def _without_bad_text(document: bytes, kind: type[Objects]) -> tuple[bytes, int]:
+    parts, left_out = msgspec.json.decode(document, type=dict[str, Raw]), 0
+    for field in fields(kind):
+        item = _ITEMS.get(field.name)
+        if item is None or field.name not in parts:
+            continue
+        kept = list[Raw]()
+        for each in msgspec.json.decode(parts[field.name], type=list[Raw]):
+            try:
+                decode_document(bytes(each), item)
+            except BadText:
+                left_out += 1
+            else:
+                kept.append(each)
+        parts[field.name] = Raw(msgspec.json.encode(kept))
+    return msgspec.json.encode(parts), left_out
 
 
 def _refuse_twins(name: str, uids: Iterable[Hashable]) -> None:

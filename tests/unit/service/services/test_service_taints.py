@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from plimsoll.domain.errors import Temporary, Throttled
@@ -98,7 +99,7 @@ def test_what_the_bus_did_not_take_was_not_forwarded():
 )
 def test_what_names_no_instances_is_refused(instances):
     with pytest.raises(Malformed):
-        decode(encode(TaintedInstances(instances=instances)), TaintedInstances)
+        decode(msgspec.json.encode(TaintedInstances(instances=instances)), TaintedInstances)
 
 
 def test_the_interruption_path_takes_the_largest_request_that_the_service_takes():

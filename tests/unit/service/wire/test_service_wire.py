@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from plimsoll_service.wire import documents, instructions, snapshot
-from plimsoll_service.wire.documents import Malformed
+from plimsoll_service.wire.documents import Malformed, Unwritable
 from plimsoll_service.wire.gpu import MOST_SAMPLES, GpuSample
 from plimsoll_service.wire.instructions import (
     Instruction,
@@ -69,15 +70,17 @@ def test_gpus_travel_whole_in_a_delta_and_an_older_agent_tells_of_none():
 def test_a_gpu_that_is_told_twice_of_one_pod_is_refused_by_its_place():
     twice = wire_snapshot(gpus=(a_gpu("p1", duty=1), a_gpu("p1", duty=2)))
     with pytest.raises(Malformed, match=r"`\$\.gpus`"):
-        snapshot.decode(snapshot.encode(twice))
+        snapshot.parse(msgspec.json.encode(twice))
+    with pytest.raises(Unwritable, match=r"`\$\.gpus`"):
+        snapshot.encode(twice)
     instances = wire_snapshot(gpus=(a_gpu("p1"), a_gpu("p1", instance="1g.10gb", instance_id="7")))
     assert snapshot.decode(snapshot.encode(instances)) == instances
 
 
 def test_more_gpus_than_a_snapshot_holds_are_refused():
     many = tuple(a_gpu(gpu=f"GPU-{n}") for n in range(MOST_SAMPLES + 1))
-    with pytest.raises(Malformed, match=r"`\$\.gpus`"):
-        snapshot.decode(snapshot.encode(wire_snapshot(gpus=many)))
+    with pytest.raises(Unwritable, match=r"`\$\.gpus`"):
+        snapshot.encode(wire_snapshot(gpus=many))
     assert len(snapshot.encode(wire_snapshot(gpus=many[:MOST_SAMPLES]))) < 2**20
 
 
@@ -103,7 +106,6 @@ def test_what_a_newer_agent_adds_is_dropped():
         ({"usage": [["a", 2**53 + 1, 0]]}, "$.usage[0][1]"),
         ({"usage": [["a", 1, 1], ["a", 1, 1]]}, "$.usage"),
         ({"usage": [["a", 1, 1, [["main", -1, 0]]]]}, "$.usage[0][3][0][1]"),
-        ({"usage": [["a", 1, 1, [["Main", 1, 0]]]]}, "$.usage[0][3][0][0]"),
         ({"usage": [["a", 1, 1, [["main", 1, 0]] * 21]]}, "$.usage[0][3]"),
         ({"deleted": [["pods", "a"]]}, "$.deleted"),
         ({"pods": [{}] * 30_001}, "$.pods"),

@@ -74,7 +74,7 @@ def expiry(time: datetime) -> Value:
 
 def version_of(item: Mapping[str, Any] | None) -> int:
     """Return the version of an item as it was read; 0 where there is none."""
-    return 0 if item is None else int(item["version"]["N"])
+    return 0 if item is None or "version" not in item else int(item["version"]["N"])
 
 
 def cluster_to_item(cluster: Cluster) -> Item:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import entry_to_item, item_to_entry, strings
-from plimsoll.adapters.dynamodb.tables import ROUNDS, items_of
+from plimsoll.adapters.dynamodb.tables import ROUNDS, Warn, items_of, logged, readable
 from plimsoll.domain.errors import Throttled
 from plimsoll.domain.registry import IndexEntry
 
@@ -23,9 +23,10 @@ WRITE_BATCH: Final = 25
 class DynamoNodeIndex:
     """The table `nodes`."""
 
-    def __init__(self, aws: Aws, table: str) -> None:
+    def __init__(self, aws: Aws, table: str, warn: Warn = logged) -> None:
         self._aws = aws
         self._table = table
+        self._warn = warn
 
     def find(self, instances: Sequence[str]) -> Mapping[str, IndexEntry]:
         """Return the entries that exist.
@@ -34,8 +35,12 @@ class DynamoNodeIndex:
             Throttled: DynamoDB left some unread, again and again.
         """
         keys = [strings(instance=i) for i in dict.fromkeys(instances)]
-        found = map(item_to_entry, items_of(self._aws, self._table, keys, "the node index"))
-        return {entry.instance: entry for entry in found}
+        items = items_of(self._aws, self._table, keys, "the node index")
+        found = (
+            readable(item_to_entry, i, f"the index entry {i['instance']}", self._warn)
+            for i in items
+        )
+        return {entry.instance: entry for entry in found if entry is not None}
 
     def put(self, entries: Sequence[IndexEntry]) -> None:
         """Write entries; the newest `seen` wins.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import TTL, Item, expiry, strings, text_to_time, time_to_text
+from plimsoll.adapters.dynamodb.tables import Warn, logged, readable
 from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, PoolEvent, PoolEventKind
 from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
 
@@ -22,15 +23,16 @@ _SHIFTS: Final = "zonal-shifts/"
 class DynamoPools:
     """The table `pools`. An event has the key of what it tells, so that written twice it is one."""
 
-    def __init__(self, aws: Aws, table: str) -> None:
+    def __init__(self, aws: Aws, table: str, warn: Warn = logged) -> None:
         self._aws = aws
         self._table = table
+        self._warn = warn
 
     def read(self, region: str, now: datetime) -> Sequence[PoolEvent]:
         """Return the events that are not too old to count; DynamoDB deletes an item days late."""
         with translated(f"read the memory of capacity pools in {region}"):
-            found = [_event_of(item) for item in self._items(region)]
-        return [event for event in found if now - event.at < POOL_EVENTS_KEPT]
+            found = [self._read(_event_of, item) for item in self._items(region)]
+        return [event for event in found if event and now - event.at < POOL_EVENTS_KEPT]
 
     def put(self, region: str, events: Iterable[PoolEvent]) -> None:
         """Write events."""
@@ -41,8 +43,11 @@ class DynamoPools:
     def shifts(self, region: str, now: datetime) -> Sequence[ShiftEvent]:
         """Return what was told of zonal shifts that may still stand."""
         with translated(f"read the zonal shifts in {region}"):
-            found = [_shift_of(item) for item in self._items(f"{_SHIFTS}{region}")]
-        return [event for event in found if now - event.at < LONGEST_SHIFT[event.cause]]
+            found = [self._read(_shift_of, item) for item in self._items(f"{_SHIFTS}{region}")]
+        return [event for event in found if event and now - event.at < LONGEST_SHIFT[event.cause]]
+
+    def _read[T](self, read: Callable[[Mapping[str, Any]], T], item: Mapping[str, Any]) -> T | None:
+        return readable(read, item, f"the event {item.get('event')}", self._warn)
 
     def put_shift(self, region: str, event: ShiftEvent) -> None:
         """Write what was told of a zonal shift; its key is what it tells, so that told again it is the same."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import cluster_to_item, item_to_cluster, strings
+from plimsoll.adapters.dynamodb.tables import Warn, logged, readable
 from plimsoll.domain.errors import Conflict, NotFound
 from plimsoll.domain.registry import Cluster
 
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 class DynamoRegistry:
     """The table `clusters`. Reads are consistent: a mode that was set counts at once."""
 
-    def __init__(self, aws: Aws, table: str) -> None:
+    def __init__(self, aws: Aws, table: str, warn: Warn = logged) -> None:
         self._aws = aws
         self._table = table
+        self._warn = warn
 
     def get(self, name: str) -> Cluster | None:
         """Return a cluster, or None when nobody registered it."""
@@ -27,11 +29,12 @@ class DynamoRegistry:
             answer = self._aws.dynamodb.get_item(
                 TableName=self._table, Key=strings(cluster=name), ConsistentRead=True
             )
-        return item_to_cluster(answer["Item"]) if "Item" in answer else None
+        return self._cluster(answer["Item"]) if "Item" in answer else None
 
     def list(self) -> Sequence[Cluster]:
         """Return all clusters, by name."""
-        return sorted(map(item_to_cluster, self._scan()), key=lambda cluster: cluster.name)
+        found = (self._cluster(item) for item in self._scan())
+        return sorted((each for each in found if each is not None), key=lambda each: each.name)
 
     def names(self) -> Sequence[str]:
         """Return the names of all clusters; a right to read no other attribute is enough."""
@@ -80,6 +83,9 @@ class DynamoRegistry:
                 )
         except Conflict as error:
             raise NotFound(f"no cluster is registered as {name}") from error
+
+    def _cluster(self, item: Mapping[str, Any]) -> Cluster | None:
+        return readable(item_to_cluster, item, f"the cluster {item.get('cluster')}", self._warn)
 
     def _scan(self, **only: Any) -> Sequence[Mapping[str, Any]]:
         with translated("list the registry"):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import item_to_report, report_to_item, strings, version_of
-from plimsoll.adapters.dynamodb.tables import merged, put_version
+from plimsoll.adapters.dynamodb.tables import Warn, logged, merged, put_version, readable
 from plimsoll.domain.reports import Report
 
 if TYPE_CHECKING:
@@ -21,9 +21,10 @@ ATTEMPTS: Final = 5
 class DynamoReports:
     """The table `reports`."""
 
-    def __init__(self, aws: Aws, table: str) -> None:
+    def __init__(self, aws: Aws, table: str, warn: Warn = logged) -> None:
         self._aws = aws
         self._table = table
+        self._warn = warn
 
     def merge(self, report: Report) -> Report:
         """Merge into what is stored under the same interruption, and return the result.
@@ -49,7 +50,12 @@ class DynamoReports:
                 # Without a size a page is a megabyte, which is read and paid for whole.
                 PaginationConfig={"MaxItems": limit, "PageSize": limit},
             )
-            return [item_to_report(item) for page in pages for item in page["Items"]]
+            items = [item for page in pages for item in page["Items"]]
+        found = (self._report(item) for item in items)
+        return [report for report in found if report is not None]
+
+    def _report(self, item: Mapping[str, Any]) -> Report | None:
+        return readable(item_to_report, item, f"the report {item.get('interruption')}", self._warn)
 
     def _merge_once(self, report: Report) -> Report:
         what = f"merge the report of {report.interruption}"
@@ -60,6 +66,7 @@ class DynamoReports:
                 ConsistentRead=True,
             )
         item = answer.get("Item")
-        result = report if item is None else item_to_report(item).merged(report)
+        known = None if item is None else self._report(item)
+        result = report if known is None else known.merged(report)
         put_version(self._aws, self._table, report_to_item(result), version_of(item), what)
         return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import batched
 from typing import TYPE_CHECKING, Any, Final
@@ -13,9 +14,27 @@ if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
     from plimsoll.adapters.dynamodb.codec import Item
 
+type Warn = Callable[[str], None]
+_log: Final = logging.getLogger(__name__)
 READ_BATCH: Final = 100
 ROUNDS: Final = 5
 """How often what DynamoDB left unprocessed is sent again before it counts as throttling."""
+
+
+def logged(what: str) -> None:
+    """Log a row that cannot be read: on the command line, where nobody else hears of it."""
+    _log.error("%s", what)
+
+
+def readable[T](
+    read: Callable[[Mapping[str, Any]], T], item: Mapping[str, Any], what: str, warn: Warn
+) -> T | None:
+    """Return what an item holds; one that cannot be read is told of, and counts as absent: None."""
+    try:
+        return read(item)
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
+        warn(f"{what} cannot be read, and counts as absent: {type(error).__name__} {error}")
+        return None
 
 
 def items_of(

@@ -7,7 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.dynamodb.codec import item_to_samples, samples_to_item, strings, version_of
-from plimsoll.adapters.dynamodb.tables import items_of, merged, put_version
+from plimsoll.adapters.dynamodb.tables import (
+    Warn,
+    items_of,
+    logged,
+    merged,
+    put_version,
+    readable,
+)
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import Samples
 
@@ -21,9 +28,10 @@ ATTEMPTS: Final = 3
 class DynamoTimes:
     """The table `times`."""
 
-    def __init__(self, aws: Aws, table: str) -> None:
+    def __init__(self, aws: Aws, table: str, warn: Warn = logged) -> None:
         self._aws = aws
         self._table = table
+        self._warn = warn
 
     def read(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, Samples]:
         """Return what is remembered of these workloads; those of which nothing is are left out.
@@ -34,8 +42,13 @@ class DynamoTimes:
         found: dict[Ref, Samples] = {}
         named = {str(workload): workload for workload in workloads}
         for item in self._items(cluster, named):
-            found[named[item["workload"]["S"]]] = item_to_samples(item)
+            samples = self._samples(item)
+            if samples is not None:
+                found[named[item["workload"]["S"]]] = samples
         return found
+
+    def _samples(self, item: Mapping[str, Any]) -> Samples | None:
+        return readable(item_to_samples, item, f"the times of {item['workload']}", self._warn)
 
     def merge(self, cluster: str, workload: Ref, told: Samples) -> None:
         """Merge into what is remembered; what is told again changes nothing, and writes nothing.
@@ -47,7 +60,7 @@ class DynamoTimes:
 
     def _merge_once(self, cluster: str, workload: Ref, told: Samples) -> None:
         item = next(self._items(cluster, [str(workload)], consistent=True), None)
-        known = Samples() if item is None else item_to_samples(item)
+        known = (None if item is None else self._samples(item)) or Samples()
         now = known.merged(told)
         if now != known:
             made, what = samples_to_item(cluster, workload, now), f"write the times of {workload}"

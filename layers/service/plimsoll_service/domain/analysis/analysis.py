@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, MIN_ON_DEMAND, Node, OwnerKind, unavailable
 from plimsoll_service.domain.analysis.cluster_view import ON_DEMAND, SPOT, View, stands_on_spot
+from plimsoll_service.domain.analysis.commands import commands
 from plimsoll_service.domain.analysis.consolidation import (
     Consolidation,
     Consolidations,
@@ -30,6 +31,7 @@ from plimsoll_service.domain.analysis.right_sizing import Resize, resizes
 from plimsoll_service.domain.snapshots import MIB, WorkloadUsage
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.advice import (
+    MOST_WORDS,
     About,
     Advice,
     Configuration,
@@ -38,6 +40,7 @@ from plimsoll_service.wire.advice import (
     Kind,
     Recommendation,
 )
+from plimsoll_service.wire.documents import shortened
 
 GIB: Final = 2**30
 SPREADABLE: Final = 4
@@ -205,7 +208,7 @@ def _draft(  # noqa: PLR0913 - the fields of a recommendation
         id=f"r-{sha256(told.encode()).hexdigest()[:16]}",
         kind=kind,
         about=about,
-        reason=reason[:1000],
+        reason=shortened(reason, 1000),
         monthly=round(monthly, 2),
         executable=executable,
         patch=patch,
@@ -296,9 +299,36 @@ def _mix(view: View, advice: Advice, mix: InstanceMix) -> Iterator[Recommendatio
     saved = advice.today.monthly - advice.optimised.monthly
     if saved <= LEAST_GAIN * advice.today.monthly:
         return
-    rows = [f"{r.count} {r.type} on {r.capacity}" for r in advice.optimised.instances]
+    rows = sorted(advice.optimised.instances, key=lambda row: -row.count)
+    told = [f"{row.count} {row.type} on {row.capacity}" for row in rows]
+    more = f" and {len(told[12:])} more kinds" if told[12:] else ""
+    patch, left_out = node_pools(rows)
+    rest = f"; the patch leaves out the {left_out} rarest kinds" if left_out else ""
+    yield _draft(
+        view,
+        "instance-mix",
+        About(kind="Cluster", name=view.seen.cluster_id, uid=view.seen.cluster_id),
+        saved,
+        f"the same pods fit on {', '.join(told[:12])}{more}; at most {mix.gap:.0%} above the optimum{rest}",
+        patch=patch,
+    )
+
+
+def node_pools(rows: Sequence[InstanceRow]) -> tuple[str, int]:
+    """Return the requirements of a NodePool for each capacity type, as JSON, and how many rows it has no room for.
+
+    The last rows are left out first.
+    """
+    patch, left_out = _requirements(rows), 0
+    while len(patch) > MOST_WORDS:
+        left_out += 1
+        patch = _requirements(rows[:-left_out])
+    return patch, left_out
+
+
+def _requirements(rows: Iterable[InstanceRow]) -> str:
     types: dict[str, set[str]] = defaultdict(set)
-    for row in advice.optimised.instances:
+    for row in rows:
         types[row.capacity].add(row.type)
     requirements = [
         [
@@ -307,14 +337,7 @@ def _mix(view: View, advice: Advice, mix: InstanceMix) -> Iterator[Recommendatio
         ]
         for capacity, names in sorted(types.items())
     ]
-    yield _draft(
-        view,
-        "instance-mix",
-        About(kind="Cluster", name=view.seen.cluster_id, uid=view.seen.cluster_id),
-        saved,
-        f"the same pods fit on {', '.join(rows[:12])}; at most {mix.gap:.0%} above the optimum",
-        patch=json.dumps({"nodePools": requirements})[:4000],
-    )
+    return json.dumps({"nodePools": requirements})
 
 
 def _allow_spot(view: View, table: PriceTable) -> Iterator[Recommendation]:
@@ -366,7 +389,7 @@ def _volumes(view: View, table: PriceTable) -> Iterator[Recommendation]:
             volume.capacity / GIB * price,
             f"it is {volume.phase} and no claim has it; {volume.capacity / GIB:.0f} GiB. "
             "Take a snapshot of it before you delete it",
-            patch=f"kubectl delete persistentvolume {volume.name}",
+            patch=commands([("kubectl", "delete", "persistentvolume", volume.name)]),
         )
 
 
@@ -390,8 +413,17 @@ def _load_balancers(
             About(kind=first.kind, namespace=first.namespace, name=first.name, uid=first.uid),
             table.load_balancer * HOURS,
             f"it has an address, and had no Ready endpoint for a day{shared}",
-            patch=" && ".join(
-                f"kubectl delete {each.kind.lower()} --namespace {each.namespace} {each.name}"
-                for each in (first, *others)
+            patch=commands(
+                [
+                    (
+                        "kubectl",
+                        "delete",
+                        each.kind.lower(),
+                        "--namespace",
+                        each.namespace,
+                        each.name,
+                    )
+                    for each in (first, *others)
+                ]
             ),
         )
