@@ -34,6 +34,15 @@ def _answer(record: dict[str, Any]) -> None:
     if advised is None:
         logger.info("nothing to advise", extra={"cluster": request.cluster})
         return
+    if advised.unreached or advised.killed:
+        logger.warning(
+            "advice took too long",
+            extra={
+                "cluster": request.cluster,
+                "unreached": advised.unreached,
+                "killed": advised.killed,
+            },
+        )
     logger.info(
         "cluster advised",
         extra={

@@ -212,6 +212,9 @@ def _show_advice(out: Terminal, advice: Advice) -> None:
         out.print(f"the mix is at most {advice.gap:.0%} above the optimum under the same rules")
     for name in advice.unpriced:
         out.print(f"no price for {name}: its nodes count as costing nothing")
+    if advice.unreached:
+        kinds = ", ".join(advice.unreached)
+        out.print(f"the last run had no time for {kinds}: earlier advice stands")
     for why, count in sorted(Counter(advice.kept.values()).items()):
         out.print(f"{count} nodes stay unchanged: {why}")
 

@@ -7,10 +7,11 @@ which anybody can reach, cannot make an instruction.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -29,7 +30,15 @@ from plimsoll_service.domain.advice import (
     refused,
     resolved,
 )
-from plimsoll_service.domain.analysis import HISTORY, YOUNGEST, PriceTable, View, analyse
+from plimsoll_service.domain.analysis import (
+    HISTORY,
+    YOUNGEST,
+    OutOfTime,
+    PriceTable,
+    View,
+    analyse,
+    never,
+)
 from plimsoll_service.domain.snapshots import Span
 from plimsoll_service.services.history import (
     ADVISED,
@@ -48,7 +57,7 @@ from plimsoll_service.services.ports import (
     Tenants,
 )
 from plimsoll_service.services.stored import stored
-from plimsoll_service.wire.advice import Recommendation, Recommendations
+from plimsoll_service.wire.advice import Advice, Kind, Recommendation, Recommendations
 from plimsoll_service.wire.documents import Unwritable, encode
 from plimsoll_service.wire.instructions import Instruction, SignedInstruction, Signer, sign
 
@@ -67,6 +76,10 @@ SILENCE: Final = timedelta(minutes=10)
 """For how long an agent, which sends a snapshot each minute, may send none."""
 KEPT: Final = timedelta(days=90)
 """How long a recommendation that is not advised any more is kept."""
+TIME: Final = timedelta(seconds=70)
+"""For the analysis, of the 120 s of the function; the prices of a region are read in it, and what follows is written."""
+NEVER: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""Before all requests: no run has ended yet."""
 ATTEMPTS: Final = 3
 """How often a run begins anew after others wrote about its cluster."""
 OVER: Final = frozenset({"withdrawn", "refused"})
@@ -87,10 +100,20 @@ class Advised:
     """Of the snapshot that it is made of; empty where an accepted one waits for a later snapshot."""
     instructions: tuple[int, ...] = ()
     """Numbers of the instructions that were issued."""
+    unreached: tuple[Kind, ...] = ()
+    """What the time did not suffice for."""
+    killed: int = 0
+    """Runs before this one that did not end."""
 
 
-def advise(
-    data: TenantData, cluster: str, *, prices: Prices, signer: Signer | None, now: datetime
+def advise(  # noqa: PLR0913 - what a run is made of, each part named
+    data: TenantData,
+    cluster: str,
+    *,
+    prices: Prices,
+    signer: Signer | None,
+    now: datetime,
+    out_of_time: OutOfTime = never,
 ) -> Advised | None:
     """Analyse a cluster, keep what was found, and issue instructions for what was accepted.
 
@@ -100,6 +123,7 @@ def advise(
         prices: of the region that the nodes are in.
         signer: signs instructions; None: none are issued.
         now: the time.
+        out_of_time: says when the analysis has to end: what it does not reach stands as it was advised before.
 
     Returns:
         What was done, or None: no snapshot of the cluster is there.
@@ -119,7 +143,10 @@ def advise(
         week=usage(data, seen, now - HISTORY, now)[0],
         earlier=usage(data, seen, now - HISTORY, now - YOUNGEST)[0],
         idle=_idle_since(data, cluster, view, expires),
+        before=stored(data, cluster, SAVINGS, Advice)[0],
+        out_of_time=out_of_time,
     )
+    unreached = analysis.advice.unreached
     before, body = data.get(cluster, SAVINGS), encode(analysis.advice)
     if before is None or before.body != body:
         version = before.version if before else 0
@@ -127,7 +154,7 @@ def advise(
     kept, version = _read(data, cluster)
     known = {each.id: each for each in kept.recommendations}
     after = {id_: lapsed(_resolved(data, cluster, each, now), now) for id_, each in known.items()}
-    after |= {each.id: each for each in merged(after, analysis.recommendations, view)}
+    after |= {each.id: each for each in merged(after, analysis.recommendations, view, unreached)}
     waiting = [each for each in after.values() if awaits_instruction(each)]
     is_fresh = now - view.at <= FRESH
     issued: list[tuple[Instruction, SignedInstruction]] = []
@@ -135,6 +162,8 @@ def advise(
         nodes = {found.node.uid: found for found in analysis.consolidations.found}
         for each in waiting:
             found = nodes.get(each.about.uid)
+            if each.about.name in analysis.consolidations.unreached:
+                continue  # accepted, and judged by a run that has the time
             if found is None:
                 why = analysis.consolidations.kept.get(each.about.name, "the node is gone")
                 after[each.id] = refused(each, why, now)
@@ -158,6 +187,7 @@ def advise(
         changed=sum(known.get(each.id) != each for each in made.recommendations),
         configuration="" if waiting and not is_fresh else configuration_of(seen.snapshot),
         instructions=tuple(instruction.number for instruction, _ in issued),
+        unreached=unreached,
     )
 
 
@@ -276,10 +306,14 @@ class AdviceService:
     clock: Clock
 
     def answer(self, request: AdviceRequest) -> Advised | None:
-        """Advise a cluster; None: a run after the request did, or no snapshot of the cluster is there.
+        """Advise a cluster; None: a run after the request did, one is at work, or no snapshot of it is there.
 
-        Two runs at once are safe: each document is written over the version that was read, so that only
-        one of them issues an instruction.
+        One run of a cluster is at work at a time, and one that was killed holds up the next ones for longer each
+        time: else each snapshot of a cluster that takes too long would occupy a worker. A request that comes
+        meanwhile is answered by the next one of the schedule.
+
+        Two runs at once are safe all the same: each document is written over the version that was read, so that
+        only one of them issues an instruction.
 
         Raises:
             Temporary: others wrote about the cluster meanwhile, again and again.
@@ -302,12 +336,35 @@ class AdviceService:
         if last is not None and last.answers(request):
             return None
         now = self.clock.now()
-        advised = advise(data, request.cluster, prices=self.prices, signer=self.signer(), now=now)
-        if advised is not None:
-            made = LastAdvice(at=now, configuration=advised.configuration)
-            body, expires = encode(made), now + Span.DAY.kept
-            data.put(request.cluster, ADVISED, body, version=version, expires=expires)
-        return advised
+        last = last or LastAdvice(at=NEVER, configuration="")
+        rest = last.rests_until()
+        if rest is not None and now < rest:
+            return None
+        if newest_said(data, request.cluster) is None:
+            return None
+        expires = now + Span.DAY.kept
+        # Before anything is read: a run that is killed writes nothing later.
+        begun = data.put(
+            request.cluster, ADVISED, encode(last.begun(now)), version=version, expires=expires
+        )
+        ended = last
+        try:
+            advised = advise(
+                data,
+                request.cluster,
+                prices=self.prices,
+                signer=self.signer(),
+                now=now,
+                out_of_time=lambda: self.clock.now() - now > TIME,
+            )
+            if advised is None:
+                return None
+            ended = LastAdvice(at=now, configuration=advised.configuration)
+            return dataclasses.replace(advised, killed=last.unfinished)
+        finally:  # after an error, too: the next attempt need not wait
+            data.put(
+                request.cluster, ADVISED, encode(ended), version=begun.version, expires=expires
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,6 +131,8 @@ class Advice(Part, frozen=True, kw_only=True):
     """More such workloads than `left` has room for."""
     unpriced: tuple[str, ...] = ()
     """Instance types whose price is not known: their nodes count as costing nothing."""
+    unreached: tuple[Kind, ...] = ()
+    """What the time did not suffice for: earlier advice of these kinds stands."""
 
 
 class Recommendations(Part, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
@@ -11,9 +12,23 @@ import pytest
 from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict, Temporary
-from plimsoll_service.domain.advice.advice_requests import AdviceRequest, configuration_of
+from plimsoll_service.domain.advice.advice_requests import (
+    LONGEST_RUN,
+    AdviceRequest,
+    configuration_of,
+)
+from plimsoll_service.domain.analysis import PriceTable
 from plimsoll_service.services.history import last_advice
-from plimsoll_service.services.recommendations import FRESH, SAVINGS, AdviceSchedule, AdviceService
+from plimsoll_service.services.recommendations import (
+    FRESH,
+    SAVINGS,
+    TIME,
+    AdviceSchedule,
+    AdviceService,
+)
+from plimsoll_service.services.stored import stored
+from plimsoll_service.wire.advice import Advice
+from plimsoll_service.wire.documents import decode
 from plimsoll_simulation.fake_aws.service_stores import (
     MemoryAdviceQueue,
     MemoryMembers,
@@ -119,7 +134,8 @@ def test_two_runs_at_once_issue_one_instruction(key):
     advised.cluster.time += 2 * SECOND
     advised.cluster.push(replace(harbor(), nodes=(*harbor().nodes, wire_node("new"))))
 
-    def other() -> None:
+    def other() -> None:  # ours is taken for dead by then
+        advised.cluster.time += LONGEST_RUN
         advised.service().answer(advised.request())
 
     advised.service(Overtaken(advised.cluster.data, other, key)).answer(advised.request())
@@ -161,7 +177,7 @@ def test_a_run_that_dies_anywhere_is_made_good_by_the_next():
         try:
             advised.service(dying).answer(advised.request())
         except KeyboardInterrupt:
-            advised.cluster.time += 2 * SECOND
+            advised.cluster.time += LONGEST_RUN
             advised.service().answer(advised.request())
         else:
             assert writes > 3, "it dies between a number, its recommendation and its instruction"
@@ -170,6 +186,97 @@ def test_a_run_that_dies_anywhere_is_made_good_by_the_next():
         advised.cluster.advise(harbor(), minutes=61)
         found = advised.cluster.all()["consolidate-node a"]
         assert found.state == "refused", "nobody carried it out, so it may be advised anew"
+
+
+def killed(advised: Advised) -> None:
+    """Let a run be killed while it analyses."""
+
+    def die(_region: str | None) -> Any:
+        raise KeyboardInterrupt
+
+    class Gone(Overtaken):
+        """The data of a process that is no more: after the read of prices it writes nothing."""
+
+        def put(self, cluster: str, key: str, body: bytes, **more: Any) -> Any:
+            if self.times:
+                self.times -= 1
+                return self.data.put(cluster, key, body, **more)
+            raise KeyboardInterrupt
+
+    gone = Gone(advised.cluster.data, None, "", times=1)
+    with pytest.raises(KeyboardInterrupt):
+        dataclasses.replace(advised.service(gone), prices=die).answer(advised.request())
+
+
+def test_runs_that_are_killed_hold_up_the_next_one_for_longer_each_time_until_one_ends():
+    advised = Advised()
+    for pause in (LONGEST_RUN, 2 * LONGEST_RUN, 4 * LONGEST_RUN):
+        killed(advised)
+        advised.cluster.time += pause - SECOND
+        assert advised.service().answer(advised.request()) is None
+        advised.cluster.time += SECOND
+    found = advised.service().answer(advised.request())
+    assert found is not None
+    assert found.killed == 3
+    killed(advised)
+    advised.cluster.time += LONGEST_RUN
+    found = advised.service().answer(advised.request())
+    assert found is not None
+    assert found.killed == 1
+
+
+def test_of_one_cluster_a_single_run_is_at_work():
+    advised, others = Advised(), []
+
+    def reading(region: str | None) -> PriceTable:
+        others.append(advised.service().answer(advised.request()))
+        return prices(region)
+
+    service = dataclasses.replace(advised.service(), prices=reading)
+    assert service.answer(advised.request()) is not None
+    assert others == [None]
+
+
+def test_a_run_that_fails_is_tried_again_at_once():
+    advised = Advised()
+
+    def away(_region: str | None) -> PriceTable:
+        raise Temporary("the price list is away")
+
+    with pytest.raises(Temporary):
+        dataclasses.replace(advised.service(), prices=away).answer(advised.request())
+    assert advised.service().answer(advised.request()) is not None
+
+
+def test_what_a_run_has_no_time_for_stands_as_it_was_advised_before():
+    advised = Advised()
+    advised.service().answer(advised.request())
+    before = advised.cluster.all()
+    savings = advised.cluster.data.get("harbor", SAVINGS)
+    assert savings is not None
+    advised.cluster.accept("consolidate-node a")
+    advised.cluster.time += 2 * SECOND
+    advised.cluster.push(harbor())
+
+    def slow(region: str | None) -> PriceTable:
+        advised.cluster.time += TIME + SECOND
+        return prices(region)
+
+    found = dataclasses.replace(advised.service(), prices=slow).answer(advised.request())
+    assert found is not None
+    assert found.unreached == ("consolidate-node", "instance-mix")
+    assert {name: each.state for name, each in advised.cluster.all().items()} == {
+        name: "accepted" if name == "consolidate-node a" else each.state
+        for name, each in before.items()
+    }
+    kept = stored(advised.cluster.data, "harbor", SAVINGS, Advice)[0]
+    assert kept is not None
+    told = decode(savings.body, Advice)
+    assert (kept.unreached, kept.optimised) == (found.unreached, told.optimised)
+    assert advised.cluster.waiting() == []
+    advised.cluster.time += 2 * SECOND
+    advised.service().answer(advised.request())
+    assert len(advised.cluster.waiting()) == 1
 
 
 def test_an_accepted_one_that_waits_for_a_fresh_snapshot_lets_the_next_ask_again():

@@ -8,7 +8,7 @@ come twice, late and out of order; one run answers all that were made before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
@@ -17,6 +17,10 @@ from plimsoll_service.wire.snapshot import Snapshot
 
 CLOCKS_APART: Final = timedelta(seconds=1)
 """By how much the clocks of two functions may differ."""
+LONGEST_RUN: Final = timedelta(seconds=130)
+"""After so long a run that has not ended was killed: longer than the timeout of the function."""
+LONGEST_PAUSE: Final = timedelta(hours=2)
+"""Between two runs for a cluster whose runs are killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,21 @@ class LastAdvice:
     """When it began to read."""
     configuration: str
     """Of the snapshot that it was made of (`configuration_of`); empty: the next snapshot asks again."""
+    began: datetime | None = None
+    """When a later run began that has not ended."""
+    unfinished: int = 0
+    """How many runs have begun since one ended."""
+
+    def begun(self, now: datetime) -> LastAdvice:
+        """Return what is written before a run: one that is killed leaves that it was tried."""
+        return replace(self, began=now, unfinished=self.unfinished + 1)
+
+    def rests_until(self) -> datetime | None:
+        """Return until when no run begins: another may be at work, or several in turn were killed."""
+        if self.began is None:
+            return None
+        doublings = min(self.unfinished - 1, 10)
+        return self.began + min(LONGEST_RUN * (1 << doublings), LONGEST_PAUSE)
 
     def answers(self, request: AdviceRequest) -> bool:
         """Whether the run saw all that was there when the request was made."""

@@ -7,7 +7,7 @@ open ── accepted ── done ── measured
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,7 +17,7 @@ from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.domain.analysis import Consolidation, View
 from plimsoll_service.wire import snapshot as wire
-from plimsoll_service.wire.advice import Recommendation
+from plimsoll_service.wire.advice import Kind, Recommendation
 from plimsoll_service.wire.documents import MOST_TEXT, shortened
 from plimsoll_service.wire.instructions import (
     Action,
@@ -39,6 +39,7 @@ def merged(
     known: Mapping[str, Recommendation],
     found: Iterable[Recommendation],
     view: View,
+    unreached: Collection[Kind] = (),
 ) -> Iterator[Recommendation]:
     """Yield the recommendations that a new analysis makes or changes.
 
@@ -46,6 +47,7 @@ def merged(
         known: those that are kept, by id.
         found: what the analysis found, all open.
         view: the cluster that it was made of.
+        unreached: kinds that the analysis had no time for: what is open of them stays so.
     """
     advised = {each.id: each for each in found}
     for each in advised.values():
@@ -54,7 +56,8 @@ def merged(
         if after != before:
             yield after
     for before in known.values():
-        if before.id not in advised or before.state in {"accepted", "done"}:
+        stands = before.state == "open" and before.kind in unreached
+        if (before.id not in advised and not stands) or before.state in {"accepted", "done"}:
             after = _observed(before, view)
             if after != before:
                 yield after

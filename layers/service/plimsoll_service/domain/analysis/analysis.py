@@ -28,6 +28,7 @@ from plimsoll_service.domain.analysis.instance_mix import (
 )
 from plimsoll_service.domain.analysis.prices import HOURS, Price, PriceTable
 from plimsoll_service.domain.analysis.right_sizing import Resize, resizes
+from plimsoll_service.domain.analysis.time_limit import OutOfTime, never
 from plimsoll_service.domain.snapshots import MIB, WorkloadUsage
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.advice import (
@@ -63,15 +64,19 @@ class Analysis:
     consolidations: Consolidations
 
 
-def analyse(
+def analyse(  # noqa: PLR0913 - what an analysis is made of, each part named
     view: View,
     table: PriceTable,
     *,
     week: Mapping[str, WorkloadUsage],
     earlier: Mapping[str, WorkloadUsage],
     idle: Mapping[str, datetime],
+    before: Advice | None = None,
+    out_of_time: OutOfTime = never,
 ) -> Analysis:
     """Return what the owner of a cluster could do about its costs.
+
+    What costs little comes first, so that it is told whatever the time suffices for.
 
     Args:
         view: the cluster.
@@ -79,31 +84,46 @@ def analyse(
         week: usage of the last week, by the uid of the workload.
         earlier: of that, what is older than a day.
         idle: since when load balancers were seen without a Ready endpoint at each look, by uid.
+        before: the advice that stands, for what the time does not suffice for.
+        out_of_time: says when to end; the kinds that were not reached are named in the advice.
     """
     resized = list(resizes(view, week, earlier))
     better = [each for each in resized if isinstance(each, Resize)]
     left = [(_name(each[0]), each[1]) for each in resized if not isinstance(each, Resize)]
-    mix = cheaper_mix(view, table)
-    spare = consolidations(view, table)
+    spare = consolidations(view, table, out_of_time)
+    mix = cheaper_mix(view, table, out_of_time)
     today = _configuration((standing_instance(view, table, name) for name in view.nodes), table)
     after = resized_view(view, better) if better else None
+    resized_mix = cheaper_mix(after, table, out_of_time) if after else None
+    complete = mix.complete and (resized_mix is None or resized_mix.complete)
+    unreached: list[Kind] = ["consolidate-node"] if spare.unreached else []
+    unreached += [] if complete else ["instance-mix"]
     advice = Advice(
         cluster_id=view.seen.cluster_id,
         taken_at=view.at,
         prices=_prices(view, table),
         today=today,
         optimised=_configuration(mix.instances, table),
-        resized=_configuration(cheaper_mix(after, table).instances, table) if after else None,
+        resized=_configuration(resized_mix.instances, table) if resized_mix else None,
         gap=round(mix.gap, 4),
         kept=dict(mix.kept),
         left=dict(left[:MOST_LEFT]),
         left_out=len(left[MOST_LEFT:]),
         unpriced=tuple(sorted({t for t in _types(view) if t not in table.prices})),
+        unreached=tuple(unreached),
     )
+    if not complete and before is not None:
+        advice = replace(
+            advice,
+            optimised=before.optimised,
+            resized=before.resized,
+            gap=before.gap,
+            kept=before.kept,
+        )
     found = [
         *(_consolidate(view, each) for each in spare.found),
         *(_right_size(view, table, each) for each in better),
-        *_mix(view, advice, mix),
+        *(_mix(view, advice, mix) if complete else ()),
         *_allow_spot(view, table),
         *_volumes(view, table),
         *_load_balancers(view, table, idle),

@@ -26,6 +26,7 @@ from plimsoll.domain.kubernetes import (
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.domain.analysis.cluster_view import ON_DEMAND, Together, View, amounts
 from plimsoll_service.domain.analysis.prices import PriceTable
+from plimsoll_service.domain.analysis.time_limit import OutOfTime, never
 from plimsoll_service.wire import snapshot as wire
 
 SPARE: Final = 0.1
@@ -62,9 +63,11 @@ class Consolidations:
     found: tuple[Consolidation, ...]
     kept: Mapping[str, str]
     """Name of a node -> why it stays, in words."""
+    unreached: frozenset[str] = frozenset()
+    """Names of the nodes that the time did not suffice for."""
 
 
-def consolidations(view: View, table: PriceTable) -> Consolidations:
+def consolidations(view: View, table: PriceTable, out_of_time: OutOfTime = never) -> Consolidations:
     """Return the nodes that can go, those with the least on them first."""
     standing = view.standing()
     together = Together(view)
@@ -74,10 +77,14 @@ def consolidations(view: View, table: PriceTable) -> Consolidations:
     found: list[Consolidation] = []
     kept: dict[str, str] = {}
     taken: set[str] = set()
+    unreached: set[str] = set()
     used = {told.uid: _used(standing, told.name) for told in view.seen.nodes}
     destinations = _Destinations(standing)
     staying = sum(node.staying for node in standing.nodes.values())
     for told in sorted(view.seen.nodes, key=lambda n: (used[n.uid], n.name)):
+        if out_of_time():
+            unreached.add(told.name)
+            continue
         leaving = [pod for pod in view.on_node[told.name] if view.leaves(pod)]
         why = _why_kept(view, told, leaving) or _unpriced(told, table)
         if told.name in taken:
@@ -100,7 +107,7 @@ def consolidations(view: View, table: PriceTable) -> Consolidations:
                 monthly=price.monthly(view.nodes[told.name].capacity),
             )
         )
-    return Consolidations(found=tuple(found), kept=kept)
+    return Consolidations(found=tuple(found), kept=kept, unreached=frozenset(unreached))
 
 
 def spared(whole: Resources) -> Resources:

@@ -19,6 +19,7 @@ from plimsoll.domain.kubernetes import Node, Pod, Resources, total_resources
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.domain.analysis.cluster_view import ON_DEMAND, SPOT, Together
 from plimsoll_service.domain.analysis.consolidation import has_to_spare
+from plimsoll_service.domain.analysis.time_limit import OutOfTime, TimeIsOver, never
 
 FAMILIES: Final = 3
 """Spot instances are spread over so many families, as the spot groups of placement are."""
@@ -141,6 +142,7 @@ class Fleet:
         daemons: Daemons,
         worth: Worth,
         most_pods: int,
+        out_of_time: OutOfTime = never,
     ) -> None:
         """Start with the nodes that stay what they are: they take no other pods.
 
@@ -152,6 +154,7 @@ class Fleet:
             daemons: what every new node has to carry.
             worth: by which instances are compared.
             most_pods: on one instance, without those of DaemonSets.
+            out_of_time: says when to give up.
         """
         self.snapshot = snapshot
         self._together = together
@@ -160,6 +163,7 @@ class Fleet:
         self._daemons = daemons
         self._worth = worth
         self._most_pods = most_pods
+        self._out_of_time = out_of_time
         self._serial = count(1)
         self._fixed: set[str] = set()
         self._on: dict[str, dict[str, Pod]] = {}
@@ -179,25 +183,34 @@ class Fleet:
         return sum(offer.hourly for offer in self.opened.values())
 
     def place(self, pods: Sequence[Pod], offers: Sequence[Offer], *, on_spot: bool) -> None:
-        """Give each pod a place, largest first: on what is open, else on a new instance."""
+        """Give each pod a place, largest first: on what is open, else on a new instance.
+
+        Raises:
+            TimeIsOver: some have no place yet.
+        """
         if not on_spot:
             self._fixed |= {pod.uid for pod in pods}
         rest = [pod for pod in sorted(pods, key=self._size) if not self._seat(pod)]
         while rest:
+            if self._out_of_time():
+                raise TimeIsOver
             if not self._open(rest, offers):
                 self.stuck.append(rest.pop(0))
             rest = [pod for pod in rest if self.snapshot.where(pod) is None]
 
     def shrink(self, offers: Sequence[Offer]) -> None:
-        """Close instances whose pods fit on others, and put cheaper ones in the place of one or two."""
+        """Close instances whose pods fit on others, and put cheaper ones in the place of one or two, while there is time."""
         for name in sorted(self.opened, key=lambda name: (self._used(name), name)):
-            self._close(name)
+            if not self._out_of_time():
+                self._close(name)
         for name in list(self.opened):
-            self._cheapen([name], offers)
+            if not self._out_of_time():
+                self._cheapen([name], offers)
         while len(self.opened) <= _PAIRED and any(
             self._cheapen(pair, offers)
             for pair in combinations(sorted(self.opened), 2)
             if self.opened[pair[0]].capacity == self.opened[pair[1]].capacity
+            and not self._out_of_time()
         ):
             pass
 

@@ -40,6 +40,7 @@ from plimsoll_service.domain.analysis.cluster_view import (
 from plimsoll_service.domain.analysis.consolidation import spared
 from plimsoll_service.domain.analysis.fleet import FAMILIES, Fleet, Offer, Worth, useful, worth_of
 from plimsoll_service.domain.analysis.prices import HOURS, PriceTable
+from plimsoll_service.domain.analysis.time_limit import OutOfTime, TimeIsOver, never
 
 LIMITS: Final = (4000, 8000, 16_000, 32_000, 64_000)
 """The heuristic is tried with instances of up to so many millicores, and the cheapest outcome taken."""
@@ -70,6 +71,8 @@ class InstanceMix:
     kept: Mapping[str, str]
     """Name of a node that stays what it is -> why, in words."""
     hourly: float
+    complete: bool = True
+    """Whether the time sufficed; else all nodes stay what they are."""
     bound: float
     """No mix that keeps the same rules costs less than this an hour."""
 
@@ -79,13 +82,24 @@ class InstanceMix:
         return self.hourly / self.bound - 1 if self.bound else 0.0
 
 
-def cheaper_mix(view: View, table: PriceTable) -> InstanceMix:
+def cheaper_mix(view: View, table: PriceTable, out_of_time: OutOfTime = never) -> InstanceMix:
     """Return the cheapest mix that was found: it may cost more than the nodes that are there."""
-    kept = dict(_kept(view, table))
+    try:
+        return _mix(view, table, dict(_kept(view, table)), out_of_time)
+    except TimeIsOver:
+        kept = dict.fromkeys(view.nodes, "there was no time to look for another")
+        return replace(_mix(view, table, kept, never), complete=False)
+
+
+def _mix(
+    view: View, table: PriceTable, kept: dict[str, str], out_of_time: OutOfTime
+) -> InstanceMix:
     daemons = Daemons(view.standing())
     offers = offers_of(view, table, daemons)
     empty = _EmptyInstances(view, offers)
     while True:
+        if out_of_time():
+            raise TimeIsOver
         fixed, free = _split(view, kept)
         # Asked before a fleet is made: a fleet takes seconds, and each pod that is stuck asks for another one.
         stuck = [
@@ -104,6 +118,7 @@ def cheaper_mix(view: View, table: PriceTable) -> InstanceMix:
                 worth=worth,
                 fixed=fixed,
                 free=free,
+                out_of_time=out_of_time,
                 offers=[offer for offer in offers if offer.cpu <= most],
             )
             for most in (LIMITS if len(view.pods) <= MANY else LIMITS[-1:])
@@ -157,6 +172,7 @@ def _fleet(  # noqa: PLR0913 - what one attempt is made of
     worth: Worth,
     fixed: Sequence[Pod],
     free: Sequence[Pod],
+    out_of_time: OutOfTime,
     offers: Sequence[Offer],
 ) -> Fleet:
     together = Together(view)
@@ -176,6 +192,7 @@ def _fleet(  # noqa: PLR0913 - what one attempt is made of
         daemons=daemons,
         worth=worth,
         most_pods=_most_pods(view, len(fixed) + len(free)),
+        out_of_time=out_of_time,
     )
     fleet.place(fixed, [o for o in offers if o.capacity == ON_DEMAND], on_spot=False)
     fleet.place(free, offers, on_spot=True)
