@@ -404,6 +404,7 @@ def test_a_row_that_cannot_be_read_is_no_fault_of_whoever_asks(
     agent, _ = gateway.enrolled(KEY, Role.AGENT)
     _, token = gateway.enrolled(Key(2), Role.PERSON)
     data = gateway.tenants.of("acme")
+    data.delete(agent.subject, name)
     data.put(agent.subject, name, b"{", expires=NOW + timedelta(days=1))
     path = f"/v1/clusters/{agent.subject}/{name}"
     answer = Client(gateway).get(path, headers={"Authorization": f"Bearer {token}"})
