@@ -350,7 +350,13 @@ def test_a_snapshot_goes_the_whole_way(gateway: Gateway):
     answer = Client(gateway).post(path, data=body, headers=headers)
     assert (answer.status_code, answer.json) == (
         202,
-        {"accepted": 1, "instructions_pending": False, "next_poll_s": 60, "resync": False},
+        {
+            "accepted": 1,
+            "instructions_pending": False,
+            "left_out": 0,
+            "next_poll_s": 60,
+            "resync": False,
+        },
     )
     late = gateway.clock.now()
     gateway.clock.sleep(timedelta(minutes=6).total_seconds())
@@ -389,6 +395,22 @@ def test_who_reports_or_accepts_has_the_advice_asked_for_at_once(gateway: Gatewa
         headers={"Authorization": f"Bearer {token}"},
     )
     assert (taken.status_code, gateway.advice_queue.sent) == (200, [asked, asked])
+
+
+@pytest.mark.parametrize(("name", "answered"), [("savings", 404), ("recommendations", 200)])
+def test_a_row_that_cannot_be_read_is_no_fault_of_whoever_asks(
+    gateway: Gateway, name: str, answered: int
+):
+    agent, _ = gateway.enrolled(KEY, Role.AGENT)
+    _, token = gateway.enrolled(Key(2), Role.PERSON)
+    data = gateway.tenants.of("acme")
+    data.delete(agent.subject, name)
+    data.put(agent.subject, name, b"{", expires=NOW + timedelta(days=1))
+    path = f"/v1/clusters/{agent.subject}/{name}"
+    answer = Client(gateway).get(path, headers={"Authorization": f"Bearer {token}"})
+    assert answer.status_code == answered
+    assert data.faults[-1][:2] == (agent.subject, name)
+    data.delete(agent.subject, name)
 
 
 def test_of_two_agents_neither_gets_to_the_others_cluster(gateway: Gateway):
