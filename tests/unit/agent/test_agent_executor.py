@@ -261,6 +261,12 @@ def test_a_node_that_has_another_instance_now_is_not_the_one_that_was_meant(site
     assert site.round(replace(site.label(3, group="b"), target=meant)) == "refused"
 
 
+def test_a_node_that_names_its_instance_by_the_bare_id_is_the_one_that_was_meant(site):
+    whole = site.node("old")["spec"]["providerID"]
+    bare = replace(site.consolidate().target, provider_id=whole.rpartition("/")[2])
+    assert site.round(replace(site.label(1, group="a"), target=bare)) == "done"
+
+
 def test_a_label_of_the_node_that_changed_speaks_against_it(site):
     before = wire.Preconditions(labels={"plimsoll.dev/group": "a"})
     assert site.round(replace(site.label(1, group="b"), preconditions=before)) == "refused"
