@@ -36,7 +36,6 @@ from plimsoll.domain.disruptions.stop_times import (
 )
 from plimsoll.domain.disruptions.tolerant_pods import (
     NAME_TOLERATIONS,
-    TolerantWorkload,
     tolerant_workloads,
 )
 from plimsoll.domain.disruptions.workload_disruption import (
@@ -55,7 +54,6 @@ __all__ = [
     "Basis",
     "EvictablePod",
     "StopTime",
-    "TolerantWorkload",
     "WorkloadDisruption",
     "by_node",
     "died_on",
