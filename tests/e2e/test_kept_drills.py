@@ -169,6 +169,16 @@ def test_a_kept_drill_says_what_it_teaches_and_holds(name: str):
     assert report["settled"]
 
 
+def test_two_last_places_for_four_workloads_leave_two_at_zero_and_no_order_leaves_fewer():
+    drill = read_drill(DRILLS / "replace" / "last-places" / "drill.yaml")
+    plimsoll, drain, none = (
+        run(drill, responder=who, seed=drill.scenario.seed)["totals"]
+        for who in ("plimsoll", "drain", "none")
+    )
+    assert plimsoll["workloads_at_zero"] == 2
+    assert plimsoll["seconds_at_zero"] < min(drain["seconds_at_zero"], none["seconds_at_zero"])
+
+
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_in_a_situation_of_real_clusters_nobody_is_worse_off_than_without_plimsoll(name: str):
     file = DRILLS / "situations" / name / "drill.yaml"
