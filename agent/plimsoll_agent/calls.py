@@ -22,6 +22,9 @@ LIST_CRON_JOBS: Final = Call(verb="list", group="batch", resource="cronjobs")
 LIST_INGRESSES: Final = Call(verb="list", group="networking.k8s.io", resource="ingresses")
 LIST_SLICES: Final = Call(verb="list", group="discovery.k8s.io", resource="endpointslices")
 LIST_LIMIT_RANGES: Final = Call(verb="list", resource="limitranges")
+LIST_VERTICAL_SCALERS: Final = Call(
+    verb="list", group="autoscaling.k8s.io", version="v1", resource="verticalpodautoscalers"
+)
 LIST_NODE_USAGE: Final = Call(**_METRICS, resource="nodes")
 LIST_POD_USAGE: Final = Call(**_METRICS, resource="pods")
 
@@ -44,6 +47,7 @@ TOLD: Final = (
     LIST_INGRESSES,
     LIST_SLICES,
     LIST_LIMIT_RANGES,
+    LIST_VERTICAL_SCALERS,
 )
 """Of which a snapshot tells: listed once, and then watched."""
 WATCHES: Final = tuple(replace(call, verb="watch") for call in TOLD)

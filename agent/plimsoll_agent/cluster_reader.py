@@ -50,6 +50,8 @@ class Seen:
     """By namespace and name."""
     limit_ranges: Mapping[str, Limited] | None
     """By namespace; None: they cannot be read."""
+    vertical: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    """Kind, namespace and name of a workload -> the VerticalPodAutoscaler that writes its requests."""
     gpus: GpuReading = field(default_factory=GpuReading)
     """Empty where the owner names nobody who tells of them."""
 
@@ -94,6 +96,7 @@ class ClusterReader:
         self._volumes = Collection(core.LIST_VOLUMES, objects.read_volume)
         self._classes = Collection(core.LIST_STORAGE_CLASSES, objects.read_storage_class)
         self._scalers = Collection(core.LIST_SCALERS, objects.read_autoscaler)
+        self._vertical = Collection(calls.LIST_VERTICAL_SCALERS, objects.read_vertical_autoscaler)
         self._services = Collection(core.LIST_SERVICES, objects.read_service)
         self._ingresses = Collection(calls.LIST_INGRESSES, objects.read_ingress)
         service = gpus.service if gpus else None
@@ -138,6 +141,7 @@ class ClusterReader:
             volume_types=dict(self._classes.objects),
             budgets=self._budgets.objects,
             autoscalers=self._scalers.objects,
+            vertical={of: name for of, name in self._vertical.objects if name},
             balanced=[each for each in balancing if each],
             endpoints=self._slices.objects,
             node_usage=dict(self._usage(calls.LIST_NODE_USAGE, objects.read_node_usage)),

@@ -45,7 +45,7 @@ MOST_SERIES: Final = 4096
 MOST_OF_NODE: Final = 256
 PROMETHEUS_SECONDS: Final = 5.0
 PROMETHEUS_BYTES: Final = 8 * 2**20
-_KEPT: Final = "Hostname, node, UUID, modelName, GPU_I_PROFILE, GPU_I_ID, namespace, pod, exported_namespace, exported_pod"
+_KEPT: Final = "Hostname, node, instance, UUID, modelName, GPU_I_PROFILE, GPU_I_ID, namespace, pod, exported_namespace, exported_pod"
 _METADATA: Final = ip_address("fd00:ec2::254")
 """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html"""
 _NAMES: Final = tuple(f"{name}{after}" for name in COUNTERS for after in "{ ")

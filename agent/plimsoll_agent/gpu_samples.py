@@ -7,7 +7,7 @@ https://docs.nvidia.com/datacenter/cloud-native/gpu-telemetry/latest/dcgm-export
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, isfinite
 from typing import Final
@@ -64,18 +64,47 @@ class Known:
 
     def __init__(self, nodes: Sequence[wire.Node], pods: Iterable[wire.Pod]) -> None:
         self.nodes = {node.name: node for node in nodes}
-        self.names = {name: node for node in self.nodes for name in self.names_of(node)}
-        """How series may call a node -> its name."""
-        self._pods = {
-            (pod.node, pod.namespace, pod.name): pod.uid
-            for pod in pods
+        self._full = {name: node for node in self.nodes for name in self._full_names(node)}
+        shorts = _unique((_short(name), node) for name, node in self._full.items())
+        self.names = shorts | self._full
+        """How series may call a node -> its name. A short name that two nodes share is none."""
+        self._pods = dict[tuple[str, str, str], str]()
+        daemons = list[tuple[str, str]]()
+        for pod in pods:
+            daemon = pod.owner is not None and pod.owner.kind == OwnerKind.DAEMON_SET
             # Where Prometheus relabels, `pod` is the exporter's own on a GPU that nobody has.
-            if pod.gpus or pod.owner is None or pod.owner.kind != OwnerKind.DAEMON_SET
-        }
+            if pod.gpus or not daemon:
+                self._pods[pod.node, pod.namespace, pod.name] = pod.uid
+            if daemon and pod.node in self.nodes:
+                daemons.append((pod.name, pod.node))
+        self._daemons = _unique(daemons)
+        """Pod of a DaemonSet, as the exporter's -> its node."""
+
+    def _full_names(self, node: str) -> set[str]:
+        return {self.nodes[node].labels.get(_HOSTNAME, node), node}
 
     def names_of(self, node: str) -> dict[str, str]:
         """Return the names by which series may call one node."""
-        return {self.nodes[node].labels.get(_HOSTNAME, node): node, node: node}
+        full = self._full_names(node)
+        return dict.fromkeys((*full, *map(_short, full)), node)
+
+    def called(self, labels: Mapping[str, str]) -> Iterator[str]:
+        """Yield what a series calls its node, also in short where that is the whole name of a node."""
+        for said in (labels[name] for name in _NODE if labels.get(name)):
+            yield said
+            if _short(said) in self._full:
+                yield _short(said)
+
+    def scraped_on(self, labels: Mapping[str, str]) -> set[str]:
+        """Return the nodes that the labels of its target lead to, which Prometheus itself adds to a series.
+
+        In a pod's own network namespace the exporter calls itself by its pod.
+        https://github.com/NVIDIA/dcgm-exporter/issues/78
+        """
+        host = labels.get("instance", "").rpartition(":")[0]
+        found = {self.names.get(each) for each in (host, f"ip-{host.replace('.', '-')}")}
+        found |= {self._daemons.get(labels.get(each, "")) for each in ("pod", "Hostname")}
+        return {node for node in found if node is not None}
 
     def pod_of(self, node: str, labels: Mapping[str, str]) -> str:
         """Return the uid of the pod that has the GPU of a series; empty: none that is known."""
@@ -93,14 +122,15 @@ def gpu_samples(
         series: Of any metric; those that are not asked for are stepped over.
         known: Which nodes and pods there are.
         names: How series may call a node -> its name; of others they may not tell.
-        default: The node of a series that names none; None: such a series does not count.
+        default: The node of a series that names none; None: they come through Prometheus, and the labels of their
+            target tell too.
     """
     found, read = defaultdict[_Key, dict[str, int]](dict), Read()
     about: dict[_Key, Mapping[str, str]] = {}
     for each in series:
         if each.metric not in _SCALES:
             continue
-        node, labels = _node_of(each.labels, names, default), each.labels
+        node, labels = _node_of(each.labels, known, names, default), each.labels
         gpu, instance = labels.get("UUID", ""), labels.get("GPU_I_ID", "")
         if node is None or not gpu or max(map(len, labels.values())) > LONGEST_TEXT:
             read.foreign += 1
@@ -127,13 +157,30 @@ def missing_from(samples: Sequence[GpuSample]) -> Sequence[str]:
 
 
 def _node_of(
-    labels: Mapping[str, str], names: Mapping[str, str], default: str | None
+    labels: Mapping[str, str], known: Known, names: Mapping[str, str], default: str | None
 ) -> str | None:
-    said = [labels[name] for name in _NODE if labels.get(name)]
-    if not said:
+    """Return the node that a series is about; None where its labels lead to no node, or to several."""
+    called = [*known.called(labels)]
+    if not called and default is not None:
         return default
-    meant = {names[name] for name in said if name in names}
+    meant = {names[each] for each in called if each in names}
+    if default is None:
+        meant |= known.scraped_on(labels)
     return meant.pop() if len(meant) == 1 else None
+
+
+def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return what each name stands for; a name of several things stands for none."""
+    found = defaultdict[str, set[str]](set)
+    for name, of in pairs:
+        found[name].add(of)
+    return {name: next(iter(of)) for name, of in found.items() if len(of) == 1}
+
+
+def _short(name: str) -> str:
+    """Return a host name without its domain; an address is none."""
+    short = name.partition(".")[0]
+    return name if short.isdigit() else short
 
 
 def _value(series: Series) -> int | None:

@@ -6,6 +6,7 @@ field, and tenants write these objects. What cannot be told raises BadInput, and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final
@@ -42,6 +43,7 @@ from plimsoll_service.wire import snapshot as wire
 
 _SERVICE: Final = "kubernetes.io/service-name"
 """On an EndpointSlice, label: whose endpoints it holds."""
+_EBS: Final = re.compile(r"vol-[0-9a-f]{1,40}\Z")
 _UNKNOWN: Final = "unknown"
 """For the uid of what metrics.k8s.io names."""
 _OOM_KILLED: Final = "OOMKilled"
@@ -169,6 +171,8 @@ def read_volume(obj: Raw) -> wire.Volume:
     read = decoded(obj, schema.Volume)
     spec = read.spec
     claim = spec.claim_ref or schema.ClaimReference()
+    since = read.status.last_phase_transition_time
+    ebs = _EBS.search(spec.csi.volume_handle or spec.aws_elastic_block_store.volume_id)
     zones = {
         value
         for term in spec.node_affinity.required.node_selector_terms
@@ -187,6 +191,8 @@ def read_volume(obj: Raw) -> wire.Volume:
             storage_class=spec.storage_class_name,
             zone=zones.pop() if len(zones) == 1 else "",
             reclaim=spec.persistent_volume_reclaim_policy,  # type: ignore[arg-type] # held to it by `within_bounds`
+            ebs=ebs[0] if ebs else "",
+            since=parse_time(since) if since else None,
             created_at=created_at(read.metadata),
         )
     )
@@ -227,6 +233,18 @@ def read_autoscaler(obj: Raw) -> Scaled:
         max_replicas=counted(spec.max_replicas),
     )
     return Scaled(within_bounds(told), spec.scale_target_ref.kind, spec.scale_target_ref.name)
+
+
+@naming("VerticalPodAutoscaler")
+def read_vertical_autoscaler(obj: Raw) -> tuple[tuple[str, str, str], str]:
+    """Read whose requests a VerticalPodAutoscaler is about, and its own name; empty where it writes none.
+
+    https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/docs/api.md
+    """
+    read = decoded(obj, schema.VerticalScaler)
+    meta, target = read.metadata, read.spec.target_ref
+    writes = read.spec.update_policy.update_mode != "Off"
+    return (target.kind, meta.namespace, target.name), meta.name[:LONGEST_TEXT] if writes else ""
 
 
 @naming("Service")

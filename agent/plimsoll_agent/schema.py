@@ -147,11 +147,39 @@ class ScalerSpec(Part):
 Scaler = Described[ScalerSpec]
 
 
+class UpdatePolicy(Part):
+    """Whether a VerticalPodAutoscaler writes what it recommends."""
+
+    update_mode: str = "Auto"
+
+
+class VerticalScalerSpec(Part):
+    """Of a VerticalPodAutoscaler."""
+
+    target_ref: Reference = field(default_factory=Reference)
+    update_policy: UpdatePolicy = field(default_factory=UpdatePolicy)
+
+
+VerticalScaler = Described[VerticalScalerSpec]
+
+
 class ClaimReference(Part):
     """The claim that has a volume."""
 
     namespace: str = ""
     name: str = ""
+
+
+class CsiSource(Part):
+    """The volume of a CSI driver."""
+
+    volume_handle: str = ""
+
+
+class EbsSource(Part):
+    """A volume from before the CSI driver."""
+
+    volume_id: str = field(default="", name="volumeID")
 
 
 class VolumeSpec(Part):
@@ -162,12 +190,15 @@ class VolumeSpec(Part):
     storage_class_name: str = ""
     persistent_volume_reclaim_policy: str = "Retain"
     node_affinity: VolumeNodeAffinity = field(default_factory=VolumeNodeAffinity)
+    csi: CsiSource = field(default_factory=CsiSource)
+    aws_elastic_block_store: EbsSource = field(default_factory=EbsSource)
 
 
 class Phase(Part):
-    """In which phase something is."""
+    """In which phase something is, and since when."""
 
     phase: str = "Pending"
+    last_phase_transition_time: str = ""
 
 
 Volume = Object[VolumeSpec, Phase]

@@ -65,10 +65,13 @@ def _under_topmost(pod: wire.Pod, claimed: Mapping[str, Claimed]) -> wire.Pod:
 
 
 def _in_namespace(workload: wire.Workload, seen: Seen) -> wire.Workload:
-    """Return a workload with what its namespace states for it: a floor, and LimitRanges."""
+    """Return a workload with what its namespace states for it: a floor, LimitRanges and a VerticalPodAutoscaler."""
     floor = seen.namespaces.get(workload.namespace)
     if floor is not None and MIN_ON_DEMAND not in workload.annotations:
         workload = replace(workload, annotations=workload.annotations | {MIN_ON_DEMAND: floor})
+    named = (workload.kind, workload.namespace, workload.name)
+    if (scaler := seen.vertical.get(named)) is not None:
+        workload = replace(workload, vertical_scaler=scaler)
     if seen.limit_ranges is None:
         return workload
     return with_limit_ranges(workload, seen.limit_ranges.get(workload.namespace, Limited()))

@@ -522,9 +522,11 @@ def test_the_manifests_grant_what_the_agent_asks_and_nothing_beside(service, sit
         "ingresses",
         "endpointslices",
         "limitranges",
+        "verticalpodautoscalers",
     }  # a watch follows a list that succeeded
     unseen = {(v, g, r) for v, g, r, *_ in table if v == "watch" and r in not_here}
     unseen |= {("list", "argoproj.io", "rollouts")}
+    unseen |= {("list", "autoscaling.k8s.io", "verticalpodautoscalers")}
     assert {(v, g, r) for v, g, r, *_ in table} - unseen <= site.wire.rights.used
 
 

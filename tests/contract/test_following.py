@@ -269,3 +269,21 @@ def test_rollouts_are_watched_where_they_are_used(
             api.observe()
     rollouts = [query for _, path, query, _ in shop.wire.asked if path == ROLLOUTS]
     assert ["watch" in query for query in rollouts] == [False, True]
+
+
+def test_a_rollout_by_workload_ref_is_read_with_the_selector_and_template_of_its_deployment(
+    shop: ContractRig,
+) -> None:
+    shop.apply(workload("Deployment", "web", 0))
+    owned = workload("ReplicaSet", "canary-1", 0)
+    owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "canary", "uid": "1"}
+    owned["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    shop.apply(owned)
+    spec = {"replicas": 1, "workloadRef": {"kind": "Deployment", "name": "web"}}
+    rollout = {"metadata": {"name": "canary", "namespace": "shop", "uid": "1"}, "spec": spec}
+    listed = {"items": [rollout], "metadata": {"resourceVersion": "1"}}
+    shop.wire.at[ROLLOUTS] = Response(status=200, body=listed, events=Silence())
+    with shop.api.following() as api:
+        found = {each.ref.kind: each for each in api.observe().workloads}
+    assert found["Rollout"].selector == found["Deployment"].selector
+    assert found["Rollout"].scheduling == found["Deployment"].scheduling

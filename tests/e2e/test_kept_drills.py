@@ -157,6 +157,13 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
 }
 """Where a workload is worse off by a rule of ours: in what alone, and by how much at most."""
 
+BOUNDS: Final[Mapping[str, Mapping[tuple[Other, str], float]]] = {
+    # The two that the drain lets be killed serve 32 s longer, and the first rejoins later by the second that a notice
+    # takes to Plimsoll. No order avoids it: a stop and a start take 118 s, and two after each other 236 s.
+    "parallel-members-that-rejoin-slowly": {("drain", ZERO): 33},
+}
+"""By how much at most a situation is worse, where the time of a stop and a start forbids better."""
+
 
 @pytest.mark.parametrize("name", KEPT)
 def test_a_kept_drill_says_what_it_teaches_and_holds(name: str):
@@ -187,8 +194,10 @@ def test_in_a_situation_of_real_clusters_nobody_is_worse_off_than_without_plimso
     with Simulation(drill, responder=OURS, seed=drill.scenario.seed) as simulation:
         report = simulation.run()
     assert report["expect"]["failures"] == []
-    ours = losses(simulation.measurement)
-    assert [w for w in worse_than(drill, ("drain", "none"), ours) if not w.excused] == []
+    bounds = BOUNDS.get(name, {})
+    worse = worse_than(drill, ("drain", "none"), losses(simulation.measurement))
+    blamed = [w for w in worse if not w.excused]
+    assert [w for w in blamed if w.ours - w.theirs > bounds.get((w.than, w.figure), 0)] == []
 
 
 @pytest.mark.parametrize("name", sorted(folder.name for folder in (DRILLS / "worse").iterdir()))

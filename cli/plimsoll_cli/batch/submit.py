@@ -101,26 +101,21 @@ def submit(  # noqa: PLR0913, PLR0917 - the options of the command
         say(yaml.safe_dump_all([*made.others, *made.jobs], sort_keys=False), nl=False)
         return
     _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
-    _create(api.requests, made)
-    for each in made.jobs:
-        meta = each["metadata"]
+    for meta in _create(api.requests, made):
         say(f"Job {meta['namespace']}/{meta['name']} waits in queue {meta['labels'][names.QUEUE]}")
 
 
-def _create(requests: Requests, made: Manifests) -> None:
-    """Create Jobs, and then what they own; where one is refused, none is left."""
+def _create(requests: Requests, made: Manifests) -> Sequence[Mapping[str, Any]]:
+    """Create Jobs, and then what they own, and return the metadata of the Jobs; where one is refused, none is left."""
     owners: list[dict[str, Any]] = []
-    created: list[tuple[str, str, str]] = []
+    created: list[Mapping[str, Any]] = []
     try:
         for job in made.jobs:
-            meta = job["metadata"]
-            answer = requests.send(
-                _CREATE, namespace=meta["namespace"], name=meta["name"], body=job
-            )
-            uid = answer["metadata"]["uid"]
-            created.append((meta["namespace"], meta["name"], uid))
+            named = {"namespace": job["metadata"]["namespace"], "name": _name(job)}
+            meta = requests.send(_CREATE, **named, body=job)["metadata"]
+            created.append(meta)
             kind = {"apiVersion": job["apiVersion"], "kind": job["kind"]}
-            owners.append({**kind, "name": meta["name"], "uid": uid})
+            owners.append({**kind, "name": meta["name"], "uid": meta["uid"]})
         for other in made.others:
             meta = other["metadata"]
             requests.send(
@@ -130,9 +125,10 @@ def _create(requests: Requests, made: Manifests) -> None:
                 body={**other, "metadata": {**meta, "ownerReferences": owners}},
             )
     except PlimsollError:
-        for namespace, name, uid in created:
-            delete(requests, namespace, name, uid=uid)
+        for meta in created:
+            delete(requests, meta["namespace"], meta["name"], uid=meta["uid"])
         raise
+    return created
 
 
 def _documents(file: Path) -> list[Any]:
@@ -157,18 +153,25 @@ def _job_in(file: Path, documents: Sequence[Any]) -> JobFile | None:
 
 def _jobs_in(file: Path, found: Sequence[Any]) -> list[dict[str, Any]]:
     for number, each in enumerate(found):
-        named = isinstance(each, dict) and (each.get("metadata") or {}).get("name")
-        if not named or each.get("kind") != "Job" or each.get("apiVersion") != "batch/v1":
-            raise BadInput(f"{file}: document {number}: must be a Job of batch/v1 with a name")
+        if not _name(each) or each.get("kind") != "Job" or each.get("apiVersion") != "batch/v1":
+            raise BadInput(
+                f"{file}: document {number}: must be a Job of batch/v1 with a name or generateName"
+            )
     if not 0 < len(found) <= MOST_ROLES:
         raise BadInput(f"{file}: must hold 1 to {MOST_ROLES} Jobs, not {len(found)}")
     return [*found]
 
 
+def _name(job: Any) -> str:
+    """Return the name of a Job, or what the API server begins its name with; empty: it is no object with either."""
+    meta = job.get("metadata") if isinstance(job, dict) else None
+    return str(meta.get("name") or meta.get("generateName") or "") if isinstance(meta, dict) else ""
+
+
 def _parallelism(job: Mapping[str, Any]) -> int:
     said = (job.get("spec") or {}).get("parallelism", 1)
     if not isinstance(said, int) or said < 0:
-        raise BadInput(f"Job {job['metadata']['name']}: spec.parallelism: must be a whole number")
+        raise BadInput(f"Job {_name(job)}: spec.parallelism: must be a whole number")
     return said
 
 
@@ -181,7 +184,7 @@ def _mark(
     if queue is not None:
         labels[names.QUEUE] = queue
     if names.QUEUE not in labels:
-        raise BadInput(f"Job {meta['name']} names no queue: give --queue")
+        raise BadInput(f"Job {_name(job)} names no queue: give --queue")
     if gang is not None:
         labels[names.GANG] = gang
         least, sign, _ = str(notes.get(names.GANG_SIZE, "")).rpartition(":")

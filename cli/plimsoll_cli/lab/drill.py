@@ -122,6 +122,10 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     responders = _responders(responder, compare)
     play = rig_of(rig)
     drill = read_drill(file)
+    for kind, count in sorted(drill.left_out.items()):
+        click.echo(
+            f"left out of the manifests, because no drill plays it: {count} {kind}", err=True
+        )
     chosen = drill.scenario.seed if seed is None else seed
     lines: Literal["none", "all"] = "all" if verbose else "none"
     title = f"{drill.scenario.name} · {rig}"

@@ -172,7 +172,7 @@ class ModelledObjects:
 
     def _workload(self, ref: Ref, count: int, pod: Pod, startup: float | None) -> Json:
         obj = self._workloads[ref.kind][ref.namespace, ref.name]
-        live, meta, raw = obj["spec"], obj["metadata"], self._raw[pod.uid]
+        live, meta, raw = self._resolved(ref, obj["spec"]), obj["metadata"], self._raw[pod.uid]
         template = live.get("template") or {"metadata": raw["metadata"], "spec": raw["spec"]}
         if ref.kind == OwnerKind.ROLLOUT:
             self.notes.append(
@@ -206,6 +206,17 @@ class ModelledObjects:
             labels=_ours(meta.get("labels")),
             annotations=_ours(meta.get("annotations")),
         )
+
+    def _resolved(self, ref: Ref, spec: Json) -> Json:
+        """Return the spec of a workload; of a Rollout by `workloadRef` with selector and template of its Deployment."""
+        target = spec.get("workloadRef") or {}
+        found = self._workloads.get(str(target.get("kind")), {}).get(
+            (ref.namespace, str(target.get("name")))
+        )
+        if found is None:
+            return spec
+        theirs = {name: found["spec"].get(name) for name in ("selector", "template")}
+        return {**theirs, **spec, "template": theirs["template"]}
 
     def _job(self, ref: Ref, pods: Sequence[Pod], startup: float | None) -> Json:
         raw = self._raw[pods[0].uid]

@@ -13,7 +13,6 @@ from pydantic import (
     Field,
     ValidationInfo,
     WithJsonSchema,
-    model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
 
@@ -118,11 +117,6 @@ class Placed(Declared):
     place: SkipJsonSchema[Place] = Place(file="")
 
 
-FIELD: Final = "otherControllers"
-FORMER_FIELD: Final = "rivals"
-"""Drill files may name the other controllers by either."""
-
-
 class ClusterSpec(Placed):
     """A cluster."""
 
@@ -149,14 +143,6 @@ class ClusterSpec(Placed):
 
     observed: dict[Owner, SeenTimes] = Field(default_factory=dict)
     """What Plimsoll remembers at time 0 of how long the pods of a workload take, by Kind/namespace/name; default nothing. How long they really take is in their template."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def read_former_name(cls, value: Any) -> Any:
-        """Read `otherControllers` also under the name that it had before."""
-        if isinstance(value, dict) and FORMER_FIELD in value and FIELD not in value:
-            return {FIELD if key == FORMER_FIELD else key: each for key, each in value.items()}
-        return value
 
     def group(self, name: str) -> NodeGroupSpec:
         """Return one of its groups by name."""

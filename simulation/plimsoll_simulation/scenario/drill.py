@@ -7,7 +7,7 @@ that a pod could ever fit on some node, that a claim or priority class which is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ class Drill:
     """By cluster: what stands in it at time 0."""
     applied: Mapping[Path, tuple[Manifest, ...]]
     """By file: what an `apply` of the timeline brings."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """What of the manifests no drill plays, in words, and how many objects."""
 
 
 def read_drill(path: Path) -> Drill:
@@ -67,7 +69,9 @@ def read_drill(path: Path) -> Drill:
         drill = Drill(scenario=scenario, objects=objects, applied=applied)
         _check(drill, problems)
     problems.check()
-    return Drill(scenario=scenario, objects=objects, applied=applied)
+    return Drill(
+        scenario=scenario, objects=objects, applied=applied, left_out=dict(problems.left_out)
+    )
 
 
 def _check(drill: Drill, problems: Problems) -> None:

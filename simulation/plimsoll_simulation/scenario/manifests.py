@@ -2,19 +2,21 @@
 
 The files are checked as strictly as an API server would check what a drill reads of them, since a
 field that is misspelt would otherwise be a drill of something else. Objects come back as plain
-JSON with the defaults that Kubernetes would fill in (`kinds.py`).
+JSON with the defaults that Kubernetes would fill in (`kinds.py`). Charts and `kubectl get` write more
+than a drill plays: what changes none of its pods is left out and counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, override
 
 from plimsoll_simulation.scenario.kinds import KINDS, MODELS, Namespace
 from plimsoll_simulation.scenario.object_fields import KubernetesObject
-from plimsoll_simulation.scenario.problems import Place, Problems, listed, rename, shown
+from plimsoll_simulation.scenario.problems import Place, Problems, listed, nearest, rename, shown
 from plimsoll_simulation.scenario.validation import validate
 from plimsoll_simulation.scenario.yamlfiles import Document, read_documents
 
@@ -34,6 +36,12 @@ CLUSTER_SCOPED = frozenset(
 )
 WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 """What can be scaled, and is measured."""
+_MAKERS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"})
+"""Kinds whose controllers make in a drill what they own."""
+_HOOK = "helm.sh/hook"
+"""On an object, annotation: Helm makes it beside a release, such as a test of it."""
+_MISSPELT = 0.88
+"""A kind that is so much alike to a known one is that one: DeamonSet, and not ServiceAccount."""
 _NAMESPACES_OF_KUBERNETES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 
 
@@ -91,24 +99,62 @@ def read_manifests(
         named = places[number] if number < len(places) else None
         for document in read_documents(file, problems, named_at=named):
             for item in _items(document):
-                manifest = _manifest(item, problems)
+                if why := _why_left_out(item.value):
+                    problems.left_out[why] += 1
+                    continue
+                manifest = _manifest(_named(item, found), problems)
                 if manifest is not None:
                     _add(manifest, found, problems)
     return (*_namespaces(found), *found.values())
 
 
 def _items(document: Document) -> Iterator[Document]:
-    """Yield the objects of a document: `kubectl get -o yaml` writes a List."""
+    """Yield the objects of a document: `kubectl get -o yaml` writes a List, and an API server a PodList."""
     value = document.value
+    kind = value.get("kind") if isinstance(value, dict) else None
     if (
-        isinstance(value, dict)
-        and value.get("kind") == "List"
-        and isinstance(value.get("items"), list)
+        isinstance(kind, str)
+        and kind.endswith("List")
+        and isinstance(items := value.get("items"), list)
     ):
-        for i in range(len(value["items"])):
-            yield document.part("items", i)
+        of = {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
+        for i in range(len(items)):
+            item = document.part("items", i)
+            each = item.value
+            yield replace(item, value={**of, **each}) if isinstance(each, dict) else item
     else:
         yield document
+
+
+def _why_left_out(value: Any) -> str | None:
+    """Return what an object is, in words, where a drill has no use for it; None where it is read, or wrong."""
+    if not isinstance(value, dict) or not isinstance(kind := value.get("kind"), str) or not kind:
+        return None
+    metadata = value["metadata"] if isinstance(value.get("metadata"), dict) else {}
+    group = str(value.get("apiVersion") or "").rpartition("/")[0]
+    if "." in group and not group.endswith(".k8s.io"):
+        return f"{kind} of {group}"
+    if kind not in KINDS:
+        return None if nearest(kind, KINDS, alike=_MISSPELT) else kind
+    if _HOOK in (metadata.get("annotations") or ()):
+        return f"{kind} with the annotation {_HOOK}"
+    owners = metadata.get("ownerReferences")
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, dict) and owner.get("controller") and owner.get("kind") in _MAKERS:
+            return f"{kind} that a {owner['kind']} makes"
+    return None
+
+
+def _named(document: Document, found: Iterable[tuple[str, str, str]]) -> Document:
+    """Return an object with a name: one that has only `generateName` is numbered, so that each run has the same."""
+    value = document.value
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("name") or not metadata.get("generateName"):
+        return document
+    taken = {name for _, _, name in found}
+    names = (f"{metadata['generateName']}{n}" for n in count(1))
+    name = next(name for name in names if name not in taken)
+    return replace(document, value={**value, "metadata": {**metadata, "name": name}})
 
 
 def _manifest(document: Document, problems: Problems) -> Manifest | None:
@@ -159,7 +205,7 @@ def _json(declared: KubernetesObject) -> dict[str, Any]:
 def _unknown_kind(document: Document, kind: Any, problems: Problems) -> None:
     if isinstance(kind, str):
         found = f"the kind {shown(kind)}, which no drill reads"
-        cure = rename(kind, KINDS, "Take it out of the manifests of the drill")
+        cure = rename(kind, KINDS, "Take it out")
     else:
         found, cure = shown(kind), "Write the kind of the object"
     problems.add(document.place("kind"), found=found, allowed=listed(KINDS), cure=cure)

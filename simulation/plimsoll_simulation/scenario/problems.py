@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, override
@@ -62,6 +63,8 @@ class Problems:
     """Collects problems; iterating gives them by file and line."""
 
     found: list[Problem] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    """What is no problem and is not read either, in words, and how often."""
 
     def add(self, place: Place, *, found: str, allowed: str, cure: str) -> None:
         """Note one problem; the same one twice counts once."""
@@ -127,10 +130,10 @@ def listed(names: Iterable[object]) -> str:
     return ", ".join(texts[:12]) + (f", and {len(texts) - 12} more" if len(texts) > 12 else "")  # noqa: PLR2004 - a dozen
 
 
-def nearest(word: str, allowed: Collection[str]) -> str | None:
-    """Return the allowed word that was probably meant."""
+def nearest(word: str, allowed: Collection[str], *, alike: float = 0.6) -> str | None:
+    """Return the allowed word that was probably meant, which is alike by so much, of 1."""
     lower = {a.lower(): a for a in sorted(allowed)}
-    close = difflib.get_close_matches(word.lower(), list(lower), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word.lower(), list(lower), n=1, cutoff=alike)
     return lower[close[0]] if close else None
 
 

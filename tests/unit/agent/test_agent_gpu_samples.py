@@ -155,6 +155,59 @@ def test_a_node_may_be_called_by_its_host_name_or_that_of_the_exporter(labels: d
     assert only(line("DCGM_FI_DEV_FB_USED", "1", **labels)).node == "a"
 
 
+LONG = "ip-10-0-0-1.ec2.internal"
+SCRAPED = Known(
+    (wire_node(LONG), wire_node("ip-10-0-0-2")),
+    (
+        a_pod("train-0", LONG),
+        a_pod("dcgm-x", LONG, owner=Owner(kind="DaemonSet", name="dcgm", uid="uid-dcgm")),
+        a_pod("twin", LONG, owner=Owner(kind="DaemonSet", name="a", uid="uid-a")),
+        a_pod("twin", "ip-10-0-0-2", owner=Owner(kind="DaemonSet", name="a", uid="uid-a")),
+    ),
+)
+EXPORTED = {"exported_namespace": "ml", "exported_pod": "train-0"}
+
+
+def scraped(**labels: str) -> Read:
+    """Return what a series tells that came through Prometheus."""
+    said = Series(metric="DCGM_FI_DEV_FB_USED", labels={"UUID": "GPU-0", **labels}, value=1)
+    return gpu_samples([said], SCRAPED, SCRAPED.names, None)
+
+
+@pytest.mark.parametrize(
+    ("labels", "node"),
+    [
+        ({"Hostname": "dcgm-x", "namespace": "gpu-operator", "pod": "dcgm-x"}, LONG),
+        ({"Hostname": "dcgm-x", "namespace": "ml", "pod": "train-0"}, LONG),
+        ({"Hostname": "dcgm-x", "instance": "10.0.0.1:9400"}, LONG),
+        ({"Hostname": "gone", "instance": "10.0.0.1:9400"}, LONG),
+        ({"Hostname": "gone", "instance": f"{LONG}:9400"}, LONG),
+        ({"Hostname": "gone", "node": LONG}, LONG),
+        ({"Hostname": "ip-10-0-0-1"}, LONG),
+        ({"Hostname": "ip-10-0-0-2.ec2.internal"}, "ip-10-0-0-2"),
+        ({"Hostname": "ip-10-0-0-1.eu-west-1.compute.internal"}, None),
+        ({"Hostname": "twin", "pod": "twin"}, None),
+        ({"Hostname": "train-0", "pod": "train-0"}, None),
+        ({"Hostname": "gone", "pod": "gone", "instance": "10.1.2.3:9400"}, None),
+        ({"Hostname": "dcgm-x", "node": "ip-10-0-0-2"}, None),
+    ],
+)
+def test_through_prometheus_the_labels_of_the_target_lead_to_the_node(
+    labels: dict[str, str], node: str | None
+):
+    found = scraped(**labels, **EXPORTED)
+    assert [each.node for each in found.samples] == ([] if node is None else [node])
+    assert found.foreign == (node is None)
+    if node == LONG:
+        assert found.samples[0].pod == "uid-train-0"
+
+
+def test_of_a_short_name_that_two_nodes_share_nothing_is_told():
+    known = Known((wire_node("a.one"), wire_node("a.two")), ())
+    said = Series(metric="DCGM_FI_DEV_FB_USED", labels={"UUID": "G", "Hostname": "a"}, value=1)
+    assert gpu_samples([said], known, known.names, None).foreign == 1
+
+
 def test_a_pod_of_another_node_is_not_believed_to_have_a_gpu_here():
     assert not only(line("DCGM_FI_DEV_FB_USED", "1", namespace="ml", pod="other")).pod
 

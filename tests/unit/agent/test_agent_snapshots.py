@@ -180,6 +180,47 @@ def test_budgets_autoscalers_and_load_balancers_are_joined_by_uid() -> None:
     assert (balancer.name, balancer.provisioned, balancer.ready_endpoints) == ("shop", True, 1)
 
 
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({}, "web-vpa"),
+        ({"updatePolicy": {"updateMode": "InPlaceOrRecreate"}}, "web-vpa"),
+        ({"updatePolicy": {"updateMode": "Initial"}}, "web-vpa"),
+        ({"updatePolicy": {"updateMode": "Off"}}, ""),
+        ({"targetRef": {"kind": "StatefulSet", "name": "web"}}, ""),
+    ],
+)
+def test_a_workload_is_told_with_the_vertical_autoscaler_that_writes_its_requests(
+    spec: Any, told: str
+) -> None:
+    server = a_shop()
+    target = {"targetRef": {"kind": "Deployment", "name": "web"}}
+    server.lists["verticalpodautoscalers"] = [an_object("web-vpa", spec={**target, **spec})]
+    assert snapshot_of(server).workloads[0].vertical_scaler == told
+
+
+@pytest.mark.parametrize(
+    ("source", "ebs"),
+    [
+        ({"csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-0a1"}}, "vol-0a1"),
+        ({"awsElasticBlockStore": {"volumeID": "aws://us-east-1a/vol-0a1"}}, "vol-0a1"),
+        ({"csi": {"driver": "efs.csi.aws.com", "volumeHandle": "fs-1::fsap-2"}}, ""),
+        ({"csi": {"volumeHandle": "vol-0a1; reboot"}}, ""),
+        ({"nfs": {"server": "files"}}, ""),
+    ],
+)
+def test_a_volume_is_told_with_its_id_in_ebs_and_the_time_of_its_release(
+    source: Any, ebs: str
+) -> None:
+    server = a_shop()
+    spec = {"capacity": {"storage": "8Gi"}, "persistentVolumeReclaimPolicy": "Retain", **source}
+    status = {"phase": "Released", "lastPhaseTransitionTime": "2026-01-02T11:00:00Z"}
+    server.lists["persistentvolumes"] = [an_object("pv-1", spec=spec, status=status)]
+    (volume,) = snapshot_of(server).volumes
+    assert (volume.ebs, volume.reclaim) == (ebs, "Retain")
+    assert volume.since == datetime(2026, 1, 2, 11, tzinfo=UTC)
+
+
 def test_usage_is_told_of_each_container_and_as_their_sum() -> None:
     node, pod = snapshot_of(a_shop()).usage
     assert node == Usage(uid="node-node-1", cpu_m=1500, memory=2**30)

@@ -82,6 +82,8 @@ class Recommendation(Part, frozen=True, kw_only=True):
     """What its executor said, or why it changed."""
     instruction: Count = 0
     """The number of the instruction that was made of it; 0: none yet."""
+    measurable: bool = True
+    """Whether the cluster shows that it was saved. Else only the bill does, and nothing is measured."""
     measured: float | None = None
     """Dollars a month that it was seen to save, once it was done."""
 

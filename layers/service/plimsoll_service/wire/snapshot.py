@@ -291,6 +291,8 @@ class Workload(Part, frozen=True, kw_only=True):
     requests are those of the pod as a whole, or more containers."""
     limit_ranges: LimitRanges | None = None
     """None: nobody knows them."""
+    vertical_scaler: Annotated[str, Meta(max_length=256)] = ""
+    """The name of the VerticalPodAutoscaler that writes the requests of its pods."""
     strategy: Literal["RollingUpdate", "Recreate", "OnDelete", "BlueGreen"] = "RollingUpdate"
     max_unavailable: CountOrShare = "25%"
     max_surge: CountOrShare = "25%"
@@ -317,6 +319,10 @@ class Volume(Part, frozen=True, kw_only=True):
     """What the storage class makes of EBS, such as gp3; empty where nothing says."""
     zone: LabelValue = ""
     reclaim: Literal["Delete", "Retain", "Recycle"] = "Delete"
+    ebs: Annotated[str, Meta(pattern=r"^(vol-[0-9a-f]{1,40})?\Z")] = ""
+    """The id of its EBS volume; empty: it is none, or an agent of an older version."""
+    since: Time | None = None
+    """Since when it is in its phase; None: the API server, or an agent of an older version, does not say."""
     created_at: Time
 
 

@@ -55,6 +55,19 @@ def test_submitted_jobs_wait_as_a_gang_of_their_size_and_start(desk, manifests):
     assert desk.scene.running("train-ps", "train-workers") == 6
 
 
+def test_a_job_with_a_generated_name_is_submitted_under_the_name_that_it_gets(desk, tmp_path):
+    (job, _), file = a_training("train"), tmp_path / "sample.yaml"
+    del job["metadata"]["labels"], job["metadata"]["annotations"]
+    job["metadata"]["generateName"] = f"{job['metadata'].pop('name')}-"
+    file.write_text(yaml.safe_dump(job))
+    result = desk.types("submit", "-f", str(file), "--queue", "lab")
+    assert result.exit_code == 0, result.output
+    (said,) = result.output.splitlines()
+    name = said.removeprefix("Job lab/").partition(" ")[0]
+    assert name.startswith("train-ps-")
+    assert desk.scene.job(name)["metadata"]["labels"]["plimsoll.dev/queue"] == "lab"
+
+
 def test_where_one_job_is_refused_none_is_left(desk, manifests):
     desk.scene.submit(a_training("train")[1])
     assert submitted(desk, manifests).exit_code == 2

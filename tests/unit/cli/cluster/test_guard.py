@@ -9,6 +9,7 @@ import pytest
 from click.testing import Result
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.kubernetes.objects import parse_rollout
 from plimsoll.domain.disruptions import plan_guard
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.interruptions import FOREIGN_CORDON, Policy, Response
@@ -18,6 +19,7 @@ from plimsoll_cli.cluster.uninstall_plan import plan_uninstall
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.fake_clusters import a_budget, a_stateful_set
+from tests.support.observations import looked
 from tests.support.workload_sets import WiredServices, deployment, method
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -131,6 +133,15 @@ def test_what_cannot_be_replaced_first_is_left_out_and_the_plan_says_why(manifes
     found = plan_guard(wired.api.observe(), {})
     assert budgets(wired) == []
     assert why in " ".join(found.left_out.values())
+
+
+def test_a_rollout_whose_template_is_not_read_is_left_out_and_named():
+    spec = {"replicas": 1, "workloadRef": {"kind": "Deployment", "name": "web"}}
+    metadata = {"name": "web", "namespace": "default", "labels": {GUARD: "true"}}
+    rollout = parse_rollout({"metadata": metadata, "spec": spec})
+    found = plan_guard(looked([], [], [rollout]), {})
+    assert (found.guarded, found.steps) == ((), ())
+    assert found.left_out[rollout.ref] == "its workloadRef Deployment default/web is not read"
 
 
 def test_a_workload_with_a_budget_of_its_own_is_left_alone():

@@ -60,6 +60,15 @@ def test_verbose_tells_on_standard_error_what_happens(folder: Path):
     json.loads(result.stdout)
 
 
+def test_what_a_drill_does_not_play_is_named_in_one_line_for_each_kind(folder: Path):
+    account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n"
+    (folder / "web.yaml").write_text(f"{WEB}\n---\n{account}---\n{account}")
+    result = drill("drill.yaml", "--responder", "none", "--json", "-")
+    assert result.exit_code == 0
+    said = [line for line in result.stderr.splitlines() if "left out" in line]
+    assert said == ["left out of the manifests, because no drill plays it: 2 ServiceAccount"]
+
+
 def test_an_expectation_that_does_not_hold_ends_with_1_and_its_words(folder: Path):
     (folder / "drill.yaml").write_text(DRILL.replace("reclaim: 10s", "reclaim: 1s") + EXPECT)
     result = drill("drill.yaml")  # one node, one second, nowhere to go: no responder can win

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from plimsoll.adapters.kubernetes.objects import parse_rollout
 from plimsoll.domain.actions import Evict, Release, UndoRelease
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.kubernetes import (
     POD_TEMPLATE_HASH,
+    RELEASE,
     LabelSelection,
     Pod,
     PodTerm,
@@ -549,6 +552,60 @@ def seen_of_rollout(*, surge: int | str = "25%", selected: bool = False) -> Obse
 @pytest.mark.parametrize(("how", "count"), [({}, 1), ({"surge": 0}, 0), ({"selected": True}, 0)])
 def test_a_pod_of_an_argo_rollout_is_released_under_the_same_conditions(how, count):
     assert len(actions(plan_drain(seen_of_rollout(**how), noon(1)), Release)) == count
+
+
+SUBSETS = {"istio": {"destinationRule": {"name": "web"}}}
+
+
+def a_rollout(**spec: Any) -> Workload:
+    """Return a Rollout as the API server shows it."""
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c"}]}}
+    selector = {"matchLabels": {"app": "web"}}
+    metadata = {"name": "web", "uid": "deployment-default-web"}
+    own = {"replicas": 1, "selector": selector, "template": template}
+    return parse_rollout({"metadata": metadata, "spec": {**own, **spec}})
+
+
+@pytest.mark.parametrize(
+    ("routing", "why"),
+    [
+        (SUBSETS, "subsets of an Istio DestinationRule select it by its hash"),
+        ({"appMesh": {"virtualNodeGroup": {}}}, "virtual nodes of App Mesh select it"),
+        ({"istio": {"virtualService": {"name": "web"}}}, None),
+        ({"alb": {"ingress": "web"}}, None),
+    ],
+    ids=["Istio's subsets", "App Mesh", "Istio's hosts", "ALB"],
+)
+def test_a_rollout_that_splits_traffic_by_its_hash_is_not_released(routing, why):
+    rollout = a_rollout(strategy={"canary": {"trafficRouting": routing}})
+    seen = replace(seen_of_rollout(), workloads=[rollout])
+    plan = plan_drain(seen, noon(1))
+
+    assert bool(actions(plan, Release)) is (why is None)
+    assert why is None or why in " ".join(plan.waiting["spot"])
+
+
+@pytest.mark.parametrize(
+    "said", [{"labels": {RELEASE: "never"}}, {"annotations": {RELEASE: "never"}}]
+)
+def test_an_owner_forbids_releases_where_something_unread_selects_by_the_hash(said):
+    pod, workload = a_pod("web-0", node="spot"), replace(a_deployment(replicas=1), **said)
+    plan = plan_drain(seen_with(pod, workload=workload), noon(1))
+
+    assert not actions(plan, Release)
+    assert "its owner forbade it with plimsoll.dev/release" in " ".join(plan.waiting["spot"])
+
+
+def test_a_rollout_takes_selector_and_template_of_the_deployment_that_it_names():
+    ref = {"workloadRef": {"kind": "Deployment", "name": "web"}, "selector": None, "template": {}}
+    deployment = a_deployment(replicas=0)
+    lost = a_rollout(**ref)
+    found = lost.resolved({deployment.ref: deployment})
+
+    assert (found.selector, found.scheduling) == (deployment.selector, deployment.scheduling)
+    for rollout, count in ((found, 1), (lost, 0)):
+        seen = replace(seen_of_rollout(), workloads=[rollout, deployment])
+        assert len(actions(plan_drain(seen, noon(1)), Release)) == count
 
 
 @pytest.mark.parametrize(

@@ -280,6 +280,7 @@ def test_of_twenty_thousand_volumes_those_that_save_most_are_advised_in_one_writ
             phase="Released",
             capacity=(n + 1) * GIB,
             type="gp3",
+            since=OLD,
             created_at=OLD,
         )
         for n in range(20_000)
@@ -307,7 +308,15 @@ def test_of_twenty_thousand_volumes_those_that_save_most_are_advised_in_one_writ
 def test_what_was_accepted_is_kept_whatever_saves_more(service):
     service.accept(NODE)
     volumes = tuple(
-        Volume(uid=f"v-{n}", name="v", phase="Released", capacity=2**50, type="gp3", created_at=OLD)
+        Volume(
+            uid=f"v-{n}",
+            name="v",
+            phase="Released",
+            capacity=2**50,
+            type="gp3",
+            since=OLD,
+            created_at=OLD,
+        )
         for n in range(MOST_KEPT)
     )
     service.advise(harbor(volumes=volumes))
@@ -323,10 +332,20 @@ def test_what_is_over_is_forgotten_after_ninety_days(service):
     assert NODE not in service.all()
 
 
+def a_volume(**changes: Any) -> Volume:
+    """Return a volume that was released long ago."""
+    facts: dict[str, Any] = {
+        "uid": "v",
+        "name": "pv-1",
+        "phase": "Released",
+        "capacity": 100 * GIB,
+        "type": "gp3",
+    }
+    return Volume(**facts | {"since": OLD, "created_at": OLD} | changes)
+
+
 def test_what_costs_and_serves_nobody_is_named():
-    volume = Volume(
-        uid="v", name="pv-1", phase="Released", capacity=100 * GIB, type="gp3", created_at=OLD
-    )
+    volume = a_volume()
     balancer = LoadBalancer(uid="l", kind="Service", namespace="shop", name="old", created_at=OLD)
     service = AdvisedCluster()
     seen = harbor(
@@ -387,11 +406,48 @@ def test_a_shared_load_balancer_is_advised_once_and_only_if_nobody_uses_it():
 def test_a_volume_of_another_storage_than_ebs_is_neither_priced_nor_offered_for_deletion(type_):
     """An unclaimed volume of NFS may hold what several clusters share, and costs none of EBS's prices."""
     service = AdvisedCluster()
-    foreign = Volume(
-        uid="v", name="pv-1", phase="Released", capacity=100 * GIB, type=type_, created_at=OLD
-    )
+    foreign = a_volume(type=type_)
     service.advise(harbor(volumes=(foreign,)))
     assert "orphan-volume pv-1" not in service.all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "advised"),
+    [
+        ({"since": NOW - timedelta(minutes=1)}, False),
+        ({"since": NOW - timedelta(days=1)}, True),
+        ({"since": None}, False),
+        ({"phase": "Available", "since": None}, True),
+        ({"phase": "Available", "since": None, "created_at": NOW}, False),
+        ({"phase": "Bound"}, False),
+        ({"reclaim": "Retain"}, False),
+    ],
+    ids=["just now", "a day", "untold", "never claimed", "new", "claimed", "kept, untold where"],
+)
+def test_a_volume_is_unused_by_the_time_of_its_release_and_not_of_its_creation(changes, advised):
+    service = AdvisedCluster()
+    service.advise(harbor(volumes=(a_volume(**changes),)))
+    assert ("orphan-volume pv-1" in service.all()) is advised
+
+
+def test_a_volume_that_outlives_its_persistent_volume_is_named_and_nothing_is_booked_as_saved():
+    kept = a_volume(reclaim="Retain", ebs="vol-0a1")
+    services = {True: AdvisedCluster(), False: AdvisedCluster()}
+    for is_accepted, service in services.items():
+        service.advise(harbor(volumes=(kept,)))
+        found = service.all()["orphan-volume pv-1"]
+        first, second = found.patch.split(" && ")
+        assert first.startswith("aws ec2 delete-volume --volume-id vol-0a1")
+        assert second == "kubectl delete persistentvolume pv-1"
+        assert "keeps vol-0a1 in EBS, billed" in found.reason
+        if is_accepted:
+            service.accept("orphan-volume pv-1")
+        service.advise(harbor())
+    done, lost = (each.all()["orphan-volume pv-1"] for each in services.values())
+    assert (done.state, done.measured) == ("done", None)
+    assert lost.state == "withdrawn"
+    assert "does not show whether AWS still bills the volume" in done.note
+    assert lost.note == done.note
 
 
 def test_a_floor_is_advised_where_none_is_stated_and_done_once_it_is():

@@ -48,6 +48,18 @@ def test_without_the_guard_the_handler_leaves_nothing_ready_and_plimsoll_makes_i
     assert 60 < ours <= alone
 
 
+def test_beside_karpenter_without_a_delay_no_workload_is_worse_off_than_with_karpenter_alone() -> (
+    None
+):
+    file = DRILLS / "karpenter-at-once" / "drill.yaml"
+    ours, alone = (
+        {row["name"]: row["ready_replica_seconds_lost"] for row in played(file, who)["workloads"]}
+        for who in ("plimsoll", "none")
+    )
+    assert {name: lost - alone[name] for name, lost in ours.items() if lost > alone[name] + 5} == {}
+    assert alone["lone"] > 60
+
+
 class Silent(Responder):
     """Hands in no report."""
 

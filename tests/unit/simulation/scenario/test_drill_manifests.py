@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,6 +116,63 @@ def test_a_list_as_kubectl_writes_it_is_read_item_by_item(tmp_path):
     assert web.name == "web"
     bad = f"apiVersion: v1\nkind: List\nitems:\n{items}".replace("replicas: 2", "replica: 2")
     assert "0.yaml:9: items[0].spec.replica" in complaint(tmp_path, bad)
+
+
+def an_object(kind: str, version: str = "v1", **metadata: Any) -> str:
+    metadata = {"name": "x", **metadata}
+    return json.dumps({"apiVersion": version, "kind": kind, "metadata": metadata}) + "\n---\n"
+
+
+def owned_by(kind: str) -> list[dict[str, Any]]:
+    return [{"apiVersion": "x/v1", "kind": kind, "name": "web", "uid": "1", "controller": True}]
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        (an_object("ServiceAccount") * 3, {"ServiceAccount": 3}),
+        (an_object("CronJob", "batch/v1"), {"CronJob": 1}),
+        (
+            an_object("ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io/v1"),
+            {"ValidatingAdmissionPolicyBinding": 1},
+        ),
+        (an_object("Service", "serving.knative.dev/v1"), {"Service of serving.knative.dev": 1}),
+        (
+            an_object("Pod", annotations={"helm.sh/hook": "test"}),
+            {"Pod with the annotation helm.sh/hook": 1},
+        ),
+        (
+            an_object("Pod", ownerReferences=owned_by("ReplicaSet")),
+            {"Pod that a ReplicaSet makes": 1},
+        ),
+        (
+            json.dumps({"apiVersion": "v1", "kind": "SecretList", "items": [{"metadata": {}}] * 2}),
+            {"Secret": 2},
+        ),
+    ],
+)
+def test_what_no_drill_plays_is_left_out_and_counted_by_kind(tmp_path, text, left_out):
+    file = tmp_path / "chart.yaml"
+    file.write_text(f"{WEB}---\n{text}", encoding="utf-8")
+    problems = Problems()
+    found = read_manifests([file], problems)
+    problems.check()
+    assert [str(each) for each in found] == ["Deployment default/web"]
+    assert problems.left_out == left_out
+
+
+def test_a_pod_that_a_custom_resource_owns_is_read(tmp_path):
+    spec = {"containers": [{"name": "c", "image": "c"}]}
+    metadata = {"name": "pg-1", "ownerReferences": owned_by("Cluster")}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    (found,) = read(tmp_path, json.dumps(pod))
+    assert str(found) == "Pod default/pg-1"
+
+
+def test_an_object_with_a_generated_name_is_numbered(tmp_path):
+    text = WEB.replace("name: web\nspec", "generateName: web-\nspec")
+    first, second, third = read(tmp_path, f"{text}---\n{text}", WEB.replace("web", "web-3"))
+    assert [each.name for each in (first, second, third)] == ["web-1", "web-2", "web-3"]
 
 
 def test_the_same_object_twice_names_both_places(tmp_path):

@@ -378,6 +378,6 @@ def test_the_schema_describes_every_field():
     assert undescribed == []
 
 
-def test_other_controllers_are_read_under_their_former_name(tmp_path):
-    text = changed("otherControllers: []", "rivals: [hpa]")
-    assert read(tmp_path, text).cluster("harbor").other_controllers == ("hpa",)
+def test_other_controllers_have_one_name(tmp_path):
+    with pytest.raises(BadScenario, match="rivals"):
+        read(tmp_path, changed("otherControllers: []", "rivals: [hpa]"))

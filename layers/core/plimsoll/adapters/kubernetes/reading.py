@@ -128,6 +128,7 @@ class Reader:
         rolled = any(each.controller.kind == OwnerKind.ROLLOUT for each in owned.values())
         if not self._rollouts.watched:
             self._listed_if_allowed(self._rollouts, wanted=rolled)
+        deployments = {each.ref: each for each in self._deployments.objects}
         scaler = dict(self._scalers.objects)
         limits = {name: limit for name, limit in self._limits.objects if limit}
         attached: dict[str, set[str]] = defaultdict(set)
@@ -145,10 +146,10 @@ class Reader:
                 if (by := scaler.get(w.ref)) is not None
                 else w
                 for w in (
-                    *self._deployments.objects,
+                    *deployments.values(),
                     *(each for each in sets if isinstance(each, Workload)),
                     *self._stateful_sets.objects,
-                    *self._rollouts.objects,
+                    *(each.resolved(deployments) for each in self._rollouts.objects),
                 )
             ],
             budgets=self._budgets.objects,

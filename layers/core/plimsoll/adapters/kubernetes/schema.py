@@ -310,12 +310,29 @@ class RollingUpdate(_Read):
     partition: Whole = 0
 
 
+class Istio(_Read):
+    destination_rule: Nothing | None = None
+
+
+class AppMesh(_Read):
+    virtual_node_group: Nothing | None = None
+
+
+class TrafficRouting(_Read):
+    istio: Istio = field(default_factory=Istio)
+    app_mesh: AppMesh = field(default_factory=AppMesh)
+
+
+class Canary(RollingUpdate):
+    traffic_routing: TrafficRouting = field(default_factory=TrafficRouting)
+
+
 class Strategy(_Read):
     """Of a Deployment or StatefulSet: `type` and `rollingUpdate`; of a Rollout the others."""
 
     type: str = "RollingUpdate"
     rolling_update: RollingUpdate = field(default_factory=RollingUpdate)
-    canary: RollingUpdate = field(default_factory=RollingUpdate)
+    canary: Canary = field(default_factory=Canary)
     blue_green: RollingUpdate | None = None
 
 
@@ -335,6 +352,7 @@ class WorkloadSpec(_Read):
     min_ready_seconds: Whole = 0
     volume_claim_templates: Annotated[tuple[Nothing, ...], _MANY] = ()
     ordinals: Ordinals = field(default_factory=Ordinals)
+    workload_ref: Reference | None = None
 
 
 class WorkloadStatus(_Read):

@@ -149,6 +149,8 @@ def guards_of(seen: Observation, pod: Pod) -> list[Budget]:
 
 def _why_not(seen: Observation, workload: Workload) -> Iterator[str]:
     """Yield why a workload is not guarded although its owner wants it to be."""
+    if workload.unresolved is not None:
+        yield workload.unresolved
     pods = [p for p in seen.of_workload.get(workload.ref, ()) if p.deleting is None]
     pod = next((p for p in pods if not p.released), None)
     labels = workload.selector.labels if pod is None else pod.labels

@@ -42,7 +42,7 @@ def why_opted_out(seen: Observation, pod: Pod) -> str | None:
     """
     if seen.policy.observes(pod.namespace):
         return f"the namespace {pod.namespace} is observed only"
-    if any(marks.get(IGNORE) == "true" for marks in _marks(seen, pod)):
+    if any(marks.get(IGNORE) == "true" for marks in marks_of(seen, pod)):
         return f"its owner opted out with {IGNORE}"
     owner = seen.owner(pod)
     workload = None if owner is None else seen.workload.get(owner)
@@ -51,7 +51,7 @@ def why_opted_out(seen: Observation, pod: Pod) -> str | None:
     return None
 
 
-def _marks(seen: Observation, pod: Pod) -> Iterator[Mapping[str, str]]:
+def marks_of(seen: Observation, pod: Pod) -> Iterator[Mapping[str, str]]:
     """Yield the labels and annotations by which the owner of a pod says something."""
     yield from (pod.labels, pod.annotations)
     owner = seen.owner(pod)
@@ -63,7 +63,7 @@ def never_overruled(seen: Observation, pod: Pod) -> bool:
     """Whether its owner lets nobody delete it past its budget: for the cluster, the namespace, the workload or the pod."""
     if seen.policy.obeys_budgets or pod.namespace in seen.obeying:
         return True
-    return any(marks.get(OVERRULE_BUDGETS) == NEVER_OVERRULED for marks in _marks(seen, pod))
+    return any(marks.get(OVERRULE_BUDGETS) == NEVER_OVERRULED for marks in marks_of(seen, pod))
 
 
 def must_leave(seen: Observation, pod: Pod, node: Node) -> bool:

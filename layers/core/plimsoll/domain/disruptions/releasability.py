@@ -11,13 +11,20 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
-from plimsoll.domain.disruptions.opt_outs import has_returned, must_leave, why_opted_out
+from plimsoll.domain.disruptions.opt_outs import (
+    has_returned,
+    marks_of,
+    must_leave,
+    why_opted_out,
+)
 from plimsoll.domain.disruptions.tolerant_pods import may_return
 from plimsoll.domain.disruptions.workload_disruption import EvictablePod
 from plimsoll.domain.interruptions import Response
 from plimsoll.domain.kubernetes import (
     HASHES,
     HOSTNAME,
+    NEVER_RELEASED,
+    RELEASE,
     Node,
     OwnerKind,
     Pod,
@@ -91,6 +98,8 @@ def _forbidden(
     if workload is None or workload.ref.kind not in {OwnerKind.DEPLOYMENT, OwnerKind.ROLLOUT}:
         yield f"{'its controller' if workload is None else workload.ref.kind} is no Deployment"
         return
+    if workload.unresolved is not None:
+        yield workload.unresolved
     if workload.strategy != "RollingUpdate":
         yield f"its strategy {workload.strategy} forbids two generations at once"
     if resolve_count(workload.max_surge, workload.replicas, round_up=True) < 1:
@@ -103,7 +112,7 @@ def _forbidden(
         yield f"its ReplicaSet belongs to an earlier {workload.ref}"
     elif pod.labels.get(replica_set.label) != replica_set.hash or not replica_set.hash:
         yield f"it does not carry the {replica_set.label} of its ReplicaSet"
-    yield from _selected_by_hash(seen, pod)
+    yield from _selected_by_hash(seen, workload, pod)
 
 
 def _hindrances(workload: Workload, pod: Pod, seen: Observation, claimed: Claimed) -> Iterator[str]:
@@ -128,8 +137,12 @@ def _without_hash(pod: Pod) -> dict[str, str]:
     return {key: value for key, value in pod.labels.items() if key not in HASHES}
 
 
-def _selected_by_hash(seen: Observation, pod: Pod) -> Iterator[str]:
+def _selected_by_hash(seen: Observation, workload: Workload, pod: Pod) -> Iterator[str]:
     """Yield what would lose the pod with the label, and what already covers it twice."""
+    if any(marks.get(RELEASE) == NEVER_RELEASED for marks in marks_of(seen, pod)):
+        yield f"its owner forbade it with {RELEASE}"
+    if workload.split_by is not None:
+        yield f"{workload.split_by} select it by its hash"
     without = _without_hash(pod)
     for one in seen.selecting_by_hash.get(pod.namespace, ()):
         if matches(one.selector, pod.labels) != matches(one.selector, without):

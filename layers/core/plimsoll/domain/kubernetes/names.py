@@ -97,6 +97,11 @@ OVERRULE_BUDGETS: Final = "plimsoll.dev/overrule-budgets"
 PodDisruptionBudget, and ends with its instance instead."""
 NEVER_OVERRULED: Final = "never"
 
+RELEASE: Final = "plimsoll.dev/release"
+"""On a pod or workload, label or annotation: with `NEVER_RELEASED` no pod is released: something that Plimsoll
+does not read selects it by the hash of its template."""
+NEVER_RELEASED: Final = "never"
+
 GPU_CHANGE: Final = "plimsoll.dev/gpu-change"
 """On a Node, annotation: the journal of a change of its GPUs. Take it off to have a change that was stopped tried again."""
 

@@ -10,7 +10,7 @@ from typing import Final, Self
 from plimsoll.domain.kubernetes.names import POD_TEMPLATE_HASH
 from plimsoll.domain.kubernetes.pods import NodeTerm, Pod, Ref, Requirement, Scheduling, Selector
 from plimsoll.domain.kubernetes.quantities import Resources
-from plimsoll.domain.kubernetes.selectors import satisfied
+from plimsoll.domain.kubernetes.selectors import MATCHES_NOTHING, satisfied
 
 _QUOTA_USED_UP: Final = "exceeded quota"
 """Words of the API server."""
@@ -53,6 +53,10 @@ class Workload:
     """Why its controller cannot make pods (condition ReplicaFailure), for example a quota."""
     failing_since: datetime | None = None
     """Since when."""
+    split_by: str | None = None
+    """What selects the pods of a Rollout by their hash and is no Service, in words."""
+    template_of: Ref | None = None
+    """Whose template and selector a Rollout uses (`workloadRef`), until these are filled in here."""
 
     @property
     def makes_none(self) -> str | None:
@@ -67,6 +71,30 @@ class Workload:
         Source: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
         """
         return max(self.replicas, self.min_replicas or 0) if self.replicas else 0
+
+    @property
+    def unresolved(self) -> str | None:
+        """Why nothing is known of its template and selector; None where they are."""
+        return (
+            None if self.template_of is None else f"its workloadRef {self.template_of} is not read"
+        )
+
+    def resolved(self, workloads: Mapping[Ref, Workload]) -> Workload:
+        """Return the workload with the template and selector of the one that it refers to, if that is known.
+
+        A selector of its own is kept. Source: argo-rollouts, controller/templateref.go
+        """
+        of = None if self.template_of is None else workloads.get(self.template_of)
+        if of is None:
+            return self
+        own = self.selector is not MATCHES_NOTHING
+        return replace(
+            self,
+            selector=self.selector if own else of.selector,
+            scheduling=of.scheduling,
+            pinned_to=of.pinned_to,
+            template_of=None,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

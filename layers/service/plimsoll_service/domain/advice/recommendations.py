@@ -34,6 +34,8 @@ LIFE: Final = timedelta(minutes=30)
 QUIET: Final = timedelta(hours=1)
 """After a refusal nothing is asked again for so long."""
 
+_UNSEEN: Final = "the cluster does not show whether AWS still bills the volume: look for it in EC2"
+
 
 def merged(
     known: Mapping[str, Recommendation],
@@ -79,13 +81,12 @@ def _observed(before: Recommendation, view: View) -> Recommendation:
     """Return what a kept recommendation has become by what the cluster shows now."""
     match before.state:
         case "open":
-            return replace(
-                before, state="withdrawn", changed_at=view.at, note="the cluster has changed"
-            )
+            lost = not before.measurable and _is_done(before, view)
+            note = _UNSEEN if lost else "the cluster has changed"
+            return replace(before, state="withdrawn", changed_at=view.at, note=note)
         case "accepted" if not before.executable and _is_done(before, view):
-            return replace(
-                before, state="done", changed_at=view.at, measured=before.monthly, note="seen"
-            )
+            note, measured = ("seen", before.monthly) if before.measurable else (_UNSEEN, None)
+            return replace(before, state="done", changed_at=view.at, measured=measured, note=note)
         case "done" if before.executable:
             return replace(before, measured=before.monthly if _is_done(before, view) else 0.0)
         case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -222,6 +223,7 @@ def _draft(  # noqa: PLR0913 - the fields of a recommendation
     patch: str = "",
     executable: bool = False,
     containers: tuple[ContainerRequests, ...] = (),
+    measurable: bool = True,
 ) -> Recommendation:
     told = f"{view.seen.cluster_id}/{kind}/{about.uid}"
     return Recommendation(
@@ -233,6 +235,7 @@ def _draft(  # noqa: PLR0913 - the fields of a recommendation
         executable=executable,
         patch=patch,
         containers=containers,
+        measurable=measurable,
         since=view.at,
         changed_at=view.at,
     )
@@ -396,21 +399,44 @@ def _allow_spot(view: View, table: PriceTable) -> Iterator[Recommendation]:
 
 
 def _volumes(view: View, table: PriceTable) -> Iterator[Recommendation]:
-    """Advise to delete EBS volumes that no claim has; other storage has no type of EBS, nor its price."""
+    """Advise to delete EBS volumes that no claim has had for a day.
+
+    Other storage has no type of EBS, nor its price. A volume that AWS keeps when its PersistentVolume is deleted goes
+    first, because only the PersistentVolume says which volume that is.
+    """
     for volume in view.seen.volumes:
-        unclaimed = volume.phase in {"Available", "Released", "Failed"}
         price = table.volumes.get(volume.type)
-        if price is None or not unclaimed or view.at - volume.created_at < SETTLED_UNUSED:
+        if price is None or not _is_unused(volume, view.at):
             continue
+        gib, stays = volume.capacity / GIB, volume.reclaim != "Delete"
+        if stays and not volume.ebs:
+            continue
+        steps = [["kubectl", "delete", "persistentvolume", volume.name]]
+        why = f"it is {volume.phase} and no claim has it; {gib:.0f} GiB"
+        if stays:
+            region = ["--region", view.region] if view.region else []
+            steps.insert(0, ["aws", "ec2", "delete-volume", "--volume-id", volume.ebs, *region])
+            why = (
+                f"{why}. Its policy {volume.reclaim} keeps {volume.ebs} in EBS, billed: first delete "
+                "the volume, then its PersistentVolume. Only your bill shows what that saved"
+            )
         yield _draft(
             view,
             "orphan-volume",
             About(kind="PersistentVolume", name=volume.name, uid=volume.uid),
-            volume.capacity / GIB * price,
-            f"it is {volume.phase} and no claim has it; {volume.capacity / GIB:.0f} GiB. "
-            "Take a snapshot of it before you delete it",
-            patch=commands([("kubectl", "delete", "persistentvolume", volume.name)]),
+            gib * price,
+            f"{why}. Take a snapshot of it before you delete it",
+            patch=" && ".join(map(shlex.join, steps)),
+            measurable=not stays,
         )
+
+
+def _is_unused(volume: wire.Volume, now: datetime) -> bool:
+    """Whether no claim has had a volume for a day; one that was released at an unknown time may be in use still."""
+    if volume.phase not in {"Available", "Released", "Failed"}:
+        return False
+    untold = volume.created_at if volume.phase == "Available" else now
+    return now - (volume.since or untold) >= SETTLED_UNUSED
 
 
 def _load_balancers(

@@ -96,6 +96,10 @@ def resizes(
 def _why_left(view: View, workload: wire.Workload) -> str | None:  # noqa: PLR0911 - one line for each reason
     if workload.uid in view.scalers:
         return "an autoscaler counts its replicas by the share of requests in use"
+    if workload.vertical_scaler:
+        return (
+            f"the VerticalPodAutoscaler {workload.vertical_scaler} writes the requests of its pods"
+        )
     if workload.annotations.get(IGNORE) == "true":
         return f"its owner opted out with {IGNORE}"
     if workload.kind in _ENDING:

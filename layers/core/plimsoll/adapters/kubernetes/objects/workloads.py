@@ -58,7 +58,13 @@ def parse_rollout(obj: Raw) -> Workload:
     https://argo-rollouts.readthedocs.io/en/stable/features/specification/
     """
     read = decoded(obj, schema.Rollout)
-    spec, canary = read.spec, read.spec.strategy.canary
+    spec, canary, template = read.spec, read.spec.strategy.canary, read.spec.workload_ref
+    routing = canary.traffic_routing
+    # The controller adds the hash to the selectors of these, as it does to those of its Services.
+    by_hash = {
+        "the subsets of an Istio DestinationRule": routing.istio.destination_rule,
+        "the virtual nodes of App Mesh": routing.app_mesh.virtual_node_group,
+    }
     return _workload(
         OwnerKind.ROLLOUT,
         read,
@@ -68,6 +74,10 @@ def parse_rollout(obj: Raw) -> Workload:
         rolling_out=read.status.stable != read.status.current_pod_hash,
         paused=spec.paused,
         min_ready_seconds=bounded(spec.min_ready_seconds, LONGEST_GRACE),
+        split_by=next((what for what, named in by_hash.items() if named is not None), None),
+        template_of=Ref(template.kind, read.metadata.namespace, template.name)
+        if template
+        else None,
     )
 
 
