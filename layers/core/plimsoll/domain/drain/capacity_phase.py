@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from plimsoll.domain.capacity import ScaleUp, plan_scale_up
 from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.drain.cordon_rate_limit import given_back
-from plimsoll.domain.drain.plan_builder import PlanBuilder, named
+from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.strategies import returning, way_of
 from plimsoll.domain.node_groups import Refusal
 from plimsoll.domain.scheduling import Headroom
@@ -42,12 +42,12 @@ def plan_capacity(
     }
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)
-    for words in (
-        *scale_up.doubts,
-        *scale_up.refused.values(),
-        *named(scale_up.given_up, "pods have no headroom"),
-    ):
+    for words in scale_up.doubts:
         draft.wait(words, interrupted.names)
+    for words in scale_up.refused.values():
+        draft.refuse(words, interrupted.names)
+    for pods, why in scale_up.given_up:
+        draft.lack(pods, why, interrupted.names)
     back = list(given_back(draft.seen, scale_up.unplaceable, headroom.snapshot, now))
     for uncordon in back:
         draft.add(uncordon, {uncordon.node.name})

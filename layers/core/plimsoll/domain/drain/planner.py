@@ -11,12 +11,13 @@ triggered. It knows nothing of earlier plans, so it may be asked twice, late, or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from plimsoll.domain.actions import Cordon, Plan
+from plimsoll.domain.actions import Cordon, Due, Evict, Plan
 from plimsoll.domain.disruptions import (
     WorkloadDisruption,
     by_node,
@@ -98,16 +99,17 @@ def plan_drain(
     )
     draft.steps += between_runs(seen, now, idle=not busy, refused=draft.refused)
     steps = sorted(draft.steps, key=lambda step: step.action.wave)
+    reasons = draft.told()
     return Plan(
         steps=tuple(steps),
-        waiting={node: tuple(texts) for node, texts in sorted(draft.waiting.items())},
-        notes={node: tuple(texts) for node, texts in sorted(draft.notes.items())},
+        waiting=draft.waiting(),
+        notes=draft.notes(),
         reports=tuple(
             report_of(
                 seen,
                 node,
                 here.get(node.name, ()),
-                draft.told(node.name),
+                reasons[node.name],
                 asked=bool(capacity.scale_up.grows),
                 refused=capacity.scale_up.refused,
                 now=now,
@@ -116,6 +118,7 @@ def plan_drain(
         ),
         busy=busy or bool(steps),
         hurried=evictions.hurried,
+        due=tuple(_due(disruptions, draft)),
         next_eviction=evictions.next_eviction,
         expires=evictions.expires,
     )
@@ -128,10 +131,23 @@ def _note_assumptions(disruptions: Iterable[WorkloadDisruption], draft: PlanBuil
         if unstated:
             longest = max(one.pod.grace_seconds for one in unstated)
             text = (
-                f"{disruption.ref}: its grace period is {longest} s, and nothing says how much of it its pods need to "
+                f"its grace period is {longest} s, and nothing says how much of it its pods need to "
                 f"stop; state it in the annotation {STOP_SECONDS}"
             )
-            draft.note(text, {one.pod.node for one in unstated if one.pod.node})
+            nodes = {one.pod.node for one in unstated if one.pod.node}
+            draft.note(text, nodes, disruption.ref)
+
+
+def _due(disruptions: Iterable[WorkloadDisruption], draft: PlanBuilder) -> Iterator[Due]:
+    """Yield by deadline and workload the pods that this plan does not evict yet."""
+    evicted = {step.action.pod.uid for step in draft.steps if isinstance(step.action, Evict)}
+    found: dict[tuple[datetime, str], list[str]] = defaultdict(list)
+    for disruption in disruptions:
+        for one in disruption.evictable:
+            if one.eviction_deadline is not None and one.pod.uid not in evicted:
+                found[one.eviction_deadline, str(disruption.ref)].append(str(one.pod))
+    for (at, workload), pods in sorted(found.items()):
+        yield Due(at=at, workload=workload, pods=tuple(pods))
 
 
 def _without(seen: Observation, closing: AbstractSet[str]) -> Observation:

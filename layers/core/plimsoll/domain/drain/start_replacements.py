@@ -84,7 +84,7 @@ def _continue(
         else:
             draft.add(action, nodes)
     if steps.waiting is not None:
-        draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
+        draft.wait(f"{steps.waiting} ({way.name}, because {why})", nodes, disruption.ref)
 
 
 def _begin(begun: Sequence[Beginning], draft: PlanBuilder, *, most: int) -> None:
