@@ -71,7 +71,7 @@ def status_of(seen: Observation) -> Status:
         cluster=seen.cluster,
         interruptions=tuple(sorted(found, key=_by_deadline)),
         released_pods=tuple(sorted(map(str, released))),
-        released_of=Counter(sorted(str(seen.workload_of(p)) for p in released)),
+        released_of=dict(Counter(sorted(str(seen.workload_of(p)) for p in released))),
         policy=str(seen.policy),
     )
 

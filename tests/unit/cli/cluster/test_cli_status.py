@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from plimsoll.domain.kubernetes import INTERRUPTION
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import Reason, Report
 from plimsoll.services.ports import ClusterApi
 from tests.support.builders import NOON
 from tests.support.cli_environment import (
@@ -74,7 +74,7 @@ def test_shows_zones_that_traffic_leaves_until_it_returns():
         node="",
         kind="zonal-shift",
         noticed=NOON,
-        reasons=("autoshift: traffic leaves the zone use1-az2",),
+        reasons=(Reason(why="autoshift: traffic leaves the zone use1-az2"),),
     )
     environment.reports.merge(shift)
     assert "zone use1-az2" in run(environment, "status").stdout

@@ -24,10 +24,10 @@ from plimsoll.domain.actions import (
 from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.kubernetes import Pod, Ref
 from plimsoll.domain.observation import InterruptedNodes, Observation
-from plimsoll.domain.reports import NOTE, WAIT, Reason
+from plimsoll.domain.reports import LEFT_OUT, NOTE, WAIT, Reason
 
 MOST_NAMED: Final = 20
-"""How many of the objects that could not be read the report of a node names."""
+"""How many of the objects that could not be read, or workloads of Pending pods, the report of a node names."""
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class PlanBuilder:
             for node in step.nodes & found.keys():
                 found[node].append(reason)
         left_out = [
-            replace(self._words("left out:", words), last=None, first=None)
+            replace(self._words(LEFT_OUT, words), last=None, first=None)
             for words in named(self.seen.left_out, "objects in all")
         ]
         return {

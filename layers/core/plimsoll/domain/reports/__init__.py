@@ -5,7 +5,7 @@ from __future__ import annotations
 from plimsoll.domain.reports.announcements import announcement, interruption_metrics
 from plimsoll.domain.reports.canaries import CANARY_REPORTS, canary_echo, canary_seen
 from plimsoll.domain.reports.metrics import Metric
-from plimsoll.domain.reports.reasons import NOTE, WAIT, Reason, merge_reasons, summary
+from plimsoll.domain.reports.reasons import LEFT_OUT, NOTE, WAIT, Reason, merge_reasons, summary
 from plimsoll.domain.reports.rehearsals import (
     ONE_EVENT_WITHIN,
     Comparison,
@@ -17,6 +17,7 @@ from plimsoll.domain.reports.report import PLACEMENT, SCALE_UP, Report
 
 __all__ = [
     "CANARY_REPORTS",
+    "LEFT_OUT",
     "NOTE",
     "ONE_EVENT_WITHIN",
     "PLACEMENT",

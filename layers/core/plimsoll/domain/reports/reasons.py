@@ -21,6 +21,8 @@ MOST_PODS: Final = 500
 CUT: Final = "older reasons are left out: a report has no room for more"
 WAIT: Final = "wait:"
 NOTE: Final = "note:"
+LEFT_OUT: Final = "left out:"
+"""Objects that could not be read: each is named with its own words."""
 _FRAME: Final = 160
 """Bytes that a reason takes beside its words and pods."""
 _NAMED: Final = 3
@@ -47,7 +49,7 @@ class Reason:
     @property
     def cause(self) -> str:
         """The words without their figures: `1 of 4 are Ready` and `2 of 4 are Ready` are one cause."""
-        if not self.verb:
+        if self.verb in {"", LEFT_OUT}:
             return self.why
         if self.verb not in {WAIT, NOTE} and not self.pods:
             return ""  # of what was done to a node or a group the last words count
