@@ -59,7 +59,7 @@ type Compare = Callable[[Report], Comparison | None]
 
 REHEARSED: Final = 2000
 """How many of a cluster's newest rehearsals are searched: one for each node of each."""
-LISTED: Final = 8
+LISTED: Final = 5
 """How many workloads or pods a line of a report names."""
 SEARCHED: Final = 1000
 """How many of a cluster's newest reports `show` searches."""
@@ -291,7 +291,7 @@ def _head(report: Report, compared: Comparison | None, *, verbose: bool) -> Iter
             f"  overruled     {pod}: {refusal}" for pod, refusal in report.overruled.items()
         )
     elif report.overruled:
-        yield f"  overruled     the budgets of {_some([*report.overruled], most)}"
+        yield f"  overruled     {len(report.overruled)} budgets, for {_some([*report.overruled], most)}"
     for group, nodes in added_by_group(report).items():
         yield f"  nodes added   {group}: {nodes:+d}"
     yield from (f"  no nodes      {refusal}" for refusal in report.refused.values())

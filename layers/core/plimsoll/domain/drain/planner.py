@@ -83,10 +83,12 @@ def plan_drain(
         headroom,
         evictions.pods,
         most=LEAST_BEGUN_PODS if evictions.many else most,
+        scarce=bool(capacity.scale_up.grows),
     )
     plan_guards(draft, disruptions)
+    owner = {one.pod.uid: each for each in disruptions for one in each.evictable}
     for one in evictions.pods[:MOST_EVICTIONS]:  # after those whose replacements are Ready
-        draft.add(evict_now(one, now, last), {one.pod.node or ""})
+        draft.add(evict_now(one, now, last, owner.get(one.pod.uid)), {one.pod.node or ""})
     plan_finalization(draft, turn_of, headroom)
     for told in gang_deadlines(seen, interrupted.names, disruptions, draft.steps, now):
         draft.add(told, {told.pod.node or ""})

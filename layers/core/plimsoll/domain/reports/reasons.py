@@ -145,7 +145,7 @@ def _joined(reasons: Sequence[Reason]) -> str:
     whole = replace(
         reasons[0],
         about=f"{len({*names})} workloads ({named})" if pods else named,
-        why=Counter(one.why for one in reasons).most_common(1)[0][0],
+        why=_common(one.why for one in reasons),
         pods=(),
         first=first,
         last=last,
@@ -153,6 +153,12 @@ def _joined(reasons: Sequence[Reason]) -> str:
     if pods:
         whole = replace(whole, about=f"{pods} pods of {whole.about}")
     return whole.timed
+
+
+def _common(whys: Iterable[str]) -> str:
+    counts = Counter(whys)
+    (words, _), *_ = counts.most_common(1)
+    return words if len(counts) == 1 else f"for example {words}"
 
 
 def _span(reason: Reason) -> str:
