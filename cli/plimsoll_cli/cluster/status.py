@@ -74,7 +74,7 @@ def status(
         )
     else:
         print_screen(
-            lambda most: [*_lines(found, zones, now, most)],
+            lambda most: [*screen_lines(found, zones, now, most)],
             verbose=verbose,
             command="plimsoll status --verbose",
         )
@@ -106,7 +106,7 @@ def _read(
     return found, zones_of(deployed.reports.list(ZONES)), failed
 
 
-def _lines(
+def screen_lines(
     found: Sequence[Status], zones: Sequence[ZoneNotice], now: datetime, most: int
 ) -> Iterator[str | Table]:
     """Yield what is open, the urgent first: at most so many nodes, workloads and quiet clusters."""

@@ -95,3 +95,13 @@ def test_each_workload_and_cause_has_one_reason(played: Played):
     assert set(keys.values()) == {1}
     released = {pod for one in played.report.reasons if one.verb == "release" for pod in one.pods}
     assert len(released) == 110
+
+
+def test_a_webhook_that_lets_no_pod_be_released_is_named_in_the_report():
+    drill = read_drill(DRILL.parents[2] / "worse/webhook-fails-the-release/drill.yaml")
+    with Simulation(drill, responder="plimsoll", seed=drill.scenario.seed) as simulation:
+        simulation.run()
+        (report,) = simulation.responder.reports("harbor")
+    (told,) = [one for one in report.reasons if "checks.example.com" in one.why]
+    assert told.about == "Deployment default/web"
+    assert told.urgent
