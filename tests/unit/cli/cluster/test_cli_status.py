@@ -97,7 +97,7 @@ def test_many_nodes_and_released_pods_are_counted_by_workload_the_nearest_deadli
     assert lines[0] == (
         "290 more nodes with 580 pods left; the next deadline is 2026-01-02T12:00:10Z (in 10 s)"
     )
-    assert lines[1].startswith("harbor: 900 pods are released and serve")
+    assert str(lines[1]).startswith("harbor: 900 pods are released and serve")
     assert lines[2] == "  10 of Deployment shop/web-00"
     assert lines[-2] == "  800 of 80 more workloads"
 

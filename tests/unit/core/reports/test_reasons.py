@@ -22,10 +22,17 @@ def at(seconds: int) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def evict(pod: str, seconds: int, *, about: str = "Deployment default/web", **given) -> Reason:
-    told = {"why": "its eviction deadline has come", "urgent": True} | given
+def evict(
+    pod: str,
+    seconds: int,
+    *,
+    about: str = "Deployment default/web",
+    why: str = "its eviction deadline has come",
+    urgent: bool = True,
+) -> Reason:
+    when = at(seconds)
     return Reason(
-        verb="evict", about=about, pods=(pod,), first=at(seconds), last=at(seconds), **told
+        verb="evict", about=about, pods=(pod,), why=why, first=when, last=when, urgent=urgent
     )
 
 
