@@ -124,7 +124,9 @@ def _evictions(
     """
     order = [pod for pod in disruption.leaving_order if pod.uid not in undone]
     leaving, wave = order[: disruption.superfluous], Wave.RETIRE
-    reason = f"{disruption.available} of {disruption.replicas} others are available"
+    reason = (
+        f"others serve in its place: {disruption.available} of {disruption.replicas} are available"
+    )
     moving = disruption.leaving or any(p.node and not p.ready for p in disruption.staying)
     if not leaving and not moving and disruption.deadline_near:
         for pod in order:
