@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
@@ -15,6 +16,7 @@ import yaml
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.registry import Cluster, ClusterKind
@@ -24,6 +26,8 @@ from plimsoll_cli.terminal import printable
 
 WIDTH: Final = 160
 """Columns where the output is not a terminal."""
+SCREEN: Final = 40
+"""Lines of an answer that is read in a hurry; with --verbose it has all."""
 
 type Output = Literal["table", "json", "yaml"]
 """The format of a result: text and tables, or data on standard output and nothing else."""
@@ -44,6 +48,11 @@ output_option: Final[Decorator] = click.option(
     default="table",
     show_default=True,
     help="Print text and tables, or only JSON or YAML.",
+)
+
+
+verbose_option: Final[Decorator] = click.option(
+    "--verbose", is_flag=True, help=f"Print everything, and not only {SCREEN} lines."
 )
 
 
@@ -175,6 +184,33 @@ def console(*, stderr: bool = False, width: int = WIDTH) -> Terminal:
     if not found.is_terminal:
         found.width = width
     return found
+
+
+def print_screen(
+    render: Callable[[int], Sequence[str | Table]], *, verbose: bool, command: str
+) -> None:
+    """Print lines that fit a screen, or all of them.
+
+    Args:
+        render: returns the lines, with so many at most for what can be folded.
+        verbose: print all.
+        command: prints all.
+    """
+    most = None if verbose else SCREEN
+    out = console()
+    while True:
+        with out.capture() as capture:
+            for line in render(most or sys.maxsize):
+                out.print(line)
+        lines = capture.get().splitlines()
+        if most is None or len(lines) <= SCREEN or most <= 1:
+            break
+        most = max(1, most - max(1, len(lines) - SCREEN))
+    if not verbose and len(lines) > SCREEN:
+        more = len(lines) - SCREEN + 1
+        lines = [*lines[: SCREEN - 1], f"{more} more lines: {command}"]
+    for line in lines:
+        out.print(Text.from_ansi(line), soft_wrap=True)
 
 
 def table(*columns: str, title: str | None = None) -> Table:

@@ -32,7 +32,7 @@ from plimsoll.domain.registry import (
     ResyncRequest,
     resync_requests,
 )
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import Reason, Report
 from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, PoolEvent, PoolEventKind
 from plimsoll.domain.spot.pool_history import MERGED
 from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
@@ -85,7 +85,7 @@ REPORT = Report(
     node="ip-10-0-0-1",
     kind="spot-interruption",
     noticed=T0,
-    reasons=("moved web-1: its replacement is Ready",),
+    reasons=(Reason(why="moved web-1: its replacement is Ready"),),
 )
 
 
@@ -260,7 +260,10 @@ def test_reports_of_one_interruption_merge_into_one(stores: Stores) -> None:
         cordoned=T0 + timedelta(seconds=4),
         lowest_ready={"Deployment shop/web": 3},
         killed=("shop/job-1",),
-        reasons=("moved web-1: its replacement is Ready", "asked for 1 node"),
+        reasons=(
+            Reason(why="moved web-1: its replacement is Ready"),
+            Reason(why="asked for 1 node"),
+        ),
     )
     assert stores.reports.merge(REPORT) == REPORT
     merged = stores.reports.merge(later)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from plimsoll.domain.registry import Mode
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import Reason, Report
 from plimsoll_cli.doctor.kubernetes_probe import GROUP
 from tests.package.install_page import (
     PAGE,
@@ -107,7 +107,7 @@ def what_happens_meanwhile(environment: MemoryEnvironment, words: str) -> None:
                 kind="spot-interruption",
                 noticed=NOON,
                 deadline=None,
-                reasons=("would cordon Node spot-1",),
+                reasons=(Reason(why="would cordon Node spot-1"),),
             )
         )
     elif words == "clusters remove harbor --dry-run":

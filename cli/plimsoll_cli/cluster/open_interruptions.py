@@ -5,7 +5,8 @@ Everything is read off the objects themselves, so it is true whoever wrote it, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -51,6 +52,8 @@ class Status:
     interruptions: tuple[OpenInterruption, ...]
     released_pods: tuple[str, ...]
     """Released pods that were not evicted yet, as `namespace/name`."""
+    released_of: Mapping[str, int]
+    """Workload -> how many of them are its pods."""
     policy: str
     """What is done about notices, and how fast; in words."""
 
@@ -63,10 +66,12 @@ class Status:
 def status_of(seen: Observation) -> Status:
     """Return what is open in a cluster, the nearest deadline first."""
     found = [_interruption(seen, node) for node in seen.nodes if _open(node)]
+    released = [p for p in seen.pods if p.released and p.deleting is None]
     return Status(
         cluster=seen.cluster,
         interruptions=tuple(sorted(found, key=_by_deadline)),
-        released_pods=tuple(sorted(str(p) for p in seen.pods if p.released and p.deleting is None)),
+        released_pods=tuple(sorted(map(str, released))),
+        released_of=dict(Counter(sorted(str(seen.workload_of(p)) for p in released))),
         policy=str(seen.policy),
     )
 
@@ -77,7 +82,7 @@ def zones_of(reports: Sequence[Report]) -> tuple[ZoneNotice, ...]:
     for report in sorted(reports, key=lambda report: report.noticed):
         newest[report.interruption.partition("@")[0]] = report
     return tuple(
-        ZoneNotice(zone=zone, noticed=report.noticed, reason="; ".join(report.reasons))
+        ZoneNotice(zone=zone, noticed=report.noticed, reason="; ".join(map(str, report.reasons)))
         for zone, report in sorted(newest.items())
         if report.closed is None
     )

@@ -37,8 +37,10 @@ Examples:
 
 \b
 Exit status:
-  0  only DaemonSet and mirror pods are left on the nodes; with --dry-run: no pod would block
-  1  a pod blocks, the timeout is over, or a node was uncordoned; the output names the pods left
+  0  only DaemonSet and mirror pods are left on the nodes; with --dry-run: no pod would stay
+  1  a pod blocks, the timeout is over, or a node was uncordoned; the output names the pods left.
+     With --dry-run: a pod would stay, because it blocks, or because nothing can be done about it
+     until somebody changes what it waits for
   2  an argument is wrong, a right is missing, or the cluster cannot be reached
 """
 
@@ -156,7 +158,8 @@ def drain(  # noqa: PLR0913, PLR0917 - the options of the command
     if end == "interrupted":
         raise KeyboardInterrupt
     _conclude(end, request, left, progress)
-    if end not in {"drained", "undone", "dry run"} or (end == "dry run" and left and left.blocked):
+    unfinished = end == "dry run" and left is not None and (left.blocked or left.held)
+    if unfinished or end not in {"drained", "undone", "dry run"}:
         ctx.exit(1)
 
 
@@ -213,6 +216,9 @@ def _conclude(
 ) -> None:
     for name, why in ({} if left is None else left.blocked).items():
         progress.say(f"Pod {name} stays: {why}")
+    if left is not None and end == "dry run":
+        for pod in left.held:
+            progress.say(f"Pod {pod} would stay until that changes for which it waits")
     if left is not None and end in {"timed out", "called off"}:
         for pod in left.left:
             progress.say(f"left on {pod.node}: Pod {pod}")
@@ -237,5 +243,6 @@ def _as_data(  # noqa: PLR0913, PLR0917 - the parts of the answer
         "actions": progress.actions,
         "left": [] if left is None else [str(pod) for pod in left.left],
         "waiting": [] if left is None else list(waits(left)),
+        "held": [] if left is None else [str(pod) for pod in left.held],
         "blocked": {} if left is None else left.blocked,
     }

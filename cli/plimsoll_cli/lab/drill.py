@@ -123,9 +123,7 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     play = rig_of(rig)
     drill = read_drill(file)
     for kind, count in sorted(drill.left_out.items()):
-        click.echo(
-            f"left out of the manifests, because no drill plays it: {count} {kind}", err=True
-        )
+        say(f"left out of the manifests, because no drill plays it: {count} {kind}", err=True)
     chosen = drill.scenario.seed if seed is None else seed
     lines: Literal["none", "all"] = "all" if verbose else "none"
     title = f"{drill.scenario.name} · {rig}"

@@ -17,6 +17,7 @@ from plimsoll.domain.notices import SpotInterruption
 from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import Clock
 from plimsoll_cli.environment import Deployed, Environment, Said
+from plimsoll_cli.lab.rehearsal_groups import FORM, groups_of
 from plimsoll_cli.lab.rehearsal_page import rehearsal_page
 from plimsoll_cli.lab.rehearsal_rows import (
     ASKED,
@@ -52,6 +53,8 @@ EXAMPLES: Final = """\b
 Examples:
   plimsoll rehearse --cluster harbor
   plimsoll rehearse --context harbor --zone us-east-1a
+  plimsoll rehearse --context harbor --group base=m6i.large,on-demand,max=6
+  plimsoll rehearse --context harbor --groups node-groups.yaml
   plimsoll rehearse --cluster harbor --family m5 --output json
   plimsoll rehearse --cluster harbor --pool m5.large/us-east-1a --html rehearsal.html
   plimsoll rehearse --cluster harbor --zone us-east-1a --record
@@ -85,6 +88,20 @@ _ACTS_IN: Final = "the policy of the cluster acts only in {}; the rehearsal acts
     show_default=True,
     help="Respond with Plimsoll, with a handler that evicts everything at once, or not at all.",
 )
+@click.option(
+    "--group",
+    "group_texts",
+    multiple=True,
+    metavar=FORM,
+    help="Without a stack: this node group may grow, as in base=m6i.large,on-demand,max=6. Repeat it for each group.",
+)
+@click.option(
+    "--groups",
+    "group_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Without a stack: the node groups in this YAML file may grow.",
+)
 @click.option("--html", metavar="FILE", help="Write a web page that needs no network.")
 @click.option(
     "--keep",
@@ -107,6 +124,8 @@ def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
     family: str | None,
     pool_: str | None,
     responder: str,
+    group_texts: tuple[str, ...],
+    group_file: Path | None,
     html: str | None,
     keep: Path | None,
     record: bool,
@@ -117,6 +136,9 @@ def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
 
     The model starts with the present state of the cluster, and Plimsoll's own code acts on it as in
     the mode act. The instances get two minutes' notice, and their capacity pools give no others.
+
+    With --context you need neither stack nor AWS account. Say with --group which node groups may grow:
+    otherwise the model adds no nodes.
 
     The command needs the list rights of infra/cluster, and writes nothing to the cluster. Only --record
     writes to AWS: it needs dynamodb:GetItem and dynamodb:PutItem on the table of reports.
@@ -130,8 +152,15 @@ def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
         raise click.UsageError(
             "--record stores only predictions for Plimsoll: give no other --responder"
         )
+    if (group_texts or group_file is not None) and not choice.by_kubeconfig:
+        raise click.UsageError(
+            "--group and --groups are for a cluster without a stack, named by --context or --kubeconfig: with "
+            "--cluster, Plimsoll reads the node groups from AWS"
+        )
     progress, environment = console(stderr=True), environment_of(ctx)
     live, notes = _read(environment, choice, progress)
+    if group_texts or group_file is not None:
+        live = replace(live, groups=groups_of(group_texts, group_file, live.seen.nodes))
     drill = modelled(live, scope)
     drill = replace(drill, notes=(*notes, *drill.notes))
     found = _played(live, scope, drill, responder, keep, progress)

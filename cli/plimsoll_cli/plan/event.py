@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import Plan
+from plimsoll.domain.actions import Plan, Release
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.notices import BODY_LIMIT, About, InstanceNotice, Notice, Unknown, parse
 from plimsoll.domain.registry import Cluster, IndexEntry, Mode
+from plimsoll.domain.reports import merge_reasons
 from plimsoll.services.dry_run import DryRun, DryRunResult, NoticeOutcome, Planned
 from plimsoll.services.instance_locator import InstanceLocator, Locate, Owner
 from plimsoll.services.ports import ClusterApi
@@ -87,7 +90,7 @@ def event(  # noqa: PLR0913, PLR0917 - the options of the command
     if output != "table":
         print_answer(_as_data(file, result), output)
     else:
-        _show(console(), result)
+        _show(console(), result, environment.clock.now())
 
 
 def _notices(file: str, environment: Environment) -> tuple[Notice, ...]:
@@ -166,12 +169,12 @@ def _all_in(
     return owners
 
 
-def _show(out: Terminal, result: DryRunResult) -> None:
+def _show(out: Terminal, result: DryRunResult, now: datetime) -> None:
     for outcome in result.outcomes:
         out.print(f"{_subject(outcome)}: {outcome.reason}", soft_wrap=True)
     for cluster, planned in result.plans:
         out.print()
-        _show_plan(out, cluster, planned.plan)
+        _show_plan(out, cluster, planned.plan, now)
         if planned.stops:
             out.print("\nTime that its pods need to stop:")
         for workload, stop in sorted(planned.stops.items()):
@@ -190,16 +193,16 @@ def _subject(outcome: NoticeOutcome) -> str:
     return subject
 
 
-def _show_plan(out: Terminal, cluster: Cluster, plan: Plan) -> None:
+def _show_plan(out: Terminal, cluster: Cluster, plan: Plan, now: datetime) -> None:
     mode = "" if cluster.mode is Mode.ACT else " in the mode act"
     if not plan.steps:
         out.print(f"{cluster.name}: Plimsoll would do nothing now{mode}")
     else:
         title = f"{cluster.name}: Plimsoll would do this now{mode}"
         shown = table("WAVE", "ACTION", "ON", "BECAUSE", title=title)
-        for step in plan.steps:
-            action = step.action
-            shown.add_row(action.wave.name.lower(), action.verb, action.target, action.reason)
+        for wave, steps in groupby(plan.steps, key=lambda step: step.action.wave):
+            for reason in merge_reasons(step.reason(now) for step in steps):
+                shown.add_row(wave.name.lower(), reason.verb, reason.what, reason.why)
         out.print(shown)
     for node, texts in plan.waiting.items():
         out.print(f"\nOn node {node} Plimsoll would wait:")
@@ -208,9 +211,23 @@ def _show_plan(out: Terminal, cluster: Cluster, plan: Plan) -> None:
     notes = dict.fromkeys(text for texts in plan.notes.values() for text in texts)
     for text in notes:
         out.print(f"\n{text}.", soft_wrap=True)
-    deadlines = [report for report in plan.reports if report.deadline is not None]
-    for report in deadlines:
-        out.print(f"\nNode {report.node} must be empty by {clock_text(report.deadline)}.")
+    out.print(f"\n{cluster.name}: what comes next:")
+    for at, what in _next(plan):
+        out.print(f"  {clock_text(at) or '-':<20}  {what}", soft_wrap=True)
+
+
+def _next(plan: Plan) -> Iterator[tuple[datetime | None, str]]:
+    """Yield what follows this plan, and when."""
+    if any(isinstance(action, Release) for action in plan.actions):
+        yield None, "evict each released pod as soon as its replacement is Ready"
+    ends = [
+        (report.deadline, f"node {report.node} must be empty: its instance ends")
+        for report in plan.reports
+        if report.deadline is not None
+    ]
+    yield from sorted([*((due.at, str(due)) for due in plan.due), *ends])
+    if not ends:
+        yield None, "no instance ends at a known time: pods wait until they are replaced"
 
 
 def _as_data(file: str, result: DryRunResult) -> Mapping[str, Any]:
@@ -249,6 +266,7 @@ def _plan_as_data(cluster: Cluster, planned: Planned) -> Mapping[str, Any]:
         ],
         "waiting": plan.waiting,
         "notes": plan.notes,
+        "next": [{"at": at, "what": what} for at, what in _next(plan)],
         "deadlines": {report.node: report.deadline for report in plan.reports},
         "stop_times": {str(workload): str(stop) for workload, stop in planned.stops.items()},
     }

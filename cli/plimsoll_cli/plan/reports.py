@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -16,7 +17,14 @@ import click
 from plimsoll.domain.drain import added_by_group
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.placement import reports_of
-from plimsoll.domain.reports import Comparison, Report, compare_rehearsals, rehearsals_of
+from plimsoll.domain.reports import (
+    Comparison,
+    Reason,
+    Report,
+    compare_rehearsals,
+    rehearsals_of,
+    summary,
+)
 from plimsoll_cli.environment import Deployed, warn
 from plimsoll_cli.options import (
     Output,
@@ -26,9 +34,11 @@ from plimsoll_cli.options import (
     environment_of,
     output_option,
     print_answer,
+    print_screen,
     registered,
     stack_option,
     table,
+    verbose_option,
 )
 from plimsoll_cli.terminal import say
 
@@ -37,6 +47,7 @@ Examples:
   plimsoll reports
   plimsoll reports --cluster harbor --limit 20 --output json
   plimsoll reports show i-0b662ef9931388ba0
+  plimsoll reports show i-0b662ef9931388ba0 --verbose
   plimsoll reports --profile harbor-prod --profile quay-prod
 
 \b
@@ -49,6 +60,8 @@ type Compare = Callable[[Report], Comparison | None]
 
 REHEARSED: Final = 2000
 """How many of a cluster's newest rehearsals are searched: one for each node of each."""
+LISTED: Final = 5
+"""How many workloads or pods a line of a report names."""
 SEARCHED: Final = 1000
 """How many of a cluster's newest reports `show` searches."""
 
@@ -143,17 +156,22 @@ def reports(  # noqa: PLR0913, PLR0917 - the options of the command
 @reports.command(epilog=EXAMPLES)
 @click.argument("interruption", metavar="ID")
 @cluster_option
+@verbose_option
 @output_option
 @stack_option
 @click.pass_context
-def show(
+def show(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
     interruption: str,
     cluster: str | None,
+    verbose: bool,
     output: Output,
     stack: str,
 ) -> None:
-    """Show a report with all its reasons.
+    """Show a report: what was done for which workload, why and when.
+
+    Urgent lines come first: pods that left before their replacements were Ready, and what was refused.
+    Without --verbose a report fits 40 lines: workloads of one cause share a line where there are too many.
 
     ID is an instance id, or the id of an interruption (INSTANCE@LAUNCH TIME). An instance that was
     stopped and started again may have several interruptions.
@@ -175,7 +193,11 @@ def show(
         print_answer({"reports": [_as_data(report, compare(report)) for report in found]}, output)
         return
     for report in found:
-        _show_one(console(), report, compare(report))
+        print_screen(
+            partial(_lines_of, report, compare(report), verbose=verbose),
+            verbose=verbose,
+            command=f"plimsoll reports show {report.interruption} --verbose",
+        )
 
 
 def _listed(deployed: Deployed, cluster: str | None, limit: int) -> Iterator[Listed]:
@@ -226,50 +248,81 @@ def _show_table(out: Terminal, found: Sequence[Listed], *, accounts: bool) -> No
             report.kind,
             clock_text(report.noticed),
             *(_after(report, step) for step in STEPS.values()),
-            _lowest(report),
+            _lowest(report, LISTED),
             str(len(report.killed)),
             *([_predicted(listed.compared)] if "PREDICTED" in last else ()),
         )
     out.print(shown)
 
 
-def _show_one(out: Terminal, report: Report, compared: Comparison | None) -> None:
+def _lines_of(
+    report: Report, compared: Comparison | None, most: int, *, verbose: bool
+) -> Sequence[str]:
+    """Return the lines of a report, at most about so many."""
+    head = [*_head(report, compared, verbose=verbose)]
+    lines = [f"- {line}" for line in summary(report.reasons, max(1, most - len(head)))]
+    if verbose:
+        lines = [
+            line
+            for reason in report.reasons
+            for line in (f"- {reason.timed}", *(f"    Pod {pod}" for pod in _named(reason)))
+        ]
+    return [*head, *(f"  {line}" for line in lines)]
+
+
+def _named(reason: Reason) -> Sequence[str]:
+    return reason.pods if len(reason.pods) > 1 else ()
+
+
+def _head(report: Report, compared: Comparison | None, *, verbose: bool) -> Iterator[str]:
     node = f" on {report.node}" if report.node else ""
-    out.print(f"{report.interruption}: {report.kind}{node} in {report.cluster}")
-    out.print(f"  notice        {clock_text(report.noticed)}")
-    out.print(f"  deadline      {clock_text(report.deadline) or 'none'}")
-    for heading, step in STEPS.items():
-        out.print(f"  {heading.lower():<13} {_after(report, step)}")
-    out.print(f"  closed        {clock_text(report.closed) or 'not yet'}")
-    out.print(f"  lowest ready  {_lowest(report)}")
-    out.print(f"  killed        {', '.join(report.killed) or 'none'}")
+    yield f"{report.interruption}: {report.kind}{node} in {report.cluster}"
+    yield f"  notice        {clock_text(report.noticed)}"
+    yield f"  deadline      {clock_text(report.deadline) or 'none'}"
+    steps = (f"{heading.lower()} {_after(report, step)}" for heading, step in STEPS.items())
+    yield f"  after notice  {', '.join(steps)}"
+    yield f"  closed        {clock_text(report.closed) or 'not yet'}"
+    most = None if verbose else LISTED
+    yield f"  lowest ready  {_lowest(report, most)}"
+    yield f"  killed        {_some(report.killed, most) or 'none'}"
     if compared is not None:
-        _show_comparison(out, compared)
-    for pod, refusal in report.overruled.items():
-        out.print(f"  overruled     {pod}: {refusal}")
+        yield from _comparison(compared, most)
+    if verbose:
+        yield from (
+            f"  overruled     {pod}: {refusal}" for pod, refusal in report.overruled.items()
+        )
+    elif report.overruled:
+        yield f"  overruled     {len(report.overruled)} budgets, for {_some([*report.overruled], most)}"
     for group, nodes in added_by_group(report).items():
-        out.print(f"  nodes added   {group}: {nodes:+d}")
-    for refusal in report.refused.values():
-        out.print(f"  no nodes      {refusal}")
-    for workload, short in report.below_floor.items():
-        out.print(f"  below floor   {workload}: by {short}")
-    for reason in report.reasons:
-        out.print(f"  - {reason}")
+        yield f"  nodes added   {group}: {nodes:+d}"
+    yield from (f"  no nodes      {refusal}" for refusal in report.refused.values())
+    below = [f"{workload} by {short}" for workload, short in report.below_floor.items()]
+    if below:
+        yield f"  below floor   {_some(below, most)}"
 
 
-def _show_comparison(out: Terminal, compared: Comparison) -> None:
-    """Print the prediction of a rehearsal beside the facts."""
-    out.print(
+def _some(texts: Sequence[str], most: int | None) -> str:
+    """Return so many of them, and how many more there are."""
+    more = len(texts) - len(texts[:most])
+    return ", ".join(texts[:most]) + (f" and {more} more" if more else "")
+
+
+def _comparison(compared: Comparison, most: int | None) -> Iterator[str]:
+    """Yield the prediction of a rehearsal beside the facts, the wrong ones first."""
+    yield (
         f"  predicted     at {clock_text(compared.rehearsed)}, for {compared.scope}: of "
         f"{compared.nodes_predicted} predicted nodes {compared.nodes_of_these} were interrupted, and "
         f"{compared.nodes_besides} others"
     )
     told, happened = compared.emptied
     if told is not None and happened is not None:
-        out.print(f"                empty after {told:g} s, actually {happened:g} s")
-    for name, (least, came) in compared.lowest_ready.items():
+        yield f"                empty after {told:g} s, actually {happened:g} s"
+    pairs = sorted(compared.lowest_ready.items(), key=lambda item: item[1][0] == item[1][1])
+    for name, (least, came) in pairs[:most]:
         end = "as predicted" if least == came else f"actually {came}"
-        out.print(f"                {name}: lowest ready {least}, {end}")
+        yield f"                {name}: lowest ready {least}, {end}"
+    if left := len(pairs) - len(pairs[:most]):
+        yield f"                and {left} more workloads"
 
 
 def _predicted(compared: Comparison | None) -> str:
@@ -279,8 +332,10 @@ def _predicted(compared: Comparison | None) -> str:
     return f"{of - wrong} of {of} correct"
 
 
-def _lowest(report: Report) -> str:
-    return ", ".join(f"{name}: {ready}" for name, ready in report.lowest_ready.items()) or "-"
+def _lowest(report: Report, most: int | None = None) -> str:
+    """Return the lowest Ready counts, the lowest first."""
+    lowest = sorted(report.lowest_ready.items(), key=lambda item: item[1])
+    return _some([f"{name}: {ready}" for name, ready in lowest], most) or "-"
 
 
 def _seconds(report: Report, step: str) -> float | None:
@@ -309,6 +364,17 @@ def _as_data(report: Report, compared: Comparison | None) -> Mapping[str, Any]:
         "added": dict(added_by_group(report)),
         "refused": dict(report.refused),
         "killed": report.killed,
-        "reasons": report.reasons,
+        "reasons": [
+            {
+                "first": reason.first,
+                "last": reason.last,
+                "urgent": reason.urgent,
+                "action": reason.verb.rstrip(":"),
+                "about": reason.about,
+                "pods": reason.pods,
+                "because": reason.why,
+            }
+            for reason in report.reasons
+        ],
         "predicted": None if compared is None else asdict(compared),
     }

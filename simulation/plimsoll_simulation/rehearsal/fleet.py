@@ -109,8 +109,8 @@ def _about_groups(
 ) -> Iterator[str]:
     if live.groups is None:
         yield (
-            "no node is added, because node groups were not read: name a registered cluster with "
-            "--cluster to read them"
+            "no node is added, because no node group is known: give each group that may grow with --group or "
+            "--groups, or name a registered cluster with --cluster"
         )
         return
     if not growing:

@@ -6,6 +6,7 @@ functions that the drain asks.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +41,17 @@ _OF_OTHERS: Final = {
     OwnerKind.JOB: "let it write checkpoints, or keep it on on-demand nodes",
 }
 """Kind of what is no workload of replicas -> what its owner can change."""
+_SHARED_VOLUME: Final = "use a volume that several nodes mount (ReadWriteMany), or a StatefulSet with a volume for each pod"
+_HOSTNAMES: Final = ("kubernetes.io/hostname",)
+_CURES: Final = {
+    "ResourceQuota": "raise the ResourceQuota by one pod of it",
+    "selects it by its": "let that select by other labels than the hash of the template",
+    "the selector of its": "make it anew with a selector without the hash of the template",
+    "anti-affinity by": "make that anti-affinity preferred, or spread by topologySpreadConstraints",
+    "cannot make pods": "remove what keeps new pods from being made",
+    "several budgets cover": "keep one of these budgets",
+}
+"""Words of a reason why pods are not released -> what takes it away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,33 +100,71 @@ def _of(
         why = next(iter(disruption.not_releasable.values()), why)
     if not way.surges:
         if disruption.replicas == 1 or disruption.ref.kind == "Pod":
-            yield Obstacle(workload=ref, kind="single replica", why=why, change=_change(disruption))
+            change = _change(seen, disruption, why)
+            yield Obstacle(workload=ref, kind="single replica", why=why, change=change)
         elif disruption.ref.kind != OwnerKind.STATEFUL_SET:
-            yield Obstacle(workload=ref, kind="not surged", why=why, change=_change(disruption))
-    yield from _budgets(disruption, surges=way.surges)
+            change = _change(seen, disruption, why)
+            yield Obstacle(workload=ref, kind="not surged", why=why, change=change)
+    yield from _budgets(seen, disruption, surges=way.surges)
     yield from _volumes(seen, disruption, staying)
     yield from _stop_times(disruption)
 
 
-def _change(disruption: WorkloadDisruption) -> str:
-    """Return what would let a workload keep serving while its pods move."""
+def _change(seen: Observation, disruption: WorkloadDisruption, why: str) -> str:
+    """Return what would let a workload keep serving while its pods move; empty where its owner can change nothing.
+
+    Args:
+        seen: the cluster.
+        disruption: of the workload.
+        why: why it does not surge.
+    """
     workload = disruption.workload
     if workload is None:
         return _OF_OTHERS.get(
             disruption.ref.kind, "let its operator run several pods, with a PodDisruptionBudget"
         )
-    if workload.ref.kind == OwnerKind.DEPLOYMENT and workload.strategy != "RollingUpdate":
-        return "use the strategy RollingUpdate, if old and new pods may run at once"
-    if workload.ref.kind == OwnerKind.DEPLOYMENT and _never_surges(workload):
-        return "set maxSurge to 1 or more"
-    return "run two replicas or more" if disruption.replicas == 1 else ""
+    match workload.ref.kind:
+        case OwnerKind.STATEFUL_SET:
+            return "run two replicas or more" if _own_volumes(disruption) else _SHARED_VOLUME
+        case OwnerKind.REPLICA_SET:
+            return "let a Deployment own its pods"
+        case _:
+            return ", and ".join(_changes_of_rollouts(seen, disruption, workload, why))
+
+
+def _changes_of_rollouts(
+    seen: Observation, disruption: WorkloadDisruption, workload: Workload, why: str
+) -> Iterator[str]:
+    """Yield all that keeps a Deployment or an Argo Rollout from making a second pod before the first leaves."""
+    if _one_node_volumes(seen, disruption):
+        yield _SHARED_VOLUME
+    if workload.strategy != "RollingUpdate":
+        yield "use the strategy RollingUpdate, if old and new pods may run at once"
+    elif _never_surges(workload):
+        yield "set maxSurge to 1 or more"
+    yield from (change for words, change in _CURES.items() if words in why)
+
+
+def _one_node_volumes(seen: Observation, disruption: WorkloadDisruption) -> bool:
+    return any(True for one in disruption.evictable for _ in one_node_claims(seen, one.pod))
+
+
+def _own_volumes(disruption: WorkloadDisruption) -> bool:
+    """Whether each member of a StatefulSet has volumes of its own: their claims are named after it."""
+    return all(
+        claim.endswith(f"-{one.pod.name}")
+        for one in disruption.evictable
+        for claim in one.pod.scheduling.claims
+    )
 
 
 def _never_surges(workload: Workload) -> bool:
     return resolve_count(workload.max_surge, workload.replicas, round_up=True) < 1
 
 
-def _budgets(disruption: WorkloadDisruption, *, surges: bool) -> Iterator[Obstacle]:
+def _budgets(
+    seen: Observation, disruption: WorkloadDisruption, *, surges: bool
+) -> Iterator[Obstacle]:
     ref, names = str(disruption.ref), [budget.ref.name for budget in disruption.budgets]
     if len(names) > 1:
         yield Obstacle(
@@ -135,13 +185,20 @@ def _budgets(disruption: WorkloadDisruption, *, surges: bool) -> Iterator[Obstac
                 workload=ref,
                 kind="budget",
                 why=f"{budget.ref.name} allows no disruption: Plimsoll overrules it at the eviction deadline",
-                change="allow one unavailable pod, or let rollouts surge",
+                change=f"allow one unavailable pod{_or_surge(seen, disruption)}",
             )
+
+
+def _or_surge(seen: Observation, disruption: WorkloadDisruption) -> str:
+    """Return the other cure, where the owner can choose it: only rollouts of a Deployment surge, and two pods mount its volumes."""
+    could = disruption.ref.kind == OwnerKind.DEPLOYMENT and not _one_node_volumes(seen, disruption)
+    return ", or let rollouts surge" if could else ""
 
 
 def _volumes(
     seen: Observation, disruption: WorkloadDisruption, staying: Sequence[Node]
 ) -> Iterator[Obstacle]:
+    there = {node.name for node in staying}
     zones = {node.zone for node in staying}
     zones |= {zone for group in seen.groups if group.headroom for zone in group.zones}
     held = sorted(
@@ -151,8 +208,20 @@ def _volumes(
             for name in one_node_claims(seen, one.pod)
         }
     )
+    local = set[str]()
     for key in held:
-        allowed = _zones(seen.claims[key]) if key in seen.claims else None
+        nodes = _named(seen.claims[key], _HOSTNAMES) if key in seen.claims else None
+        if nodes is not None:
+            if not nodes & there:
+                local.add(key[1])
+                yield Obstacle(
+                    workload=str(disruption.ref),
+                    kind="volume",
+                    why=f"{key[1]} is local to {', '.join(sorted(nodes))}, which goes: no other node can mount it",
+                    change="keep its data on a network volume, or its node on on-demand capacity",
+                )
+            continue
+        allowed = _named(seen.claims[key], ZONE_LABELS) if key in seen.claims else None
         if allowed is not None and not allowed & zones:
             yield Obstacle(
                 workload=str(disruption.ref),
@@ -160,11 +229,11 @@ def _volumes(
                 why=f"{key[1]} is in {', '.join(sorted(allowed))}, where no node stays and none can be added",
                 change="keep a node in that zone, or a node group that may grow there",
             )
-    if held:
+    if others := [name for _, name in held if name not in local]:
         yield Obstacle(
             workload=str(disruption.ref),
             kind="volume",
-            why=f"only one node at a time mounts {', '.join(name for _, name in held)}: a pod stops before the next starts",
+            why=f"only one node at a time mounts {', '.join(others)}: a pod stops before the next starts",
             change="",
         )
 
@@ -185,18 +254,13 @@ def _stop_times(disruption: WorkloadDisruption) -> Iterator[Obstacle]:
         )
 
 
-def _zones(claim: Claim) -> frozenset[str] | None:
-    """Return the zones that a volume can be used in; None: any."""
-    zones = [
-        {
-            v
-            for e in term.expressions
-            if e.key in ZONE_LABELS and e.operator == "In"
-            for v in e.values
-        }
+def _named(claim: Claim, labels: Collection[str]) -> frozenset[str] | None:
+    """Return the zones or nodes, by these labels, that a volume can be used in; None: any."""
+    found = [
+        {v for e in term.expressions if e.key in labels and e.operator == "In" for v in e.values}
         for term in claim.node_terms or ()
     ]
-    return frozenset().union(*zones) if zones and all(zones) else None
+    return frozenset().union(*found) if found and all(found) else None
 
 
 def _tolerant(seen: Observation, lost: Collection[str]) -> Iterator[Obstacle]:
@@ -207,15 +271,18 @@ def _tolerant(seen: Observation, lost: Collection[str]) -> Iterator[Obstacle]:
 
 
 def _opted_out(seen: Observation, lost: Collection[str]) -> Iterator[Obstacle]:
-    counts: dict[str, int] = {}
-    for name in lost:
-        for out in opted_out_on(seen, seen.node[name]):
-            ref = str(seen.workload_of(out.pod))
-            counts[ref] = counts.get(ref, 0) + 1
-    for ref, count in sorted(counts.items()):
+    counts = Counter(
+        (str(seen.workload_of(out.pod)), out.why)
+        for name in lost
+        for out in opted_out_on(seen, seen.node[name])
+    )
+    for (ref, why), count in sorted(counts.items()):
+        change = f"remove {IGNORE}"
+        if IGNORE not in why:
+            change = "remove spec.nodeName from its template" if "names the node" in why else ""
         yield Obstacle(
             workload=ref,
             kind="opted out",
-            why=f"{count} of its pods stay until their instances stop",
-            change=f"remove {IGNORE}",
+            why=f"{count} of its pods stay until their instances stop: {why}",
+            change=change,
         )

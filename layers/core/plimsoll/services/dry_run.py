@@ -167,7 +167,10 @@ class DryRun:
                 because=step.action.reason,
             )
         for report in plan.reports:
-            reasons = tuple(f"would {reason}" for reason in report.reasons)
+            reasons = tuple(
+                replace(reason, verb=f"would {reason.verb}", first=None, last=None)
+                for reason in report.reasons
+            )
             reports.merge(replace(report, cordoned=None, reasons=reasons))
 
     def _plan(

@@ -24,6 +24,7 @@ from plimsoll.domain.actions import (
 )
 from plimsoll.domain.drain import added_entry, plan_drain, report_of_added, reports_wanted
 from plimsoll.domain.errors import BadInput, Refused, Temporary
+from plimsoll.domain.kubernetes import webhook_in
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.placement import report_of, words_of
 from plimsoll.domain.registry import Cluster
@@ -141,7 +142,7 @@ class Reconcile:
                 planned_in=round(spent, 1),
                 carried_out_in=round(acted, 1),
             )
-        self._learn(outcomes)
+        self._learn(plan, outcomes)
         placed = [
             o.action for o in outcomes if o.done and isinstance(o.action, LabelNode | Release)
         ]
@@ -203,9 +204,12 @@ class Reconcile:
         memory.learn(plan.reports)
         return plan
 
-    def _learn(self, outcomes: Sequence[ActionResult]) -> None:
+    def _learn(self, plan: Plan, outcomes: Sequence[ActionResult]) -> None:
         now, memory = self.clock.now(), self.memory
+        steps = {(step.action.verb, step.action.target): step for step in plan.steps}
         for outcome in outcomes:
+            if (webhook := webhook_in(str(outcome.error or ""))) is not None:
+                memory.block(steps[outcome.action.verb, outcome.action.target], webhook, now)
             refused = isinstance(outcome.error, Refused | BadInput)
             match outcome.action:
                 case Grow(group=group, token=token, reason=reason):

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from plimsoll.domain.actions import Step
 from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
-from plimsoll.domain.kubernetes import LONGEST_MESSAGE, Node, Pod, Ref
+from plimsoll.domain.kubernetes import Node, Pod, Ref
 from plimsoll.domain.node_groups import (
     DOUBTED_AFTER_REFUSAL,
     FIRST_SIGN_WITHIN,
@@ -30,7 +31,7 @@ from plimsoll.domain.observation import (
     WorkloadTimes,
     times_are_kept,
 )
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import WAIT, Report
 from plimsoll.domain.spot import CapacityPool, PoolEvent, events_of
 from plimsoll.services.observed_times import KnownTimes
 
@@ -39,6 +40,8 @@ BUSY: Final = timedelta(seconds=5)
 """How long a group may say that it cannot be asked now until another one is asked."""
 EVICTED_AGAIN: Final = timedelta(seconds=5)
 """How long after an eviction was refused it is tried again: an admission webhook may allow it any moment."""
+LONGEST_REFUSAL: Final = 200
+"""Characters of what a budget refused an eviction with: a report may hold one for each pod of a node."""
 KEPT: Final = 20
 """How many refusals of a group are remembered."""
 MADE_ANEW: Final = timedelta(seconds=10)
@@ -223,7 +226,15 @@ class ReconcileMemory:
     def overrule(self, pod: Pod, refusal: str) -> None:
         """Note in the report of its node that a pod was deleted past its budget."""
         for report in [r for r in self.reports.values() if r.node == pod.node]:
-            self.learn([replace(report, overruled={str(pod): refusal[:LONGEST_MESSAGE]})])
+            self.learn([replace(report, overruled={str(pod): refusal[:LONGEST_REFUSAL]})])
+
+    def block(self, step: Step, webhook: str, now: datetime) -> None:
+        """Note in the reports of its nodes that an admission webhook did not let a step be taken."""
+        reason = step.reason(now)
+        said = f"the admission webhook {webhook} does not let Plimsoll {reason.verb} it"
+        reason = replace(reason, verb=WAIT, why=said, urgent=True)
+        for report in [r for r in self.reports.values() if r.node in step.nodes]:
+            self.learn([replace(report, reasons=(reason,))])
 
     def news(self, *, defer: bool = False) -> Sequence[Report]:
         """Return reports that are new or took a turn, each once.

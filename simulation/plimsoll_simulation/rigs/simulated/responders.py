@@ -210,7 +210,7 @@ class Plimsoll(Responder):
     def hand_in(self, measurement: Measurement) -> None:
         for cluster in self._context.rig_clusters:
             for report in reversed(self._reports.list(cluster, limit=100_000)):
-                measurement.report(report.interruption, report.reasons)
+                measurement.report(report.interruption, (one.timed for one in report.reasons))
 
 
 RESPONDERS: Final[Mapping[str, Callable[[ResponderContext], Responder]]] = {

@@ -131,7 +131,7 @@ class Stack:
         """Give in the reports that the functions wrote, and the calls that the fleet answered."""
         for cluster in clusters:
             for report in reversed(self.reports(cluster)):
-                measurement.report(report.interruption, report.reasons)
+                measurement.report(report.interruption, (one.timed for one in report.reasons))
         for operation, times in self._fleet.calls.items():
             for _ in range(times):
                 measurement.aws_call(operation)

@@ -240,7 +240,7 @@ def test_the_policy_is_set_shown_and_kept_in_whatever_mode(args, policy):
     assert result.exit_code == 0, result.stderr
     assert str(policy) in result.stdout
     assert environment.registry.get("harbor") == replace(a_cluster(), policy=policy)
-    assert f"harbor: {policy}" in run(environment, "status").stdout
+    assert f"harbor: nothing is open; {policy}" in run(environment, "status").stdout
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+
+from rich.table import Table
 
 from plimsoll.domain.kubernetes import INTERRUPTION
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import Reason, Report
 from plimsoll.services.ports import ClusterApi
+from plimsoll_cli.cluster.open_interruptions import OpenInterruption, Status
+from plimsoll_cli.cluster.status import screen_lines
+from plimsoll_cli.options import SCREEN
 from tests.support.builders import NOON
 from tests.support.cli_environment import (
     Away,
@@ -50,6 +56,52 @@ def test_with_json_prints_nothing_else():
     assert harbor["released_pods"] == [pod]
 
 
+def test_many_clusters_fit_a_screen_the_open_ones_first():
+    environment, _ = an_environment()
+    interrupt(environment)
+    transport = an_environment()[0].transports["harbor"]
+    for number in range(60):
+        environment.registry.add(a_cluster(f"quay-{number:02}"))
+        environment.transports[f"quay-{number:02}"] = transport
+    lines = run(environment, "status").stdout.splitlines()
+    assert len(lines) <= SCREEN
+    assert "harbor: open interruptions" in lines[0]
+    assert "more clusters: nothing is open" in lines[-1]
+    every = run(environment, "status", "--verbose").stdout
+    assert all(f"quay-{number:02}: nothing is open" in every for number in range(60))
+
+
+def test_many_nodes_and_released_pods_are_counted_by_workload_the_nearest_deadline_first():
+    nodes = tuple(
+        OpenInterruption(
+            node=f"spot-{n:03}",
+            instance=None,
+            kind="spot-interruption",
+            phase="open",
+            noticed=NOON,
+            deadline=NOON + timedelta(seconds=n),
+            pods_left=("shop/a", "shop/b"),
+        )
+        for n in range(300)
+    )
+    many = Status(
+        cluster="harbor",
+        interruptions=nodes,
+        released_pods=tuple(f"shop/web-{n}" for n in range(900)),
+        released_of={f"Deployment shop/web-{n:02}": 10 for n in range(90)},
+        policy="moves",
+    )
+    table, *lines = screen_lines([many], (), NOON, 10)
+    assert isinstance(table, Table)
+    assert table.row_count == 10
+    assert lines[0] == (
+        "290 more nodes with 580 pods left; the next deadline is 2026-01-02T12:00:10Z (in 10 s)"
+    )
+    assert str(lines[1]).startswith("harbor: 900 pods are released and serve")
+    assert lines[2] == "  10 of Deployment shop/web-00"
+    assert lines[-2] == "  800 of 80 more workloads"
+
+
 def test_a_quiet_cluster_is_named():
     environment, _ = an_environment()
     assert "harbor: nothing is open" in run(environment, "status").stdout
@@ -74,7 +126,7 @@ def test_shows_zones_that_traffic_leaves_until_it_returns():
         node="",
         kind="zonal-shift",
         noticed=NOON,
-        reasons=("autoshift: traffic leaves the zone use1-az2",),
+        reasons=(Reason(why="autoshift: traffic leaves the zone use1-az2"),),
     )
     environment.reports.merge(shift)
     assert "zone use1-az2" in run(environment, "status").stdout

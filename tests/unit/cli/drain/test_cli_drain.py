@@ -279,6 +279,30 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing():
     assert harbor.counting.writes == []
 
 
+def test_a_dry_run_ends_as_a_run_that_would_wait_for_ever():
+    harbor = Harbor(fake_clusters.a_stateful_set("db", 1), WEB, spare=())
+    status, said = harbor.drain("old", "--dry-run")
+
+    assert status == 1, said
+    assert "Pod default/db-0 would stay" in said
+    assert harbor.counting.writes == []
+    run_status, _ = harbor.drain("old", "--timeout", "60s")
+    assert run_status == 1
+
+
+def test_a_dry_run_ends_as_a_run_whose_job_a_budget_keeps():
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "sums", "namespace": "default"},
+        "spec": {"template": fake_clusters.a_template("sums", restartPolicy="Never")},
+    }
+    harbor = Harbor(job, fake_clusters.a_budget("sums", "sums", minAvailable=1))
+    assert harbor.drain("old", "--dry-run")[0] == 1
+    assert harbor.drain("old", "--dry-run", "--timeout", "90s", "--overrule-budgets")[0] == 1
+    assert harbor.drain("old", "--timeout", "90s", "--overrule-budgets")[0] == 1
+
+
 def test_a_bare_pod_blocks_until_it_is_forced_and_everything_else_moves():
     harbor = Harbor(WEB, fake_clusters.a_pod("alone"))
     status, said = harbor.drain("old")

@@ -226,7 +226,7 @@ def test_a_stack_tells_how_long_pods_were_seen_to_take_and_the_model_plans_with_
 def test_without_a_stack_it_says_that_no_group_was_read_and_stop_times_are_assumed(environment):
     result = run(environment, "rehearse", "--context", "harbor", "--output", "json", *NOBODY)
     notes = json.loads(result.stdout)["notes"]
-    assert "node groups were not read" in " ".join(notes)
+    assert "no node group is known: give each group that may grow with --group" in " ".join(notes)
     assert "stop times of workloads: 4 assumed" in notes
     assert "without a stack nothing is remembered of pods that stopped" in " ".join(notes)
 

@@ -33,7 +33,7 @@ def test_shows_the_actions_and_their_reasons(tmp_path: Path):
     assert "Pod default/web-" in result.stdout
     assert "their replacements come first" in result.stdout
     assert "Plimsoll would wait" in result.stdout
-    assert "must be empty by 2026-01-02T12:01:58Z" in result.stdout
+    assert "2026-01-02T12:01:58Z  node spot-1 must be empty" in result.stdout
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -64,6 +64,11 @@ def test_with_json_prints_nothing_but_the_plan(tmp_path: Path):
     ]
     assert plan["deadlines"] == {"spot-1": "2026-01-02T12:01:58Z"}
     assert "Ready elsewhere" in plan["waiting"]["spot-1"][0]
+    assert [each["at"] for each in plan["next"]] == [
+        None,
+        "2026-01-02T12:01:28Z",
+        "2026-01-02T12:01:58Z",
+    ]
 
 
 def test_finds_the_node_by_its_provider_id_where_the_index_knows_nothing(tmp_path: Path):

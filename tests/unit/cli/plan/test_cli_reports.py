@@ -9,7 +9,7 @@ from itertools import chain
 
 from plimsoll.domain.drain import added_entry
 from plimsoll.domain.placement import report_of
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import Reason, Report
 from tests.support.builders import NOON, a_group
 from tests.support.cli_environment import SPOT, MemoryEnvironment, a_cluster, run
 
@@ -31,7 +31,10 @@ def a_report(instance: str = SPOT, minute: int = 0, cluster: str = "harbor") -> 
         emptied=noticed + timedelta(seconds=80),
         lowest_ready={"Deployment default/web": 2},
         killed=("default/late",),
-        reasons=("cordoned: spot reclaims it", "grown: headroom for 2 pods"),
+        reasons=(
+            Reason(why="cordoned: spot reclaims it"),
+            Reason(why="grown: headroom for 2 pods"),
+        ),
     )
 
 

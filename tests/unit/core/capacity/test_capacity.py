@@ -340,6 +340,15 @@ class TestZones:
         plan = grow(snapshot, [pod], a_group())
         assert "base: node(s) had volume node affinity conflict" in plan.unplaceable[pod.uid]
 
+    def test_a_volume_that_no_new_node_mounts_asks_for_no_larger_maximum(self):
+        claim = a_claim("data", zone=ZONE_C)
+        snapshot = ClusterSnapshot([], [], {("default", "data"): claim})
+        full = a_group(desired=5, max_size=5)
+        pod = a_pod(volumes=mounting("data"))
+        plan = grow(snapshot, [pod], full)
+        assert plan.full == frozenset()
+        assert "maximum" not in plan.unplaceable[pod.uid]
+
     def test_a_group_that_cannot_be_steered_grows_until_the_zone_has_its_turn(self):
         snapshot = ClusterSnapshot([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
         pod = a_pod(volumes=mounting("data"))

@@ -13,7 +13,6 @@ from plimsoll.domain.drain.deadline_evictions import (
     EVICTIONS_PER_SECOND,
     MOST_EVICTIONS,
 )
-from plimsoll.domain.drain.plan_builder import MOST_NAMED
 from plimsoll.domain.observation import Observation
 from tests.support.builders import a_budget
 from tests.support.many_nodes import PODS, storm
@@ -92,11 +91,13 @@ def test_what_may_end_by_itself_is_not_evicted_before_its_deadline():
     assert not any(e.pod.name.startswith("app-3-") for e in evicted(replace(seen, pods=jobs)))
 
 
-def test_each_node_is_told_of_some_pods_without_headroom_and_how_many_there_are():
+def test_each_node_is_told_of_its_own_pods_without_headroom_in_a_line_for_each_workload():
     seen = brief(60)
     small = [replace(node, unschedulable=True) for node in seen.nodes]
     plan = plan_drain(replace(seen, nodes=small), noon(1))
 
-    waiting = [w for w in plan.waiting["spot-000"] if "headroom" in w]
-    assert len(waiting) == MOST_NAMED + 1
-    assert waiting[-1] == "600 pods have no headroom"
+    (report, *_) = plan.reports
+    lacking = [reason for reason in report.reasons if reason.verb == "no headroom for"]
+    here = {str(pod) for pod in seen.pods if pod.node == report.node}
+    assert {pod for reason in lacking for pod in reason.pods} == here
+    assert len({reason.about for reason in lacking}) == len(lacking)

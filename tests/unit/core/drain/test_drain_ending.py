@@ -749,9 +749,9 @@ def test_who_cannot_be_saved_is_given_up_in_words_by_priority():
     plan = plan_drain(looked([interrupted("spot"), a_node("od")], pods, workloads), noon(1))
 
     given_up = [words for words in plan.waiting["spot"] if words.startswith("no headroom for")]
-    assert [words.split(" (")[0] for words in given_up] == [
-        "no headroom for default/high-0",
-        "no headroom for default/low-0",
+    assert [words.split(": ")[0] for words in given_up] == [
+        "no headroom for Pod default/high-0",
+        "no headroom for Pod default/low-0",
     ]
 
 

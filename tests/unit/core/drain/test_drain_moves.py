@@ -556,3 +556,21 @@ def test_interrupted_nodes_come_by_their_deadlines_and_those_without_one_last():
     ]
 
     assert [node.name for node in InterruptedNodes.of(looked(nodes, [])).nodes] == ["d", "b", "a"]
+
+
+def test_who_waits_for_the_ready_floor_is_told_how_many_serve_after_what_leaves_now():
+    """Two pods may leave of four of which two must serve: the sentence about the third says so."""
+    pods = pods_of("web", 4, node="spot")
+    workload = a_deployment(replicas=4, strategy=max_unavailable(2))
+    plan = plan_drain(looked([interrupted("spot"), a_node("od")], pods, [workload]), noon(1))
+
+    assert len(actions(plan, Evict)) == 2
+    (words,) = [words for words in plan.waiting["spot"] if "must serve" in words]
+    assert "2 must serve, and 2 serve after the evictions of now" in words
+
+
+def max_unavailable(count: int) -> dict[str, object]:
+    return {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": 0, "maxUnavailable": count},
+    }

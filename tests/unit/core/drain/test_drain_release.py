@@ -724,3 +724,11 @@ def test_a_pod_that_is_never_restarted_stays_until_its_last_call():
 
     assert plan_drain(seen, noon(1)).actions == ()
     assert sole_action(plan_drain(seen, noon(95)), Evict).overrule
+
+
+def test_a_webhook_that_blocks_replacements_is_named_beside_what_waits_for_them():
+    old = released(a_pod("web-0", node="spot"))
+    workload = replace(a_deployment(replicas=1), replica_failure=WEBHOOK, failing_since=noon(2))
+    (words,) = plan_drain(seen_with(old, workload=workload), noon(5)).waiting["spot"]
+    assert "0 of 1 are Ready elsewhere, and no replacement is made" in words
+    assert "the admission webhook pods.example.com blocks its new pods" in words

@@ -249,7 +249,7 @@ def test_a_zonal_shift_of_another_account_is_kept_with_the_name_of_the_account(r
     shift = json.loads((EVENTS / "zonal-autoshift.json").read_text()) | {"account": SPOKE}
     assert accounts.service.receive([json.dumps(shift)]) == [None]
     [report] = rig.reports.list("*")
-    assert report.reasons[0].endswith(f"in the account {SPOKE}")
+    assert str(report.reasons[0]).endswith(f"in the account {SPOKE}")
 
 
 @pytest.mark.parametrize("refused", [MissingRights("AccessDenied"), Temporary("no answer")])

@@ -254,7 +254,7 @@ def test_people_are_shown_what_was_found_and_that_it_is_over(rig):
     over, began = rig.reports.list("*")
     assert [report.interruption.partition("@")[0] for report in (began, over)] == ["use1-az1"] * 2
     assert (began.closed, over.closed) == (None, at(9))
-    assert "of which no event told" in began.reasons[0]
+    assert "of which no event told" in began.reasons[0].why
 
 
 def test_all_clusters_of_an_account_and_region_share_one_answer_and_no_other_has_it(rig):

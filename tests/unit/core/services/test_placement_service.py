@@ -109,7 +109,7 @@ def test_between_scheduled_runs_the_resync_wakes_the_drain_for_the_way_back():
         assert standing(scheduled.wired)["od"] >= 3
     assert standing(scheduled.wired) == {"od": 3, "m5": 3, "c5": 3}
     (report,) = scheduled.wired.reports.list(reports_of("harbor"))
-    assert sum(" release Pod " in reason for reason in report.reasons) == 6
+    assert sum(" release Pod " in str(reason) for reason in report.reasons) == 6
 
 
 def test_a_label_that_is_refused_is_not_tried_again_in_the_same_reconcile(monkeypatch):
@@ -148,8 +148,8 @@ def test_a_run_that_did_something_leaves_what_and_why_in_the_report_of_its_day()
     rounds(wired, 3)
     (report,) = wired.reports.list(reports_of("harbor"))
     assert report.closed is not None
-    assert any("label Node m5-0: spot-" in reason for reason in report.reasons)
-    assert any("set-deletion-cost Pod" in reason for reason in report.reasons)
+    assert any("label Node m5-0: spot-" in str(reason) for reason in report.reasons)
+    assert any("set-deletion-cost Pod" in str(reason) for reason in report.reasons)
     told = len(report.reasons)
     rounds(wired)  # steady state
     assert len(wired.reports.list(reports_of("harbor"))[0].reasons) == told
@@ -160,7 +160,7 @@ def test_in_the_mode_observe_the_report_says_what_would_be_done():
     wired.apply(web())
     wired.placement.run()
     (report,) = wired.reports.list(reports_of("harbor"))
-    assert {reason.partition(" ")[0] for reason in report.reasons} == {"would"}
+    assert {reason.why.partition(" ")[0] for reason in report.reasons} == {"would"}
 
 
 def test_the_reserve_for_all_spot_is_a_metric_of_the_cluster():

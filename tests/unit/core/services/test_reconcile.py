@@ -84,7 +84,7 @@ def test_a_release_that_is_refused_is_not_tried_again_in_the_same_reconcile(rig,
 
     assert len(tried) == 1
     (report,) = rig.reports.list("harbor")
-    assert any("a policy denies it" in reason for reason in report.reasons)
+    assert any("a policy denies it" in str(reason) for reason in report.reasons)
 
 
 def test_an_eviction_that_is_refused_is_tried_again_after_five_seconds(rig, monkeypatch):

@@ -53,6 +53,12 @@ def named(job: Json) -> list[Obstacle]:
     return [*failing_jobs(live, Scope().nodes(live.seen))]
 
 
+def test_a_job_with_the_line_that_is_advised_is_named_no_more():
+    (obstacle,) = named(a_job(backoffLimit=0))
+    cure = yaml.safe_load(obstacle.change)
+    assert named(a_job(backoffLimit=0, **cure)) == []
+
+
 @pytest.mark.parametrize(
     "spec",
     [

@@ -16,7 +16,7 @@ from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
 from plimsoll.domain.kubernetes import Ref, Resources
 from plimsoll.domain.observation import TIMES_KEPT, Count, Sample, Samples
 from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import Reason, Report
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import UniversalAttributeValueTypeDef as Value
@@ -169,6 +169,7 @@ def report_to_item(report: Report) -> Item:
     for name in _TIMES:
         time: datetime | None = document[name]
         document[name] = None if time is None else time_to_text(time)
+    document["reasons"] = [_reason_to_data(reason) for reason in report.reasons]
     item = strings(
         cluster=report.cluster,
         interruption=report.interruption,
@@ -185,9 +186,23 @@ def item_to_report(item: Mapping[str, Any]) -> Report:
     for name in _TIMES:
         if document.get(name) is not None:
             document[name] = text_to_time(document[name])
-    for name in ("killed", "reasons"):
-        document[name] = tuple(document.get(name, ()))
+    document["killed"] = tuple(document.get("killed", ()))
+    document["reasons"] = tuple(map(_data_to_reason, document.get("reasons", ())))
     return Report(**document)
+
+
+def _reason_to_data(reason: Reason) -> dict[str, Any]:
+    """Return a reason without what is empty."""
+    told = {name: value for name, value in asdict(reason).items() if value}
+    return told | {name: time_to_text(told[name]) for name in ("first", "last") if name in told}
+
+
+def _data_to_reason(told: Mapping[str, Any] | str) -> Reason:
+    """Return what `_reason_to_data` wrote; earlier versions wrote words alone."""
+    if isinstance(told, str):
+        return Reason(why=told)
+    times = {name: text_to_time(told[name]) for name in ("first", "last") if name in told}
+    return Reason(**{**told, **times, "pods": tuple(told.get("pods", ()))})
 
 
 def samples_to_item(cluster: str, workload: Ref, samples: Samples) -> Item:

@@ -31,7 +31,7 @@ from plimsoll.domain.actions.actions import (
     Wave,
     begins,
 )
-from plimsoll.domain.actions.plan import Plan, Step
+from plimsoll.domain.actions.plan import Due, Plan, Step
 
 __all__ = [
     "AboutNode",
@@ -40,6 +40,7 @@ __all__ = [
     "CompleteLifecycle",
     "Cordon",
     "DoNotDisrupt",
+    "Due",
     "Evict",
     "Exclude",
     "ForceDelete",

@@ -151,6 +151,8 @@ class BinPacking:
                     continue
                 node = future_node(group, template, zone, "")
                 why = why_never(pod.scheduling, node) or _too_small(pod, node)
+                if why is None and not self._snapshot.in_reach(pod, node):
+                    why = "node(s) had volume node affinity conflict"
                 if why is not None:
                     reasons[group.name] = why
                     continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -44,8 +45,8 @@ class ScaleUp:
     grows: tuple[Grow, ...] = ()
     doubts: tuple[str, ...] = ()
     """In words: groups of which nodes are not counted on."""
-    given_up: tuple[str, ...] = ()
-    """In words, by priority: pods that no node and no group can take."""
+    given_up: tuple[tuple[Sequence[Pod], str], ...] = ()
+    """Pods that no node and no group can take, and why: by priority, those of one workload and cause together."""
     unplaceable: Collection[str] = frozenset()
     """The uids of these pods."""
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -149,10 +150,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
             for group in groups
             if group.key in doubts
         ),
-        given_up=tuple(
-            f"no headroom for {pod} (priority {pod.priority}): {plan.unplaceable[pod.uid]}"
-            for pod in sorted(lost, key=lambda p: (-p.priority, str(p)))
-        ),
+        given_up=tuple(_given_up(seen, lost, plan)),
         unplaceable=plan.unplaceable.keys(),
         refused={
             f"{group.key}: {refusal.kind}": refusal_advice(group.name, refusal)
@@ -162,6 +160,16 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         crowded_out=crowded_out,
         refused_everywhere=bool(growing) and all(told[key] for key in growing),
     )
+
+
+def _given_up(
+    seen: Observation, lost: Sequence[Pod], plan: GrowthPlan
+) -> Iterator[tuple[Sequence[Pod], str]]:
+    found: dict[tuple[Ref, str], list[Pod]] = defaultdict(list)
+    for pod in sorted(lost, key=lambda p: (-p.priority, str(p))):
+        priority = f" (priority {pod.priority})" if pod.priority else ""
+        found[seen.workload_of(pod), f"{plan.unplaceable[pod.uid]}{priority}"].append(pod)
+    return ((pods, why) for (_, why), pods in found.items())
 
 
 def _held_up(

@@ -118,7 +118,7 @@ def _forbidden(
 def _hindrances(workload: Workload, pod: Pod, seen: Observation, claimed: Claimed) -> Iterator[str]:
     """Yield why no replacement could be made beside a pod now."""
     if workload.replica_failure is not None:
-        yield f"its ReplicaSet cannot make pods: {workload.replica_failure}"
+        yield f"its ReplicaSet cannot make pods: {workload.why_unmade}"
     yield from (f"its volume {name} can be on one node only" for name in one_node_claims(seen, pod))
     yield from _kept_apart(pod)
     if not all(

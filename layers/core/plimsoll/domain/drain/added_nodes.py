@@ -20,7 +20,7 @@ from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord
 from plimsoll.domain.kubernetes import Node, why_node_protected
 from plimsoll.domain.node_groups import NODES_JOIN_WITHIN, NodeGroup
 from plimsoll.domain.observation import Observation, is_empty
-from plimsoll.domain.reports import SCALE_UP, Report
+from plimsoll.domain.reports import SCALE_UP, Reason, Report
 
 EMPTY_FOR: Final = timedelta(minutes=10)
 """How long a node must be empty, as for cluster-autoscaler (`--scale-down-unneeded-time`)."""
@@ -50,7 +50,7 @@ def report_of_added(cluster: str, added: Mapping[str, int], reason: str, now: da
         noticed=now,
         closed=now,
         added=added,
-        reasons=(reason,),
+        reasons=(Reason(why=reason),),
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from plimsoll.domain.capacity import ScaleUp, plan_scale_up
 from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.drain.cordon_rate_limit import given_back
-from plimsoll.domain.drain.plan_builder import PlanBuilder, named
+from plimsoll.domain.drain.plan_builder import MOST_NAMED, PlanBuilder
 from plimsoll.domain.drain.strategies import returning, way_of
+from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.node_groups import Refusal
 from plimsoll.domain.scheduling import Headroom
 
@@ -42,12 +44,11 @@ def plan_capacity(
     }
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)
-    for words in (
-        *scale_up.doubts,
-        *scale_up.refused.values(),
-        *named(scale_up.given_up, "pods have no headroom"),
-    ):
+    for words in scale_up.doubts:
         draft.wait(words, interrupted.names)
+    for words in scale_up.refused.values():
+        draft.refuse(words, interrupted.names)
+    _tell_lacking(draft, scale_up)
     back = list(given_back(draft.seen, scale_up.unplaceable, headroom.snapshot, now))
     for uncordon in back:
         draft.add(uncordon, {uncordon.node.name})
@@ -55,3 +56,28 @@ def plan_capacity(
     for pod in (*owed, *returning(draft.seen)):
         headroom.reserve(pod)
     return CapacityPhase(scale_up=scale_up, uncordons=bool(back))
+
+
+def _tell_lacking(draft: PlanBuilder, scale_up: ScaleUp) -> None:
+    """Say on each node which of its pods have no headroom, and on all of them which Pending pods have none.
+
+    Hundreds of reports would name the same Pending pods: of many workloads only the number is told.
+    """
+    if not scale_up.given_up:
+        return
+    on_node = draft.seen.on_node
+    home = {str(p): n for n in draft.interrupted.names for p in on_node.get(n, ())}
+    pending: list[tuple[Sequence[Pod], str]] = []
+    for pods, why in scale_up.given_up:
+        here: dict[str | None, list[Pod]] = defaultdict(list)
+        for pod in pods:
+            here[home.get(str(pod))].append(pod)
+        if others := here.pop(None, None):
+            pending.append((others, why))
+        for node, some in here.items():
+            draft.lack(some, why, {node or ""})
+    for pods, why in pending[:MOST_NAMED]:
+        draft.lack(pods, why, draft.interrupted.names)
+    if more := pending[MOST_NAMED:]:
+        count = sum(len(pods) for pods, _ in more)
+        draft.refuse(f"no headroom for {count} more Pending pods", draft.interrupted.names)

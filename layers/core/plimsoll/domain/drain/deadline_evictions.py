@@ -161,13 +161,19 @@ def _early(
     return sorted(found, key=order)
 
 
-def evict_now(one: EvictablePod, now: datetime, last: datetime) -> Evict:
+def evict_now(
+    one: EvictablePod,
+    now: datetime,
+    last: datetime,
+    of: WorkloadDisruption | None = None,
+) -> Evict:
     """Return the eviction of a pod that is asked to stop now. Only at its eviction deadline is a budget overruled.
 
     Args:
         one: the pod.
         now: the time.
         last: when the next plan will come.
+        of: the disruption of its workload, if that is known.
     """
     if not one.late(last):
         reason = (
@@ -183,6 +189,8 @@ def evict_now(one: EvictablePod, now: datetime, last: datetime) -> Evict:
         reason += "; its owner lets nobody overrule its budget: if that refuses, it ends with its instance"
     if (grace := one.clamped_grace(now)) is not None:
         reason += f"; {grace} s are left"
+    if of is not None and of.workload is not None:
+        reason += f"; {of.staying_ready} of {of.replicas} are Ready elsewhere"
     return Evict(
         pod=one.pod,
         overrule=one.overrules_at(last),

@@ -36,7 +36,7 @@ from plimsoll.domain.interruptions import (
 from plimsoll.domain.kubernetes import Node, Pod, why_node_protected
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import Reason, Report, merge_reasons
 
 DETACH_PATIENCE: Final = timedelta(minutes=2)
 """How long an empty node waits for its volumes to be detached. Its successors' pods wait for the same volumes: an
@@ -167,7 +167,7 @@ def report_of(  # noqa: PLR0913 - what a report is made of, each part named
     seen: Observation,
     node: Node,
     here: Sequence[WorkloadDisruption],
-    reasons: Iterable[str],
+    reasons: Iterable[Reason],
     *,
     asked: bool,
     refused: Mapping[str, str],
@@ -179,7 +179,7 @@ def report_of(  # noqa: PLR0913 - what a report is made of, each part named
         seen: the observation.
         node: the interrupted node.
         here: the cases with pods on it.
-        reasons: the steps of the plan for it, and what it waits for, in words.
+        reasons: the steps of the plan for it, and what it waits for.
         asked: whether the plan asks for capacity.
         refused: what node groups were refused lately, in words.
         now: the time of the observation.
@@ -208,7 +208,7 @@ def report_of(  # noqa: PLR0913 - what a report is made of, each part named
         },
         killed=tuple(str(p) for p in died_on(seen, node)) if gone else (),
         refused=refused,
-        reasons=tuple(reasons),
+        reasons=merge_reasons(reasons),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from plimsoll.domain.actions import Evict, Plan, Release, Step, UndoRelease, Wave
+from plimsoll.domain.actions import AboutPod, Evict, Plan, Release, Step, UndoRelease, Wave
 from plimsoll.domain.disruptions import (
     DRAIN,
     NAME_TOLERATIONS,
@@ -22,9 +22,9 @@ from plimsoll.domain.disruptions import (
     released_by_drain,
 )
 from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.drain.strategies import releasable, releases, undo_for_good
+from plimsoll.domain.drain.strategies import CONTENDED, releasable, releases, undo_for_good
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.kubernetes import Node, OwnerKind, Pod, in_gang
+from plimsoll.domain.kubernetes import Node, OwnerKind, Pod, in_gang, matches
 from plimsoll.domain.observation import InterruptedNodes, Observation
 
 
@@ -55,6 +55,8 @@ class DrainPlan:
     """Pods that must leave and have not."""
     blocked: Mapping[str, str]
     """Pods that this drain will never evict -> why, in words."""
+    held: tuple[Pod, ...] = ()
+    """Pods that nothing is done about, nor about others of their workload: the drain waits until somebody changes something."""
 
     @property
     def over(self) -> bool:
@@ -80,6 +82,7 @@ def plan_nodes(seen: Observation, request: DrainRequest, now: datetime) -> Drain
     left = tuple(pod for node in nodes for pod in left_on(overlaid, node))
     blocked = dict(_blocked(overlaid, nodes, left, force=request.force))
     steps = list(_at_once(overlaid, left, blocked))
+    staying = [pod for pod in left if str(pod) not in blocked]
     unplanned = {pod.uid for pod in left if not pod.restarts or _unreplaced(overlaid, pod)}
     planned = plan_drain(
         replace(overlaid, pods=[pod for pod in overlaid.pods if pod.uid not in unplanned]), now
@@ -97,10 +100,15 @@ def plan_nodes(seen: Observation, request: DrainRequest, now: datetime) -> Drain
         ),
         left=left,
         blocked=blocked,
+        held=tuple(_held(overlaid, staying, steps, planned, overruled=deadline is not None)),
     )
     if request.allow_pending and found.stuck:
         pending = tuple(_pending_releases(overlaid, request, now))
-        return replace(found, plan=replace(found.plan, steps=pending))
+        return replace(
+            found,
+            plan=replace(found.plan, steps=pending),
+            held=tuple(_held(overlaid, staying, pending, planned)),
+        )
     return found
 
 
@@ -157,6 +165,42 @@ def _blocked(
             yield str(pod), f"it came although the node is cordoned: {NAME_TOLERATIONS}"
         elif seen.owner(pod) is None and not force:
             yield str(pod), "no controller replaces a bare pod: evict it too with --force"
+
+
+def _held(
+    seen: Observation,
+    left: Sequence[Pod],
+    steps: Sequence[Step],
+    planned: Plan,
+    *,
+    overruled: bool = False,
+) -> Iterator[Pod]:
+    """Yield the pods that wait for something which this drain does not bring about, of those that nothing blocks.
+
+    A workload of which one pod moves goes on when that pod is replaced. One that waits for others of this drain goes on
+    after them.
+    """
+    moving = {seen.workload_of(pod) for pod in left if pod.released or pod.deleting}
+    moving |= {
+        seen.workload_of(step.action.pod)
+        for step in steps
+        if isinstance(step.action, AboutPod) and not _refused(seen, step.action.pod)
+    }
+    words = [words for texts in planned.waiting.values() for words in texts if CONTENDED in words]
+    for pod in left:
+        ref = seen.workload_of(pod)
+        if ref in moving or any(f"{ref}:" in each for each in words):
+            continue
+        if not overruled or pod.of_job:
+            yield pod
+
+
+def _refused(seen: Observation, pod: Pod) -> bool:
+    """Whether a budget refuses the eviction of a pod of a Job: those of others are in the plan already."""
+    budgets = seen.budgets_in.get(pod.namespace, ())
+    return pod.of_job and any(
+        b.disruptions_allowed < 1 and matches(b.selector, pod.labels) for b in budgets
+    )
 
 
 def _at_once(seen: Observation, left: Sequence[Pod], blocked: Mapping[str, str]) -> Iterator[Step]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Self
 
 from plimsoll.domain.actions import (
+    AboutPod,
     Action,
     DoNotDisrupt,
     Evict,
@@ -21,10 +22,12 @@ from plimsoll.domain.actions import (
     Unguard,
 )
 from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.kubernetes import Pod, Ref
 from plimsoll.domain.observation import InterruptedNodes, Observation
+from plimsoll.domain.reports import LEFT_OUT, NOTE, WAIT, Reason
 
 MOST_NAMED: Final = 20
-"""How many of the objects that could not be read, or have no headroom, the report of a node names."""
+"""How many of the objects that could not be read, or workloads of Pending pods, the report of a node names."""
 
 
 @dataclass(slots=True)
@@ -39,8 +42,8 @@ class PlanBuilder:
     """Uid of a pod -> the time that is left, where its own grace period would outlast its instance: before the heartbeats
     of this plan, and after them."""
     steps: list[Step] = field(default_factory=list)
-    waiting: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    notes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    said: dict[str, list[Reason]] = field(default_factory=lambda: defaultdict(list))
+    """Node -> what its drain waits for, and what owners should know."""
 
     @classmethod
     def of(
@@ -73,31 +76,79 @@ class PlanBuilder:
                 | TellDeadline()
                 | Evict(overrule=False)
             ) if why := self.refused.get(action.target):
-                self.wait(why, nodes)
+                self.refuse(why, nodes)
             case Evict(pod=pod) if pod.uid in self.grace:
                 left, kept_up = self.grace[pod.uid]
                 clamped = replace(action, grace_seconds=left, kept_up_grace_seconds=kept_up)
-                self.steps.append(Step(action=clamped, nodes=frozenset(nodes)))
+                self._step(clamped, nodes)
             case _:
-                self.steps.append(Step(action=action, nodes=frozenset(nodes)))
+                self._step(action, nodes)
 
-    def wait(self, text: str, nodes: Iterable[str]) -> None:
+    def wait(self, words: str, nodes: Iterable[str], about: Ref | None = None) -> None:
         """Say what the drain of these nodes waits for."""
-        for node in nodes:
-            self.waiting[node].append(text)
+        self._say(self._words(WAIT, words, about), nodes)
 
-    def note(self, text: str, nodes: Iterable[str]) -> None:
+    def refuse(self, words: str, nodes: Iterable[str]) -> None:
+        """Say what the API server or AWS refuses to do for these nodes: somebody may have to act."""
+        self._say(replace(self._words(WAIT, words), urgent=True), nodes)
+
+    def lack(self, pods: Sequence[Pod], why: str, nodes: Iterable[str]) -> None:
+        """Say that these pods of one workload have no headroom, on any node or in any group."""
+        reason = replace(
+            self._words("no headroom for", why, self.seen.workload_of(pods[0])),
+            pods=tuple(sorted(map(str, pods))),
+            urgent=True,
+        )
+        self._say(reason, nodes)
+
+    def note(self, words: str, nodes: Iterable[str], about: Ref) -> None:
         """Say what the owner of a workload on these nodes should know."""
-        for node in nodes:
-            self.notes[node].append(text)
+        self._say(self._words(NOTE, words, about), nodes)
 
-    def told(self, node: str) -> Iterator[str]:
-        """Yield what the report of a node says of this plan."""
-        yield from (str(step) for step in self.steps if node in step.nodes)
-        yield from (f"wait: {words}" for words in self.waiting.get(node, ()))
-        yield from (f"note: {words}" for words in named(self.notes.get(node, ()), "workloads"))
-        for words in named(self.seen.left_out, "objects in all"):
-            yield f"left out: {words}"
+    def waiting(self) -> Mapping[str, tuple[str, ...]]:
+        """Return by node what its drain waits for, in words."""
+        return {
+            node: tuple(dict.fromkeys(str(one).removeprefix(f"{WAIT} ") for one in words))
+            for node in sorted(self.said)
+            if (words := [one for one in self.said[node] if one.verb != NOTE])
+        }
+
+    def notes(self) -> Mapping[str, tuple[str, ...]]:
+        """Return by node what the owners of workloads on it should know, in words."""
+        return {
+            node: tuple(str(one).removeprefix(f"{NOTE} ") for one in words)
+            for node in sorted(self.said)
+            if (words := [one for one in self.said[node] if one.verb == NOTE])
+        }
+
+    def told(self) -> Mapping[str, Sequence[Reason]]:
+        """Return by node what its report says of this plan."""
+        found: dict[str, list[Reason]] = {node.name: [] for node in self.interrupted.nodes}
+        for step in self.steps:
+            reason = step.reason(self.now)
+            for node in step.nodes & found.keys():
+                found[node].append(reason)
+        left_out = [
+            replace(self._words(LEFT_OUT, words), last=None, first=None)
+            for words in named(self.seen.left_out, "objects in all")
+        ]
+        return {
+            node: (*reasons, *self.said.get(node, ()), *left_out) for node, reasons in found.items()
+        }
+
+    def _words(self, verb: str, why: str, about: Ref | None = None) -> Reason:
+        subject = "" if about is None else str(about)
+        return Reason(verb=verb, about=subject, why=why, first=self.now, last=self.now)
+
+    def _say(self, reason: Reason, nodes: Iterable[str]) -> None:
+        for node in nodes:
+            self.said[node].append(reason)
+
+    def _step(self, action: Action, nodes: Iterable[str]) -> None:
+        workload = ""
+        if isinstance(action, AboutPod):
+            workload = str(self.seen.workload_of(action.pod))
+        self.steps.append(Step(action=action, nodes=frozenset(nodes), workload=workload))
 
 
 def named(texts: Sequence[str], what: str) -> Sequence[str]:

@@ -11,12 +11,13 @@ triggered. It knows nothing of earlier plans, so it may be asked twice, late, or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from plimsoll.domain.actions import Cordon, Plan
+from plimsoll.domain.actions import Cordon, Due, Evict, Plan
 from plimsoll.domain.disruptions import (
     WorkloadDisruption,
     by_node,
@@ -85,10 +86,12 @@ def plan_drain(
         headroom,
         evictions.pods,
         most=LEAST_BEGUN_PODS if evictions.many else most,
+        scarce=bool(capacity.scale_up.grows),
     )
     plan_guards(draft, disruptions)
+    owner = {one.pod.uid: each for each in disruptions for one in each.evictable}
     for one in evictions.pods[:MOST_EVICTIONS]:  # after those whose replacements are Ready
-        draft.add(evict_now(one, now, last), {one.pod.node or ""})
+        draft.add(evict_now(one, now, last, owner.get(one.pod.uid)), {one.pod.node or ""})
     plan_finalization(draft, turn_of, headroom)
     for told in gang_deadlines(seen, interrupted.names, disruptions, draft.steps, now):
         draft.add(told, {told.pod.node or ""})
@@ -101,16 +104,17 @@ def plan_drain(
     )
     draft.steps += between_runs(seen, now, idle=not busy, refused=draft.refused)
     steps = sorted(draft.steps, key=lambda step: step.action.wave)
+    reasons = draft.told()
     return Plan(
         steps=tuple(steps),
-        waiting={node: tuple(texts) for node, texts in sorted(draft.waiting.items())},
-        notes={node: tuple(texts) for node, texts in sorted(draft.notes.items())},
+        waiting=draft.waiting(),
+        notes=draft.notes(),
         reports=tuple(
             report_of(
                 seen,
                 node,
                 here.get(node.name, ()),
-                draft.told(node.name),
+                reasons[node.name],
                 asked=bool(capacity.scale_up.grows),
                 refused=capacity.scale_up.refused,
                 now=now,
@@ -119,6 +123,7 @@ def plan_drain(
         ),
         busy=busy or bool(steps),
         hurried=evictions.hurried,
+        due=tuple(_due(disruptions, draft)),
         next_eviction=evictions.next_eviction,
         expires=evictions.expires,
     )
@@ -137,17 +142,30 @@ def _note_assumptions(disruptions: Iterable[WorkloadDisruption], draft: PlanBuil
                     f"{least_seconds(longest)} s before the deadline, whether others serve in their place or not"
                 )
             text = (
-                f"{disruption.ref}: its grace period is {longest.grace_seconds} s, and {of_it}; "
-                f"state what they need in the annotation {STOP_SECONDS}"
+                f"its grace period is {longest.grace_seconds} s, and {of_it}; state what they need in the "
+                f"annotation {STOP_SECONDS}"
             )
-            draft.note(text, {one.pod.node for one in unstated if one.pod.node})
+            nodes = {one.pod.node for one in unstated if one.pod.node}
+            draft.note(text, nodes, disruption.ref)
+
+
+def _due(disruptions: Iterable[WorkloadDisruption], draft: PlanBuilder) -> Iterator[Due]:
+    """Yield by deadline and workload the pods that this plan does not evict yet."""
+    evicted = {step.action.pod.uid for step in draft.steps if isinstance(step.action, Evict)}
+    found: dict[tuple[datetime, str], list[str]] = defaultdict(list)
+    for disruption in disruptions:
+        for one in disruption.evictable:
+            if one.eviction_deadline is not None and one.pod.uid not in evicted:
+                found[one.eviction_deadline, str(disruption.ref)].append(str(one.pod))
+    for (at, workload), pods in sorted(found.items()):
+        yield Due(at=at, workload=workload, pods=tuple(pods))
 
 
 def _note_tolerant(draft: PlanBuilder) -> None:
     """Name the workloads whose pods may return to the node that they leave."""
     for node in draft.interrupted.names:
         for found in tolerant_workloads(draft.seen, {node}):
-            draft.note(f"{found.workload}: {found.says}; {found.cure}", {node})
+            draft.note(f"{found.says}; {found.cure}", {node}, found.workload)
 
 
 def _without(seen: Observation, closing: AbstractSet[str]) -> Observation:

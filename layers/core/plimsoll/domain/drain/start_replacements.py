@@ -17,13 +17,14 @@ from plimsoll.domain.kubernetes import Pod, replacement_of
 from plimsoll.domain.scheduling import Headroom
 
 
-def plan_replacements(
+def plan_replacements(  # noqa: PLR0913 - what is interrupted, and what bounds it
     draft: PlanBuilder,
     disruptions: Sequence[WorkloadDisruption],
     headroom: Headroom,
     evicted: Sequence[EvictablePod],
     *,
     most: int,
+    scarce: bool = False,
 ) -> None:
     """Go on with the replacements of each workload, and begin as many others as may be under way.
 
@@ -33,6 +34,7 @@ def plan_replacements(
         headroom: after the evictions at deadlines.
         evicted: the pods that are evicted in this plan: they serve no longer.
         most: how many replacements may begin.
+        scarce: whether nodes are requested for some of them.
     """
     told = frozenset(one.pod.uid for one in evicted)
     by_need = sorted(disruptions, key=_need)
@@ -51,7 +53,7 @@ def plan_replacements(
         if (pod := first.get(disruption.ref)) is not None:
             headroom.stay(pod, homes[pod.uid])
         begun += _continue(disruption, draft, headroom)
-    _begin(in_rounds(begun, draft.interrupted.turn), draft, most=most)
+    _begin(in_rounds(begun, draft.interrupted.turn, scarce=scarce), draft, most=most)
 
 
 def _first(disruption: WorkloadDisruption) -> Pod | None:
@@ -88,7 +90,7 @@ def _continue(
         else:
             draft.add(action, nodes)
     if steps.waiting is not None:
-        draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
+        draft.wait(f"{steps.waiting} ({way.name}, because {why})", nodes, disruption.ref)
 
 
 def _begin(begun: Sequence[Beginning], draft: PlanBuilder, *, most: int) -> None:

@@ -139,6 +139,7 @@ from plimsoll.domain.kubernetes.workloads import (
     StorageClass,
     Volume,
     Workload,
+    webhook_in,
 )
 
 __all__ = [
@@ -258,6 +259,7 @@ __all__ = [
     "total_resources",
     "unavailable",
     "untolerated",
+    "webhook_in",
     "why_never",
     "why_node_protected",
     "why_protected",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,8 +13,16 @@ from plimsoll.domain.kubernetes.pods import NodeTerm, Pod, Ref, Requirement, Sch
 from plimsoll.domain.kubernetes.quantities import Resources
 from plimsoll.domain.kubernetes.selectors import MATCHES_NOTHING, satisfied
 
+_WEBHOOK: Final = re.compile(r'webhook "([^"]{1,253})"')
+"""As the API server names one that denied a request, or did not answer."""
 _QUOTA_USED_UP: Final = "exceeded quota"
 """Words of the API server."""
+
+
+def webhook_in(refusal: str) -> str | None:
+    """Return the admission webhook that a refusal of the API server names, if it names one."""
+    named = _WEBHOOK.search(refusal)
+    return named[1] if named else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +68,18 @@ class Workload:
     """Whose template and selector a Rollout uses (`workloadRef`), until these are filled in here."""
 
     @property
+    def why_unmade(self) -> str | None:
+        """Why its controller cannot make pods, in words: an admission webhook that blocks them by its name."""
+        failure = self.replica_failure
+        if failure is None or (webhook := webhook_in(failure)) is None:
+            return failure
+        return f"the admission webhook {webhook} blocks its new pods ({failure})"
+
+    @property
     def makes_none(self) -> str | None:
         """Why its controller cannot make a pod even in the place of one that leaves; None where only a quota is used up."""
         failure = self.replica_failure
-        return None if failure is None or _QUOTA_USED_UP in failure else failure
+        return None if failure is None or _QUOTA_USED_UP in failure else self.why_unmade
 
     @property
     def held_replicas(self) -> int:

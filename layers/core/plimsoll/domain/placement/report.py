@@ -7,7 +7,7 @@ from datetime import datetime, time
 
 from plimsoll.domain.actions import Action, Release
 from plimsoll.domain.kubernetes import RELEASED_FOR_PLACEMENT
-from plimsoll.domain.reports import PLACEMENT, Report
+from plimsoll.domain.reports import PLACEMENT, Reason, Report
 
 
 def reports_of(cluster: str) -> str:
@@ -34,5 +34,5 @@ def report_of(cluster: str, done: Iterable[str], now: datetime) -> Report:
         kind=PLACEMENT,
         noticed=day,
         closed=now,
-        reasons=tuple(done),
+        reasons=tuple(Reason(why=words) for words in done),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from plimsoll.domain.reports.announcements import announcement, interruption_metrics
 from plimsoll.domain.reports.canaries import CANARY_REPORTS, canary_echo, canary_seen
 from plimsoll.domain.reports.metrics import Metric
+from plimsoll.domain.reports.reasons import LEFT_OUT, NOTE, WAIT, Reason, merge_reasons, summary
 from plimsoll.domain.reports.rehearsals import (
     ONE_EVENT_WITHIN,
     Comparison,
@@ -16,17 +17,23 @@ from plimsoll.domain.reports.report import PLACEMENT, SCALE_UP, Report
 
 __all__ = [
     "CANARY_REPORTS",
+    "LEFT_OUT",
+    "NOTE",
     "ONE_EVENT_WITHIN",
     "PLACEMENT",
     "SCALE_UP",
+    "WAIT",
     "Comparison",
     "Metric",
+    "Reason",
     "Report",
     "announcement",
     "canary_echo",
     "canary_seen",
     "compare_rehearsals",
     "interruption_metrics",
+    "merge_reasons",
     "rehearsal_report",
     "rehearsals_of",
+    "summary",
 ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from plimsoll.domain.reports.reasons import Reason
 from plimsoll.domain.reports.report import PLACEMENT, SCALE_UP, Report
 
 REHEARSAL: Final = "rehearsal"
@@ -54,7 +55,7 @@ def rehearsal_report(  # noqa: PLR0913 - what is predicted of a node
         noticed=at,
         emptied=None if emptied is None else at + emptied,
         lowest_ready=lowest_ready,
-        reasons=(scope,),
+        reasons=(Reason(why=scope),),
     )
 
 
@@ -136,7 +137,7 @@ def _instance(report: Report) -> str:
 
 
 def _scope(report: Report) -> str:
-    return report.reasons[0] if report.reasons else ""
+    return report.reasons[0].why if report.reasons else ""
 
 
 def _emptied(report: Report) -> float | None:

@@ -1,7 +1,7 @@
 """What one interruption cost, and why each step was taken.
 
 A report grows over many reconciles of work, some of which die half-way or run twice. So it is merged,
-never replaced: first times win, reasons are a set in order, counts only grow.
+never replaced: first times win, reasons are folded, counts only grow.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Self
 
+from plimsoll.domain.reports.reasons import Reason, merge_reasons
+
 PLACEMENT: Final = "placement"
 """The kind of the reports of placement, and the first part of their ids."""
 SCALE_UP: Final = "scale-up"
 """The kind of the reports of nodes that were added while no node was interrupted, and the first part of their ids."""
-MAX_REASONS = 200
-"""A DynamoDB item holds 400 KB; two hundred reasons of a line each stay far below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +49,11 @@ class Report:
     """Node group and time -> how many nodes were asked of it; less than zero where one was taken back."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Node group and kind of refusal -> why it got no nodes, and what cures that, in words."""
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    """Folded, in the order in which they were first told."""
 
     def merged(self, other: Report) -> Self:
-        """Return both reports as one; the order of merging does not matter but for the reasons."""
+        """Return both reports as one; the order of merging does not matter but for the order of the reasons."""
         lowest = dict(self.lowest_ready)
         for workload, ready in other.lowest_ready.items():
             lowest[workload] = min(ready, lowest.get(workload, ready))
@@ -75,7 +76,7 @@ class Report:
             added={**self.added, **other.added},
             refused={**self.refused, **other.refused},
             killed=tuple(sorted({*self.killed, *other.killed})),
-            reasons=tuple(dict.fromkeys((*self.reasons, *other.reasons)))[:MAX_REASONS],
+            reasons=merge_reasons(self.reasons, other.reasons),
         )
 
 

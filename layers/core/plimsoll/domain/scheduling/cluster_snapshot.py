@@ -29,7 +29,7 @@ from plimsoll.domain.kubernetes import (
     why_never,
 )
 from plimsoll.domain.scheduling.affinity import AntiAffinityIndex, affinity_filter
-from plimsoll.domain.scheduling.node_filter_cache import SuitableNodes
+from plimsoll.domain.scheduling.node_filter_cache import SuitableNodes, in_reach
 from plimsoll.domain.scheduling.node_ranking import (
     Domain,
     EquivalenceGroup,
@@ -128,6 +128,10 @@ class ClusterSnapshot:
             )
         finally:
             self._put_back(held)
+
+    def in_reach(self, pod: Pod, node: Node) -> bool:
+        """Whether a node may mount the volumes of a pod; the node need not be in the snapshot."""
+        return in_reach(self._volumes_of(pod), node)
 
     def must_leave(self, pod: Pod, node: Node, others: Sequence[Pod]) -> Sequence[Pod] | None:
         """Return which of the others on a node must leave it so that a pod fits there.

@@ -15,7 +15,7 @@ from typing import Final, Self
 
 from plimsoll.domain.notices import Cause, ZonalShift
 from plimsoll.domain.observation import ShiftedZone
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import Reason, Report
 
 LONGEST_SHIFT: Final[Mapping[Cause, timedelta]] = {
     "practice": timedelta(hours=1),
@@ -144,7 +144,7 @@ def shift_report(shift: ZonalShift, reason: str) -> Report:
         kind=shift.kind,
         noticed=shift.time,
         closed=None if shift.active else shift.time,
-        reasons=(reason,),
+        reasons=(Reason(why=reason),),
     )
 
 

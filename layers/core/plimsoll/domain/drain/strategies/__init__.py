@@ -14,7 +14,7 @@ from plimsoll.domain.drain.strategies.release import (
     undo_for_good,
 )
 from plimsoll.domain.drain.strategies.stateful_set import STATEFUL_SET, returning
-from plimsoll.domain.drain.strategies.steps import Way
+from plimsoll.domain.drain.strategies.steps import CONTENDED, Way
 
 WAYS: Final = (RELEASE, AT_DEADLINE, STATEFUL_SET, EVICT_WITHIN_FLOOR)
 
@@ -28,6 +28,7 @@ def way_of(disruption: WorkloadDisruption) -> tuple[Way, str]:
 
 
 __all__ = [
+    "CONTENDED",
     "releasable",
     "releases",
     "returning",

@@ -20,8 +20,8 @@ def _why(disruption: WorkloadDisruption) -> str:
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     floor = disruption.floor
-    spare = disruption.serving - floor
-    pressed = spare <= 0 and disruption.pressed
+    serving = disruption.serving
+    pressed = serving <= floor and disruption.pressed
     allowance = disruption.allowance()
     actions = []
     waiting = None
@@ -31,11 +31,10 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
         if one.pod.serving:
             held = _why_held(disruption, hurried=hurried)
             by_budget = hurried and one.pod.uid in disruption.covering
-            if held is None and spare <= 0 and not (by_budget or pressed):
-                held = (
-                    f"{floor} must serve, which does not allow one less than {disruption.serving}"
-                )
-            hurried = hurried and (spare > 0 or by_budget)
+            if held is None and serving <= floor and not (by_budget or pressed):
+                gone = " after the evictions of now" if serving < disruption.serving else ""
+                held = f"{floor} must serve, and {serving} serve{gone}"
+            hurried = hurried and (serving > floor or by_budget)
             if held is None and place is not None and not hurried and not headroom.holds(one.pod):
                 held = CONTENDED
             if held is not None:
@@ -48,18 +47,18 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
             waiting = blocked
             continue
         headroom.contention.promise(one.pod)
-        if one.pod.serving:
-            spare -= 1
-            pressed = False
         there = TIME_TO_STOP if place is None else f"headroom on {place}"
         actions.append(
             Evict(
                 pod=one.pod,
                 reason=f"{_why(disruption)}; {there}, "
-                f"{disruption.serving} serve and {floor} must"
+                f"{serving} serve and {floor} must"
                 + ("; others are held back until it is replaced" if disruption.pressed else ""),
             )
         )
+        if one.pod.serving:
+            serving -= 1
+            pressed = False
     return Steps(actions=tuple(actions), waiting=waiting)
 
 

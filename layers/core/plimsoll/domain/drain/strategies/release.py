@@ -74,6 +74,8 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     waiting = waiting or blocked
     if (standing or released) and not waiting:
         waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
+        if disruption.missing and disruption.workload and disruption.workload.why_unmade:
+            waiting += f", and no replacement is made: {disruption.workload.why_unmade}"
     if skewed := skew_left(disruption, headroom, released):
         waiting = f"{waiting}; {skewed}"
     if disruption.rescaled:
@@ -122,7 +124,9 @@ def _evictions(
     """
     order = [pod for pod in disruption.leaving_order if pod.uid not in undone]
     leaving, wave = order[: disruption.superfluous], Wave.RETIRE
-    reason = f"{disruption.available} of {disruption.replicas} others are available"
+    reason = (
+        f"others serve in its place: {disruption.available} of {disruption.replicas} are available"
+    )
     moving = disruption.leaving or any(p.node and not p.ready for p in disruption.staying)
     if not leaving and not moving and disruption.deadline_near:
         for pod in order:
@@ -148,7 +152,7 @@ def _hindrance(disruption: WorkloadDisruption, headroom: Headroom, pod: Pod) -> 
     if disruption.workload is not None and disruption.workload.replica_failure is not None:
         if disruption.workload.makes_none or headroom.move(pod) is None:
             return None
-        return disruption.workload.replica_failure
+        return disruption.workload.why_unmade
     lost = (p for p in disruption.staying if p.uid in headroom.unplaceable)
     new = next(lost, None)
     if new is not None and headroom.fits_without(new, pod):

@@ -107,7 +107,8 @@ def _next(
             continue
         if one.pod.serving:
             if spare <= 0 and not disruption.pressed:
-                return Steps(waiting=f"its ready floor of {disruption.floor} allows no less")
+                told = f"{disruption.floor} must serve, and {disruption.serving} serve"
+                return Steps(waiting=told)
             if not hurried and not headroom.holds(one.pod):
                 return Steps(waiting=CONTENDED)
             if (blocked := allowance.take(one.pod)) is not None:
