@@ -15,6 +15,7 @@ from plimsoll.domain.disruptions import (
     ASSUMED_SECONDS,
     WorkloadDisruption,
     disruptions_of,
+    kept_of,
     one_node_claims,
     opted_out_on,
 )
@@ -28,7 +29,6 @@ from plimsoll.domain.kubernetes import (
     Node,
     OwnerKind,
     Workload,
-    budget_keeps,
     resolve_count,
 )
 from plimsoll.domain.notices import SpotInterruption
@@ -90,7 +90,7 @@ def _of(
             yield Obstacle(workload=ref, kind="single replica", why=why, change=_change(disruption))
         elif disruption.ref.kind != OwnerKind.STATEFUL_SET:
             yield Obstacle(workload=ref, kind="not surged", why=why, change=_change(disruption))
-    yield from _budgets(disruption, surges=way.surges)
+    yield from _budgets(seen, disruption, surges=way.surges)
     yield from _volumes(seen, disruption, staying)
     yield from _stop_times(disruption)
 
@@ -113,7 +113,9 @@ def _never_surges(workload: Workload) -> bool:
     return resolve_count(workload.max_surge, workload.replicas, round_up=True) < 1
 
 
-def _budgets(disruption: WorkloadDisruption, *, surges: bool) -> Iterator[Obstacle]:
+def _budgets(
+    seen: Observation, disruption: WorkloadDisruption, *, surges: bool
+) -> Iterator[Obstacle]:
     ref, names = str(disruption.ref), [budget.ref.name for budget in disruption.budgets]
     if len(names) > 1:
         yield Obstacle(
@@ -123,17 +125,12 @@ def _budgets(disruption: WorkloadDisruption, *, surges: bool) -> Iterator[Obstac
             change="keep one of them",
         )
         return
-    for budget in disruption.budgets:
-        keeps = budget_keeps(
-            disruption.replicas,
-            min_available=budget.min_available,
-            max_unavailable=budget.max_unavailable,
-        )
+    for budget, keeps in kept_of(seen, disruption.ref, disruption.replicas).items():
         if keeps >= disruption.replicas and not surges:
             yield Obstacle(
                 workload=ref,
                 kind="budget",
-                why=f"{budget.ref.name} allows no disruption: Plimsoll overrules it at the eviction deadline",
+                why=f"{budget.name} allows no disruption: Plimsoll overrules it at the eviction deadline",
                 change="allow one unavailable pod, or let rollouts surge",
             )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from plimsoll.domain.actions import begins
-from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
+from plimsoll.domain.disruptions import Allowance, EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.do_not_disrupt import protections
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.rounds import Beginning, in_rounds
@@ -15,10 +15,11 @@ from plimsoll.domain.kubernetes import Pod, replacement_of
 from plimsoll.domain.scheduling import Headroom
 
 
-def plan_replacements(
+def plan_replacements(  # noqa: PLR0913 - what a plan knows by then, each part named
     draft: PlanBuilder,
     disruptions: Sequence[WorkloadDisruption],
     headroom: Headroom,
+    allowance: Allowance,
     evicted: Sequence[EvictablePod],
     *,
     most: int,
@@ -29,6 +30,7 @@ def plan_replacements(
         draft: the plan so far.
         disruptions: all that is interrupted.
         headroom: after the evictions at deadlines.
+        allowance: what they leave of budgets.
         evicted: the pods that are evicted in this plan: they serve no longer.
         most: how many replacements may begin.
     """
@@ -38,15 +40,16 @@ def plan_replacements(
     homes = {pod.uid: headroom.snapshot.where(pod) for pod in first.values()}
     for pod in first.values():
         headroom.move(pod)
+    left = allowance.copy()
     for disruption in ordered:  # before any place is sure: theirs may be asked for first
         way, _ = way_of(disruption)
-        for pod in way.leaving_anyway(disruption):
+        for pod in way.leaving_anyway(disruption, left):
             headroom.contention.join(replacement_of(pod))
     begun: list[Beginning] = []
     for disruption in ordered:
         if (pod := first.get(disruption.ref)) is not None:
             headroom.stay(pod, homes[pod.uid])
-        begun += _continue(disruption, draft, headroom)
+        begun += _continue(disruption, draft, headroom, allowance)
     _begin(in_rounds(begun, draft.interrupted.turn), draft, most=most)
 
 
@@ -62,7 +65,7 @@ def _first(disruption: WorkloadDisruption) -> Pod | None:
 
 
 def _continue(
-    disruption: WorkloadDisruption, draft: PlanBuilder, headroom: Headroom
+    disruption: WorkloadDisruption, draft: PlanBuilder, headroom: Headroom, allowance: Allowance
 ) -> Iterator[Beginning]:
     """Go on with pods that still have time, and yield what would begin another replacement.
 
@@ -75,7 +78,7 @@ def _continue(
         return
     nodes = _nodes_of(disruption, draft.interrupted.names)
     way, why = way_of(disruption)
-    steps = way.steps(disruption, headroom)
+    steps = way.steps(disruption, headroom, allowance)
     for mark in protections(disruption, steps.actions):
         draft.add(mark, nodes)
     for action in steps.actions:

@@ -8,7 +8,7 @@ know.
 from __future__ import annotations
 
 from plimsoll.domain.actions import Evict
-from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.disruptions import Allowance, WorkloadDisruption
 from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 from plimsoll.domain.scheduling import Headroom
 
@@ -18,11 +18,10 @@ def _why(disruption: WorkloadDisruption) -> str:
     return next((why for why in whys if why), "its pods do not serve")
 
 
-def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
+def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowance) -> Steps:
     floor = disruption.floor
-    spare = disruption.serving - floor
+    spare = sum(map(disruption.steady, disruption.pods)) - floor
     pressed = spare <= 0 and disruption.pressed
-    allowance = disruption.allowance()
     actions = []
     waiting = None
     for one in sorted(disruption.evictable, key=lambda d: d.pod.serving):
