@@ -78,7 +78,9 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
     others = [p for p in disruption.unsettled if all(d.pod.uid != p.uid for d, _ in sick)]
     short = disruption.serving < disruption.replicas
     if (others or (short and not sick)) and not disruption.pressed:
-        return Steps(waiting="waits until all its other pods are Ready")
+        just = others and all(map(disruption.serves, others))
+        least = " for minReadySeconds" if just else ""
+        return Steps(waiting=f"waits until all its other pods are Ready{least}")
     return _next(disruption, headroom, sick or places, allowance)
 
 
