@@ -186,6 +186,7 @@ def fresh(since: float, workload: Workload, *, of: int = 2, ends: float = 120) -
     [
         pytest.param(29, 10, 2, 0, id="Ready for nine seconds"),
         pytest.param(30, 10, 2, 1, id="Ready for ten seconds"),
+        pytest.param(49, 30, 2, 0, id="it fits until the end of the wait, however late it is"),
         pytest.param(29, 10, 6, 1, id="too many to wait for it each time"),
         pytest.param(87, 100, 1, 0, id="one alone waits as long as it can"),
         pytest.param(88, 100, 1, 1, id="its eviction deadline has come"),

@@ -354,9 +354,10 @@ class WorkloadDisruption:
     @cached_property
     def _waits(self) -> bool:
         """Whether the next pod can wait for `minReadySeconds`: others then still leave in turn before their deadlines."""
-        least = self._min_ready
         ends = [d.eviction_deadline for d in self.evictable if d.eviction_deadline]
-        return len(ends) < 2 or self.now + least + (len(ends) - 1) * self.start <= max(ends)  # noqa: PLR2004
+        since = (p.ready_since for p in self.pods if p.ready_since and self.serves(p))
+        then = max(since, default=self.now) + self._min_ready
+        return len(ends) < 2 or then + (len(ends) - 1) * self.start <= max(ends)  # noqa: PLR2004
 
     @property
     def _min_ready(self) -> timedelta:
