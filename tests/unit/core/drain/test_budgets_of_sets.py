@@ -139,7 +139,7 @@ def large(
     budget, *, ends: float = 120, off: int = 0, room: str = "16", members: int = 11
 ) -> Observation:
     """Return a set of which all members but one stand on a node that goes; the last `off` of them are not Ready."""
-    pods = sets_of("db", ["spot"] * (members - 1) + ["od"], cpu="1")
+    pods = sets_of("db", [*["spot"] * (members - 1), "od"], cpu="1")
     for n in range(members - 1 - off, members - 1):
         pods[n] = replace(pods[n], node="od", ready=False)
     return looked(
