@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -90,7 +91,7 @@ def released(pod: Pod, owner: Ref = WEB, interruption: str = "i-1@noon") -> Pod:
     return replace(pod, labels=labels, annotations={RELEASED: interruption}, owner=owner)
 
 
-def sets_of(name: str, nodes: list[str | None], **how) -> list[Pod]:
+def sets_of(name: str, nodes: Sequence[str | None], **how) -> list[Pod]:
     labels = {"app": name}
     return [
         a_pod(f"{name}-{n}", node=node, labels=labels, owner=("StatefulSet", name), **how)

@@ -100,19 +100,18 @@ class Declared:
                 now, autoscaler.clamp(metrics.declared) if autoscaler else metrics.declared
             )
         for metrics in self.workload_metrics.values():
-            metrics.set_floor(now, kept=max(self._kept(metrics), default=0))
+            covering = [b for (c, _, _), b in self._budgets.items() if covers(c, b, metrics)]
+            covered = [[*self._covered(metrics.id[0], budget)] for budget in covering]
+            kept = [
+                budget_keeps(budget, metrics.replicas, expected=sum(one.replicas for one in all_of))
+                for budget, all_of in zip(covering, covered, strict=True)
+            ]
+            own = covered == [[metrics]]
+            metrics.set_floor(now, kept=max(kept, default=0), own_budget=own)
 
-    def _kept(self, metrics: WorkloadMetrics) -> Iterator[int]:
-        """Yield how many replicas of a workload each of its budgets keeps."""
-        for (cluster, _, _), budget in self._budgets.items():
-            if covers(cluster, budget, metrics):
-                covered = (t for t in self.workload_metrics.values() if covers(cluster, budget, t))
-                yield budget_keeps(
-                    metrics.replicas,
-                    expected=sum(t.replicas for t in covered),
-                    min_available=budget.min_available,
-                    max_unavailable=budget.max_unavailable,
-                )
+    def _covered(self, cluster: str, budget: Budget) -> Iterator[WorkloadMetrics]:
+        """Yield the workloads whose pods a budget of a cluster selects."""
+        return (one for one in self.workload_metrics.values() if covers(cluster, budget, one))
 
 
 def covers(cluster: str, budget: Budget, metrics: WorkloadMetrics) -> bool:

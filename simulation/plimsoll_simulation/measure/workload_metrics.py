@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
-from plimsoll.domain.kubernetes import Selector, ready_floor, runs_twice
+from plimsoll.domain.kubernetes import Selector, quorum, ready_floor, runs_twice
 from plimsoll_simulation.scenario.kinds import COUNTED, LISTED
 
 type WorkloadId = tuple[str, str, str, str]
 """Cluster, namespace, kind and name."""
 
 _ZERO = timedelta(0)
-MEMBERS: Final = 3
-"""From so many on a StatefulSet has a quorum that it can keep while a member is away."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -171,21 +169,27 @@ class WorkloadMetrics:
     @property
     def quorum(self) -> int:
         """How many of them have to be Ready for a store to take writes."""
-        return quorum_of(self.id[2], self.bound)
+        return quorum(self.id[2], self.bound)
 
     @property
     def twice(self) -> bool:
         """Whether it can run twice: it has a ready floor at its declared count, or none to keep."""
         return runs_twice(self.id[2], self.replicas, self.strategy)
 
-    def set_floor(self, now: datetime, *, kept: int) -> None:
-        """Work out the ready floor anew; `kept` is how many replicas its budgets keep."""
+    def set_floor(self, now: datetime, *, kept: int, own_budget: bool) -> None:
+        """Work out the ready floor anew; the arguments are those of `floor_of`."""
         self.advance(now)
-        self.floor = self.floor_of(self.replicas, kept=kept)
+        self.floor = self.floor_of(self.replicas, kept=kept, own_budget=own_budget)
         self._bind()
 
-    def floor_of(self, replicas: int, *, kept: int) -> int:
-        """Return the ready floor of so many replicas; `kept` is how many of them its budgets keep."""
+    def floor_of(self, replicas: int, *, kept: int, own_budget: bool) -> int:
+        """Return the ready floor of so many replicas.
+
+        Args:
+            replicas: how many.
+            kept: how many of them its budgets keep.
+            own_budget: whether one budget covers them, and nothing else.
+        """
         if not self.counted:
             return 0
         return ready_floor(
@@ -195,6 +199,7 @@ class WorkloadMetrics:
             self.max_unavailable,
             kept,
             max_surge=self.max_surge,
+            own_budget=own_budget and self.id[2] in COUNTED,
         )
 
     def count(self, now: datetime, replicas: int) -> None:
@@ -280,11 +285,6 @@ class WorkloadMetrics:
             f"{kind} {namespace}/{name} of {cluster} has {len(self.ready)} of "
             f"{self.replicas} replicas Ready"
         )
-
-
-def quorum_of(kind: str, replicas: int) -> int:
-    """Return the majority of a StatefulSet of three and more: with fewer Ready, a store takes no writes; else 0."""
-    return replicas // 2 + 1 if kind == "StatefulSet" and replicas >= MEMBERS else 0
 
 
 def left_by_eviction(pod: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from plimsoll.domain.disruptions import (
     ASSUMED_SECONDS,
     WorkloadDisruption,
     disruptions_of,
+    kept_of,
     one_node_claims,
     opted_out_on,
     tolerant_workloads,
@@ -30,7 +31,6 @@ from plimsoll.domain.kubernetes import (
     Node,
     OwnerKind,
     Workload,
-    budget_keeps,
     resolve_count,
 )
 from plimsoll.domain.notices import SpotInterruption
@@ -174,17 +174,12 @@ def _budgets(
             change="keep one of them",
         )
         return
-    for budget in disruption.budgets:
-        keeps = budget_keeps(
-            disruption.replicas,
-            min_available=budget.min_available,
-            max_unavailable=budget.max_unavailable,
-        )
+    for budget, keeps in kept_of(seen, disruption.ref, disruption.replicas).items():
         if keeps >= disruption.replicas and not surges:
             yield Obstacle(
                 workload=ref,
                 kind="budget",
-                why=f"{budget.ref.name} allows no disruption: Plimsoll overrules it at the eviction deadline",
+                why=f"{budget.name} allows no disruption: Plimsoll overrules it at the eviction deadline",
                 change=f"allow one unavailable pod{_or_surge(seen, disruption)}",
             )
 

@@ -14,6 +14,7 @@ from typing import Final
 from plimsoll_simulation.durations import Span
 from plimsoll_simulation.fake_aws.nodegroups import GroupKind, NodeGroupSpec
 from plimsoll_simulation.storms.chance import chance
+from plimsoll_simulation.storms.draw_budgets import with_shared_budget
 from plimsoll_simulation.storms.draw_differences import with_differences
 from plimsoll_simulation.storms.draw_situations import with_situations
 from plimsoll_simulation.storms.draw_surroundings import with_surroundings
@@ -57,7 +58,8 @@ def storm_by(rnd: random.Random, *, seed: int, small: bool | None = None) -> Sto
         events=events,
         other_controllers=other_controllers,
     )
-    return with_differences(rnd, with_surroundings(rnd, with_situations(rnd, storm)))
+    storm = with_differences(rnd, with_surroundings(rnd, with_situations(rnd, storm)))
+    return with_shared_budget(rnd, storm)
 
 
 def draw_groups(rnd: random.Random, *, small: bool) -> tuple[NodeGroupSpec, ...]:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from plimsoll.domain.kubernetes import quorum
 from plimsoll_simulation.measure.history import Level
 from plimsoll_simulation.measure.measure import Measurement
-from plimsoll_simulation.measure.workload_metrics import quorum_of
 
 type Count = tuple[int, int]
 """So many replicas, and their floor."""
@@ -60,7 +60,7 @@ class Loss:
     @property
     def seconds_below_quorum(self) -> float:
         """How long fewer were Ready than its quorum."""
-        return self._seconds(lambda level: level.ready < quorum_of(self.kind, level.replicas))
+        return self._seconds(lambda level: level.ready < quorum(self.kind, level.replicas))
 
     def against(self, other: Loss, binding: Binding) -> Loss:
         """Return it as measured against the count chosen from what bound in both plays at each moment."""

@@ -12,12 +12,19 @@ where, since that is the scheduler's rule; they derive everything else independe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption, disruptions_of, stop_time
+from plimsoll.domain.disruptions import (
+    EvictablePod,
+    WorkloadDisruption,
+    disruptions_of,
+    has_own_budget,
+    kept_of,
+    stop_time,
+)
 from plimsoll.domain.interruptions import MARGIN
 from plimsoll.domain.kubernetes import (
     GUARD,
@@ -25,8 +32,6 @@ from plimsoll.domain.kubernetes import (
     Node,
     Pod,
     Ref,
-    budget_keeps,
-    matches,
     replacement_of,
 )
 from plimsoll.domain.observation import InterruptedNodes, Observation
@@ -235,18 +240,13 @@ class _Removal:
             return metrics.floor
         if workload.replicas < (workload.min_replicas or 1):
             return metrics.floor  # the autoscaler will lift it again
-        kept = self._kept(owner, workload.replicas)
-        return metrics.floor_of(workload.replicas, kept=max(kept, default=0))
+        kept = max(self._kept(owner, workload.replicas), default=0)
+        own = has_own_budget(self.seen, owner)
+        return metrics.floor_of(workload.replicas, kept=kept, own_budget=own)
 
-    def _kept(self, owner: Ref, replicas: int) -> Sequence[int]:
-        """Return how many of so many replicas each budget of the pod keeps."""
-        return [
-            budget_keeps(
-                replicas, min_available=budget.min_available, max_unavailable=budget.max_unavailable
-            )
-            for budget in self.seen.budgets_in.get(owner.namespace, ())
-            if matches(budget.selector, self.pod.labels)
-        ]
+    def _kept(self, owner: Ref, replicas: int) -> Collection[int]:
+        """Return how many of so many replicas each budget keeps."""
+        return kept_of(self.seen, owner, replicas).values()
 
     def _rolls_out(self, owner: Ref) -> bool:
         """Whether its pods are of two generations: then its controller deletes pods as well."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from plimsoll.domain.kubernetes import (
     runs_twice,
     unavailable,
 )
+from tests.support.builders import a_budget
 
 
 @pytest.mark.parametrize(
@@ -90,13 +93,31 @@ def test_a_floor_uses_the_rollout_settings_of_the_workload():
     ],
 )
 def test_what_a_budget_keeps_of_five_rounds_up_both_ways(fields, keeps):
-    assert budget_keeps(5, **fields) == keeps
+    assert budget_keeps(replace(a_budget(), **fields), 5, expected=5) == keeps
 
 
 def test_a_budget_over_several_workloads_keeps_of_one_what_the_others_cannot_give():
-    assert budget_keeps(4, expected=10, min_available=8) == 2
-    assert budget_keeps(6, expected=10, min_available=8) == 4
-    assert budget_keeps(4, expected=10, max_unavailable=0) == 4
+    eight = a_budget(minAvailable=8)
+    assert budget_keeps(eight, 4, expected=10) == 2
+    assert budget_keeps(eight, 6, expected=10) == 4
+    assert budget_keeps(a_budget(maxUnavailable=0), 4, expected=10) == 4
+    assert budget_keeps(a_budget(maxUnavailable="20%"), 4, expected=10) == 2
+
+
+@pytest.mark.parametrize(
+    ("replicas", "keeps", "floor"),
+    [
+        pytest.param(11, 7, 7, id="the budget is the floor"),
+        pytest.param(11, 3, 6, id="a majority stays whatever it allows"),
+        pytest.param(11, 11, 11, id="a budget may keep all"),
+        pytest.param(3, 0, 2, id="a majority of three"),
+        pytest.param(2, 0, 1, id="one of two"),
+    ],
+)
+def test_a_stateful_set_with_a_budget_of_its_own_may_miss_what_that_allows_down_to_a_majority(
+    replicas, keeps, floor
+):
+    assert ready_floor("StatefulSet", replicas, budget_keeps=keeps, own_budget=True) == floor
 
 
 @given(

@@ -43,6 +43,10 @@ def budget(app: str = "web", **spec: Any) -> dict[str, Any]:
     }
 
 
+ALL_BUT_ONE = budget(minAvailable=4, selector={})
+FOUR_OF_ALL = budget(maxUnavailable=4, selector={})
+
+
 class RigCluster:
     """A cluster of one group that a test moves by hand; `t` is the time in seconds."""
 
@@ -210,6 +214,10 @@ def test_workloads_that_cannot_run_twice_are_not_counted_as_being_at_zero():
         ([workload(replicas=6), budget("api", maxUnavailable=0)], 5),
         ([workload(replicas=3, kind="StatefulSet")], 2),
         ([workload(replicas=3, kind="ReplicaSet")], 2),
+        ([workload(replicas=11, kind="StatefulSet"), budget(maxUnavailable=4)], 7),
+        ([workload(replicas=11, kind="StatefulSet"), budget(maxUnavailable=8)], 6),
+        ([workload(replicas=3, kind="StatefulSet"), workload("db"), ALL_BUT_ONE], 2),
+        ([workload(replicas=11, kind="StatefulSet"), workload("db"), FOUR_OF_ALL], 10),
         ([workload(replicas=0)], 0),
     ],
 )

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from plimsoll.domain.disruptions.budgets import ALONE, floor_of
+from plimsoll.domain.disruptions.budgets import ALONE, floor_of, replicas_of
 from plimsoll.domain.disruptions.guard import guards_of
 from plimsoll.domain.disruptions.interruption_end import overdue, why_over
 from plimsoll.domain.disruptions.manual_drain import left_to_drain
@@ -216,10 +216,7 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
     evictable = [d for d in evictable if not (d.released_only and d.pod.uid in kept)]
     staying = leaving.keys() & kept.keys()
     pods = tuple(leaving.get(p.uid, p) for p in seen.of_workload.get(ref, ()))
-    if workload is not None:
-        replicas = workload.held_replicas
-    else:  # nobody says how many there should be: one that left may not have been made anew yet
-        replicas = max(sum(not p.released for p in pods), seen.counts.get(ref, 0))
+    replicas = replicas_of(seen, ref)
     volume = replicas == 1 and any(name for p in pods for name in one_node_claims(seen, p))
     covering = {p.uid: budgets for p in pods if (budgets := seen.budgets_of(p))}
     return WorkloadDisruption(
@@ -249,7 +246,7 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
         dead=frozenset(p.uid for p in pods if is_dead(seen, p)),
         replicas=replicas,
         uncounted=ref in seen.uncounted and ref.kind not in ALONE,
-        floor=0 if volume else floor_of(ref, workload, covering, len(pods), replicas),
+        floor=0 if volume else floor_of(seen, ref, workload, replicas),
         covering=covering,
         not_releasable=kept,
         undone={p.uid: why for p in pods if p.released and (why := why_undone(seen, workload, p))},

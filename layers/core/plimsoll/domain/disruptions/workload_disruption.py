@@ -20,11 +20,11 @@ from plimsoll.domain.interruptions import NEAR, is_near
 from plimsoll.domain.kubernetes import (
     DO_NOT_DISRUPT,
     Budget,
-    OwnerKind,
     Pod,
     Ref,
     ReplicaSet,
     Workload,
+    quorum,
 )
 from plimsoll.domain.observation import WorkloadTimes
 
@@ -33,8 +33,6 @@ PATIENCE: Final = timedelta(minutes=5)
 then its release is undone."""
 START: Final = timedelta(seconds=30)
 """What a replacement that has a node is reckoned to take until it serves, where nobody saw it."""
-SMALLEST_QUORUM: Final = 3
-"""Members of the smallest StatefulSet of which a majority is more than one and less than all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,33 +164,6 @@ class EvictablePod:
         return self.deadline - timedelta(seconds=max(LEAST_SECONDS, seconds))
 
 
-class Allowance:
-    """What budgets let go of a workload's pods in one plan, pod by pod.
-
-    https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
-    """
-
-    def __init__(self, covering: Mapping[str, tuple[Budget, ...]]) -> None:
-        self._covering = covering
-        self._left = {
-            budget.ref: budget.disruptions_allowed
-            for budgets in covering.values()
-            for budget in budgets
-        }
-
-    def take(self, pod: Pod) -> str | None:
-        """Count the eviction of a pod, or say why its budgets refuse it."""
-        covering = self._covering.get(pod.uid, ())
-        names = ", ".join(budget.ref.name for budget in covering)
-        if len(covering) > 1:
-            return f"the eviction API refuses pods that several budgets cover: {names}"
-        for budget in covering:
-            if self._left[budget.ref] < 1:
-                return f"its PodDisruptionBudget {names} allows no disruption now"
-            self._left[budget.ref] -= 1
-        return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class WorkloadDisruption:
     """A workload, its pods, and which of them must go. Not slotted: derived figures are kept."""
@@ -209,8 +180,6 @@ class WorkloadDisruption:
     """Uids of those of them that came to their node after its cordon."""
     dead: frozenset[str] = frozenset()
     """Uids of pods whose instance is gone: the API server may count them, Ready even."""
-    evicted: frozenset[str] = frozenset()
-    """Uids of pods that are asked to stop in this plan, whatever their budgets allow: see `without`."""
     replicas: int
     """What the owner declared."""
     uncounted: bool = False
@@ -303,10 +272,8 @@ class WorkloadDisruption:
 
     @property
     def quorum(self) -> int:
-        """How many members of a StatefulSet of three and more must be Ready: a majority; else 0."""
-        if self.ref.kind != OwnerKind.STATEFUL_SET or self.replicas < SMALLEST_QUORUM:
-            return 0
-        return self.replicas // 2 + 1
+        """How many of its members must be Ready: see the function of that name."""
+        return quorum(self.ref.kind, self.replicas)
 
     @cached_property
     def short_of_time(self) -> bool:
@@ -360,28 +327,16 @@ class WorkloadDisruption:
 
     @cached_property
     def unsettled(self) -> tuple[Pod, ...]:
-        """Pods that do not serve: starting, stopping or sick."""
-        return tuple(p for p in self.pods if not self.serves(p))
+        """Pods that do not serve, or only just: starting, stopping or sick."""
+        return tuple(p for p in self.pods if not self.steady(p))
 
     @cached_property
     def budgets(self) -> tuple[Budget, ...]:
         """The budgets that cover any of its pods."""
         return tuple({b.ref: b for covering in self.covering.values() for b in covering}.values())
 
-    def allowance(self) -> Allowance:
-        """Return what its budgets let go in one plan, of which each eviction takes its part.
-
-        So do a dead pod that the API server still counts as Ready, and a pod that leaves in any case.
-        """
-        allowance = Allowance(self.covering)
-        for pod in self.pods:
-            dead = pod.serving and pod.uid in self.dead
-            if dead or (pod.ready and pod.uid in self.evicted):
-                allowance.take(pod)
-        return allowance
-
     def without(self, evicted: frozenset[str]) -> WorkloadDisruption:
-        """Return what is left once these pods are asked to stop: they serve no longer, and their budgets count them.
+        """Return what is left once these pods are asked to stop: they serve no longer.
 
         Args:
             evicted: their uids, and those of other workloads.
@@ -390,7 +345,6 @@ class WorkloadDisruption:
             self,
             evictable=tuple(d for d in self.evictable if d.pod.uid not in evicted),
             pods=tuple(replace(p, deleting=self.now) if p.uid in evicted else p for p in self.pods),
-            evicted=evicted,
         )
 
     @cached_property
@@ -408,6 +362,26 @@ class WorkloadDisruption:
     def serves(self, pod: Pod) -> bool:
         """Whether a pod of it is Ready, not asked to stop, and alive."""
         return pod.serving and pod.uid not in self.dead
+
+    def steady(self, pod: Pod) -> bool:
+        """Whether a pod of it serves, and has for `minReadySeconds` where there is time to wait for that."""
+        return self._is_available(pod) if self._waits else self.serves(pod)
+
+    @cached_property
+    def _waits(self) -> bool:
+        """Whether the next pod can wait for `minReadySeconds`: others then still leave in turn before their deadlines."""
+        ends = [d.eviction_deadline for d in self.evictable if d.eviction_deadline]
+        since = (p.ready_since for p in self.pods if p.ready_since and self.serves(p))
+        then = max(since, default=self.now) + self._min_ready
+        return len(ends) < 2 or then + (len(ends) - 1) * self.start <= max(ends)  # noqa: PLR2004
+
+    @property
+    def _min_ready(self) -> timedelta:
+        return timedelta(seconds=0 if self.workload is None else self.workload.min_ready_seconds)
+
+    def _is_available(self, pod: Pod) -> bool:
+        since, least = pod.ready_since, self._min_ready
+        return self.serves(pod) and (not least or (since is not None and since + least <= self.now))
 
     @cached_property
     def released(self) -> tuple[Pod, ...]:
@@ -460,13 +434,8 @@ class WorkloadDisruption:
         serve there for hours, and no released pod is to stand beside it for so long.
         """
         gone_soon = self.returned if self.deadline_near else frozenset()
-        least = timedelta(seconds=0 if self.workload is None else self.workload.min_ready_seconds)
         return sum(
-            self.serves(p)
-            and not p.released
-            and p.uid not in gone_soon
-            and (not least or (p.ready_since is not None and p.ready_since + least <= self.now))
-            for p in self.pods
+            self._is_available(p) and not p.released and p.uid not in gone_soon for p in self.pods
         )
 
     @cached_property

@@ -8,14 +8,14 @@ second: pods that are evicted too late are killed with their instance. Plimsoll 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
 
 from plimsoll.domain.actions import Evict, Wave
-from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
+from plimsoll.domain.disruptions import Allowance, EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.strategies import way_of
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes import is_recreated
@@ -53,9 +53,10 @@ class DeadlineEvictions:
         return len(self.pods) > AT_ONCE
 
 
-def plan_deadline_evictions(
+def plan_deadline_evictions(  # noqa: PLR0913, PLR0917 - what a plan knows by then, each part named
     disruptions: Sequence[WorkloadDisruption],
     headroom: Headroom,
+    allowance: Allowance,
     turn: Mapping[str, int],
     now: datetime,
     last: datetime,
@@ -65,14 +66,15 @@ def plan_deadline_evictions(
     Args:
         disruptions: all that is interrupted.
         headroom: after the capacity phase.
+        allowance: what budgets let go in this plan.
         turn: node -> its place in the order of urgency.
         now: the time.
         last: when the next plan will come.
     """
-    pods = _evicted(disruptions, last, turn)
-    refused = {one.pod.uid for each in disruptions for one in _refused(each, last)}
+    pods = _evicted(disruptions, allowance, last, turn)
     for one in pods:
-        if is_recreated(one.pod) and one.pod.uid not in refused:
+        blocked = (allowance.take if one.pod.ready else allowance.why_not)(one.pod)
+        if is_recreated(one.pod) and (blocked is None or one.overrules_at(last)):
             headroom.move(one.pod)
             headroom.contention.promise(one.pod)
     evictable = [one for disruption in disruptions for one in disruption.evictable]
@@ -90,7 +92,10 @@ def plan_deadline_evictions(
 
 
 def _evicted(
-    disruptions: Sequence[WorkloadDisruption], last: datetime, turn: Mapping[str, int]
+    disruptions: Sequence[WorkloadDisruption],
+    allowance: Allowance,
+    last: datetime,
+    turn: Mapping[str, int],
 ) -> list[EvictablePod]:
     """Return the pods that are evicted now.
 
@@ -110,15 +115,12 @@ def _evicted(
     late.sort(key=lambda one: (one.pod.uid not in replaced, *order(one)))
     ends = (o.eviction_deadline for o in evictable if o.eviction_deadline and _near(o, last))
     more = min(_overdue(ends, last), MOST_EVICTIONS) - len(late)
-    return [*late, *_early(disruptions, last, order)[:more]] if more > 0 else late
-
-
-def _refused(disruption: WorkloadDisruption, last: datetime) -> Iterator[EvictablePod]:
-    """Yield the pods that the API server would not evict now: nothing is made in their place, and they claim none."""
-    for one in disruption.evictable:
-        budgets = disruption.covering.get(one.pod.uid, ())
-        if any(b.disruptions_allowed < 1 for b in budgets) and not one.overrules_at(last):
-            yield one
+    if more > 0:
+        allowed = allowance.copy()
+        for one in late:
+            allowed.take(one.pod)
+        late += _early(disruptions, allowed, last, order)[:more]
+    return late
 
 
 def _near(one: EvictablePod, last: datetime) -> bool:
@@ -136,7 +138,7 @@ def _overdue(deadlines: Iterable[datetime], last: datetime) -> int:
 
 
 def _early(
-    disruptions: Iterable[WorkloadDisruption], last: datetime, order: _Order
+    disruptions: Iterable[WorkloadDisruption], allowance: Allowance, last: datetime, order: _Order
 ) -> list[EvictablePod]:
     """Return the pods that may be evicted before their eviction deadline, in the order in which they are.
 
@@ -150,7 +152,7 @@ def _early(
         late = frozenset(o.pod.uid for o in disruption.evictable if o.late(last))
         rest = disruption.without(late)
         mine = [one for one in rest.evictable if _near(one, last) and not one.waits_for_deadline]
-        allowance, serving = rest.allowance(), rest.serving
+        serving = rest.serving
         for one in sorted(mine, key=order):
             if allowance.take(one.pod) is not None:
                 continue

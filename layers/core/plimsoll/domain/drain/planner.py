@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 
 from plimsoll.domain.actions import Cordon, Due, Evict, Plan
 from plimsoll.domain.disruptions import (
+    Allowance,
     WorkloadDisruption,
     by_node,
     disruptions_of,
@@ -37,7 +38,7 @@ from plimsoll.domain.drain.finalization_phase import plan_finalization, plan_gua
 from plimsoll.domain.drain.finalize import report_of
 from plimsoll.domain.drain.gang_deadlines import gang_deadlines
 from plimsoll.domain.drain.plan_builder import PlanBuilder
-from plimsoll.domain.drain.queued_replacements import LEAST_BEGUN_PODS, allowance
+from plimsoll.domain.drain.queued_replacements import LEAST_BEGUN_PODS, most_begun
 from plimsoll.domain.drain.requeue import under_way
 from plimsoll.domain.drain.start_replacements import plan_replacements
 from plimsoll.domain.kubernetes import STOP_SECONDS
@@ -76,14 +77,18 @@ def plan_drain(
     turn_of = list(turns(seen, now))
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
-    most = allowance(disruptions, headroom)
+    most = most_begun(disruptions, headroom)
+    allowance = Allowance.of(seen)
 
     capacity = plan_capacity(draft, disruptions, headroom, refusals or {})
-    evictions = plan_deadline_evictions(disruptions, headroom, interrupted.turn, now, last)
+    evictions = plan_deadline_evictions(
+        disruptions, headroom, allowance, interrupted.turn, now, last
+    )
     plan_replacements(
         draft,
         () if capacity.uncordons else disruptions,
         headroom,
+        allowance,
         evictions.pods,
         most=LEAST_BEGUN_PODS if evictions.many else most,
         scarce=bool(capacity.scale_up.grows),

@@ -24,7 +24,7 @@ QUEUE_SECONDS: Final = 15.0
 """How long a pod counts that kube-scheduler could place and has not placed."""
 
 
-def allowance(disruptions: Iterable[WorkloadDisruption], headroom: Headroom) -> int:
+def most_begun(disruptions: Iterable[WorkloadDisruption], headroom: Headroom) -> int:
     """Return how many replacements may be begun now.
 
     Under way are those that controllers owe, and those that kube-scheduler could place now.

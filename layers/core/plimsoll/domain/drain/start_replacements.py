@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from plimsoll.domain.actions import begins
-from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
+from plimsoll.domain.disruptions import Allowance, EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.do_not_disrupt import protections
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.rounds import Beginning, in_rounds
@@ -21,6 +21,7 @@ def plan_replacements(  # noqa: PLR0913 - what is interrupted, and what bounds i
     draft: PlanBuilder,
     disruptions: Sequence[WorkloadDisruption],
     headroom: Headroom,
+    allowance: Allowance,
     evicted: Sequence[EvictablePod],
     *,
     most: int,
@@ -32,27 +33,29 @@ def plan_replacements(  # noqa: PLR0913 - what is interrupted, and what bounds i
         draft: the plan so far.
         disruptions: all that is interrupted.
         headroom: after the evictions at deadlines.
+        allowance: what they leave of budgets.
         evicted: the pods that are evicted in this plan: they serve no longer.
         most: how many replacements may begin.
         scarce: whether nodes are requested for some of them.
     """
     told = frozenset(one.pod.uid for one in evicted)
     by_need = sorted(disruptions, key=_need)
-    left = {disruption.ref: disruption.without(told) for disruption in by_need}
-    ordered = [left[disruption.ref] for disruption in sorted(by_need, key=_urgency)]
-    first = {ref: pod for ref, one in left.items() if (pod := _first(one)) is not None}
+    rest = {disruption.ref: disruption.without(told) for disruption in by_need}
+    ordered = [rest[disruption.ref] for disruption in sorted(by_need, key=_urgency)]
+    first = {ref: pod for ref, one in rest.items() if (pod := _first(one)) is not None}
     homes = {pod.uid: headroom.snapshot.where(pod) for pod in first.values()}
     for pod in first.values():
         headroom.move(pod)
+    left = allowance.copy()
     for disruption in ordered:  # before any place is sure: theirs may be asked for first
         way, _ = way_of(disruption)
-        for pod in way.leaving_anyway(disruption):
+        for pod in way.leaving_anyway(disruption, left):
             headroom.contention.join(replacement_of(pod))
     begun: list[Beginning] = []
     for disruption in ordered:
         if (pod := first.get(disruption.ref)) is not None:
             headroom.stay(pod, homes[pod.uid])
-        begun += _continue(disruption, draft, headroom)
+        begun += _continue(disruption, draft, headroom, allowance)
     _begin(in_rounds(begun, draft.interrupted.turn, scarce=scarce), draft, most=most)
 
 
@@ -68,7 +71,7 @@ def _first(disruption: WorkloadDisruption) -> Pod | None:
 
 
 def _continue(
-    disruption: WorkloadDisruption, draft: PlanBuilder, headroom: Headroom
+    disruption: WorkloadDisruption, draft: PlanBuilder, headroom: Headroom, allowance: Allowance
 ) -> Iterator[Beginning]:
     """Go on with pods that still have time, and yield what would begin another replacement.
 
@@ -81,7 +84,7 @@ def _continue(
         return
     nodes = _nodes_of(disruption, draft.interrupted.names)
     way, why = way_of(disruption)
-    steps = way.steps(disruption, headroom)
+    steps = way.steps(disruption, headroom, allowance)
     for mark in protections(disruption, steps.actions):
         draft.add(mark, nodes)
     for action in steps.actions:

@@ -15,6 +15,7 @@ from plimsoll.domain.kubernetes.cluster_events import (
 from plimsoll.domain.kubernetes.durations import DURATION_FORM, parse_duration
 from plimsoll.domain.kubernetes.floors import (
     budget_keeps,
+    quorum,
     ready_floor,
     resolve_count,
     runs_twice,
@@ -242,6 +243,7 @@ __all__ = [
     "passes",
     "protection",
     "queued_gang_of",
+    "quorum",
     "ready_floor",
     "refuse_twins",
     "replacement_of",

@@ -12,9 +12,13 @@ Sources:
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.kubernetes.workloads import Budget
 
+SMALLEST_QUORUM: Final = 3
+"""Members of the smallest StatefulSet of which a majority is more than one and less than all."""
 _PERCENTAGE = re.compile(r"([0-9]{1,9})%")
 
 
@@ -45,25 +49,28 @@ def unavailable(replicas: int, max_unavailable: int | str, max_surge: int | str)
     return min(missing, replicas)
 
 
-def budget_keeps(
-    replicas: int,
-    *,
-    expected: int | None = None,
-    min_available: int | str | None = None,
-    max_unavailable: int | str | None = None,
-) -> int:
+def budget_keeps(budget: Budget, replicas: int, *, expected: int) -> int:
     """Return how many of a workload's replicas a PodDisruptionBudget keeps available.
 
-    A budget may cover several workloads: `expected` is the sum of their replicas, and what it keeps
-    of one of them is what must still stand when all the others are down.
+    A budget may cover several workloads. What it keeps of one of them is what must stand while all the others do;
+    that not too many leave across them, `disruptions_allowed` says.
+
+    Args:
+        budget: the budget.
+        replicas: of the workload, as far as the budget covers them.
+        expected: the same of all workloads that it covers.
     """
-    total = replicas if expected is None else expected
     keeps = 0
-    if min_available is not None:
-        keeps = resolve_count(min_available, total, round_up=True)
-    elif max_unavailable is not None:
-        keeps = total - resolve_count(max_unavailable, total, round_up=True)
-    return max(0, min(keeps - (total - replicas), replicas))
+    if budget.min_available is not None:
+        keeps = resolve_count(budget.min_available, expected, round_up=True)
+    elif budget.max_unavailable is not None:
+        keeps = expected - resolve_count(budget.max_unavailable, expected, round_up=True)
+    return max(0, min(keeps - (expected - replicas), replicas))
+
+
+def quorum(kind: str, replicas: int) -> int:
+    """Return how many members of a StatefulSet of three and more must be Ready: a majority; else 0."""
+    return replicas // 2 + 1 if kind == "StatefulSet" and replicas >= SMALLEST_QUORUM else 0
 
 
 def runs_twice(kind: str, replicas: int, strategy: str = "RollingUpdate") -> bool:
@@ -84,12 +91,14 @@ def ready_floor(  # noqa: PLR0913 - the facts it is made of
     budget_keeps: int = 0,
     *,
     max_surge: int | str = "25%",
+    own_budget: bool = False,
 ) -> int:
     """Return the ready floor of a workload.
 
     The surprise: it is 0 for a workload that cannot run twice, whatever its budget says, and at
     least 1 for any other that is not scaled to 0. A bare ReplicaSet has no rollout settings: it may
-    miss one pod, like a StatefulSet; a Recreate rollout lets all pods go at once.
+    miss one pod, like a StatefulSet; a Recreate rollout lets all pods go at once. A StatefulSet with a budget of its
+    own may miss as many as that allows, down to a majority.
 
     Args:
         kind: Deployment, Rollout, ReplicaSet or StatefulSet; anything else has no floor.
@@ -98,6 +107,7 @@ def ready_floor(  # noqa: PLR0913 - the facts it is made of
         max_unavailable: of a Deployment's rolling update.
         budget_keeps: what its PodDisruptionBudgets keep: see the function of that name.
         max_surge: of a Deployment's rolling update; it matters only where both come to 0.
+        own_budget: whether one budget covers all its pods, and those of no other workload.
     """
     if replicas < 1 or not runs_twice(kind, replicas, strategy):
         return 0
@@ -106,6 +116,8 @@ def ready_floor(  # noqa: PLR0913 - the facts it is made of
             missing = replicas
         case "Deployment" | "Rollout":
             missing = unavailable(replicas, max_unavailable, max_surge)
+        case "StatefulSet" if own_budget:
+            missing = replicas - quorum(kind, replicas)
         case "StatefulSet" | "ReplicaSet":
             missing = 1
         case _:

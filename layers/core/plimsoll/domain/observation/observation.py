@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -147,6 +147,16 @@ class Observation:
             known = tuple(b for b in budgets if matches(b.selector, pod.labels))
             self._covering[key] = known
         return known
+
+    @cached_property
+    def covered(self) -> Mapping[Ref, Mapping[Ref, int]]:
+        """Budget -> workload -> how many of its pods the budget covers."""
+        found: dict[Ref, Counter[Ref]] = defaultdict(Counter)
+        for ref, pods in self.of_workload.items():
+            for pod in pods:
+                for budget in self.budgets_of(pod):
+                    found[budget.ref][ref] += 1
+        return found
 
     def quotas_of(self, pod: Pod) -> Sequence[Quota]:
         """Return the ResourceQuotas that bind a pod."""

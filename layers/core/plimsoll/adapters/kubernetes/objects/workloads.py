@@ -41,7 +41,6 @@ def parse_deployment(obj: Raw) -> Workload:
         strategy=spec.strategy.type,
         rolling_out=_lags(read) or status.replicas > status.updated_replicas,
         paused=spec.paused,
-        min_ready_seconds=bounded(spec.min_ready_seconds, LONGEST_GRACE),
         failing_since=Field(
             failure.last_transition_time if failure else "", "status.conditions.lastTransitionTime"
         ).time_or_bound(),
@@ -73,7 +72,6 @@ def parse_rollout(obj: Raw) -> Workload:
         strategy="BlueGreen" if spec.strategy.blue_green is not None else "RollingUpdate",
         rolling_out=read.status.stable != read.status.current_pod_hash,
         paused=spec.paused,
-        min_ready_seconds=bounded(spec.min_ready_seconds, LONGEST_GRACE),
         split_by=next((what for what, named in by_hash.items() if named is not None), None),
         template_of=Ref(template.kind, read.metadata.namespace, template.name)
         if template
@@ -153,6 +151,7 @@ def _workload(
         replicas=bounded(read.spec.replicas, _MOST_PODS),
         scheduling=read_scheduling(template.spec, template.metadata.labels),
         pinned_to=template.spec.node_name or None,
+        min_ready_seconds=bounded(read.spec.min_ready_seconds, LONGEST_GRACE),
         **more,
     )
 

@@ -6,7 +6,7 @@ that these need.
 
 from __future__ import annotations
 
-from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.disruptions import Allowance, WorkloadDisruption
 from plimsoll.domain.drain.strategies.steps import Steps, Way
 from plimsoll.domain.kubernetes import in_gang
 from plimsoll.domain.scheduling import Headroom
@@ -22,7 +22,7 @@ def _why(disruption: WorkloadDisruption) -> str | None:
     return None
 
 
-def _steps(disruption: WorkloadDisruption, _headroom: Headroom) -> Steps:
+def _steps(disruption: WorkloadDisruption, _headroom: Headroom, _allowance: Allowance) -> Steps:
     if all(d.deadline is None for d in disruption.evictable):
         return Steps(waiting="stays until an interruption with a deadline takes its node")
     return Steps(waiting="evicted at its eviction deadline")

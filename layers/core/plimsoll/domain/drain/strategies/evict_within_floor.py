@@ -8,7 +8,7 @@ know.
 from __future__ import annotations
 
 from plimsoll.domain.actions import Evict
-from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.disruptions import Allowance, WorkloadDisruption
 from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 from plimsoll.domain.scheduling import Headroom
 
@@ -18,11 +18,10 @@ def _why(disruption: WorkloadDisruption) -> str:
     return next((why for why in whys if why), "its pods do not serve")
 
 
-def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
+def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowance) -> Steps:
     floor = disruption.floor
-    serving = disruption.serving
+    serving = steady = sum(map(disruption.steady, disruption.pods))
     pressed = serving <= floor and disruption.pressed
-    allowance = disruption.allowance()
     actions = []
     waiting = None
     for one in sorted(disruption.evictable, key=lambda d: d.pod.serving):
@@ -32,7 +31,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
             held = _why_held(disruption, hurried=hurried)
             by_budget = hurried and one.pod.uid in disruption.covering
             if held is None and serving <= floor and not (by_budget or pressed):
-                gone = " after the evictions of now" if serving < disruption.serving else ""
+                gone = " after the evictions of now" if serving < steady else ""
                 held = f"{floor} must serve, and {serving} serve{gone}"
             hurried = hurried and (serving > floor or by_budget)
             if held is None and place is not None and not hurried and not headroom.holds(one.pod):

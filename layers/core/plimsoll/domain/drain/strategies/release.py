@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
-from plimsoll.domain.disruptions import PATIENCE, EvictablePod, WorkloadDisruption
+from plimsoll.domain.disruptions import PATIENCE, Allowance, EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.strategies.displaced import displacing, leaving_a_place
 from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
 from plimsoll.domain.drain.strategies.skew import skew_left
@@ -59,10 +59,10 @@ def releases(
     ]
 
 
-def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
-    undone = _undone(disruption, headroom)
-    evictions, blocked = _evictions(disruption, headroom, undone)
-    early = _in_time(disruption, {a.pod.uid for a in evictions} | undone.keys())
+def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowance) -> Steps:
+    undone = _undone(disruption, headroom, allowance.copy())
+    evictions, blocked = _evictions(disruption, headroom, allowance, undone)
+    early = _in_time(disruption, allowance, {a.pod.uid for a in evictions} | undone.keys())
     for action in evictions:
         headroom.contention.join(replacement_of(action.pod))
     standing = len(disruption.released) - len(undone) - len(evictions)
@@ -82,7 +82,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
         waiting = (
             f"{waiting}; its autoscaler has changed the count to {disruption.replicas} meanwhile"
         )
-    others = _others(disruption, headroom) if not (evictions or early) else Steps()
+    others = _others(disruption, headroom, allowance) if not (evictions or early) else Steps()
     return Steps(
         actions=(
             *_marks(disruption),
@@ -105,17 +105,20 @@ def _marks(disruption: WorkloadDisruption) -> Iterator[MarkMoved]:
             )
 
 
-def _others(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
+def _others(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowance) -> Steps:
     """Move the pods that must not be released, or do not serve, within the ready floor."""
     able = releasable(disruption)
     others = tuple(d for d in disruption.evictable if not d.pod.released and d not in able)
     if not others:
         return Steps()
-    return EVICT_WITHIN_FLOOR.steps(replace(disruption, evictable=others), headroom)
+    return EVICT_WITHIN_FLOOR.steps(replace(disruption, evictable=others), headroom, allowance)
 
 
 def _evictions(
-    disruption: WorkloadDisruption, headroom: Headroom, undone: Collection[str]
+    disruption: WorkloadDisruption,
+    headroom: Headroom,
+    allowance: Allowance,
+    undone: Collection[str],
 ) -> tuple[Sequence[Evict], str | None]:
     """Evict the released pods whose replacements are available, and say what holds others back.
 
@@ -134,7 +137,6 @@ def _evictions(
                 leaving, wave = [pod], Wave.LEAVE
                 reason = f"its replacement cannot run beside it: {hindrance}"
                 break
-    allowance = disruption.allowance()
     refused = {pod.uid: why for pod in leaving if (why := allowance.take(pod)) is not None}
     evictions = [
         Evict(pod=pod, reason=reason, wave=wave) for pod in leaving if pod.uid not in refused
@@ -161,7 +163,7 @@ def _hindrance(disruption: WorkloadDisruption, headroom: Headroom, pod: Pod) -> 
 
 
 def _undone(
-    disruption: WorkloadDisruption, headroom: Headroom
+    disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowance
 ) -> Mapping[str, Evict | UndoRelease]:
     """Hand pods back that must not stay released, by their uids.
 
@@ -188,7 +190,6 @@ def _undone(
     )
     held = 0
     if disruption.settled:
-        allowance = disruption.allowance()
         due = disruption.leaving_order[: disruption.superfluous]
         held = sum(allowance.take(pod) is not None for pod in due)
     standing = [
@@ -233,20 +234,26 @@ def undo_for_good(
     return undo_release(disruption, pod, reason) or kept or Evict(pod=pod, reason=reason)
 
 
-def _leaving_anyway(disruption: WorkloadDisruption) -> Iterator[Pod]:
-    early = (action.pod for action in _in_time(disruption, ()))
-    return (pod for pod in early if not pod.released)
+def _leaving_anyway(disruption: WorkloadDisruption, allowance: Allowance) -> Iterator[Pod]:
+    for pod in disruption.leaving_order[: disruption.superfluous]:
+        allowance.take(pod)
+    return (action.pod for action in _in_time(disruption, allowance, ()) if not action.pod.released)
 
 
-def _in_time(disruption: WorkloadDisruption, others: Collection[str]) -> Sequence[Evict]:
+def _in_time(
+    disruption: WorkloadDisruption, allowance: Allowance, others: Collection[str]
+) -> Sequence[Evict]:
     """Evict pods that may need all the time that is left, as many as their budget lets go, or else the ready floor.
 
     Those that were released are first: their replacements are under way.
+
+    Args:
+        disruption: the workload.
+        allowance: what the budgets leave once those go that are no longer needed.
+        others: uids of pods that leave for another reason.
     """
-    spare, allowance = disruption.spare, disruption.allowance()
+    spare = disruption.spare
     superfluous = disruption.leaving_order[: disruption.superfluous]
-    for pod in superfluous:
-        allowance.take(pod)
     others = {*others, *(pod.uid for pod in superfluous)}
     pods = sorted(
         (

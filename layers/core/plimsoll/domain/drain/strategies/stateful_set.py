@@ -62,22 +62,48 @@ def _turn(evictable: EvictablePod) -> tuple[datetime, int]:
     return evictable.eviction_deadline or NEVER, -ordinal
 
 
-def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
+def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowance) -> Steps:
     evictable = sorted(disruption.evictable, key=_turn)
     places = [(d, headroom.reserve(d.pod, preempts=disruption.precedes(d))) for d in evictable]
     sick = [(d, place) for d, place in places if not d.pod.serving]
     if _rolling_out(disruption):
         return Steps(waiting="a rollout is under way, and takes its pods one by one itself")
-    allowance = disruption.allowance()
     if in_time := tuple(_in_time(disruption, evictable, allowance)):
         for action in in_time:
             headroom.contention.promise(action.pod)
         return Steps(actions=in_time)
+    fewer = disruption.floor < disruption.replicas - 1 and disruption.short_of_time
+    if fewer and (together := tuple(_together(disruption, headroom, places, allowance))):
+        return Steps(actions=together)
     others = [p for p in disruption.unsettled if all(d.pod.uid != p.uid for d, _ in sick)]
     short = disruption.serving < disruption.replicas
     if (others or (short and not sick)) and not disruption.pressed:
-        return Steps(waiting="waits until all its other pods are Ready")
+        just = others and all(map(disruption.serves, others))
+        least = " for minReadySeconds" if just else ""
+        return Steps(waiting=f"waits until all its other pods are Ready{least}")
     return _next(disruption, headroom, sick or places, allowance)
+
+
+def _together(
+    disruption: WorkloadDisruption,
+    headroom: Headroom,
+    places: Sequence[tuple[EvictablePod, str | None]],
+    allowance: Allowance,
+) -> Iterator[Evict]:
+    """Yield evictions of as many pods with a place as the floor and the budget let go: there is no time for one after the other."""
+    spare = sum(map(disruption.steady, disruption.pods)) - disruption.floor
+    for one, place in places:
+        if place is None or spare < one.pod.serving or not headroom.holds(one.pod):
+            continue
+        if one.pod.serving and allowance.take(one.pod) is not None:
+            continue
+        spare -= one.pod.serving
+        headroom.contention.promise(one.pod)
+        reason = (
+            f"{SHORT_OF_TIME}; its place on {place} is ready, "
+            f"{disruption.serving} of {disruption.replicas} serve and {disruption.floor} must"
+        )
+        yield Evict(pod=one.pod, reason=reason)
 
 
 def _rolling_out(disruption: WorkloadDisruption) -> bool:
@@ -86,9 +112,9 @@ def _rolling_out(disruption: WorkloadDisruption) -> bool:
     return rolling and all(one.pod.serving for one in disruption.evictable)
 
 
-def _leaving_anyway(disruption: WorkloadDisruption) -> Iterator[Pod]:
+def _leaving_anyway(disruption: WorkloadDisruption, allowance: Allowance) -> Iterator[Pod]:
     evictable = () if _rolling_out(disruption) else sorted(disruption.evictable, key=_turn)
-    return (action.pod for action in _in_time(disruption, evictable, disruption.allowance()))
+    return (action.pod for action in _in_time(disruption, evictable, allowance))
 
 
 def _next(
@@ -99,7 +125,8 @@ def _next(
 ) -> Steps:
     """Evict the first pod that has a place, or that may need all the time that is left."""
     waiting = "waits for headroom: " + ", ".join(one.pod.name for one, _ in places)
-    spare = disruption.serving - disruption.floor
+    floor = max(disruption.floor, disruption.replicas - 1)
+    spare = disruption.serving - floor
     for one, place in places:
         hurried = disruption.hurries(one, in_turn=not headroom.refused_everywhere)
         hurried = hurried and (spare > 0 or not one.pod.serving)
@@ -107,8 +134,7 @@ def _next(
             continue
         if one.pod.serving:
             if spare <= 0 and not disruption.pressed:
-                told = f"{disruption.floor} must serve, and {disruption.serving} serve"
-                return Steps(waiting=told)
+                return Steps(waiting=f"{floor} must serve, and {disruption.serving} serve")
             if not hurried and not headroom.holds(one.pod):
                 return Steps(waiting=CONTENDED)
             if (blocked := allowance.take(one.pod)) is not None:

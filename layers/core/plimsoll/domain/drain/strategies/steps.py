@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.domain.actions import Action
-from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.disruptions import Allowance, WorkloadDisruption
 from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.scheduling import Headroom
 
@@ -33,6 +33,7 @@ class Way:
     """Replacements stand beside the old pods. Ways that cannot do that choose their headroom first."""
     why: Callable[[WorkloadDisruption], str | None]
     """Return why a disruption is treated this way, or None when it is not."""
-    steps: Callable[[WorkloadDisruption, Headroom], Steps]
-    leaving_anyway: Callable[[WorkloadDisruption], Iterable[Pod]] = lambda _: ()
+    steps: Callable[[WorkloadDisruption, Headroom, Allowance], Steps]
+    """Return what to do, and take from the headroom and from what budgets let go."""
+    leaving_anyway: Callable[[WorkloadDisruption, Allowance], Iterable[Pod]] = lambda *_: ()
     """Return the pods that leave in this plan although their replacements neither exist nor have a place."""
