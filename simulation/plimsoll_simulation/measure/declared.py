@@ -106,8 +106,7 @@ class Declared:
                 budget_keeps(budget, metrics.replicas, expected=sum(one.replicas for one in all_of))
                 for budget, all_of in zip(covering, covered, strict=True)
             ]
-            own = covered == [[metrics]]
-            metrics.set_floor(now, kept=max(kept, default=0), own_budget=own)
+            metrics.set_floor(now, kept=max(kept, default=0), one_budget=len(covering) == 1)
 
     def _covered(self, cluster: str, budget: Budget) -> Iterator[WorkloadMetrics]:
         """Yield the workloads whose pods a budget of a cluster selects."""

@@ -176,19 +176,19 @@ class WorkloadMetrics:
         """Whether it can run twice: it has a ready floor at its declared count, or none to keep."""
         return runs_twice(self.id[2], self.replicas, self.strategy)
 
-    def set_floor(self, now: datetime, *, kept: int, own_budget: bool) -> None:
+    def set_floor(self, now: datetime, *, kept: int, one_budget: bool) -> None:
         """Work out the ready floor anew; the arguments are those of `floor_of`."""
         self.advance(now)
-        self.floor = self.floor_of(self.replicas, kept=kept, own_budget=own_budget)
+        self.floor = self.floor_of(self.replicas, kept=kept, one_budget=one_budget)
         self._bind()
 
-    def floor_of(self, replicas: int, *, kept: int, own_budget: bool) -> int:
+    def floor_of(self, replicas: int, *, kept: int, one_budget: bool) -> int:
         """Return the ready floor of so many replicas.
 
         Args:
             replicas: how many.
             kept: how many of them its budgets keep.
-            own_budget: whether one budget covers them, and nothing else.
+            one_budget: whether exactly one budget covers them.
         """
         if not self.counted:
             return 0
@@ -199,7 +199,7 @@ class WorkloadMetrics:
             self.max_unavailable,
             kept,
             max_surge=self.max_surge,
-            own_budget=own_budget and self.id[2] in COUNTED,
+            one_budget=one_budget and self.id[2] in COUNTED,
         )
 
     def count(self, now: datetime, replicas: int) -> None:

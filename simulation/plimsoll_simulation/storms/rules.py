@@ -21,7 +21,7 @@ from plimsoll.domain.disruptions import (
     EvictablePod,
     WorkloadDisruption,
     disruptions_of,
-    has_own_budget,
+    has_one_budget,
     kept_of,
     stop_time,
 )
@@ -241,8 +241,8 @@ class _Removal:
         if workload.replicas < (workload.min_replicas or 1):
             return metrics.floor  # the autoscaler will lift it again
         kept = max(self._kept(owner, workload.replicas), default=0)
-        own = has_own_budget(self.seen, owner)
-        return metrics.floor_of(workload.replicas, kept=kept, own_budget=own)
+        one = has_one_budget(self.seen, owner)
+        return metrics.floor_of(workload.replicas, kept=kept, one_budget=one)
 
     def _kept(self, owner: Ref, replicas: int) -> Collection[int]:
         """Return how many of so many replicas each budget keeps."""

@@ -117,7 +117,7 @@ def test_a_budget_over_several_workloads_keeps_of_one_what_the_others_cannot_giv
 def test_a_stateful_set_with_a_budget_of_its_own_may_miss_what_that_allows_down_to_a_majority(
     replicas, keeps, floor
 ):
-    assert ready_floor("StatefulSet", replicas, budget_keeps=keeps, own_budget=True) == floor
+    assert ready_floor("StatefulSet", replicas, budget_keeps=keeps, one_budget=True) == floor
 
 
 @given(

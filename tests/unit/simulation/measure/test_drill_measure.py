@@ -217,7 +217,7 @@ def test_workloads_that_cannot_run_twice_are_not_counted_as_being_at_zero():
         ([workload(replicas=11, kind="StatefulSet"), budget(maxUnavailable=4)], 7),
         ([workload(replicas=11, kind="StatefulSet"), budget(maxUnavailable=8)], 6),
         ([workload(replicas=3, kind="StatefulSet"), workload("db"), ALL_BUT_ONE], 2),
-        ([workload(replicas=11, kind="StatefulSet"), workload("db"), FOUR_OF_ALL], 10),
+        ([workload(replicas=11, kind="StatefulSet"), workload("db"), FOUR_OF_ALL], 7),
         ([workload(replicas=0)], 0),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.disruptions.budgets import Allowance, has_own_budget, kept_of
+from plimsoll.domain.disruptions.budgets import Allowance, has_one_budget, kept_of
 from plimsoll.domain.disruptions.disruption_builder import by_node, disruptions_of
 from plimsoll.domain.disruptions.guard import guard_name, guards_at_warning, plan_guard
 from plimsoll.domain.disruptions.interruption_end import (
@@ -62,7 +62,7 @@ __all__ = [
     "evicts_from",
     "guard_name",
     "guards_at_warning",
-    "has_own_budget",
+    "has_one_budget",
     "has_returned",
     "held_on",
     "kept_of",

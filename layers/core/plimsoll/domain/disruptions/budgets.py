@@ -85,10 +85,10 @@ def _share(seen: Observation, ref: Ref, covered: int, replicas: int) -> int:
     return replicas if covered == len(seen.of_workload[ref]) else min(covered, replicas)
 
 
-def has_own_budget(seen: Observation, ref: Ref) -> bool:
-    """Whether one budget covers all pods of a workload, and those of no other."""
-    whole = {ref: len(seen.of_workload.get(ref, ()))}
-    return [c for c in seen.covered.values() if ref in c] == [whole]
+def has_one_budget(seen: Observation, ref: Ref) -> bool:
+    """Whether exactly one budget covers pods of a workload, and all of them; it may cover those of others too."""
+    pods = len(seen.of_workload.get(ref, ()))
+    return [c[ref] for c in seen.covered.values() if ref in c] == [pods]
 
 
 def floor_of(seen: Observation, ref: Ref, workload: Workload | None, replicas: int) -> int:
@@ -104,5 +104,5 @@ def floor_of(seen: Observation, ref: Ref, workload: Workload | None, replicas: i
         workload.max_unavailable,
         keeps,
         max_surge=workload.max_surge,
-        own_budget=has_own_budget(seen, ref),
+        one_budget=has_one_budget(seen, ref),
     )

@@ -91,7 +91,6 @@ def plan_drain(
         allowance,
         evictions.pods,
         most=LEAST_BEGUN_PODS if evictions.many else most,
-        scarce=bool(capacity.scale_up.grows),
     )
     plan_guards(draft, disruptions)
     owner = {one.pod.uid: each for each in disruptions for one in each.evictable}

@@ -30,9 +30,7 @@ class Beginning:
         return self.action.pod
 
 
-def in_rounds(
-    beginnings: Iterable[Beginning], turn: Mapping[str, int], *, scarce: bool = False
-) -> list[Beginning]:
+def in_rounds(beginnings: Iterable[Beginning], turn: Mapping[str, int]) -> list[Beginning]:
     """Return them in order: the first quarters of all, then by priority, and quarter by quarter.
 
     In a quarter workload by workload, first those with a pod on the most urgent node: so nodes are finished one
@@ -41,8 +39,6 @@ def in_rounds(
     Args:
         beginnings: what would begin a replacement now.
         turn: node -> its place in the order of urgency.
-        scarce: whether they have not all a place now. Then only the first quarters of workloads of which nothing was
-            begun are returned, if there are any: kube-scheduler gives places to whoever asks first.
     """
     of: dict[Ref, list[Beginning]] = defaultdict(list)
     for one in beginnings:
@@ -63,6 +59,4 @@ def in_rounds(
             for number, some in rounds.items()
             for one in some
         ]
-    keyed.sort(key=lambda pair: pair[0])
-    first = [one for key, one in keyed if not key[0]]
-    return first if scarce and first else [one for _, one in keyed]
+    return [one for _, one in sorted(keyed, key=lambda pair: pair[0])]

@@ -25,7 +25,6 @@ def plan_replacements(  # noqa: PLR0913 - what is interrupted, and what bounds i
     evicted: Sequence[EvictablePod],
     *,
     most: int,
-    scarce: bool = False,
 ) -> None:
     """Go on with the replacements of each workload, and begin as many others as may be under way.
 
@@ -36,7 +35,6 @@ def plan_replacements(  # noqa: PLR0913 - what is interrupted, and what bounds i
         allowance: what they leave of budgets.
         evicted: the pods that are evicted in this plan: they serve no longer.
         most: how many replacements may begin.
-        scarce: whether nodes are requested for some of them.
     """
     told = frozenset(one.pod.uid for one in evicted)
     by_need = sorted(disruptions, key=_need)
@@ -56,7 +54,7 @@ def plan_replacements(  # noqa: PLR0913 - what is interrupted, and what bounds i
         if (pod := first.get(disruption.ref)) is not None:
             headroom.stay(pod, homes[pod.uid])
         begun += _continue(disruption, draft, headroom, allowance)
-    _begin(in_rounds(begun, draft.interrupted.turn, scarce=scarce), draft, most=most)
+    _begin(in_rounds(begun, draft.interrupted.turn), draft, most=most)
 
 
 def _first(disruption: WorkloadDisruption) -> Pod | None:

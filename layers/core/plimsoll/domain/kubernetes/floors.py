@@ -91,14 +91,14 @@ def ready_floor(  # noqa: PLR0913 - the facts it is made of
     budget_keeps: int = 0,
     *,
     max_surge: int | str = "25%",
-    own_budget: bool = False,
+    one_budget: bool = False,
 ) -> int:
     """Return the ready floor of a workload.
 
     The surprise: it is 0 for a workload that cannot run twice, whatever its budget says, and at
     least 1 for any other that is not scaled to 0. A bare ReplicaSet has no rollout settings: it may
-    miss one pod, like a StatefulSet; a Recreate rollout lets all pods go at once. A StatefulSet with a budget of its
-    own may miss as many as that allows, down to a majority.
+    miss one pod, like a StatefulSet; a Recreate rollout lets all pods go at once. A StatefulSet with a budget may
+    miss as many as that allows, down to a majority.
 
     Args:
         kind: Deployment, Rollout, ReplicaSet or StatefulSet; anything else has no floor.
@@ -107,7 +107,7 @@ def ready_floor(  # noqa: PLR0913 - the facts it is made of
         max_unavailable: of a Deployment's rolling update.
         budget_keeps: what its PodDisruptionBudgets keep: see the function of that name.
         max_surge: of a Deployment's rolling update; it matters only where both come to 0.
-        own_budget: whether one budget covers all its pods, and those of no other workload.
+        one_budget: whether exactly one budget covers its pods, and all of them.
     """
     if replicas < 1 or not runs_twice(kind, replicas, strategy):
         return 0
@@ -116,7 +116,7 @@ def ready_floor(  # noqa: PLR0913 - the facts it is made of
             missing = replicas
         case "Deployment" | "Rollout":
             missing = unavailable(replicas, max_unavailable, max_surge)
-        case "StatefulSet" if own_budget:
+        case "StatefulSet" if one_budget:
             missing = replicas - quorum(kind, replicas)
         case "StatefulSet" | "ReplicaSet":
             missing = 1
