@@ -190,7 +190,7 @@ def service() -> Iterator[tuple[TheService, str]]:
                 status, said = found.answer(self.command, self.path, self.headers, body)
             except Unproven as error:
                 status, said = 401, Problem(status=401, detail=str(error))
-            content = encode(said)
+            content = said if isinstance(said, bytes) else encode(said)
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
@@ -329,7 +329,7 @@ def test_enrolment_begins_the_journal_and_a_later_start_takes_an_empty_one_for_l
 def test_an_answer_of_the_service_that_is_too_long_is_not_read_to_its_end(service, site):
     the_service, _ = service
     running = site.start()
-    the_service.answer = lambda *_: (200, Problem(status=200, detail="x" * (MOST_BYTES + 1)))
+    the_service.answer = lambda *_: (200, b"x" * (MOST_BYTES + 1))
     with pytest.raises(Temporary, match="more than"):
         running.executor.round()
 

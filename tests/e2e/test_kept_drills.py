@@ -121,7 +121,6 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
         ("Deployment default/web", "drain", figure): 490 for figure in (ZERO, FLOOR)
     },
     "pod-stops-longer-than-assumed": {("Deployment default/web", "drain", KILLED): 1},
-    "quorum-stays-beside-a-budget": {("StatefulSet default/store", "drain", KILLED): 1},
     "quota-leaves-no-surge": {("Deployment default/web", "drain", FLOOR): 20},
     "quota-refuses-all-new-pods": {
         ("Deployment default/web", "none", figure): 115 for figure in (ZERO, FLOOR)

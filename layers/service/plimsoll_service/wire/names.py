@@ -31,9 +31,13 @@ type Uid = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][-A-Za-z0-9._:]*\Z", max_le
 """A UUID, of all that an API server names itself."""
 type MaybeUid = Annotated[str, Meta(pattern=r"^([A-Za-z0-9][-A-Za-z0-9._:]*)?\Z", max_length=256)]
 type ProviderId = Annotated[
-    str, Meta(pattern=r"^([a-z][-a-z0-9+.]*://[-A-Za-z0-9/._:]*)?\Z", max_length=256)
+    str,
+    Meta(
+        pattern=r"^([a-z][-a-z0-9+.]*://[-A-Za-z0-9/._:]*|i-([0-9a-f]{8}|[0-9a-f]{17}))?\Z",
+        max_length=256,
+    ),
 ]
-"""Of a Node, such as aws:///eu-central-1a/i-0123456789abcdef0; empty: it has none."""
+"""Of a Node, such as aws:///eu-central-1a/i-0123456789abcdef0 or the bare instance id; empty: it has none."""
 type LabelKey = Annotated[str, Meta(pattern=rf"^({_OBJECT}/)?{_LABEL}\Z", max_length=317)]
 type LabelValue = Annotated[str, Meta(pattern=rf"^({_LABEL})?\Z", max_length=63)]
 type Address = Annotated[str, Meta(pattern=r"^([A-Za-z0-9:][-A-Za-z0-9.:]*)?\Z", max_length=256)]

@@ -107,7 +107,7 @@ def text(kind: inspect.StrType) -> str:
     tries = ("a" * most, "0" * most, "a" * 63, "x://" + "a" * (most - 4), "9" * 9 + "%", "f" * 360)
     instance = "i-0123456789abcdef0"
     sha = "f" * 64
-    for each in (*tries, sha, instance, "A" * most):
+    for each in (*tries, sha, instance, "vol-" + "f" * 40, "A" * most):
         try:
             msgspec.convert(each, rebuilt(kind))
         except msgspec.ValidationError:
