@@ -234,6 +234,31 @@ def test_only_those_who_work_for_tenants_may_assume_their_role():
     ]
 
 
+MAY_OF_MEMBERS = {
+    ("AuthorizerRole", "GetItem", "member"),
+    ("ApiRole", "GetItem", "member"),
+    ("ApiRole", "GetItem", "invitation"),
+    ("ApiRole", "PutItem", "member"),
+    ("ApiRole", "UpdateItem", "count"),
+    ("ApiRole", "UpdateItem", "once"),
+}
+
+
+@pytest.mark.parametrize("kind", ["member", "invitation", "count", "once"])
+@pytest.mark.parametrize("action", ["GetItem", "PutItem", "UpdateItem"])
+@pytest.mark.parametrize("role", ["AuthorizerRole", "ApiRole"])
+def test_of_the_members_a_function_reaches_the_rows_that_it_works_with(role, action, kind):
+    """The API lets in whom an operator invited; it cannot invite, and counts are no members."""
+    held = [s for s in statements(role) if s["Resource"] == {"Fn::GetAtt": ["MembersTable", "Arn"]}]
+    request = Request(
+        action=f"dynamodb:{action}",
+        resource=TABLE,
+        context={"dynamodb:LeadingKeys": f"{kind}#a"},
+    )
+    decision = decide([{"Statement": [{**s, "Resource": TABLE} for s in held]}], request)
+    assert (decision is Decision.ALLOWED) is ((role, action, kind) in MAY_OF_MEMBERS)
+
+
 # --- Keys, variables, alarms -----------------------------------------------------------------------
 
 
