@@ -293,7 +293,7 @@ def test_the_owner_grants_each_action_and_without_a_grant_only_what_undoes_passe
     assert ground.call("PATCH", namespace, keep, MERGE_PATCH).status == 200
     until(lambda: all_of_it() == [403, 200, 200, 403, 403])
 
-    ground.cordon(name)
+    assert acting.patch(node, cordon).status == 200
     before = ground.get(path)["metadata"]
     released = {
         "labels": {"pod-template-hash": None},
@@ -315,6 +315,46 @@ def test_the_owner_grants_each_action_and_without_a_grant_only_what_undoes_passe
     ground.call("DELETE", f"/apis/apps/v1/namespaces/{ground.name}/deployments/web")
     ground.call("DELETE", path)  # nobody controls it any more
     ground.until(lambda: not ground.pods())  # one that waits would keep the next test from acting
+
+
+def test_without_a_grant_the_agent_uncordons_what_it_cordoned_itself_and_not_what_a_person_did(
+    acting: Site, ground: Ground, granted: Callable[..., None]
+):
+    (name,) = ground.nodes("a")
+    node = f"/api/v1/nodes/{name}"
+    cordon, free = ({"spec": {"unschedulable": value}} for value in (True, None))
+
+    def by_hand(body: Json) -> int:
+        call, manager = acting.plane.transport().call, {"fieldManager": "kubectl-cordon"}
+        return call("PATCH", node, query=manager, body=body, content_type=MERGE_PATCH).status
+
+    def uncordoned() -> int:
+        dry = {"dryRun": "All"}
+        call = acting.agent().call
+        return call("PATCH", node, query=dry, body=free, content_type=MERGE_PATCH).status
+
+    assert by_hand(cordon) == 200
+    until(lambda: uncordoned() == 200)
+    granted()
+    until(lambda: uncordoned() == 403)
+    acting.agent().call(
+        "PATCH",
+        node,
+        query={"fieldManager": "plimsoll", "force": "true"},
+        body={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, **cordon},
+        content_type="application/apply-patch+yaml",
+    )
+    assert uncordoned() == 403, "to own a person's cordon too does not make it one's own"
+    assert by_hand(free) == 200
+    granted("consolidate-node")
+    until(lambda: acting.patch(node, cordon).status == 200)
+    granted()
+    until(
+        lambda: (
+            acting.patch(node, {"metadata": {"annotations": {"plimsoll.dev/x": "1"}}}).status == 403
+        )
+    )
+    assert uncordoned() == 200
 
 
 def test_a_signed_instruction_empties_a_node_while_every_pod_serves(acting: Site, ground: Ground):

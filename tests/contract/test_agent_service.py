@@ -334,6 +334,27 @@ def test_an_answer_of_the_service_that_is_too_long_is_not_read_to_its_end(servic
         running.executor.round()
 
 
+@pytest.mark.parametrize("seconds", [10**12, 2**53, 0, -1])
+def test_a_token_that_claims_to_live_for_ever_is_no_token_and_the_next_one_is_taken(
+    service, site, seconds
+):
+    the_service, _ = service
+    running = site.start()
+    running.sender.take()
+    answer = the_service.answer
+
+    def for_ever(method: str, path: str, headers: Any, body: bytes) -> Any:
+        if path.endswith("/v1/token"):
+            return 200, {"access_token": "t", "expires_in": seconds}
+        return answer(method, path, headers, body)
+
+    the_service.answer = for_ever
+    with pytest.raises(Temporary, match="expires_in"):
+        running.executor.round()
+    the_service.answer = answer
+    assert running.sender.send() == 60
+
+
 def test_a_used_or_unknown_join_token_is_refused_with_the_reason(service, site):
     site.put("Secret", KEY, {"join-token": b64encode(b"another").decode()})
     with pytest.raises(MissingRights, match="join token is unknown"):

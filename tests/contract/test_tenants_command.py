@@ -53,7 +53,7 @@ def members(monkeypatch: pytest.MonkeyPatch) -> Iterator[DynamoMembers]:
         yield found
 
 
-def test_a_tenant_is_exported_into_a_file_that_is_never_overwritten(
+def test_a_tenant_is_exported_into_a_file_that_others_cannot_read_and_that_is_never_overwritten(
     members: DynamoMembers, tmp_path: Path
 ):
     file = tmp_path / "acme.zip"
@@ -65,6 +65,7 @@ def test_a_tenant_is_exported_into_a_file_that_is_never_overwritten(
     assert f"{len(names)} files in {file}" in done.stdout
     assert "rows/acme#c/key.json" in names
     assert not [name for name in names if "globex" in name]
+    assert file.stat().st_mode & 0o777 == 0o600
     before = file.read_bytes()
     assert run(MemoryEnvironment(), *words).exit_code != 0
     assert file.read_bytes() == before

@@ -20,6 +20,7 @@ from plimsoll_simulation.fake_cluster.cluster import FakeCluster
 from plimsoll_simulation.fake_cluster.serve import FakeApiServer
 from plimsoll_simulation.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
+from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack
 from tests.support.fake_clusters import a_deployment, a_node
@@ -41,7 +42,7 @@ def stack(request):
         AwsFleet([fleet], clock=lambda: NOW, lock=RLock()) as aws,
         MiniStack(endpoints=aws.endpoints) as stack,
     ):
-        stack.deploy(AcceptDrills="true")
+        stack.deploy(AcceptDrills="true", RedrivePrincipals=f"arn:aws:iam::{ACCOUNT}:root")
         yield stack
 
 

@@ -154,6 +154,10 @@ def _parameters(
                 chosen(values[0], {})
             continue
         known = members.get(_RENAMED.get((service, operation, option), option))
+        negated = members.get(option.removeprefix("no-"))
+        if known is None and negated and shape and shape.members[negated].type_name == "boolean":
+            found[negated] = False
+            continue
         if known is None or shape is None:
             raise WrongCommandError(f"{service} {operation} has no option --{option}")
         found[known] = _value(shape.members[known], values)

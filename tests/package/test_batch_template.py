@@ -75,7 +75,7 @@ def added(condition: str) -> list[dict[str, Any]]:
         for role in RIGHTS
     }
     assert {role for role, each in policies.items() if each} == {"BatchRole"}
-    assert {each[0] for each in policies["BatchRole"]} == {"Grows", "KnowsTimes"}
+    assert {each[0] for each in policies["BatchRole"]} == {"Grows", "KnowsTimes", "HasSecretsKey"}
     [[_, policy, otherwise]] = (each for each in policies["BatchRole"] if each[0] == condition)
     assert otherwise == {"Ref": "AWS::NoValue"}
     found: list[dict[str, Any]] = policy["PolicyDocument"]["Statement"]
@@ -93,6 +93,27 @@ def test_observed_times_are_read_where_a_parameter_names_their_table_and_never_w
     [statement] = added("KnowsTimes")
     assert statement["Action"] == "dynamodb:BatchGetItem"
     assert statement["Resource"]["Fn::Sub"].endswith(":table/${TimesTable}")
+
+
+def test_a_customers_key_decrypts_the_secrets_of_clusters_and_no_others():
+    assert BATCH["Parameters"]["SecretsKey"]["Default"] == ""
+    assert BATCH["Conditions"]["HasSecretsKey"] == {
+        "Fn::Not": [{"Fn::Equals": [{"Ref": "SecretsKey"}, ""]}]
+    }
+    [statement] = added("HasSecretsKey")
+    assert statement["Action"] == "kms:Decrypt"
+    assert statement["Resource"] == {"Ref": "SecretsKey"}
+    secrets = statement["Condition"]["StringLike"]["kms:EncryptionContext:SecretARN"]["Fn::Sub"]
+    assert secrets.endswith(":${AWS::Region}:${AWS::AccountId}:secret:plimsoll/*")
+
+
+@pytest.mark.parametrize("role", RIGHTS)
+def test_every_right_of_a_role_is_bound_to_the_region_of_its_stack(role):
+    for held in RESOURCES[role]["Properties"]["Policies"]:
+        policy = held["Fn::If"][1] if "Fn::If" in held else held
+        for statement in policy["PolicyDocument"]["Statement"]:
+            for resource in re.findall(r"arn:[^'\"]+", json.dumps(statement["Resource"])):
+                assert "${AWS::Region}" in resource
 
 
 def test_groups_are_asked_only_where_a_parameter_says_so_and_their_owners_by_a_tag():

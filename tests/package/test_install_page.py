@@ -170,6 +170,8 @@ def test_the_retained_tables_are_those_that_the_page_deletes():
         if table["DeletionPolicy"].startswith("Retain")
     }
     assert deleted == kept
+    unprotected = {c.words[-1].split("-")[1] for c in beginning("aws", "dynamodb", "update-table")}
+    assert unprotected == deleted, "a table with deletion protection is not deleted"
 
 
 def test_the_experiment_is_a_template_that_cloudformation_takes():

@@ -11,7 +11,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll_cli.doctor.iam_requests import FUNCTIONS, Case, Place, Request, cases
 from plimsoll_cli.stack import CLUSTER_ROLES
 from tests.package.rendered import ACCOUNT, PARTITION, REGION, STACK, arn, rendered
-from tests.package.template import listed
+from tests.package.template import listed, template
 from tests.support.iam_evaluator import Decision, decide
 
 ALLOWED, DENIED, NOT_ALLOWED = Decision
@@ -246,6 +246,23 @@ def test_of_aws_only_the_rules_of_this_stack_send_notices_and_what_they_could_no
 def test_no_service_of_aws_sends_wake_ups_or_resyncs(queue):
     rule = arn("InstanceNotices")
     assert send(queue, **by_service("events.amazonaws.com", rule)) is NOT_ALLOWED
+
+
+@pytest.mark.parametrize("name", ["template.yaml", "service.yaml"])
+def test_nobody_may_put_messages_back_but_those_whom_a_parameter_names(name: str):
+    """A trust in the whole account lets in everybody who may assume roles there."""
+    stack = template(name)
+    assert stack["Parameters"]["RedrivePrincipals"]["Default"] == ""
+    empty = {"Fn::Equals": [{"Ref": "RedrivePrincipals"}, ""]}
+    assert stack["Conditions"]["NobodyRedrives"] == empty
+    trust = stack["Resources"]["RedriveRole"]["Properties"]["AssumeRolePolicyDocument"]
+    [statement] = trust["Statement"]
+    assert statement["Effect"] == {"Fn::If": ["NobodyRedrives", "Deny", "Allow"]}
+    condition, _, named = statement["Principal"]["AWS"]["Fn::If"]
+    assert (condition, named) == (
+        "NobodyRedrives",
+        {"Fn::Split": [",", {"Ref": "RedrivePrincipals"}]},
+    )
 
 
 def test_who_may_put_notices_back_may_do_nothing_else():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import fields
 from datetime import timedelta
 from typing import Any
@@ -234,6 +235,31 @@ def test_only_those_who_work_for_tenants_may_assume_their_role():
     ]
 
 
+MAY_OF_MEMBERS = {
+    ("AuthorizerRole", "GetItem", "member"),
+    ("ApiRole", "GetItem", "member"),
+    ("ApiRole", "GetItem", "invitation"),
+    ("ApiRole", "PutItem", "member"),
+    ("ApiRole", "UpdateItem", "count"),
+    ("ApiRole", "UpdateItem", "once"),
+}
+
+
+@pytest.mark.parametrize("kind", ["member", "invitation", "count", "once"])
+@pytest.mark.parametrize("action", ["GetItem", "PutItem", "UpdateItem"])
+@pytest.mark.parametrize("role", ["AuthorizerRole", "ApiRole"])
+def test_of_the_members_a_function_reaches_the_rows_that_it_works_with(role, action, kind):
+    """The API lets in whom an operator invited; it cannot invite, and counts are no members."""
+    held = [s for s in statements(role) if s["Resource"] == {"Fn::GetAtt": ["MembersTable", "Arn"]}]
+    request = Request(
+        action=f"dynamodb:{action}",
+        resource=TABLE,
+        context={"dynamodb:LeadingKeys": f"{kind}#a"},
+    )
+    decision = decide([{"Statement": [{**s, "Resource": TABLE} for s in held]}], request)
+    assert (decision is Decision.ALLOWED) is ((role, action, kind) in MAY_OF_MEMBERS)
+
+
 # --- Keys, variables, alarms -----------------------------------------------------------------------
 
 
@@ -242,6 +268,23 @@ def test_nobody_deletes_a_table_in_passing_and_each_can_be_restored(table: str):
     said = RESOURCES[table]["Properties"]
     assert said["DeletionProtectionEnabled"]
     assert said["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
+
+
+def test_copies_of_a_tenant_that_was_removed_end_when_the_security_page_says():
+    """DynamoDB keeps recovery copies for 35 days where a table names no other period."""
+    for table in of("AWS::DynamoDB::Table").values():
+        recovery = table["PointInTimeRecoverySpecification"]
+        assert recovery.get("RecoveryPeriodInDays", 35) == 35
+    assert "VersioningConfiguration" not in RESOURCES["SnapshotsBucket"]["Properties"]
+    dead = of("AWS::SQS::Queue")["ArrivalsDeadQueue"]["MessageRetentionPeriod"] // 86400
+    logs = SERVICE["Parameters"]["LogRetentionDays"]["Default"]
+    page = (ROOT / "docs/operate/security.md").read_text("utf-8")
+    said = re.search(
+        r"recovery copies of the tables for (\d+) days, names in dead letters for (\d+) and in logs for `LogRetentionDays` \((\d+)\)",
+        page,
+    )
+    assert said is not None
+    assert [int(days) for days in said.groups()] == [35, dead, logs]
 
 
 @pytest.mark.parametrize("key", ["InstructionKey", "SecondInstructionKey"])

@@ -5,8 +5,13 @@ from __future__ import annotations
 import fnmatch
 from typing import Any
 
+import pytest
+
+from plimsoll_cli.doctor.iam_requests import Request
+from plimsoll_cli.stack import CLUSTER_ROLES
 from tests.package.rendered import ACCOUNT, rendered
 from tests.package.template import listed, template
+from tests.support.iam_evaluator import Decision, decide
 
 SPOKE = "infra/spoke.yaml"
 OTHER = "210987654321"
@@ -70,12 +75,42 @@ def test_the_functions_may_assume_the_role_of_a_spoke_and_no_other():
     assert not [s for s in rights_of(roles["ScheduleRole"]) if s["Action"] == "sts:AssumeRole"]
 
 
-def test_the_role_asks_for_the_external_id_and_for_a_role_of_the_hubs_stack():
+def test_the_role_asks_for_the_external_id_and_for_one_of_the_four_roles_of_the_hub():
     [trust] = spoke("AWS::IAM::Role")["Role"]["AssumeRolePolicyDocument"]["Statement"]
     assert trust["Condition"]["StringEquals"] == {"sts:ExternalId": {"Ref": "ExternalId"}}
-    functions, people = trust["Condition"]["ArnLike"]["aws:PrincipalArn"]
-    assert functions["Fn::Sub"].endswith("role/${HubStack}-*")
+    *functions, people = trust["Condition"]["ArnLike"]["aws:PrincipalArn"]
+    trusted = {f["Fn::Sub"].rpartition("role/")[2] for f in functions}
+    assert trusted == {f"${{HubStack}}-{role}-*" for role in CLUSTER_ROLES}
     assert people == {"Fn::If": ["HasPeople", {"Ref": "People"}, {"Ref": "AWS::NoValue"}]}
+
+
+@pytest.mark.parametrize("role", CLUSTER_ROLES)
+def test_a_role_of_that_name_in_an_account_that_is_no_spoke_is_not_assumed(role: str):
+    held = rendered("AWS::IAM::Role", SpokeAccounts=f"{OTHER},222222222222")[role]["Policies"]
+    policies = [policy["PolicyDocument"] for policy in held]
+    for account, decision in {
+        OTHER: Decision.ALLOWED,
+        "222222222222": Decision.ALLOWED,
+        "333333333333": Decision.NOT_ALLOWED,
+    }.items():
+        request = Request(
+            action="sts:AssumeRole",
+            resource=f"arn:aws:iam::{account}:role/plimsoll-spoke-us-east-1",
+            context={"aws:ResourceAccount": account},
+        )
+        assert decide(policies, request) is decision, account
+
+
+def test_events_are_forwarded_for_rules_of_the_spokes_stack_and_no_others():
+    [trust] = spoke("AWS::IAM::Role")["Forward"]["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "events.amazonaws.com"}
+    assert trust["Condition"]["StringEquals"] == {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+    source = trust["Condition"]["ArnLike"]["aws:SourceArn"]["Fn::Sub"]
+    assert source.endswith("events:${AWS::Region}:${AWS::AccountId}:rule/${AWS::StackName}-*")
+    names = {rule.get("Name") for rule in spoke("AWS::Events::Rule").values()}
+    assert names == {None}, (
+        "CloudFormation names a rule by the stack only where the template does not"
+    )
 
 
 def test_the_role_of_a_spoke_may_what_notices_drain_and_resync_may_in_their_own_account():

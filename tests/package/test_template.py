@@ -118,6 +118,24 @@ def test_a_resync_is_asked_for_as_often_as_a_request_says_and_ends_before_the_ne
     assert functions()["SweepFunction"]["Properties"]["Timeout"] < RESYNC_EVERY.total_seconds()
 
 
+# --- Tables --------------------------------------------------------------------------------------
+
+
+def test_nobody_deletes_a_table_in_passing_that_outlives_the_stack():
+    for name, table in resources("AWS::DynamoDB::Table").items():
+        kept = table["DeletionPolicy"].startswith("Retain")
+        assert table["Properties"].get("DeletionProtectionEnabled", False) is kept, name
+
+
+def test_each_table_but_the_index_that_a_minute_rebuilds_can_be_restored():
+    recovered = {
+        name
+        for name, table in rendered("AWS::DynamoDB::Table").items()
+        if table.get("PointInTimeRecoverySpecification") == {"PointInTimeRecoveryEnabled": True}
+    }
+    assert recovered == rendered("AWS::DynamoDB::Table").keys() - {"NodesTable"}
+
+
 # --- Rules ---------------------------------------------------------------------------------------
 
 

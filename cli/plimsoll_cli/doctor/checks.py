@@ -20,6 +20,7 @@ from plimsoll_cli.doctor.node_group_checks import (
     addresses,
     groups,
     maxima,
+    opt_outs,
     quota,
     start_up,
     templates,
@@ -69,6 +70,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "launch templates": templates,
     "start-up": start_up,
     "tolerations": tolerations,
+    "opt-outs": opt_outs,
 }
 """In the order in which a notice meets what they are about."""
 

@@ -17,8 +17,9 @@ from plimsoll.domain.capacity import (
     spot_loss,
     vcpus,
 )
+from plimsoll.domain.disruptions import misread_opt_outs
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.kubernetes import GROW
+from plimsoll.domain.kubernetes import GROW, IGNORE
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll_cli.doctor.facts import Facts, GroupSettings, read_or_raise
 from plimsoll_cli.doctor.findings import Finding, fail, info, ok
@@ -111,6 +112,16 @@ def tolerations(facts: Facts) -> Iterator[Finding]:
     """Name the workloads on spot nodes whose pods may return to an interrupted node."""
     short = short_of_taints(read_or_raise(facts.seen))
     yield from _told("tolerations", short, "no workload on spot nodes tolerates every taint", info)
+
+
+def opt_outs(facts: Facts) -> Iterator[Finding]:
+    """Name the workloads whose owners may have meant to opt out, and did not."""
+    seen = read_or_raise(facts.seen)
+    found = [
+        info("opt-outs", f"{each.workload}: {each.says}", each.cure)
+        for each in misread_opt_outs(seen, seen.node)
+    ]
+    yield from found or [ok("opt-outs", f"each {IGNORE} says yes or no")]
 
 
 def _told(

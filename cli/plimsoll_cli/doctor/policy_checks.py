@@ -49,7 +49,7 @@ SHIPPED: Final = (
     Shipped(
         folder="infra/agent/act",
         role="plimsoll-agent-act",
-        digests={"plimsoll-agent": "286325fdeb04"},
+        digests={"plimsoll-agent": "b8f961edd861"},
     ),
 )
 """A test compares the digests with the manifests."""

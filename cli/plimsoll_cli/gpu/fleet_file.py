@@ -13,7 +13,7 @@ import click
 import yaml
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, GPU, IGNORE, INSTANCE_TYPE, MIG_SLICES
+from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, GPU, INSTANCE_TYPE, MIG_SLICES, is_ignored
 from plimsoll_service.domain.gpu import (
     CARDS,
     WHOLE,
@@ -211,6 +211,7 @@ def _holds_gpus(pod: Mapping[str, Any]) -> bool:
 def _stays(pod: Mapping[str, Any]) -> bool:
     """Whether a pod keeps its node as it is: its owner says so, or nothing starts it again elsewhere."""
     marks = pod["metadata"].get("annotations") or {}
+    labels = pod["metadata"].get("labels") or {}
     controllers = {
         owner["kind"]
         for owner in pod["metadata"].get("ownerReferences", ())
@@ -220,6 +221,6 @@ def _stays(pod: Mapping[str, Any]) -> bool:
         not controllers <= _MOVABLE
         or not controllers
         or marks.get(DO_NOT_DISRUPT, "false") != "false"
-        or marks.get(IGNORE) == "true"
+        or is_ignored(labels, marks)
         or marks.get(_SAFE_TO_EVICT) == "false"
     )

@@ -62,7 +62,8 @@ def _tag(loader: _Loader, suffix: str, node: yaml.Node) -> Any:
             value = loader.construct_scalar(node)
             return f"${{{value}}}" if suffix in {"Ref", "GetAtt"} else value
         case yaml.SequenceNode():
-            return {suffix: loader.construct_sequence(node, deep=True)}
+            items = loader.construct_sequence(node, deep=True)
+            return items[-1] if suffix == "Split" else {suffix: items}
         case _:
             return {suffix: None}
 

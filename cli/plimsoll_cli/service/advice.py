@@ -184,11 +184,13 @@ def cluster_path(service: Service, name: str | None) -> str:
     Raises:
         BadInput: there is no such cluster, or none is named and there are several.
     """
-    known = service.call("GET", "/v1/clusters", Clusters).clusters
-    found = [c for c in known if name in {None, c.name, c.id}]
+    told = service.call("GET", "/v1/clusters", Clusters)
+    found = [c for c in told.clusters if name in {None, c.name, c.id}]
     if len(found) == 1:
         return f"/v1/clusters/{found[0].id}"
-    names = ", ".join(c.name for c in known) or "none yet"
+    names = ", ".join(c.name for c in told.clusters) or "none yet"
+    if told.left_out:
+        names += f", and {told.left_out} more"
     if name is None and found:
         raise BadInput(f"name one of the clusters with --cluster: {names}")
     raise BadInput(f"there is no cluster {name} (enrolled: {names})")

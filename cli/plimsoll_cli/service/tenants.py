@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 from secrets import token_urlsafe
@@ -118,9 +119,10 @@ def revoke(subject: str, stack: str) -> None:
 )
 @service_option
 def export(tenant: str, file: Path, stack: str) -> None:
-    """Write all data of TENANT into an archive: members, documents and snapshots."""
+    """Write all data of TENANT into an archive that only you can read: members, documents and snapshots."""
     archive = _archive(tenant, stack)
-    with ZipFile(file, "x", ZIP_DEFLATED) as to:
+    written = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(written, "wb") as stream, ZipFile(stream, "w", ZIP_DEFLATED) as to:
         say(f"{archive.export(to)} files in {file}")
 
 
@@ -131,7 +133,8 @@ def export(tenant: str, file: Path, stack: str) -> None:
 def remove(tenant: str, stack: str) -> None:
     """Revoke all members of TENANT and delete its data, for good.
 
-    Run it again after five days: until then the queues may hold messages of the tenant.
+    Run it again after five days: until then the queues may hold messages of the tenant. Recovery copies
+    of the tables keep its rows for 35 days.
     """
     deleted = _archive(tenant, stack).remove(SystemClock().now())
     say(f"{deleted} rows and objects of {tenant} deleted")

@@ -17,7 +17,7 @@ from functools import partial
 from statistics import median
 from typing import Any, Final, Literal
 
-from plimsoll.domain.kubernetes import names
+from plimsoll.domain.kubernetes import is_ignored
 from plimsoll_simulation.fake_cluster.conditions import controller_of
 from plimsoll_simulation.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_simulation.rigs.warmup import NeverReadyError
@@ -173,8 +173,13 @@ def _opted_out(drill: Drill) -> frozenset[str]:
     return frozenset(
         _name(manifest)
         for manifest, template in _templates(drill)
-        if template["metadata"].get("annotations", {}).get(names.IGNORE) == "true"
+        if is_ignored(*_marks(manifest.body), *_marks(template))
     )
+
+
+def _marks(body: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
+    meta = body.get("metadata", {})
+    yield from (meta.get(each) or {} for each in ("labels", "annotations"))
 
 
 def _exempt(drill: Drill) -> frozenset[str]:

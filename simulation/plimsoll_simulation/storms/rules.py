@@ -28,10 +28,10 @@ from plimsoll.domain.disruptions import (
 from plimsoll.domain.interruptions import MARGIN
 from plimsoll.domain.kubernetes import (
     GUARD,
-    IGNORE,
     Node,
     Pod,
     Ref,
+    is_ignored,
     replacement_of,
 )
 from plimsoll.domain.observation import InterruptedNodes, Observation
@@ -105,7 +105,7 @@ class _Removal:
         grace = self._grace()
         if machine is None or node is None or not machine.joined:
             return  # it died with its instance, which may be starting anew
-        if pod.annotations.get(IGNORE) == "true":
+        if is_ignored(pod.labels, pod.annotations):
             yield "ignored-removed", f"{pod} of {node.name}, which has opted out"
         if grace == 0:
             yield "forced-while-alive", f"{pod} of {node.name}, whose instance lives"

@@ -33,6 +33,8 @@ LAST: Final = "last-snapshot"
 SILENT: Final = timedelta(days=1)
 
 _CLUSTER: Final = "cluster#"
+_ALL: Final = 10**6
+"""Of the clusters of a tenant: a row holds a name, and a page of DynamoDB thousands of rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,7 @@ class Known:
 
 def known_clusters(data: TenantData) -> Sequence[tuple[str, str]]:
     """Return the clusters of a tenant, by id: id and name."""
-    found = data.list("", _CLUSTER, f"{_CLUSTER}~")
+    found = data.list("", _CLUSTER, f"{_CLUSTER}~", limit=_ALL)
     return [(each.key.removeprefix(_CLUSTER), each.body.decode(errors="replace")) for each in found]
 
 

@@ -39,6 +39,8 @@ POLLS_PER_MINUTE: Final = 30
 """Of one agent, what it reports included. It asks every five minutes, and when it is told to."""
 MOST_ROWS: Final = 4000
 """Of an answer: Lambda returns 6 MB at most, and the longest rows have 1 kB."""
+MOST_CLUSTERS: Final = 1000
+"""Of an answer: each is a read of its own."""
 PERIODS: Final = {Span.HOUR: timedelta(days=7), Span.DAY: timedelta(days=92)}
 """How far an answer goes back: each hour of a large cluster is read whole."""
 _DAY: Final = timedelta(days=1)
@@ -68,7 +70,9 @@ class Reads:
             Throttled: its people read too much.
         """
         data = self._counted(person)
-        return Clusters(clusters=tuple(self._cluster(data, *c) for c in known_clusters(data)))
+        known = known_clusters(data)
+        told = tuple(self._cluster(data, *each) for each in known[:MOST_CLUSTERS])
+        return Clusters(clusters=told, left_out=len(known[MOST_CLUSTERS:]))
 
     def workloads(self, person: Principal, cluster: str) -> Workloads:
         """Return the workloads of a cluster, and what they used in the last day.

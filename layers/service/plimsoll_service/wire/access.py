@@ -92,7 +92,7 @@ class Granted(Part, frozen=True, kw_only=True):
     """An access token."""
 
     access_token: Annotated[str, Meta(min_length=1, max_length=4096)]
-    expires_in: Count
+    expires_in: Annotated[int, Meta(ge=1, le=3600)]
     """Seconds."""
 
 

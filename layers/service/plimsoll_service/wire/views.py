@@ -24,9 +24,10 @@ class Cluster(Part, frozen=True, kw_only=True):
 
 
 class Clusters(Part, frozen=True, kw_only=True):
-    """The clusters of a tenant."""
+    """The clusters of a tenant, by id."""
 
     clusters: tuple[Cluster, ...]
+    left_out: int = 0
 
 
 class View(Part, frozen=True, kw_only=True):

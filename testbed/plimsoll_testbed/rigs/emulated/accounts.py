@@ -196,6 +196,7 @@ class AccountsEmulation(Emulation):
             AcceptDrills="true",
             Size="small",
             SpokeAccounts=",".join(accounts),
+            RedrivePrincipals=f"arn:aws:iam::{ACCOUNT}:root",
         )
         for account in accounts:
             self._deploy_spoke(account)

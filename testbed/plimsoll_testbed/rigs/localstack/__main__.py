@@ -52,7 +52,9 @@ def main(arguments: list[str]) -> int:
 
 def _started(exits: ExitStack) -> Running:
     localstack = exits.enter_context(LocalStack())
-    localstack.deploy(AcceptDrills="true", Size="small")
+    localstack.deploy(
+        AcceptDrills="true", Size="small", RedrivePrincipals=f"arn:aws:iam::{ACCOUNT}:root"
+    )
     return Running(pid=os.getpid(), url=localstack.url, log=str(localstack.log))
 
 

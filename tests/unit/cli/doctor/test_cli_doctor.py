@@ -194,6 +194,7 @@ def test_nothing_is_wrong_with_a_healthy_installation():
             "launch templates",
             "start-up",
             "tolerations",
+            "opt-outs",
             "webhooks",
             "quotas",
             "budgets",
@@ -937,6 +938,25 @@ def a_quota(used: str, **spec: Any) -> dict[str, Any]:
         "spec": spec,
         "status": {"hard": {"pods": "3"}, "used": {"pods": used}},
     }
+
+
+@pytest.mark.parametrize(("said", "told"), [("ja", True), ("yes", False), ("false", False)])
+def test_a_mark_that_opts_out_of_nothing_is_named(said: str, *, told: bool):
+    environment = healthy()
+    body = {"metadata": {"annotations": {"plimsoll.dev/ignore": said}}}
+    answer = environment.transports["harbor"].call(
+        "PATCH",
+        "/apis/apps/v1/namespaces/default/deployments/web",
+        body=body,
+        content_type="application/merge-patch+json",
+    )
+    assert answer.status == 200
+    found = findings_by_check(environment)[1]["opt-outs"]
+    assert (found["state"] == "info") is told
+    assert (
+        not told
+        or "Deployment default/web: plimsoll.dev/ignore has the value 'ja'" in found["says"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,7 @@ def test_without_a_fleet_it_plans_one_to_be_bought(tmp_path: Path):
         (None, {}, True),
         ("ReplicaSet", {"karpenter.sh__do_not_disrupt": "true"}, True),
         ("ReplicaSet", {"plimsoll.dev__ignore": "true"}, True),
+        ("ReplicaSet", {"plimsoll.dev__ignore": "yes"}, True),
         ("ReplicaSet", {"cluster_autoscaler.kubernetes.io__safe_to_evict": "false"}, True),
     ],
 )

@@ -164,6 +164,7 @@ MIRROR = Owner(kind="Node", name="a", uid="uid-a")
         (one(owner=MIRROR), "static pods"),
         (web(kind="Job"), "would lose what it has done"),
         (web(annotations={"plimsoll.dev/ignore": "true"}), "opted out"),
+        (web(annotations={"plimsoll.dev/ignore": "yes"}), "opted out"),
         (web(placing=Placing(unstated=True)), "more of its node than a snapshot tells"),
         (web(placing=Placing(node_selector={"disk": "ssd"})), "more of its node"),
         (web(placing=Placing(spread=(Spread(topology_key="rack"),))), "more of its node"),

@@ -100,6 +100,7 @@ def test_processors_follow_a_percentile_and_memory_the_most_that_was_seen():
         ({"scaled": True}, "an autoscaler"),
         ({"vertical_scaler": "web-vpa"}, "the VerticalPodAutoscaler web-vpa writes the requests"),
         ({"annotations": {"plimsoll.dev/ignore": "true"}}, "opted out"),
+        ({"annotations": {"plimsoll.dev/ignore": "Yes"}}, "opted out"),
         ({"limits": amounts(500, GIB)}, "Guaranteed"),
         ({"usage": used([50] * 999, [200] * 999)}, "999 samples do not show its peak"),
         ({"usage": ContainerUsage()}, "0 samples"),

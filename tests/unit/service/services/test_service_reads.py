@@ -13,7 +13,7 @@ from plimsoll_service.domain.gpu import ClassDaySum, gpu_minute_of
 from plimsoll_service.domain.snapshots.rollups import Amount, Rollup, Span
 from plimsoll_service.services.gpu_history import keep_class_days
 from plimsoll_service.services.history import remember_cluster
-from plimsoll_service.services.reads import POLLS_PER_MINUTE, Reads
+from plimsoll_service.services.reads import MOST_CLUSTERS, POLLS_PER_MINUTE, Reads
 from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.snapshot import Amounts, Pod
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
@@ -52,6 +52,16 @@ def test_of_a_tenant_whose_people_read_too_much_agents_and_neighbours_are_still_
     assert not reads.clusters(person_of("globex", "eve")).clusters
     clock.time += timedelta(minutes=1)
     assert not reads.clusters(person_of("acme", "eve")).clusters
+
+
+def test_a_tenant_of_more_clusters_than_an_answer_holds_is_told_how_many_are_left_out():
+    clock = Clock()
+    reads = Reads(tenants=MemoryTenants(clock), members=MemoryMembers(), clock=clock)
+    for n in range(MOST_CLUSTERS + 2):
+        remember_cluster(reads.tenants.of("acme"), f"a-{n:04}", f"shop-{n}", NOW)
+    answer = reads.clusters(person_of("acme", "ann"))
+    assert [each.id for each in answer.clusters] == [f"a-{n:04}" for n in range(MOST_CLUSTERS)]
+    assert answer.left_out == 2
 
 
 def test_an_agent_that_polls_without_end_is_told_when_to_come_back_and_the_others_are_heard():

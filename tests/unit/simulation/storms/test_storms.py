@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
-from plimsoll.domain.kubernetes import INTERRUPTION
+from plimsoll.domain.kubernetes import IGNORE, INTERRUPTION
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
 from plimsoll_simulation.measure.history import Level
 from plimsoll_simulation.measure.listening import Quiet
@@ -265,6 +265,16 @@ def test_who_has_opted_out_answers_for_it():
     assert found_in((a_loss(ZERO, 60), a_loss(ZERO, 0)), than="none", storm=left) == {
         (ZERO, "they have opted out")
     }
+
+
+@pytest.mark.parametrize("said", ["yes", "On"])
+def test_the_oracle_reads_the_mark_as_the_planner_does(said: str, monkeypatch):
+    drill = read_storm(a_storm(workloads=(replace(WEB, ignored=True),)))
+    for _, template in compare._templates(drill):
+        template["metadata"]["annotations"] = {IGNORE: said}
+    monkeypatch.setattr(compare, "play", lambda *_, **__: {NAME: a_loss(ZERO, 0)})
+    [worse] = worse_than(drill, ["none"], {NAME: a_loss(ZERO, 60)})
+    assert worse.excused == "they have opted out"
 
 
 def test_the_oracle_keeps_no_member_whose_budget_never_allows():

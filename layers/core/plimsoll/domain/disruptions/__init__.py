@@ -16,6 +16,7 @@ from plimsoll.domain.disruptions.opt_outs import (
     has_returned,
     left_on,
     left_to_pod_gc,
+    misread_opt_outs,
     opted_out_on,
     why_opted_out,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "least_seconds",
     "left_on",
     "left_to_pod_gc",
+    "misread_opt_outs",
     "of_present_launches",
     "one_node_claims",
     "opted_out_on",

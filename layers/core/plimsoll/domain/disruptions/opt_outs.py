@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, override
@@ -15,6 +15,9 @@ from plimsoll.domain.kubernetes import (
     UNSCHEDULABLE,
     Node,
     Pod,
+    Ref,
+    is_ignored,
+    misread_mark,
     tolerated,
 )
 from plimsoll.domain.observation import Observation, leaves
@@ -42,13 +45,44 @@ def why_opted_out(seen: Observation, pod: Pod) -> str | None:
     """
     if seen.policy.observes(pod.namespace):
         return f"the namespace {pod.namespace} is observed only"
-    if any(marks.get(IGNORE) == "true" for marks in marks_of(seen, pod)):
+    if is_ignored(*marks_of(seen, pod)):
         return f"its owner opted out with {IGNORE}"
     owner = seen.owner(pod)
     workload = None if owner is None else seen.workload.get(owner)
     if workload is not None and workload.pinned_to and workload.pinned_to == pod.node:
         return f"the template of its {workload.ref.kind} names the node, so it would come back"
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MisreadOptOut:
+    """A workload whose owner may have meant to opt out, and did not."""
+
+    workload: Ref
+    said: str
+
+    @property
+    def says(self) -> str:
+        """What follows, in words."""
+        return f"{IGNORE} has the value {self.said[:63]!r}, which opts out of nothing"
+
+    @property
+    def cure(self) -> str:
+        """What its owner can change."""
+        return f'set {IGNORE}: "true", or remove it'
+
+
+def misread_opt_outs(seen: Observation, nodes: Collection[str]) -> Iterator[MisreadOptOut]:
+    """Yield the workloads with pods on these nodes whose mark says neither yes nor no, by name."""
+    found = {
+        seen.workload_of(pod): said
+        for name in nodes
+        for pod in seen.on_node.get(name, ())
+        if leaves(pod) and why_opted_out(seen, pod) is None
+        if (said := misread_mark(*marks_of(seen, pod))) is not None
+    }
+    for workload, said in sorted(found.items()):
+        yield MisreadOptOut(workload=workload, said=said)
 
 
 def marks_of(seen: Observation, pod: Pod) -> Iterator[Mapping[str, str]]:

@@ -24,6 +24,7 @@ from plimsoll.domain.disruptions import (
     by_node,
     disruptions_of,
     least_seconds,
+    misread_opt_outs,
     of_present_launches,
     tolerant_workloads,
 )
@@ -74,6 +75,7 @@ def plan_drain(
     draft = PlanBuilder.of(seen, interrupted, disruptions, refused or {}, now)
     _note_assumptions(disruptions, draft)
     _note_tolerant(draft)
+    _note_misread(draft)
     turn_of = list(turns(seen, now))
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
@@ -169,6 +171,13 @@ def _note_tolerant(draft: PlanBuilder) -> None:
     """Name the workloads whose pods may return to the node that they leave."""
     for node in draft.interrupted.names:
         for found in tolerant_workloads(draft.seen, {node}):
+            draft.note(f"{found.says}; {found.cure}", {node}, found.workload)
+
+
+def _note_misread(draft: PlanBuilder) -> None:
+    """Name the workloads whose owners may have meant to opt out, and did not."""
+    for node in draft.interrupted.names:
+        for found in misread_opt_outs(draft.seen, {node}):
             draft.note(f"{found.says}; {found.cure}", {node}, found.workload)
 
 

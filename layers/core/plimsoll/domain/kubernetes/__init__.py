@@ -94,6 +94,7 @@ from plimsoll.domain.kubernetes.node_rules import (
     why_never,
 )
 from plimsoll.domain.kubernetes.nodes import Node, Taint, capacity_of, refuse_twins
+from plimsoll.domain.kubernetes.opt_out_marks import is_ignored, misread_mark
 from plimsoll.domain.kubernetes.owner_protection import (
     left_by_karpenter,
     why_node_protected,
@@ -233,9 +234,11 @@ __all__ = [
     "gang_of",
     "holds",
     "in_gang",
+    "is_ignored",
     "is_recreated",
     "left_by_karpenter",
     "matches",
+    "misread_mark",
     "node_selected",
     "parse_duration",
     "parse_labels",

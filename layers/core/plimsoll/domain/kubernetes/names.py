@@ -54,7 +54,7 @@ HASHES: Final = (POD_TEMPLATE_HASH, "rollouts-pod-template-hash")
 """Labels by which a ReplicaSet counts its pods: of a Deployment, and of an Argo Rollout."""
 
 IGNORE: Final = "plimsoll.dev/ignore"
-"""On a workload or pod, label or annotation: leave it alone when "true"."""
+"""On a workload or pod, label or annotation: leave it alone when "true" (also "yes", "on", "y")."""
 
 MIN_ON_DEMAND: Final = "plimsoll.dev/min-on-demand"
 """On a Deployment, StatefulSet or Namespace, annotation: how many replicas, or which share of them,

@@ -35,6 +35,7 @@ from plimsoll.domain.kubernetes import (
     Toleration,
     Workload,
     capacity_of,
+    is_ignored,
     runs_twice,
     unavailable,
     why_protected,
@@ -184,7 +185,7 @@ class View:
             return unknown
         if workload.kind not in _MOVABLE:
             return f"a {workload.kind} would lose what it has done"
-        if "true" in {each.annotations.get(IGNORE) for each in (workload, pod)}:
+        if is_ignored(workload.annotations, pod.annotations):
             return f"its owner opted out with {IGNORE}"
         if pod.restart_policy == "Never" or workload.strategy == "OnDelete":
             return "it is not made anew while it runs"

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from plimsoll.domain.kubernetes import IGNORE
+from plimsoll.domain.kubernetes import IGNORE, is_ignored
 from plimsoll_service.domain.analysis.cluster_view import View
 from plimsoll_service.domain.snapshots import MIB, ContainerUsage, WorkloadUsage, sum_of
 from plimsoll_service.wire import snapshot as wire
@@ -100,7 +100,7 @@ def _why_left(view: View, workload: wire.Workload) -> str | None:  # noqa: PLR09
         return (
             f"the VerticalPodAutoscaler {workload.vertical_scaler} writes the requests of its pods"
         )
-    if workload.annotations.get(IGNORE) == "true":
+    if is_ignored(workload.annotations):
         return f"its owner opted out with {IGNORE}"
     if workload.kind in _ENDING:
         return "its pods end, and snapshots do not say which of them were OOM-killed"
