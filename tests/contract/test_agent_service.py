@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, override
 from urllib.request import urlopen
 
 import pytest
@@ -96,6 +96,8 @@ class TheService:
     tenants: MemoryTenants = field(default_factory=lambda: MemoryTenants(SystemClock()))
     queue: MemoryQueue = field(default_factory=MemoryQueue)
     away: bool = False
+    older: bool = False
+    """Whether it knows no renewal."""
     requests: list[str] = field(default_factory=list)
     bus: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
@@ -139,7 +141,7 @@ class TheService:
     def data(self) -> Any:
         return self.tenants.of("acme")
 
-    def answer(  # noqa: PLR0911 - an answer each
+    def answer(  # noqa: C901, PLR0911 - an answer each
         self, method: str, path: str, headers: Any, body: bytes
     ) -> tuple[int, Any]:
         now = datetime.now(UTC)
@@ -165,6 +167,10 @@ class TheService:
         _, _, _, _, cluster, what = path.split("/")
         refuse_others(principal, cluster, Role.AGENT)
         match what:
+            case "token" if self.older:
+                return 403, Problem(status=403, detail="Missing Authentication Token")
+            case "token":
+                return 200, self.access.renew(principal, now)
             case "snapshots":
                 return 202, self.intake.take(principal, body)
             case "taints":
@@ -219,9 +225,9 @@ class Site:
     url: str
     spool: Path
 
-    def start(self) -> Loops:
+    def start(self, clock: SystemClock | None = None) -> Loops:
         config = Config(service=self.url, spool=self.spool, spool_bytes=2**20, metrics_port=0)
-        clock = SystemClock()
+        clock = clock or SystemClock()
         return put_together(self.wire, config, clock, Output(clock))
 
     def put(self, kind: str, name: str, data: dict[str, str]) -> None:
@@ -277,6 +283,48 @@ def test_the_agent_enrols_once_and_what_it_tells_is_kept_by_the_service(service,
     again.sender.send()
     assert len(the_service.queue.sent) == 2
     assert the_service.requests.count("POST /prod/v1/enrolments") == 1
+
+
+class AheadClock(SystemClock):
+    """A clock that may be ahead."""
+
+    ahead = timedelta()
+
+    @override
+    def now(self) -> datetime:
+        return super().now() + self.ahead
+
+
+def test_a_running_agent_renews_its_token_without_the_path_that_everybody_shares(
+    service, site, monkeypatch
+):
+    the_service, _ = service
+    monkeypatch.setattr("plimsoll_service.services.access.TOKEN_LIFE", timedelta(minutes=4))
+    clock = AheadClock()
+    agent = site.start(clock)
+    for seconds in (0, 60, 130, 190):
+        clock.ahead = timedelta(seconds=seconds)
+        agent.sender.take()
+        agent.sender.send()
+    asked = [each for each in the_service.requests if each.endswith("/token")]
+    own = f"POST /prod/v1/clusters/{the_service.agent.subject}/token"
+    assert asked == ["POST /prod/v1/token", own]
+    assert len(the_service.queue.sent) == 4
+
+
+def test_where_a_token_is_not_renewed_an_assertion_replaces_it(service, site, monkeypatch):
+    the_service, _ = service
+    monkeypatch.setattr("plimsoll_service.services.access.TOKEN_LIFE", timedelta(minutes=4))
+
+    the_service.older = True
+    clock = AheadClock()
+    agent = site.start(clock)
+    for seconds in (0, 130, 190, 220):
+        clock.ahead = timedelta(seconds=seconds)
+        agent.sender.take()
+        agent.sender.send()
+    assert the_service.requests.count("POST /prod/v1/token") == 2
+    assert len(the_service.queue.sent) == 4
 
 
 def test_the_private_key_never_leaves_the_cluster_and_the_join_token_is_forgotten(service, site):
