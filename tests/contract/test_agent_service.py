@@ -20,6 +20,7 @@ from threading import Thread
 from typing import Any, override
 from urllib.request import urlopen
 
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -196,7 +197,7 @@ def service() -> Iterator[tuple[TheService, str]]:
                 status, said = found.answer(self.command, self.path, self.headers, body)
             except Unproven as error:
                 status, said = 401, Problem(status=401, detail=str(error))
-            content = encode(said)
+            content = msgspec.json.encode(said)
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
