@@ -54,7 +54,7 @@ from plimsoll_service.wire.access import (
     TokenRequest,
     agents_join_token,
 )
-from plimsoll_service.wire.documents import MOST_BYTES, decode, encode
+from plimsoll_service.wire.documents import MOST_BYTES, decode
 from plimsoll_service.wire.instructions import (
     Instruction,
     Plan,
