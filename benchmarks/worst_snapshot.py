@@ -13,9 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -24,6 +26,13 @@ import boto3
 import msgspec
 
 from benchmarks.output import machine
+from plimsoll.domain.errors import Temporary
+from plimsoll.domain.kubernetes import INSTANCE_TYPE
+from plimsoll_agent.exposition import LONGEST_LINE, series_of
+from plimsoll_agent.gpu_metrics import MOST_BYTES as MOST_TEXT
+from plimsoll_agent.gpu_samples import Known, gpu_samples
+from plimsoll_service.domain.gpu import ClassDaySum
+from plimsoll_service.domain.gpu.minutes import MOST_CLASSES
 from plimsoll_service.domain.snapshots import (
     Arrival,
     Newest,
@@ -31,15 +40,19 @@ from plimsoll_service.domain.snapshots import (
     combined_rollup,
     rollup_of,
 )
+from plimsoll_service.services.gpu_history import keep_class_days
 from plimsoll_service.services.history import NEWEST
 from plimsoll_service.services.ingest import IngestService
 from plimsoll_service.services.ports import Document
 from plimsoll_service.wire.documents import MOST_BYTES
 from plimsoll_service.wire.documents import encode as document_of
+from plimsoll_service.wire.gpu import GpuSample
 from plimsoll_service.wire.snapshot import (
     MOST,
+    Amounts,
     Container,
     ContainerUsage,
+    Node,
     Owner,
     Pod,
     Snapshot,
@@ -55,6 +68,10 @@ LATER: Final = NOW + Span.DAY.kept
 EPOCH: Final = "e-1"
 SHAPES: Final = {"as many workloads as fit": (20_000, 1), "as many containers as fit": (100, 20)}
 """Workloads, and the containers of each."""
+HOSTILE: Final = ('\\"', "\\\\", '",a="', '",,', " ", '"}{"', "\\", '"', ",", "=", "1", "\n")
+"""What a label of an exporter is made of."""
+GPUS: Final = 12_000
+"""Each with a pod: more do not fit."""
 VARIETY: Final = 12
 """Of the minutes of an hour. With more of it, the hour leaves more out and keeps no more."""
 
@@ -204,7 +221,11 @@ def prepare(data: Folder, workloads: int, containers: int, span: Span) -> Arriva
         owed=((span, start),),
     )
     data.put(CLUSTER, NEWEST, msgspec.json.encode(known), expires=LATER)
-    late = msgspec.structs.replace(largest(2, workloads, containers), base=1)
+    return put(data, msgspec.structs.replace(largest(2, workloads, containers), base=1))
+
+
+def put(data: Folder, late: Snapshot) -> Arrival:
+    """Write the snapshot that is worked in, and return its arrival."""
     body = encode(late)
     data.put_snapshot(CLUSTER, EPOCH, 2, body)
     return Arrival(
@@ -212,10 +233,87 @@ def prepare(data: Folder, workloads: int, containers: int, span: Span) -> Arriva
         cluster=CLUSTER,
         epoch=EPOCH,
         sequence=2,
-        base=1,
+        base=late.base,
         received_at=NOW,
         digest=sha256(body).hexdigest(),
     )
+
+
+def of_gpus(sequence: int) -> Snapshot:
+    """Return a snapshot with as many GPUs as fit and as many classes as count, each with a pod that no minute before had.
+
+    The uids fall from minute to minute, so that each minute's pods displace those before them.
+    """
+    uids = [f"{2**32 - sequence:08x}-{n:027x}" for n in range(GPUS)]
+    nodes = [f"{n:063}" for n in range(GPUS // 8)]
+    return Snapshot(
+        cluster_id=CLUSTER,
+        epoch=EPOCH,
+        sequence=sequence,
+        taken_at=NOW,
+        kubernetes="v1.36.3",
+        nodes=tuple(
+            Node(
+                uid=name,
+                allocatable=Amounts(),
+                name=name,
+                ready=True,
+                created_at=NOW,
+                labels={INSTANCE_TYPE: "p5.48xlarge"},
+            )
+            for name in nodes
+        ),
+        pods=tuple(
+            Pod(
+                uid=uid,
+                namespace="a" * 63,
+                name=uid,
+                node=nodes[n // 8],
+                owner=Owner(kind="Job", name=f"{n % MOST_CLASSES:0253}", uid="w"),
+                gpus={"nvidia.com/gpu": 1},
+                created_at=NOW,
+            )
+            for n, uid in enumerate(uids)
+        ),
+        gpus=tuple(
+            GpuSample(
+                node=nodes[n // 8],
+                gpu=f"GPU-{n}",
+                model="H100-80GB-HBM3",
+                pod=uid,
+                duty=900 + (n + sequence) % 100,
+                dram_active=900 + n % 100,
+                memory_used_mib=2**25 + n + sequence,
+                power_w=2**15 + n,
+            )
+            for n, uid in enumerate(uids)
+        ),
+    )
+
+
+def prepare_gpus(data: Folder) -> Arrival:
+    """Write an hour of sixty such minutes and the hours before it, and the snapshot that closes the hour."""
+    start = Span.HOUR.start(NOW)
+    minutes = [rollup_of(of_gpus(n)) for n in range(1, 61)]
+    # The hours before have other classes and other pods, as many as a day keeps.
+    for hour in range(start.hour):
+        earlier = ClassDaySum()
+        for n in range(60):
+            gpus = minutes[n].gpus
+            assert gpus is not None
+            at = start.replace(hour=hour, minute=n)
+            earlier.add(at, msgspec.structs.replace(gpus, classes=gpus.classes[hour % 2 :: 2]))
+        keep_class_days(data, CLUSTER, earlier)
+    for n, part in enumerate(minutes):
+        at = start + n * timedelta(minutes=1)
+        kept = replace(part, start=at, last=at)
+        data.put(CLUSTER, Span.MINUTE.key(at), msgspec.json.encode(kept), expires=LATER)
+    known = Newest(
+        epoch=EPOCH, sequence=1, base=0, received_at=NOW, taken_at=start + timedelta(minutes=59)
+    )
+    data.put(CLUSTER, NEWEST, msgspec.json.encode(known), expires=LATER)
+    late = msgspec.structs.replace(of_gpus(2), taken_at=start + timedelta(hours=1))
+    return put(data, late)
 
 
 def work(root: Path, arrival: Arrival) -> None:
@@ -231,16 +329,40 @@ def work(root: Path, arrival: Arrival) -> None:
     print(f"{seconds:.2f} s, {int(peak) / 1000:.0f} MB")
 
 
+def measure(what: str, prepared: Callable[[Folder], Arrival]) -> None:
+    """Print what a fresh process takes for a snapshot."""
+    with tempfile.TemporaryDirectory() as folder:
+        said = msgspec.json.encode(prepared(Folder(Path(folder)))).decode()
+        command = [sys.executable, "-m", "benchmarks.worst_snapshot", folder, said]
+        found = subprocess.run(command, check=True, capture_output=True, text=True)
+        print(f"{what}: {found.stdout.strip()}", flush=True)
+
+
+def read_hostile_texts() -> None:
+    """Print what the agent takes to read a text of 1 MiB, at most."""
+    known = Known([], [])
+    seconds = []
+    for unit in HOSTILE:
+        start = 'DCGM_FI_DEV_FB_USED{UUID="'
+        one = f"{start}{unit * (MOST_TEXT // len(unit))}"[:MOST_TEXT].encode()
+        line = f"{start}{unit * LONGEST_LINE}"[: LONGEST_LINE - 8]
+        many = f'{line}"}} 1\n'.encode() * (MOST_TEXT // LONGEST_LINE)
+        for text in (one, many):
+            began = time.process_time()
+            with suppress(Temporary):
+                gpu_samples(series_of(text), known, {}, None)
+            seconds.append(time.process_time() - began)
+    print(f"a hostile exporter, {len(seconds)} texts: at most {max(seconds):.2f} s")
+
+
 def main() -> None:
     print(machine("msgspec"))
+    read_hostile_texts()
+    measure("as many GPUs as fit, with their hour", prepare_gpus)
     for shape, (workloads, containers) in SHAPES.items():
         for span in (Span.HOUR, Span.DAY):
-            with tempfile.TemporaryDirectory() as folder:
-                arrival = prepare(Folder(Path(folder)), workloads, containers, span)
-                said = msgspec.json.encode(arrival).decode()
-                command = [sys.executable, "-m", "benchmarks.worst_snapshot", folder, said]
-                found = subprocess.run(command, check=True, capture_output=True, text=True)
-                print(f"{shape}, with its {span}: {found.stdout.strip()}", flush=True)
+            prepared = partial(prepare, workloads=workloads, containers=containers, span=span)
+            measure(f"{shape}, with its {span}", prepared)
 
 
 if __name__ == "__main__":

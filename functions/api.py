@@ -126,6 +126,13 @@ def grant() -> msgspec.Struct:
     return bootstrap.access().grant(decode(_body(), TokenRequest), bootstrap.clock().now())
 
 
+@app.route("/v1/clusters/{cluster}/token", methods=["POST"], content_types=_ANY)
+@answer()
+def renew(cluster: str) -> msgspec.Struct:
+    """Renew the access token of an agent, apart from the rate that callers without a token share."""
+    return bootstrap.access().renew(_agent(cluster), bootstrap.clock().now())
+
+
 @app.route("/v1/clusters/{cluster}/snapshots", methods=["POST"], content_types=_ANY)
 @answer(HTTPStatus.ACCEPTED)
 def push_snapshot(cluster: str) -> msgspec.Struct:

@@ -21,6 +21,7 @@ from plimsoll_service.domain.metrics import ServiceMetric
 _BEARER: Final = "bearer "
 """In any case: https://www.rfc-editor.org/rfc/rfc9110#section-11.1"""
 _AGENT: Final = (
+    "POST/v1/clusters/{}/token",
     "POST/v1/clusters/{}/snapshots",
     "POST/v1/clusters/{}/taints",
     "POST/v1/clusters/{}/queue-changes",

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from ipaddress import IPv6Address, ip_address
-from itertools import batched, islice
+from itertools import batched
 from random import SystemRandom
 from socket import SHUT_RDWR
 from threading import Timer
@@ -21,11 +21,11 @@ from typing import Final, Protocol
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
-from prometheus_client.parser import text_string_to_metric_families
 
 from plimsoll.domain.errors import BadInput, PlimsollError, Temporary
 from plimsoll.domain.kubernetes import OwnerKind
 from plimsoll.services.ports import Clock, Workers
+from plimsoll_agent.exposition import series_of
 from plimsoll_agent.gpu_samples import Known, Read, Series, gpu_samples, missing_from
 from plimsoll_agent.objects import Endpoints, Exporter
 from plimsoll_agent.workloads import Controller, Owning
@@ -40,15 +40,14 @@ ROUND: Final = timedelta(seconds=20)
 """For all of them. Who is not asked in time may be among the first the next time: the order is drawn."""
 MOST_BYTES: Final = 2**20
 """Of an exporter's answer: eight GPUs of seven slices take 600 kB."""
-MOST_SERIES: Final = 4096
-"""Of an exporter's answer."""
+LEAST_PIECE: Final = 64
+"""Bytes that the pieces of an answer have on average. Each piece costs the agent a few microseconds."""
 MOST_OF_NODE: Final = 256
 PROMETHEUS_SECONDS: Final = 5.0
 PROMETHEUS_BYTES: Final = 8 * 2**20
 _KEPT: Final = "Hostname, node, instance, UUID, modelName, GPU_I_PROFILE, GPU_I_ID, namespace, pod, exported_namespace, exported_pod"
 _METADATA: Final = ip_address("fd00:ec2::254")
 """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html"""
-_NAMES: Final = tuple(f"{name}{after}" for name in COUNTERS for after in "{ ")
 _SERVICE: Final = re.compile(r"([a-z0-9-]{1,63})/([a-z0-9-]{1,63})")
 _OK: Final = 200
 _RANDOM: Final = SystemRandom()
@@ -230,23 +229,6 @@ def targets_of(
     return list(found.values())
 
 
-def series_of(body: bytes) -> Iterator[Series]:
-    """Yield the series of the metrics that are read, out of the text format.
-
-    Raises:
-        Temporary: it is no such text.
-    """
-    try:
-        # A line that nobody reads is never made an object of.
-        lines = (line for line in body.decode().split("\n") if line.startswith(_NAMES))
-        text = "".join(f"{line}\n" for line in islice(lines, MOST_SERIES))
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                yield Series(metric=sample.name, labels=sample.labels, value=float(sample.value))
-    except (ValueError, KeyError, IndexError) as error:
-        raise Temporary(f"an exporter's answer cannot be read: {str(error)[:200]}") from None
-
-
 def fetched(connection: HTTPConnection, path: str, *, seconds: float, most: int) -> bytes:
     """Return an answer of status 200, whole.
 
@@ -276,7 +258,7 @@ def fetched(connection: HTTPConnection, path: str, *, seconds: float, most: int)
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
-            body = answer.read(most + 1)
+            body = _whole(answer, most)
         finally:
             timer.cancel()
     except (OSError, HTTPException) as error:
@@ -288,6 +270,17 @@ def fetched(connection: HTTPConnection, path: str, *, seconds: float, most: int)
             f"{where} answers {answer.status}, and not whole in {seconds:g} s and {most} bytes"
         )
     return body
+
+
+def _whole(answer: HTTPResponse, most: int) -> bytes:
+    """Return a body that is whole; of one that is too large, or comes in too many pieces, more than `most`."""
+    body = bytearray()
+    for _ in range(most // LEAST_PIECE):
+        piece = answer.read1(most + 1 - len(body))
+        body += piece
+        if not piece or len(body) > most:
+            return bytes(body)
+    return bytes(most + 1)
 
 
 def _may_be_asked(address: str) -> bool:

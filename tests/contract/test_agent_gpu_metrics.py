@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any, override
 from urllib.parse import parse_qs, urlsplit
 
@@ -120,6 +120,14 @@ def cut_off(request: BaseHTTPRequestHandler) -> None:
     request.wfile.write(b"DCGM")
 
 
+def in_pieces(request: BaseHTTPRequestHandler) -> None:
+    request.protocol_version = "HTTP/1.1"
+    request.send_response(200)
+    request.send_header("Transfer-Encoding", "chunked")
+    request.end_headers()
+    request.wfile.write(b"1\r\nx\r\n" * 900 + b"0\r\n\r\n")
+
+
 def test_an_answer_is_read_whole():
     assert fetched_from(answering(b"x" * 1000)) == b"x" * 1000
 
@@ -135,8 +143,19 @@ def test_an_answer_is_read_whole():
         silent,
         redirecting,
         cut_off,
+        in_pieces,
     ],
-    ids=["large", "fault", "endless", "drips", "drips headers", "silent", "redirects", "cut off"],
+    ids=[
+        "large",
+        "fault",
+        "endless",
+        "drips",
+        "drips headers",
+        "silent",
+        "redirects",
+        "cut off",
+        "in pieces",
+    ],
 )
 def test_an_answer_that_is_too_large_too_slow_or_no_answer_is_given_up_in_time(answer: Answer):
     begun = monotonic()
@@ -310,6 +329,21 @@ def test_each_exporter_tells_of_its_own_node_and_one_that_fails_is_counted():
     assert heard.counts == {"answered": 1, "asked": 2, "left_out": 0}
     assert "GPU metrics: 1 of 2 nodes answered" in heard.said
     assert any("DCGM_FI_PROF_SM_ACTIVE, gauge, The ratio" in line for line in heard.said)
+
+
+@pytest.mark.usefixtures("_near")
+def test_the_text_of_a_hostile_exporter_delays_no_other_node():
+    hostile = b'DCGM_FI_DEV_FB_USED{UUID="' + rb"\"" * (2**19 - 40) + b'"} 1\n'
+    with (
+        serving(answering(hostile)) as bad,
+        serving(answering((USED % ("node-2", 9)).encode())) as good,
+    ):
+        begun = process_time()
+        found, heard = snapshot_of(a_cluster(bad, good), "gpu-operator/dcgm")
+        spent = process_time() - begun
+    assert [(s.node, s.memory_used_mib) for s in found.gpus] == [("node-2", 9)]
+    assert heard.counts["answered"] == 2
+    assert spent < 2, "the whole snapshot, in seconds of processor"
 
 
 @pytest.mark.usefixtures("_near")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from functions.api import app
+from functions.api import FROM_ADDRESS_PER_MINUTE, app
 from functions.authorizer import policy
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE
@@ -109,8 +109,16 @@ def test_the_schedule_of_the_advice_reads_the_index_of_members_and_not_what_anyb
     assert index["IndexName"] == SUBJECTS
 
 
-def test_a_firewall_stands_before_the_api_only_where_it_is_asked_for():
-    assert SERVICE["Parameters"]["WafRequestsPerAddress"]["Default"] == 0
+def test_a_firewall_stands_before_what_needs_no_token_unless_it_is_turned_off():
+    assert SERVICE["Parameters"]["WafRequestsPerAddress"]["Default"] >= 5 * FROM_ADDRESS_PER_MINUTE
+    assert SERVICE["Conditions"]["HasWaf"] == {
+        "Fn::Not": [{"Fn::Equals": [{"Ref": "WafRequestsPerAddress"}, 0]}]
+    }
+    (rule,) = RESOURCES["WebAcl"]["Properties"]["Rules"]
+    scope = rule["Statement"]["RateBasedStatement"]["ScopeDownStatement"]
+    counted = [each["ByteMatchStatement"] for each in scope["OrStatement"]["Statements"]]
+    without_token = {o.path for o in OPERATIONS if o.role is None and o.method == "POST"}
+    assert {each["SearchString"] for each in counted} == without_token
     firewall = {name for name, each in RESOURCES.items() if "WAFv2" in each["Type"]}
     assert firewall == {"WebAcl", "WebAclOfApi"}
     assert {RESOURCES[name]["Condition"] for name in firewall} == {"HasWaf"}

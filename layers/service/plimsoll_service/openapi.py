@@ -68,6 +68,14 @@ OPERATIONS: Final = (
         summary="Exchange a signed assertion for an access token",
     ),
     Operation(
+        name="renew",
+        method="POST",
+        path=f"{_ID}/token",
+        role=_A,
+        answer=Granted,
+        summary="Renew an access token before it ends",
+    ),
+    Operation(
         name="push_snapshot",
         method="POST",
         path=f"{_ID}/snapshots",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from math import inf
+from time import process_time
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from plimsoll.domain.errors import Temporary
-from plimsoll_agent.gpu_metrics import MOST_SERIES, series_of
+from plimsoll_agent.exposition import LONGEST_LINE, MOST_SERIES, series_of
 from plimsoll_agent.gpu_samples import Known, Read, Series, gpu_samples, missing_from
 from plimsoll_service.wire.gpu import COUNTERS, GpuSample
 from plimsoll_service.wire.snapshot import Owner, Pod
@@ -253,6 +257,65 @@ def test_labels_that_are_too_long_or_missing_cost_their_own_series_only():
         line("DCGM_FI_DEV_FB_USED", "1", UUID="GPU-1"),
     )
     assert ([each.gpu for each in found.samples], found.foreign) == (["GPU-1"], 2)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        '\\"',
+        "\\\\",
+        '",a="',
+        '",,',
+        " ",
+        '"}{"',
+        "\\",
+        '"',
+        ",",
+        "=",
+        "1",
+        "\n",
+        '\\"' * 1000 + "\nDCGM",
+    ],
+)
+def test_no_text_of_a_megabyte_takes_a_second_to_read(unit: str):
+    start = 'DCGM_FI_DEV_FB_USED{UUID="'
+    body = (start + unit * ((2**20 - len(start)) // len(unit))).encode()
+    lines = f"{start}{(unit * LONGEST_LINE)[: LONGEST_LINE - 40]}\n".encode() * 256
+    begun = process_time()
+    for each in (body, body + b'"} 1\n', lines):
+        with suppress(Temporary):
+            list(series_of(each))
+    assert process_time() - begun < 1
+
+
+def test_a_line_that_is_too_long_costs_its_own_series_and_is_counted():
+    found = read_of(
+        line("DCGM_FI_DEV_FB_USED", "1", label_pod='\\"' * LONGEST_LINE),
+        line("DCGM_FI_DEV_FB_USED", "1", UUID="GPU-1"),
+    )
+    assert ([each.gpu for each in found.samples], found.foreign) == (["GPU-1"], 1)
+
+
+def test_escapes_stand_for_what_the_format_says():
+    (found,) = series_of(rb'DCGM_FI_DEV_FB_USED{a="\\\"\n\x",b = "",} +Inf 1700000000' + b"\r\n")
+    assert (found.labels, found.value) == ({"a": '\\"\n\\x', "b": ""}, inf)
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-zA-Z][a-zA-Z0-9_]{0,8}", fullmatch=True),
+        st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+        max_size=5,
+    ),
+    st.floats(allow_nan=False),
+)
+def test_what_an_exporter_writes_is_read_back(labels: dict[str, str], value: float):
+    exporter = CollectorRegistry()
+    gauge = Gauge("DCGM_FI_DEV_FB_USED", "", [*labels], registry=exporter)
+    (gauge.labels(*labels.values()) if labels else gauge).set(value)
+    assert list(series_of(generate_latest(exporter))) == [
+        Series(metric="DCGM_FI_DEV_FB_USED", labels=labels, value=value)
+    ]
 
 
 WORDS = st.text(max_size=300)

@@ -112,7 +112,6 @@ class AccessService:
             )
         ):
             raise Unproven("the assertion is not signed by a key that is let in")
-        count(self.members, principal.subject, "tokens", most=TOKENS_PER_MINUTE, now=now)
         if not 0 < said.exp - said.iat <= ASSERTION_LIFE.total_seconds():
             raise Unproven("the assertion claims to be good for longer than it may be")
         skew = CLOCK_SKEW.total_seconds()
@@ -124,6 +123,20 @@ class AccessService:
             f"{principal.subject}/{said.jti}", now + ASSERTION_LIFE + 2 * CLOCK_SKEW
         ):
             raise Unproven("the assertion was used before")
+        # Only what is new counts: whoever recorded an assertion cannot use the limit up by sending it again.
+        count(self.members, principal.subject, "tokens", most=TOKENS_PER_MINUTE, now=now)
+        return self._granted(principal, now)
+
+    def renew(self, agent: Principal, now: datetime) -> Granted:
+        """Return another access token for an agent that holds one and signed the request for it.
+
+        Raises:
+            Throttled: it asks too often. The limit is apart from that of assertions.
+        """
+        count(self.members, agent.subject, "renewals", most=TOKENS_PER_MINUTE, now=now)
+        return self._granted(agent, now)
+
+    def _granted(self, principal: Principal, now: datetime) -> Granted:
         self._remember(principal, now)
         token = self.tokens.issue(principal, now + TOKEN_LIFE)
         return Granted(access_token=token, expires_in=int(TOKEN_LIFE.total_seconds()))

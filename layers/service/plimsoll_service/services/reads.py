@@ -44,7 +44,7 @@ MOST_CLUSTERS: Final = 1000
 PERIODS: Final = {Span.HOUR: timedelta(days=7), Span.DAY: timedelta(days=92)}
 """How far an answer goes back: each hour of a large cluster is read whole."""
 _DAY: Final = timedelta(days=1)
-_PAGE: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}#[0-9a-f]{32})?")
+_PAGE: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}#[0-9]{1,3})?")
 
 
 class _Seen(TypedDict):

@@ -35,6 +35,8 @@ MOST_SAMPLES: Final = 16_000
 """Of a snapshot."""
 MOST_PODS: Final = 64
 """Of a class and day that are kept one by one."""
+MOST_PODS_OF_ALL: Final = 2048
+"""Of all classes of a minute, or of a day, that are kept one by one."""
 COUNTERS: Final[Mapping[str, str]] = {
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE": "gauge, Ratio of time the graphics engine is active.",
     "DCGM_FI_DEV_GPU_UTIL": "gauge, GPU utilization (in %).",
@@ -62,6 +64,9 @@ _DECORATION: Final = re.compile(r"(-SHARED|-MIG-[0-9]+g\.[0-9]+gb(\+[a-z.]+)*(\.
 
 type Share = Annotated[int, Meta(ge=0, le=1000)]
 """Thousandths of a GPU's time."""
+type Mib = Annotated[int, Meta(ge=0, le=2**26)]
+type Watts = Annotated[int, Meta(ge=0, le=2**16)]
+"""Of one GPU. A document of a day has room for numbers of no more digits."""
 type Sharing = Literal["none", "time-slicing", "mps"]
 type Windows = Annotated[
     tuple[Annotated[int, Meta(ge=UNSEEN, le=2**53)], ...],
@@ -97,9 +102,9 @@ class GpuSample(Part, array_like=True, frozen=True, kw_only=True):
     """GR_ENGINE_ACTIVE, or GPU_UTIL where that is missing."""
     sm_active: Share | None = None
     dram_active: Share | None = None
-    memory_used_mib: Count | None = None
-    memory_total_mib: Count | None = None
-    power_w: Count | None = None
+    memory_used_mib: Mib | None = None
+    memory_total_mib: Mib | None = None
+    power_w: Watts | None = None
     last_xid: Count | None = None
 
 

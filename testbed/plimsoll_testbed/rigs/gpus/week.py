@@ -8,7 +8,8 @@ from typing import Final
 from zlib import crc32
 
 from plimsoll_agent.cluster_reader import Seen
-from plimsoll_agent.gpu_metrics import GpuReading, series_of
+from plimsoll_agent.exposition import series_of
+from plimsoll_agent.gpu_metrics import GpuReading
 from plimsoll_agent.gpu_samples import Known, gpu_samples
 from plimsoll_agent.objects import read_node, read_pod
 from plimsoll_agent.snapshots import full_snapshot

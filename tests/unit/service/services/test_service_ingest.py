@@ -399,7 +399,7 @@ def test_no_snapshot_writes_more_for_gpus_but_that_which_closes_an_hour():
         written.append(1000 - counting.writes)
     usual, closing = written[1], max(written)
     assert written.count(usual) >= 59
-    assert closing == usual + 3  # the hour, the class-day, and the list of the day's classes
+    assert closing == usual + 2  # the hour, and the day of GPUs
 
 
 def test_of_too_many_classes_on_a_day_the_rest_is_counted(monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plimsoll_service.domain.gpu.audit import Audit, Owner, OwnerUse, audit_gpus
 from plimsoll_service.domain.gpu.bounds import upper_bound
 from plimsoll_service.domain.gpu.cards import CARDS, Card
-from plimsoll_service.domain.gpu.class_days import ClassDaySum, merged
+from plimsoll_service.domain.gpu.class_days import ClassDaySum, merged, with_pods
 from plimsoll_service.domain.gpu.fit import (
     ClassFit,
     Fit,
@@ -25,7 +25,7 @@ from plimsoll_service.domain.gpu.layouts import (
     pair_layouts,
     supply,
 )
-from plimsoll_service.domain.gpu.minutes import GpuMinute, gpu_minute_of
+from plimsoll_service.domain.gpu.minutes import GpuMinute, gpu_minute_of, pods_of_each
 from plimsoll_service.domain.gpu.mixed import Choice, cheapest_cards
 from plimsoll_service.domain.gpu.schedules import Schedule
 from plimsoll_service.domain.gpu.sizing import DoNotSplit, Size, Slice, TimeSlices
@@ -69,9 +69,11 @@ __all__ = [
     "model_of",
     "pair_layouts",
     "plan_fleet",
+    "pods_of_each",
     "profiles_needed",
     "slowdown",
     "splits_of",
     "supply",
     "upper_bound",
+    "with_pods",
 ]

@@ -8,12 +8,15 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Final
 
+from msgspec.structs import replace
+
 from plimsoll_service.domain.gpu.minutes import (
     MOST_CLASSES,
     SHARINGS,
     ClassMinute,
     GpuMinute,
     PodMinute,
+    pods_of_each,
 )
 from plimsoll_service.wire.gpu import (
     MOST_PODS,
@@ -51,6 +54,14 @@ def merged(one: ClassDay, other: ClassDay) -> ClassDay:
     )
 
 
+def with_pods(day: ClassDay, most: int) -> ClassDay:
+    """Return a class-day with so many of its pods, those with the lowest uids; the others count as left out."""
+    beyond = len(day.pods) - most
+    if beyond <= 0:
+        return day
+    return replace(day, pods=day.pods[:most], left_out=max(day.left_out, beyond))
+
+
 class ClassDaySum:
     """The class-days that minutes make, in no more room than an hour may take."""
 
@@ -74,8 +85,9 @@ class ClassDaySum:
 
     @property
     def days(self) -> tuple[ClassDay, ...]:
-        """What was found."""
-        return tuple(its.of_day(day) for (day, _), its in self._found.items())
+        """What was found: of all classes no more pods than a day keeps one by one."""
+        most = pods_of_each([its.pods for its in self._found.values()], MOST_PODS)
+        return tuple(its.of_day(day, most) for (day, _), its in self._found.items())
 
 
 class _Class:
@@ -97,25 +109,37 @@ class _Class:
         self._memory[window] = max(self._memory[window], minute.joint_memory_mib)
         self._duty[window] = max(self._duty[window], minute.joint_duty)
         self._missing &= {*minute.missing}
-        for pod in minute.pods:
-            if pod.pod not in self._pods:
-                self._pods[pod.pod] = _Pod(pod)
-            self._pods[pod.pod].add(number, pod)
-        beyond = sorted(self._pods)[MOST_PODS:]
+        full = len(self._pods) >= MOST_PODS
+        highest = max(self._pods) if full else ""
+        new = [pod for pod in minute.pods if pod.pod not in self._pods]
+        # Of new pods that are beyond all that are kept, nothing is made.
+        came = [pod for pod in new if not full or pod.pod < highest]
+        for pod in came:
+            self._pods[pod.pod] = _Pod(pod)
+        beyond = sorted(self._pods)[MOST_PODS:] if came else []
         for uid in beyond:
             del self._pods[uid]
-        self._left_out = max(self._left_out, minute.left_out, int(bool(beyond)))
+        for pod in minute.pods:
+            if (its := self._pods.get(pod.pod)) is not None:
+                its.add(number, pod)
+        self._left_out = max(
+            self._left_out, minute.left_out, int(bool(beyond) or len(came) < len(new))
+        )
 
-    def of_day(self, day: date) -> ClassDay:
+    @property
+    def pods(self) -> int:
+        return len(self._pods)
+
+    def of_day(self, day: date, most: int) -> ClassDay:
         return ClassDay(
             of=self._of,
             day=day,
             resource=self._resource,
             sharing=self._sharing,
-            pods=tuple(self._pods[uid].of_day() for uid in sorted(self._pods)),
+            pods=tuple(self._pods[uid].of_day() for uid in sorted(self._pods)[:most]),
             joint_memory_mib=tuple(self._memory),
             joint_duty=tuple(self._duty),
-            left_out=self._left_out,
+            left_out=max(self._left_out, len(self._pods) - most),
             missing=tuple(sorted(self._missing)),
         )
 
@@ -123,11 +147,14 @@ class _Class:
 class _Pod:
     """What is added up of a pod."""
 
+    __slots__ = ("_busy", "_first", "_gpus", "_node_gpus", "_seen", "_windows")
+
     def __init__(self, first: PodMinute) -> None:
         self._first = first
         self._gpus = self._node_gpus = 0
         self._seen = self._busy = 0
-        self._windows = (_unseen(), _unseen(), _unseen(), _unseen())
+        self._windows: dict[int, tuple[int, ...]] = {}
+        """Memory, duty, memory bandwidth and power, by the number of the window."""
 
     def add(self, number: int, minute: PodMinute) -> None:
         self._gpus = max(self._gpus, minute.gpus)
@@ -135,12 +162,14 @@ class _Pod:
         self._seen |= 1 << number
         self._busy |= minute.busy << number
         told = (minute.memory_mib, minute.duty, minute.dram, minute.power_w)
-        for windows, amount in zip(self._windows, told, strict=True):
-            window = number // _MINUTES_PER_WINDOW
-            windows[window] = max(windows[window], amount)
+        window = number // _MINUTES_PER_WINDOW
+        before = self._windows.get(window)
+        self._windows[window] = told if before is None else _larger(before, told)
 
     def of_day(self) -> PodDay:
-        memory, duty, dram, power = map(tuple, self._windows)
+        memory, duty, dram, power = (_unseen() for _ in range(4))
+        for n, told in self._windows.items():
+            memory[n], duty[n], dram[n], power[n] = told
         return PodDay(
             pod=self._first.pod,
             node=self._first.node,
@@ -150,10 +179,10 @@ class _Pod:
             gpus=self._gpus,
             seen=_hexadecimal(self._seen),
             busy=_hexadecimal(self._busy),
-            memory_mib=memory,
-            duty=duty,
-            dram=dram,
-            power_w=power,
+            memory_mib=tuple(memory),
+            duty=tuple(duty),
+            dram=tuple(dram),
+            power_w=tuple(power),
         )
 
 

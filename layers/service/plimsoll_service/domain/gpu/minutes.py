@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Final
 
+from msgspec.structs import replace
+
 from plimsoll.domain.kubernetes import GPU, INSTANCE_TYPE, MIG_SLICES, capacity_of
 from plimsoll_service.domain.gpu.cards import CARDS
 from plimsoll_service.wire.gpu import (
     MOST_PODS,
+    MOST_PODS_OF_ALL,
     SAMPLED,
     UNSEEN,
     GpuClass,
@@ -23,7 +26,7 @@ from plimsoll_service.wire.gpu import (
 from plimsoll_service.wire.snapshot import Node, Pod, Snapshot
 
 MOST_CLASSES: Final = 200
-"""Of a minute, and of an hour: each is a document to write."""
+"""Of a minute, and of an hour."""
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _COUNT: Final = "nvidia.com/gpu.count"
 _STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
@@ -92,12 +95,31 @@ def gpu_minute_of(snapshot: Snapshot) -> GpuMinute | None:
     if not found:
         return None
     order = sorted(found, key=lambda of: (-len(found[of]), of))
+    minutes = [_class_minute(of, found[of], nodes, samples, cards) for of in order[:MOST_CLASSES]]
+    most = pods_of_each([len(each.pods) for each in minutes], MOST_PODS)
     return GpuMinute(
-        classes=tuple(
-            _class_minute(of, found[of], nodes, samples, cards) for of in order[:MOST_CLASSES]
-        ),
+        classes=tuple(_with_pods(each, most) for each in minutes),
         left_out=snapshot.gpus_left_out + len(order[MOST_CLASSES:]),
     )
+
+
+def pods_of_each(numbers: Iterable[int], most: int) -> int:
+    """Return how many pods of each class are kept one by one, so that all of them have room.
+
+    Args:
+        numbers: How many pods each class has: of at most `MOST_PODS_OF_ALL` classes.
+        most: Of one class.
+    """
+    found = list(numbers)
+    while sum(min(number, most) for number in found) > MOST_PODS_OF_ALL:
+        most -= 1
+    return most
+
+
+def _with_pods(minute: ClassMinute, most: int) -> ClassMinute:
+    """Return a minute with so many of its pods, those with the lowest uids; the others count as left out."""
+    beyond = max(len(minute.pods) - most, 0)
+    return replace(minute, pods=minute.pods[:most], left_out=minute.left_out + beyond)
 
 
 def _class_of(pod: Pod, node: Node, samples: Sequence[GpuSample]) -> GpuClass:
