@@ -189,7 +189,6 @@ DONE = marks(**{JOURNAL: None})
 ALLOWED = {
     "cordon and journal": ("open", both(CORDON, marks(**{JOURNAL: saves("all-3g")}))),
     "a journal of the same change": ("open", marks(**{JOURNAL: saves("all-1g") + " "})),
-    "an alert": ("open", marks(**{"plimsoll.dev/gpu-alert": "late"})),
     "uncordon and end": ("idle", both(UNCORDON, DONE)),
     "a granted layout": ("idle", TO_GRANTED),
     "a granted layout where nothing was done yet": ("unsaid", TO_GRANTED),
@@ -197,7 +196,7 @@ ALLOWED = {
     "a granted configuration of the device plugin": ("idle", labels(**{PLUGIN: "slow"})),
     "a journal with its label": (
         "fresh",
-        both(TO_GRANTED, marks(**{JOURNAL: saves("all-1g"), "plimsoll.dev/gpu-step": "label"})),
+        both(TO_GRANTED, marks(**{JOURNAL: saves("all-1g")})),
     ),
     "back after a failure": ("failed", BACK),
     "back after the time-out": ("pending", BACK),
@@ -244,6 +243,11 @@ REFUSED = {
     "another label": ("idle", labels(theirs="2"), "the label theirs"),
     "a label gone": ("idle", labels(theirs=None), "the label theirs"),
     "a label of plimsoll's": ("idle", labels(**{"plimsoll.dev/x": "1"}), "the label plimsoll.dev/x"),
+    "an annotation of gpu-* that nobody writes": (
+        "idle",
+        marks(**{"plimsoll.dev/gpu-alert": "late"}),
+        "the annotation plimsoll.dev/gpu-alert",
+    ),
     "another annotation": ("idle", marks(theirs=None), "the annotation theirs"),
     "an annotation of plimsoll's": (
         "idle",
@@ -306,7 +310,7 @@ def test_what_others_wrote_of_a_node_stays_said(shop: Shop):
     path = shop.path("idle")
     entries = shop.ground.get(path)["metadata"]["managedFields"]
     forged = [entry | {"manager": "somebody"} for entry in entries]
-    body = both(marks(**{"plimsoll.dev/gpu-alert": "x"}), {"metadata": {"managedFields": forged}})
+    body = both(DONE, {"metadata": {"managedFields": forged}})
     answer = patch(shop.gpu, path, body, dryRun="All", fieldManager="plimsoll-gpu")
     assert (answer.status, "'plimsoll-gpu-history'" in message_of(answer)) == (403, True)
 
@@ -316,8 +320,7 @@ def test_nobody_else_is_affected(shop: Shop):
     body = both(labels(**{CONFIG: "all-7g", "theirs": "2"}), marks(**{JOURNAL: saves("all-7g")}))
     assert patch(shop.ground.api, shop.path("open"), body, dryRun="All").status == 200
     agent = shop.site.agent()
-    ours = {"metadata": {"annotations": {"plimsoll.dev/x": "1"}}}
-    until(lambda: patch(agent, shop.path("open"), ours, dryRun="All").status == 200)
+    until(lambda: patch(agent, shop.path("open"), CORDON, dryRun="All").status == 200)
     answer = patch(agent, shop.path("idle"), TO_GRANTED, dryRun="All")
     assert "'plimsoll-nodes'" in message_of(answer)
 

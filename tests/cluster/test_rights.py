@@ -22,15 +22,25 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
+    DEADLINE,
     DELETION_COST,
     DO_NOT_DISRUPT,
     EXCLUDED,
     EXCLUDED_BY_US,
     FLOORS,
+    GPU_CHANGE,
     IGNORE,
     INTERRUPTION,
+    MOVED,
+    OVERRULE_BUDGETS,
     PROTECTED,
     RELEASED,
+)
+from plimsoll.domain.kubernetes.names import (
+    CHECKPOINT_TAKES_SECONDS,
+    RELEASE,
+    SAFE_TO_EVICT,
+    STOP_SECONDS,
 )
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_cli.doctor.facts import Queue, TrialResult
@@ -149,8 +159,8 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
             {"spec": {"taints": [taint("theirs"), taint(INTERRUPTION, effect="NoExecute")]}},
         ),
         (
-            "the taint plimsoll.dev/x to PreferNoSchedule",
-            {"spec": {"taints": [taint("theirs"), taint("plimsoll.dev/x")]}},
+            f"the taint {INTERRUPTION} to PreferNoSchedule",
+            {"spec": {"taints": [taint("theirs"), taint(INTERRUPTION)]}},
         ),
         (
             "the taint node.kubernetes.io/out-of-service to NoExecute on a Node that is Ready",
@@ -166,7 +176,7 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
             "the label kubernetes.io/hostname",
             {"metadata": {"labels": {"kubernetes.io/hostname": "b"}}},
         ),
-        ("the label notplimsoll.dev/x", {"metadata": {"labels": {"notplimsoll.dev/x": "1"}}}),
+        ("the label spread.plimsoll.dev/x", marks("labels", **{"spread.plimsoll.dev/x": "1"})),
         ("the annotation theirs", marks("annotations", theirs=None)),
         ("metadata.finalizers", {"metadata": {"finalizers": ["a.b/c"]}}),
         ("spec.podCIDR", {"spec": {"podCIDR": "10.9.0.0/24", "podCIDRs": ["10.9.0.0/24"]}}),
@@ -185,7 +195,7 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
         "capacity type of no kind",
         "out of load balancers in another name",
         "well-known label",
-        "label that only ends like ours",
+        "label that only begins like ours",
         "annotation off",
         "finalizer",
         "pod network",
@@ -207,7 +217,6 @@ def test_of_a_node_what_is_not_ours_is_refused(
         {"spec": {"taints": [taint("theirs"), taint(INTERRUPTION, effect="NoSchedule")]}},
         {"metadata": {"annotations": {INTERRUPTION: "{}"}}},
         {"metadata": {"labels": {"spread.plimsoll.dev/2": "spot-1"}}},
-        {"metadata": {"labels": {"plimsoll.dev/x": "1"}}},
         {"metadata": {"labels": {CAPACITY_LABELS[0]: "spot"}}},
         {"metadata": {"labels": {EXCLUDED: EXCLUDED_BY_US}}},
     ],
@@ -216,7 +225,6 @@ def test_of_a_node_what_is_not_ours_is_refused(
         "our taint",
         "record",
         "spread group",
-        "our label",
         "capacity type",
         "out of load balancers",
     ],
@@ -576,7 +584,60 @@ def test_without_the_overlay_no_floor_is_read_or_told(floors: str, guarded: Cont
     until(lambda: api.call("GET", "/api/v1/configmaps", query=field).status == 200)
 
 
-@pytest.mark.parametrize("key", [DELETION_COST, "plimsoll.dev/x"])
+OF_OWNERS = (
+    IGNORE,
+    OVERRULE_BUDGETS,
+    RELEASE,
+    STOP_SECONDS,
+    CHECKPOINT_TAKES_SECONDS,
+    SAFE_TO_EVICT,
+    "plimsoll.dev/admission",
+    "plimsoll.dev/new-in-a-later-version",
+    "spread.plimsoll.dev/2",
+)
+
+
+@pytest.mark.parametrize("key", OF_OWNERS)
+def test_no_annotation_of_a_pod_s_owner_is_set_changed_or_taken_off(
+    shop: Ground, ours: Transport, key: str
+):
+    pod, refused = pod_of(shop), f"the annotation {key}"
+    held(patch(ours, pod, marks("annotations", **{key: "mine"}), dryRun="All"), "pods", refused)
+    assert patch(shop.api, pod, marks("annotations", **{key: "theirs"})).status == 200
+    try:
+        for value in ("mine", None):
+            body = marks("annotations", **{key: value})
+            held(patch(ours, pod, body, dryRun="All"), "pods", refused)
+    finally:
+        assert patch(shop.api, pod, marks("annotations", **{key: None})).status == 200
+
+
+@pytest.mark.parametrize("part", ["annotations", "labels", "taints"])
+@pytest.mark.parametrize("key", [GPU_CHANGE, "plimsoll.dev/leased-to", *OF_OWNERS[:1]])
+def test_no_key_of_a_node_that_another_writes_is_set_or_taken_off(
+    shop: Ground, ours: Transport, part: str, key: str
+):
+    """The journal of plimsoll-gpu, what the queues lease, and what owners say."""
+    node = node_of(shop)
+    taints = shop.get(node)["spec"]["taints"]
+
+    def body(value: str | None) -> Json:
+        if part != "taints":
+            return marks(part, **{key: value})
+        more = [taint(key, value, "NoSchedule")] if value else []
+        return {"spec": {"taints": [*taints, *more]}}
+
+    for there, wanted in ((None, "mine"), ("theirs", "mine"), ("theirs", None)):
+        assert patch(shop.api, node, body(there)).status == 200
+        try:
+            answer = patch(ours, node, body(wanted), dryRun="All")
+        finally:
+            assert patch(shop.api, node, body(None)).status == 200
+        assert answer.status == 403, answer.body
+        assert f"the {part.rstrip('s')} {key}" in message_of(answer)
+
+
+@pytest.mark.parametrize("key", [DELETION_COST, MOVED, DEADLINE])
 def test_of_a_pod_our_annotations_pass(shop: Ground, ours: Transport, key: str):
     body = {"metadata": {"annotations": {key: "-7"}}}
     assert patch(ours, pod_of(shop), body, dryRun="All").status == 200
