@@ -348,6 +348,72 @@ def test_a_pod_may_be_released_and_handed_back(shop: Ground, ours: Transport):
     shop.until(lambda: len(shop.pods("web")) == 1)  # the others find no pod that goes away
 
 
+def without(patch: Json, part: str) -> Json:
+    return {"metadata": {k: v for k, v in patch["metadata"].items() if k != part}}
+
+
+PARTS = ("labels", "annotations", "ownerReferences")
+PARTIAL = "a part of a release alone"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_release_and_its_way_back_are_whole(shop: Ground, all_rights: Transport, part: str):
+    """With the right to delete pods, so that no admission plugin keeps owners back."""
+    before = shop.get(pod_of(shop))["metadata"]
+    path = f"{shop.pods_path}/{before['name']}"
+    whole, back = release_of(shop), back_of(before)
+    some = without(whole, part)
+    for body in (some, {"metadata": {part: whole["metadata"][part]}}):
+        answer = patch(all_rights, path, body, dryRun="All")
+        assert (answer.status, "'plimsoll-pods'" in message_of(answer)) == (403, True), body
+    assert PARTIAL in message_of(patch(all_rights, path, some, dryRun="All")) or part == "labels"
+    assert patch(all_rights, path, whole).status == 200
+    try:
+        answer = patch(all_rights, path, without(back, part), dryRun="All")
+        assert (answer.status, "'plimsoll-pods'" in message_of(answer)) == (403, True)
+        again = marks("annotations", **{RELEASED: "i-2@noon"})
+        held(patch(all_rights, path, again, dryRun="All"), "pods", PARTIAL)
+    finally:
+        assert patch(all_rights, path, back).status == 200
+    shop.until(lambda: len(shop.pods("web")) == 1)
+
+
+def test_a_released_pod_is_not_released_again(shop: Ground, ours: Transport):
+    """Its label came back by another hand, and its mark stayed."""
+    pod = pod_of(shop)
+    assert patch(shop.api, pod, marks("annotations", **{RELEASED: "i-1@noon"})).status == 200
+    try:
+        held(patch(ours, pod, release_of(shop), dryRun="All"), "pods", PARTIAL)
+    finally:
+        assert patch(shop.api, pod, marks("annotations", **{RELEASED: None})).status == 200
+
+
+@pytest.mark.parametrize(("name", "status"), [("rolled-h1", 200), ("rolled", 403)])
+def test_the_label_of_a_rollout_goes_alone_only_from_a_pod_that_its_replica_set_made(
+    shop: Ground, ours: Transport, name: str, status: int
+):
+    made = {**a_deployment(name, 1), "kind": "ReplicaSet"}
+    labels = {"app": name, "rollouts-pod-template-hash": "h1"}
+    made["spec"]["selector"] = {"matchLabels": labels}
+    made["spec"]["template"]["metadata"]["labels"] = labels
+    shop.apply(made)
+    (pod,) = shop.until(lambda: shop.serving(name))
+    path = f"{shop.pods_path}/{pod['metadata']['name']}"
+    body = {
+        "metadata": {
+            "labels": {"rollouts-pod-template-hash": None},
+            "annotations": {RELEASED: "i-1@noon"},
+        }
+    }
+    try:
+        answer = patch(ours, path, body, dryRun="All")
+        assert answer.status == status, answer.body
+        held(patch(ours, path, without(body, "annotations"), dryRun="All"), "pods", PARTIAL)
+    finally:
+        shop.api.call("DELETE", f"/apis/apps/v1/namespaces/{shop.name}/replicasets/{name}")
+    shop.until(lambda: not shop.pods(name))
+
+
 def test_a_pod_that_the_version_before_released_may_be_handed_back(shop: Ground, ours: Transport):
     before = shop.get(pod_of(shop))["metadata"]
     path = f"{shop.pods_path}/{before['name']}"
@@ -726,11 +792,15 @@ def test_what_its_owner_tells_karpenter_stays(shop: Ground, ours: Transport):
 
 def test_what_takes_a_release_back_takes_its_mark_off(shop: Ground, ours: Transport):
     pod = pod_of(shop)
-    age = age_of(shop.get(pod), 120)
-    assert patch(ours, pod, protected(age, age, **{RELEASED: "i-1@noon"})).status == 200
-    back = {"metadata": {"annotations": {RELEASED: None}}}
+    before = shop.get(pod)
+    age = age_of(before, 120)
+    released, back = release_of(shop), back_of(before["metadata"])
+    released["metadata"]["annotations"] |= {DO_NOT_DISRUPT: age, PROTECTED: age}
+    assert patch(ours, pod, released).status == 200
     held(patch(ours, pod, back, dryRun="All"), "pods", KARPENTERS)
-    assert patch(ours, pod, protected(None, None, **{RELEASED: None})).status == 200
+    back["metadata"]["annotations"] |= {DO_NOT_DISRUPT: None, PROTECTED: None}
+    assert patch(ours, pod, back).status == 200
+    shop.until(lambda: len(shop.pods("web")) == 1)
 
 
 def test_a_pod_is_told_to_go_only_by_its_uid(shop: Ground, ours: Transport):
