@@ -95,6 +95,10 @@ CALLS: Final = (
 GET_GPU_PLAN: Final = _own("get", "configmaps", CONFIG_MAP)
 GET_CONFIG: Final = Call(verb="get", resource="configmaps")
 """The one that a plan of GPU layouts names."""
+MAY_USE: Final = Call(
+    verb="create", group="authorization.k8s.io", resource="selfsubjectaccessreviews"
+)
+"""Whether the owner grants a name of a layout. Everybody may ask that of himself, by the ClusterRole system:basic-user."""
 GPU_CALLS: Final = (
     calls.LIST_NODES,
     calls.PATCH_NODE,

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, Protocol, assert_never
 
+from msgspec.structs import replace as replace_fields
+
 from plimsoll.adapters.kubernetes import KubernetesCluster, calls
 from plimsoll.adapters.kubernetes.objects import parse_pod
 from plimsoll.adapters.workers import SerialWorkers
@@ -24,7 +26,7 @@ from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.node_drain import NoNodeGroups, Progress, waits
 from plimsoll.services.ports import Clock
 from plimsoll_agent.authorization import interrupted
-from plimsoll_agent.calls import GET_CONFIG, GET_GPU_PLAN
+from plimsoll_agent.calls import GET_CONFIG, GET_GPU_PLAN, MAY_USE
 from plimsoll_agent.gpu_begin import (
     against_any,
     against_config,
@@ -34,10 +36,20 @@ from plimsoll_agent.gpu_begin import (
     cordon,
     holds_gpus,
 )
-from plimsoll_agent.gpu_change import LIMITS, Limits, Look, Release, Undo, Wait, Write, next_step
+from plimsoll_agent.gpu_change import (
+    LIMITS,
+    Limits,
+    Look,
+    NextStep,
+    Release,
+    Undo,
+    Wait,
+    Write,
+    next_step,
+)
 from plimsoll_agent.gpu_journal import GpuChange
 from plimsoll_service.wire.documents import Malformed
-from plimsoll_service.wire.gpu_plan import CONFIG_MAP, KEY, GpuPlan, NodeChange, parse_plan
+from plimsoll_service.wire.gpu_plan import CONFIG_MAP, GRANTED, KEY, GpuPlan, NodeChange, parse_plan
 
 LOOK_SECONDS: Final = 5.0
 """Between two looks while a Node is changed."""
@@ -149,7 +161,11 @@ class GpuExecutor:
         if change is None:
             return False
         look = replace(look, holders=self._holders(node))
-        step = next_step(look, change, wanted.against(node, change), self.clock.now(), self.limits)
+        against = wanted.against(node, change)
+        if against is None and change.step == "emptying":
+            against = self._ungranted(change.target)
+        step = next_step(look, change, against, self.clock.now(), self.limits)
+        step = self._held(change, step)
         try:
             match step:
                 case Wait():
@@ -189,6 +205,7 @@ class GpuExecutor:
             why = against_name(entry, plan.config, wanted.text) or against_node(
                 look, entry, plan.config
             )
+            why = why or self._ungranted(entry.value, look.node.labels[entry.label])
             if why is None:
                 seen = seen or self.drain.observe()
                 why = against_emptying(seen, look.node, entry, now)
@@ -196,6 +213,36 @@ class GpuExecutor:
                 return self._write(look.node, cordon(look, entry, plan.config, now))
             self.progress.once(f"Node {entry.name} is not begun: {why}")
         return False
+
+    def _ungranted(self, *names: str) -> str | None:
+        """Return why a name of a layout may not be set: the owner grants those, and a journal none."""
+        group, resource, verb = GRANTED
+        for name in names:
+            asked = {"group": group, "resource": resource, "verb": verb, "name": name}
+            answer = self.api.requests.send(
+                MAY_USE,
+                body={
+                    "apiVersion": "authorization.k8s.io/v1",
+                    "kind": "SelfSubjectAccessReview",
+                    "spec": {"resourceAttributes": asked},
+                },
+            )
+            if not (answer.get("status") or {}).get("allowed"):
+                return f"grant the verb {verb} on {resource}.{group}/{name}"
+        return None
+
+    def _held(self, change: GpuChange, step: NextStep) -> NextStep:
+        """Let no name pass that only the journal has: the Node stays cordoned, and a person is asked to grant the way back."""
+        if not isinstance(step, Write) or (name := (step.labels or {}).get(change.label)) is None:
+            return step
+        if (why := self._ungranted(name)) is None:
+            return step
+        if change.step == "alert":
+            return Wait(reason=why)
+        alert = replace_fields(
+            change, step="alert", since=self.clock.now(), reason=f"{step.change.reason}: {why}"
+        )
+        return Write(change=alert)
 
     def _release(self, node: Node, change: GpuChange) -> None:
         """Move the pods with GPUs that a Deployment makes anew: each is evicted once its replacement is Ready."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import GPU_CHANGE, Node
 from plimsoll_service.wire.documents import Malformed, decode, encode
+from plimsoll_service.wire.gpu_plan import ConfigLabel
 
 type Layout = Literal["new", "old"]
 type Step = Literal[
@@ -30,7 +31,7 @@ class GpuChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the change of one Node stands, and all that is needed to end it without the plan."""
 
     step: Step
-    label: str
+    label: ConfigLabel
     """Which label of NVIDIA's is written."""
     saved: str
     """Its value before."""

@@ -48,7 +48,7 @@ class OwnerPolicy:
     namespaces_kept: frozenset[str] = frozenset()
     """A node with pods of these is not drained."""
     labels: tuple[str, ...] = ()
-    """What the keys of labels begin with that may be written, such as `plimsoll.dev/`."""
+    """What the keys of labels begin with that may be written, such as `agent.plimsoll.dev/`."""
     instruction_keys: Mapping[str, PinnedKey] = field(default_factory=dict)
     """Key id -> the public key of who signs instructions, pinned when the agent was installed."""
 

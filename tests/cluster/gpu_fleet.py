@@ -77,7 +77,7 @@ class Wire:
         """Before a write to these: it comes through the next time."""
 
     def call(self, method: str, path: str, **request: Any) -> Response:
-        if method == "GET":
+        if method == "GET" or path.endswith("accessreviews"):
             return self._transport.call(method, path, **request)
         if path not in self._died and any(name in path for name in self.before):
             self._died.add(path)
@@ -327,7 +327,7 @@ def a_fleet(*names: str, limits: Limits, stuck: Collection[str] = ()) -> Iterato
         ground.create("/api/v1/namespaces", {"metadata": {"name": OPERATOR}})
         site.apply("act")
         site.apply("gpu-apply")
-        for document in yaml.safe_load_all(grants(set(LAYOUTS) - {"all-disabled"})):
+        for document in yaml.safe_load_all(grants(LAYOUTS)):
             kind = f"{document['kind'].lower()}s"
             ground.create(f"/apis/rbac.authorization.k8s.io/v1/{kind}", document)
         config_map(ground, OPERATOR, CONFIG, {"config.yaml": FILE})

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
-from plimsoll.adapters.kubernetes.client import ClientTransport
+from plimsoll.adapters.kubernetes.client import PLAYED, ClientTransport
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
@@ -40,7 +41,7 @@ CONFIG, PLUGIN, STATE = (
 DEPLOYED = "nvidia.com/gpu.deploy.device-plugin"
 PAUSED = "paused-for-mig-change"
 JOURNAL = "plimsoll.dev/gpu-change"
-GRANTED = ("all-3g", "slow")
+GRANTED = ("all-1g", "all-3g", "slow")
 
 
 def saves(name: str, label: str = CONFIG) -> str:
@@ -50,7 +51,7 @@ def saves(name: str, label: str = CONFIG) -> str:
 def node(
     state: str | None, *, cordoned: bool = True, before: str = "all-3g", **more: str | None
 ) -> Json:
-    """A Node whose layout was all-1g, which nobody grants, when a change began."""
+    """A Node whose layout was all-1g when a change began."""
     labels = {CONFIG: before, STATE: state, DEPLOYED: PAUSED, "theirs": "1", **more}
     metadata = {"labels": labels, "annotations": {JOURNAL: saves("all-1g"), "theirs": "1"}}
     return {"metadata": metadata, "spec": {"unschedulable": cordoned}}
@@ -128,12 +129,13 @@ def shop() -> Iterator[Shop]:
             "POST", "/api/v1/namespaces", body=namespace, content_type="application/json"
         )
         site.apply("act")
-        site.apply("gpu-apply")
         with Ground(plane) as ground:
             ground.nodes(*NODES)
+            for name, body in NODES.items():  # before the journals are nobody else's to write
+                path = f"/api/v1/nodes/{ground.name}-{name}"
+                assert patch(ground.api, path, body).status == 200
+            site.apply("gpu-apply")
             shop = Shop(site, ground, site.agent(ACCOUNT))
-            for name, body in NODES.items():
-                assert patch(ground.api, shop.path(name), body).status == 200
             shop.grant(*GRANTED)
             foreign = {"metadata": {"labels": {"team": "red"}}}
             until(
@@ -189,7 +191,6 @@ DONE = marks(**{JOURNAL: None})
 ALLOWED = {
     "cordon and journal": ("open", both(CORDON, marks(**{JOURNAL: saves("all-3g")}))),
     "a journal of the same change": ("open", marks(**{JOURNAL: saves("all-1g") + " "})),
-    "an alert": ("open", marks(**{"plimsoll.dev/gpu-alert": "late"})),
     "uncordon and end": ("idle", both(UNCORDON, DONE)),
     "a granted layout": ("idle", TO_GRANTED),
     "a granted layout where nothing was done yet": ("unsaid", TO_GRANTED),
@@ -197,7 +198,7 @@ ALLOWED = {
     "a granted configuration of the device plugin": ("idle", labels(**{PLUGIN: "slow"})),
     "a journal with its label": (
         "fresh",
-        both(TO_GRANTED, marks(**{JOURNAL: saves("all-1g"), "plimsoll.dev/gpu-step": "label"})),
+        both(TO_GRANTED, marks(**{JOURNAL: saves("all-1g")})),
     ),
     "back after a failure": ("failed", BACK),
     "back after the time-out": ("pending", BACK),
@@ -244,6 +245,11 @@ REFUSED = {
     "another label": ("idle", labels(theirs="2"), "the label theirs"),
     "a label gone": ("idle", labels(theirs=None), "the label theirs"),
     "a label of plimsoll's": ("idle", labels(**{"plimsoll.dev/x": "1"}), "the label plimsoll.dev/x"),
+    "an annotation of gpu-* that nobody writes": (
+        "idle",
+        marks(**{"plimsoll.dev/gpu-alert": "late"}),
+        "the annotation plimsoll.dev/gpu-alert",
+    ),
     "another annotation": ("idle", marks(theirs=None), "the annotation theirs"),
     "an annotation of plimsoll's": (
         "idle",
@@ -284,18 +290,20 @@ def test_of_a_node_everything_else_is_refused_by_name(shop: Shop, gpu: Transport
         assert "under another identity" in message_of(answer), what
 
 
-def test_without_a_grant_no_layout_changes_and_the_node_can_still_be_mended_and_opened(shop: Shop):
+def test_without_a_grant_no_layout_is_set_not_even_the_one_that_stood_before(shop: Shop):
     def tried(node: str, body: Json) -> int:
         return patch(shop.gpu, shop.path(node), body, dryRun="All").status
 
-    for label, name in ((CONFIG, "all-7g"), (PLUGIN, "all-1g")):  # the other label had all-1g
+    for label, name in ((CONFIG, "all-7g"), (PLUGIN, "all-8g")):
         refused = patch(shop.gpu, shop.path("failed"), labels(**{label: name}), dryRun="All")
         assert refused.status == 403
         assert f"the verb use on configurations.gpu.plimsoll.dev/{name}" in message_of(refused)
     try:
         shop.grant()
         until(lambda: tried("idle", TO_GRANTED) == 403)
-        assert tried("failed", both(MENDED, BACK)) == 200
+        back = patch(shop.gpu, shop.path("failed"), BACK, dryRun="All")
+        assert "the verb use on configurations.gpu.plimsoll.dev/all-1g" in message_of(back)
+        assert tried("failed", MENDED) == 200
         assert tried("idle", both(UNCORDON, DONE)) == 200
     finally:
         shop.grant(*GRANTED)
@@ -306,18 +314,70 @@ def test_what_others_wrote_of_a_node_stays_said(shop: Shop):
     path = shop.path("idle")
     entries = shop.ground.get(path)["metadata"]["managedFields"]
     forged = [entry | {"manager": "somebody"} for entry in entries]
-    body = both(marks(**{"plimsoll.dev/gpu-alert": "x"}), {"metadata": {"managedFields": forged}})
+    body = both(DONE, {"metadata": {"managedFields": forged}})
     answer = patch(shop.gpu, path, body, dryRun="All", fieldManager="plimsoll-gpu")
     assert (answer.status, "'plimsoll-gpu-history'" in message_of(answer)) == (403, True)
 
 
+def may_read_secrets(api: Transport) -> bool:
+    return api.call("GET", "/api/v1/secrets").status == 200
+
+
+@pytest.fixture
+def others(shop: Shop) -> Iterator[Mapping[str, Transport]]:
+    """A kubelet, the interruption group, the agent and an administrator, with all rights."""
+    access = shop.site.plane.access("admin")
+    found = {
+        "kubelet": access.transport(as_group="system:nodes"),
+        "plimsoll": access.transport(as_group="plimsoll"),
+        "agent": shop.site.agent(),
+        "admin": shop.ground.api,
+    }
+    group = "rbac.authorization.k8s.io"
+    apply(
+        shop.site.plane,
+        f"{BINDINGS}/gpu-others",
+        {
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "gpu-others"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [
+                {"kind": "User", "name": PLAYED, "apiGroup": group},
+                {"kind": "ServiceAccount", "name": "plimsoll-agent", "namespace": NAMESPACE},
+            ],
+        },
+    )
+    for api in found.values():
+        until(partial(may_read_secrets, api))
+    yield found
+    shop.ground.api.call("DELETE", f"{BINDINGS}/gpu-others")
+
+
+def test_nobody_else_writes_the_journal_of_a_change(shop: Shop, others: Mapping[str, Transport]):
+    """Whoever could would have a Node whose change fails set to a layout of his choice."""
+    path = shop.path("idle")
+    forged = marks(**{JOURNAL: saves("all-7g")})
+    for who, api in others.items():
+        for part in (path, f"{path}/status"):
+            for body in (forged, marks(**{"plimsoll.dev/gpu-alert": "x"})):
+                answer = patch(api, part, body, dryRun="All")
+                assert answer.status == 403, (who, part, answer.body)
+        node = {"metadata": {"name": "new"} | forged["metadata"]}
+        answer = api.call("POST", "/api/v1/nodes", query={"dryRun": "All"}, body=node)
+        assert "only plimsoll-gpu writes" in message_of(answer), who
+    off = {who: patch(api, f"{path}/status", DONE, dryRun="All") for who, api in others.items()}
+    assert "does not take plimsoll.dev/gpu-* off" in message_of(off["kubelet"])
+    assert off["admin"].status == 200
+    touched = patch(others["kubelet"], path, marks(**{"kubelets.example/x": "1"}), dryRun="All")
+    assert touched.status == 200, touched.body
+
+
 def test_nobody_else_is_affected(shop: Shop):
     """An administrator, and the agent under its own policies."""
-    body = both(labels(**{CONFIG: "all-7g", "theirs": "2"}), marks(**{JOURNAL: saves("all-7g")}))
+    body = labels(**{CONFIG: "all-7g", "theirs": "2"})
     assert patch(shop.ground.api, shop.path("open"), body, dryRun="All").status == 200
     agent = shop.site.agent()
-    ours = {"metadata": {"annotations": {"plimsoll.dev/x": "1"}}}
-    until(lambda: patch(agent, shop.path("open"), ours, dryRun="All").status == 200)
+    until(lambda: patch(agent, shop.path("open"), CORDON, dryRun="All").status == 200)
     answer = patch(agent, shop.path("idle"), TO_GRANTED, dryRun="All")
     assert "'plimsoll-nodes'" in message_of(answer)
 

@@ -22,15 +22,25 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
+    DEADLINE,
     DELETION_COST,
     DO_NOT_DISRUPT,
     EXCLUDED,
     EXCLUDED_BY_US,
     FLOORS,
+    GPU_CHANGE,
     IGNORE,
     INTERRUPTION,
+    MOVED,
+    OVERRULE_BUDGETS,
     PROTECTED,
     RELEASED,
+)
+from plimsoll.domain.kubernetes.names import (
+    CHECKPOINT_TAKES_SECONDS,
+    RELEASE,
+    SAFE_TO_EVICT,
+    STOP_SECONDS,
 )
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_cli.doctor.facts import Queue, TrialResult
@@ -149,8 +159,8 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
             {"spec": {"taints": [taint("theirs"), taint(INTERRUPTION, effect="NoExecute")]}},
         ),
         (
-            "the taint plimsoll.dev/x to PreferNoSchedule",
-            {"spec": {"taints": [taint("theirs"), taint("plimsoll.dev/x")]}},
+            f"the taint {INTERRUPTION} to PreferNoSchedule",
+            {"spec": {"taints": [taint("theirs"), taint(INTERRUPTION)]}},
         ),
         (
             "the taint node.kubernetes.io/out-of-service to NoExecute on a Node that is Ready",
@@ -166,7 +176,7 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
             "the label kubernetes.io/hostname",
             {"metadata": {"labels": {"kubernetes.io/hostname": "b"}}},
         ),
-        ("the label notplimsoll.dev/x", {"metadata": {"labels": {"notplimsoll.dev/x": "1"}}}),
+        ("the label spread.plimsoll.dev/x", marks("labels", **{"spread.plimsoll.dev/x": "1"})),
         ("the annotation theirs", marks("annotations", theirs=None)),
         ("metadata.finalizers", {"metadata": {"finalizers": ["a.b/c"]}}),
         ("spec.podCIDR", {"spec": {"podCIDR": "10.9.0.0/24", "podCIDRs": ["10.9.0.0/24"]}}),
@@ -185,7 +195,7 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
         "capacity type of no kind",
         "out of load balancers in another name",
         "well-known label",
-        "label that only ends like ours",
+        "label that only begins like ours",
         "annotation off",
         "finalizer",
         "pod network",
@@ -207,7 +217,6 @@ def test_of_a_node_what_is_not_ours_is_refused(
         {"spec": {"taints": [taint("theirs"), taint(INTERRUPTION, effect="NoSchedule")]}},
         {"metadata": {"annotations": {INTERRUPTION: "{}"}}},
         {"metadata": {"labels": {"spread.plimsoll.dev/2": "spot-1"}}},
-        {"metadata": {"labels": {"plimsoll.dev/x": "1"}}},
         {"metadata": {"labels": {CAPACITY_LABELS[0]: "spot"}}},
         {"metadata": {"labels": {EXCLUDED: EXCLUDED_BY_US}}},
     ],
@@ -216,7 +225,6 @@ def test_of_a_node_what_is_not_ours_is_refused(
         "our taint",
         "record",
         "spread group",
-        "our label",
         "capacity type",
         "out of load balancers",
     ],
@@ -338,6 +346,72 @@ def test_a_pod_may_be_released_and_handed_back(shop: Ground, ours: Transport):
     answer = patch(ours, path, back_of(before))
     assert answer.status == 200, answer.body
     shop.until(lambda: len(shop.pods("web")) == 1)  # the others find no pod that goes away
+
+
+def without(patch: Json, part: str) -> Json:
+    return {"metadata": {k: v for k, v in patch["metadata"].items() if k != part}}
+
+
+PARTS = ("labels", "annotations", "ownerReferences")
+PARTIAL = "a part of a release alone"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_release_and_its_way_back_are_whole(shop: Ground, all_rights: Transport, part: str):
+    """With the right to delete pods, so that no admission plugin keeps owners back."""
+    before = shop.get(pod_of(shop))["metadata"]
+    path = f"{shop.pods_path}/{before['name']}"
+    whole, back = release_of(shop), back_of(before)
+    some = without(whole, part)
+    for body in (some, {"metadata": {part: whole["metadata"][part]}}):
+        answer = patch(all_rights, path, body, dryRun="All")
+        assert (answer.status, "'plimsoll-pods'" in message_of(answer)) == (403, True), body
+    assert PARTIAL in message_of(patch(all_rights, path, some, dryRun="All")) or part == "labels"
+    assert patch(all_rights, path, whole).status == 200
+    try:
+        answer = patch(all_rights, path, without(back, part), dryRun="All")
+        assert (answer.status, "'plimsoll-pods'" in message_of(answer)) == (403, True)
+        again = marks("annotations", **{RELEASED: "i-2@noon"})
+        held(patch(all_rights, path, again, dryRun="All"), "pods", PARTIAL)
+    finally:
+        assert patch(all_rights, path, back).status == 200
+    shop.until(lambda: len(shop.pods("web")) == 1)
+
+
+def test_a_released_pod_is_not_released_again(shop: Ground, ours: Transport):
+    """Its label came back by another hand, and its mark stayed."""
+    pod = pod_of(shop)
+    assert patch(shop.api, pod, marks("annotations", **{RELEASED: "i-1@noon"})).status == 200
+    try:
+        held(patch(ours, pod, release_of(shop), dryRun="All"), "pods", PARTIAL)
+    finally:
+        assert patch(shop.api, pod, marks("annotations", **{RELEASED: None})).status == 200
+
+
+@pytest.mark.parametrize(("name", "status"), [("rolled-h1", 200), ("rolled", 403)])
+def test_the_label_of_a_rollout_goes_alone_only_from_a_pod_that_its_replica_set_made(
+    shop: Ground, ours: Transport, name: str, status: int
+):
+    made = {**a_deployment(name, 1), "kind": "ReplicaSet"}
+    labels = {"app": name, "rollouts-pod-template-hash": "h1"}
+    made["spec"]["selector"] = {"matchLabels": labels}
+    made["spec"]["template"]["metadata"]["labels"] = labels
+    shop.apply(made)
+    (pod,) = shop.until(lambda: shop.serving(name))
+    path = f"{shop.pods_path}/{pod['metadata']['name']}"
+    body = {
+        "metadata": {
+            "labels": {"rollouts-pod-template-hash": None},
+            "annotations": {RELEASED: "i-1@noon"},
+        }
+    }
+    try:
+        answer = patch(ours, path, body, dryRun="All")
+        assert answer.status == status, answer.body
+        held(patch(ours, path, without(body, "annotations"), dryRun="All"), "pods", PARTIAL)
+    finally:
+        shop.api.call("DELETE", f"/apis/apps/v1/namespaces/{shop.name}/replicasets/{name}")
+    shop.until(lambda: not shop.pods(name))
 
 
 def test_a_pod_that_the_version_before_released_may_be_handed_back(shop: Ground, ours: Transport):
@@ -576,7 +650,60 @@ def test_without_the_overlay_no_floor_is_read_or_told(floors: str, guarded: Cont
     until(lambda: api.call("GET", "/api/v1/configmaps", query=field).status == 200)
 
 
-@pytest.mark.parametrize("key", [DELETION_COST, "plimsoll.dev/x"])
+OF_OWNERS = (
+    IGNORE,
+    OVERRULE_BUDGETS,
+    RELEASE,
+    STOP_SECONDS,
+    CHECKPOINT_TAKES_SECONDS,
+    SAFE_TO_EVICT,
+    "plimsoll.dev/admission",
+    "plimsoll.dev/new-in-a-later-version",
+    "spread.plimsoll.dev/2",
+)
+
+
+@pytest.mark.parametrize("key", OF_OWNERS)
+def test_no_annotation_of_a_pod_s_owner_is_set_changed_or_taken_off(
+    shop: Ground, ours: Transport, key: str
+):
+    pod, refused = pod_of(shop), f"the annotation {key}"
+    held(patch(ours, pod, marks("annotations", **{key: "mine"}), dryRun="All"), "pods", refused)
+    assert patch(shop.api, pod, marks("annotations", **{key: "theirs"})).status == 200
+    try:
+        for value in ("mine", None):
+            body = marks("annotations", **{key: value})
+            held(patch(ours, pod, body, dryRun="All"), "pods", refused)
+    finally:
+        assert patch(shop.api, pod, marks("annotations", **{key: None})).status == 200
+
+
+@pytest.mark.parametrize("part", ["annotations", "labels", "taints"])
+@pytest.mark.parametrize("key", [GPU_CHANGE, "plimsoll.dev/leased-to", *OF_OWNERS[:1]])
+def test_no_key_of_a_node_that_another_writes_is_set_or_taken_off(
+    shop: Ground, ours: Transport, part: str, key: str
+):
+    """The journal of plimsoll-gpu, what the queues lease, and what owners say."""
+    node = node_of(shop)
+    taints = shop.get(node)["spec"]["taints"]
+
+    def body(value: str | None) -> Json:
+        if part != "taints":
+            return marks(part, **{key: value})
+        more = [taint(key, value, "NoSchedule")] if value else []
+        return {"spec": {"taints": [*taints, *more]}}
+
+    for there, wanted in ((None, "mine"), ("theirs", "mine"), ("theirs", None)):
+        assert patch(shop.api, node, body(there)).status == 200
+        try:
+            answer = patch(ours, node, body(wanted), dryRun="All")
+        finally:
+            assert patch(shop.api, node, body(None)).status == 200
+        assert answer.status == 403, answer.body
+        assert f"the {part.rstrip('s')} {key}" in message_of(answer)
+
+
+@pytest.mark.parametrize("key", [DELETION_COST, MOVED, DEADLINE])
 def test_of_a_pod_our_annotations_pass(shop: Ground, ours: Transport, key: str):
     body = {"metadata": {"annotations": {key: "-7"}}}
     assert patch(ours, pod_of(shop), body, dryRun="All").status == 200
@@ -665,11 +792,15 @@ def test_what_its_owner_tells_karpenter_stays(shop: Ground, ours: Transport):
 
 def test_what_takes_a_release_back_takes_its_mark_off(shop: Ground, ours: Transport):
     pod = pod_of(shop)
-    age = age_of(shop.get(pod), 120)
-    assert patch(ours, pod, protected(age, age, **{RELEASED: "i-1@noon"})).status == 200
-    back = {"metadata": {"annotations": {RELEASED: None}}}
+    before = shop.get(pod)
+    age = age_of(before, 120)
+    released, back = release_of(shop), back_of(before["metadata"])
+    released["metadata"]["annotations"] |= {DO_NOT_DISRUPT: age, PROTECTED: age}
+    assert patch(ours, pod, released).status == 200
     held(patch(ours, pod, back, dryRun="All"), "pods", KARPENTERS)
-    assert patch(ours, pod, protected(None, None, **{RELEASED: None})).status == 200
+    back["metadata"]["annotations"] |= {DO_NOT_DISRUPT: None, PROTECTED: None}
+    assert patch(ours, pod, back).status == 200
+    shop.until(lambda: len(shop.pods("web")) == 1)
 
 
 def test_a_pod_is_told_to_go_only_by_its_uid(shop: Ground, ours: Transport):

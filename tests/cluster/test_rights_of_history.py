@@ -13,6 +13,7 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import message_of
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.cluster
 type Json = dict[str, Any]
 type Forge = Callable[[list[Json]], list[Json]]
 
-OURS = {"metadata": {"annotations": {"plimsoll.dev/x": "1"}}}
+OURS = {"metadata": {"annotations": {"plimsoll.dev/doctor": "1"}}}
 DRY = {"dryRun": "All"}
 
 
@@ -33,7 +34,9 @@ def shop(guarded: ControlPlane) -> Iterator[Ground]:
         ground.nodes("a")
         ground.apply(a_deployment("web", 1))
         ground.until(ground.serving)
-        marks = {"metadata": {"labels": {"theirs": "1"}, "annotations": {"plimsoll.dev/x": "0"}}}
+        marks = {
+            "metadata": {"labels": {"theirs": "1"}, "annotations": {"plimsoll.dev/doctor": "0"}}
+        }
         for path in paths(ground):
             assert patch(ground.api, path, marks).status == 200
         yield ground
@@ -138,7 +141,7 @@ def test_a_field_manager_of_another_name_is_refused(path: str, ours: Transport):
 
 def test_what_another_wrote_of_our_fields_may_be_changed_and_taken_off(path: str, ours: Transport):
     for value in ("1", None):
-        body = {"metadata": {"annotations": {"plimsoll.dev/x": value}}}
+        body = {"metadata": {"annotations": {"plimsoll.dev/doctor": value}}}
         answer = patch(ours, path, body, **DRY)
         assert answer.status == 200, answer.body
 
@@ -149,7 +152,7 @@ def test_a_node_may_be_cordoned_that_another_cordoned_before(shop: Ground, ours:
         assert patch(shop.api, node, {"spec": {"unschedulable": unschedulable}}).status == 200
         shop.until(partial(is_tainted, shop, node, tainted=unschedulable is not None))
         taints = shop.get(node)["spec"].get("taints", [])
-        ours_too = [{"key": "plimsoll.dev/x", "effect": "NoSchedule"}, *taints]
+        ours_too = [{"key": INTERRUPTION, "effect": "NoSchedule"}, *taints]
         body = {"spec": {"unschedulable": not unschedulable or None, "taints": ours_too}}
         answer = patch(ours, node, body, **DRY)
         assert answer.status == 200, answer.body

@@ -110,18 +110,19 @@ GPU = "plimsoll-gpu"
 
 def test_the_overlay_for_gpus_is_an_identity_of_its_own_which_comes_as_the_agent_alone():
     found = kustomized("gpu-apply")
-    assert {name for kind, name in names(found)} == {GPU, f"{GPU}-history"}
+    assert {name for kind, name in names(found)} == {GPU, f"{GPU}-history", f"{GPU}-journal"}
     for kind in ("ClusterRoleBinding", "RoleBinding"):
         for binding in (m for m in found if m["kind"] == kind):
             assert binding["subjects"] == [
                 {"kind": "ServiceAccount", "name": GPU, "namespace": "plimsoll"}
             ]
     policies = [m for m in found if m["kind"] == "ValidatingAdmissionPolicy"]
-    assert len(policies) == 2
+    assert len(policies) == 3
     for policy in policies:
-        (condition,) = policy["spec"]["matchConditions"]
+        condition, *_ = policy["spec"]["matchConditions"]
+        says = "!=" if policy["metadata"]["name"] == f"{GPU}-journal" else "=="
         user = f"system:serviceaccount:plimsoll:{GPU}"
-        assert condition["expression"] == f"request.userInfo.username == '{user}'"
+        assert condition["expression"] == f"request.userInfo.username {says} '{user}'"
         binding = one(found, "ValidatingAdmissionPolicyBinding", policy["metadata"]["name"])
         assert binding["spec"]["policyName"] == policy["metadata"]["name"]
     history = one(found, "ValidatingAdmissionPolicy", f"{GPU}-history")["spec"]["validations"]

@@ -61,8 +61,13 @@ class Wire:
         self.writes: list[tuple[str, str, Any]] = []
         self.kill: tuple[int, bool] | None = None
         """Before (False) or after (True) which write it dies."""
+        self.ungranted: set[str] = set()
+        """Names of layouts that the owner does not grant."""
 
     def call(self, method: str, path: str, **request: Any) -> Response:
+        if path.endswith("accessreviews"):
+            name = request["body"]["spec"]["resourceAttributes"]["name"]
+            return Response(status=201, body={"status": {"allowed": name not in self.ungranted}})
         if method == "GET":
             return self._transport.call(method, path, **request)
         dies = self.kill is not None and self.kill[0] == len(self.writes)

@@ -18,12 +18,19 @@ from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll.services.ports import Clock
 from plimsoll_agent.calls import GET_CONFIG, GET_GPU_PLAN
 from plimsoll_agent.gpu_begin import against_config
-from plimsoll_cli.gpu.apply_files import ACCOUNT, GRANTED, GRANTS, PLAN, text_of
+from plimsoll_cli.gpu.apply_files import ACCOUNT, GRANTS, PLAN, text_of
 from plimsoll_cli.gpu.apply_standing import Standing, standings
 from plimsoll_cli.options import console, environment_of, kubeconfig_options, table
 from plimsoll_cli.terminal import say
 from plimsoll_service.wire.documents import Malformed
-from plimsoll_service.wire.gpu_plan import CONFIG_MAP, KEY, MOST_NODES, GpuPlan, parse_plan
+from plimsoll_service.wire.gpu_plan import (
+    CONFIG_MAP,
+    GRANTED,
+    KEY,
+    MOST_NODES,
+    GpuPlan,
+    parse_plan,
+)
 
 EXAMPLES: Final = """\b
 Examples:
@@ -102,7 +109,7 @@ def apply(  # noqa: PLR0913, PLR0917 - the options of the command
         raise BadInput(f"{why}, or kubectl apply -f {folder / 'mig-config.yaml'}")
     if not go:
         rows = standings(plan, layouts, api.observe(), environment.clock.now())
-        notes = [*([] if why is None else [why]), *_missing(api.requests, plan, rows, folder)]
+        notes = [*([] if why is None else [why]), *_missing(api.requests, rows, folder)]
         _show(rows, notes)
         ctx.exit(
             1 if notes or any(row.kind in {"refused", "stopped", "alert"} for row in rows) else 0
@@ -145,14 +152,12 @@ def _write(requests: Requests, plan: GpuPlan) -> None:
         requests.send(_CREATE, namespace=NAMESPACE, name=CONFIG_MAP, body=body)
 
 
-def _missing(
-    requests: Requests, plan: GpuPlan, rows: Sequence[Standing], folder: Path
-) -> Sequence[str]:
+def _missing(requests: Requests, rows: Sequence[Standing], folder: Path) -> Sequence[str]:
     """Return what the owner has not granted yet, as far as the asker may know."""
     (group, resource, verb), user = GRANTED, f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
-    wanted = {row.name for row in rows if row.kind != "done"}
     missing = []
-    for name in sorted({node.value for node in plan.nodes if node.name in wanted}):
+    open_ = [row for row in rows if row.kind != "done"]
+    for name in sorted({name for row in open_ for name in (row.label, row.planned) if name}):
         asked = {"group": group, "resource": resource, "verb": verb, "name": name}
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}"]
         spec = {"user": user, "groups": groups, "resourceAttributes": asked}

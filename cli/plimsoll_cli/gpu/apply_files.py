@@ -20,19 +20,17 @@ from plimsoll_service.domain.gpu import (
     splits_of,
     supply,
 )
-from plimsoll_service.wire.gpu_plan import ConfigSource, GpuPlan, NodeChange
+from plimsoll_service.wire.gpu_plan import GRANTED, ConfigSource, GpuPlan, NodeChange
 
 PLAN: Final = "plan.json"
 """The plan that `plimsoll gpu apply` reads."""
 GRANTS: Final = "grants.yaml"
 ACCOUNT: Final = "plimsoll-gpu"
 """The ServiceAccount of infra/agent/gpu-apply."""
-GRANTED: Final = ("gpu.plimsoll.dev", "configurations", "use")
-"""Group, resource and verb by which an owner grants a name. No such resource exists."""
 CONFIG_KEY: Final = "config.yaml"
 """In the ConfigMap of mig-manager."""
 _GRANTS: Final = f"""\
-# Lets {ACCOUNT} (infra/agent/gpu-apply) set the layouts of this plan, and no other.
+# Lets {ACCOUNT} (infra/agent/gpu-apply) set the layouts of this plan, and those that its nodes have now, and no other.
 """
 
 

@@ -43,6 +43,8 @@ class Fleet:
     """What was left out or guessed, and why."""
     uids: dict[str, str] = field(default_factory=dict)
     """Of the nodes, by name."""
+    labelled: dict[str, str] = field(default_factory=dict)
+    """The layouts that the labels of the nodes name now, by name: the way back."""
 
 
 def read(option: str, file: Path) -> Any:
@@ -167,6 +169,8 @@ def _add(fleet: Fleet, node: Mapping[str, Any], *, stays: bool) -> None:
         if given != {WHOLE: gpus}:
             fleet.notes.append(f"{name}: the geometry of each GPU is guessed from the totals")
     fleet.uids[name] = node["metadata"]["uid"]
+    if MIG_CONFIG in labels:
+        fleet.labelled[name] = labels[MIG_CONFIG]
     found = GpuNode(name=name, layout=layout, stays=stays)
     fleet.nodes.setdefault(model, []).append(found)
 

@@ -99,7 +99,7 @@ def geometry(  # noqa: PLR0913, PLR0917 - the options of the command
         print_answer({"plans": _as_data(plans), "notes": found.notes}, output)
     else:
         _show(plans, found)
-    written = files and write_files(files, plans, found.uids, all_pairs=all_pairs)
+    written = files and write_files(files, plans, found, all_pairs=all_pairs)
     for path in written or ():
         say(f"wrote {path}", err=True)
     if svg is not None:

@@ -20,6 +20,7 @@ from plimsoll_cli.gpu.apply_files import (
     grants,
     text_of,
 )
+from plimsoll_cli.gpu.fleet_file import Fleet
 from plimsoll_service.domain.gpu import (
     CARDS,
     WHOLE,
@@ -62,26 +63,33 @@ _BOTTLEROCKET: Final = """\
 
 
 def write_files(
-    folder: Path, plans: Mapping[str, FleetPlan], uids: Mapping[str, str], *, all_pairs: bool
+    folder: Path, plans: Mapping[str, FleetPlan], fleet: Fleet, *, all_pairs: bool
 ) -> list[Path]:
     """Write the files of a plan into a folder, which is created.
 
     Args:
         folder: where to.
         plans: by GPU model.
-        uids: of the nodes that there are, by name.
+        fleet: the nodes that there are.
         all_pairs: whether the ConfigMap holds every pair of geometries, not only those in use.
 
     Raises:
         BadInput: a file cannot be written.
     """
     layouts = config_map(plans, all_pairs=all_pairs)
-    plan = apply_plan(plans, uids, layouts)
+    plan = apply_plan(plans, fleet.uids, layouts)
     texts = {
         "labels.yaml": _LABELS + _yaml([labels(plans)]),
         "mig-config.yaml": _CONFIG + _yaml([layouts]),
         PLAN: text_of(plan),
-        GRANTS: grants({node.value for node in plan.nodes}),
+        GRANTS: grants(
+            {
+                name
+                for node in plan.nodes
+                for name in (node.value, fleet.labelled.get(node.name))
+                if name
+            }
+        ),
         "karpenter.yaml": _KARPENTER + _yaml(karpenter(plans)),
         "bottlerocket.toml": _BOTTLEROCKET + "\n".join(bottlerocket(plans)) + "\n",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from plimsoll.domain.kubernetes import GPU, GPU_CHANGE, MIG_STATE
@@ -189,6 +190,46 @@ def test_no_other_node_is_begun_while_one_needs_a_person():
 def test_a_bad_plan_or_a_node_that_is_not_in_order_is_refused(site, change, words):
     change(site)
     refused(site, words)
+
+
+@pytest.mark.parametrize("name", ["all-1g.10gb", "all-disabled"])
+def test_a_change_is_begun_only_if_its_layout_and_the_way_back_are_granted(site, name):
+    site.wire.ungranted.add(name)
+    refused(site, f"grant the verb use on configurations.gpu.plimsoll.dev/{name}")
+    site.wire.ungranted.clear()
+    assert site.run(10, until=lambda: site.step_of() == "done")
+
+
+def test_a_name_that_only_the_journal_has_is_not_set_and_the_node_waits_for_a_person(site):
+    """Whoever writes the annotation would else choose the layout of a Node whose change fails."""
+    reach(site, "changing")
+    forged = msgspec.structs.replace(site.change(), saved="all-7g.80gb")
+    site.annotate(**{GPU_CHANGE: forged.text()})
+    site.wire.ungranted.add("all-7g.80gb")
+    site.label(state="failed")
+    site.manager.up = False
+    site.run(60, until=lambda: site.step_of() == "alert")
+    site.run(30)
+    assert (site.step_of(), site.cordoned()) == ("alert", True)
+    assert said(site, "grant the verb use on configurations.gpu.plimsoll.dev/all-7g.80gb")
+    labels = [body["metadata"].get("labels", {}) for _, _, body in site.wire.writes]
+    assert {each[MIG] for each in labels if MIG in each} == {"all-1g.10gb"}
+
+
+def test_a_journal_that_names_another_label_is_no_journal(site):
+    reach(site, "emptying")
+    text = site.node("gpu-1")["metadata"]["annotations"][GPU_CHANGE]
+    site.annotate(**{GPU_CHANGE: text.replace(MIG, "team")})
+    site.run(10)
+    assert site.heard.alerts == 1
+    assert "team" not in site.node("gpu-1")["metadata"]["labels"]
+
+
+def test_a_grant_that_is_withdrawn_while_a_node_is_emptied_ends_its_change(site):
+    reach(site, "emptying")
+    site.wire.ungranted.add("all-1g.10gb")
+    assert site.run(10, until=lambda: site.step_of() == "undone")
+    assert in_service(site, WHOLE)
 
 
 def test_a_node_without_a_label_has_no_way_back_and_is_refused():

@@ -26,6 +26,9 @@ PLUGIN_CONFIG: Final = "nvidia.com/device-plugin.config"
 """On a Node, label: which configuration NVIDIA's device plugin shall use, time-slicing for example."""
 _NVIDIA: Final = "nvidia.com/"
 
+GRANTED: Final = ("gpu.plimsoll.dev", "configurations", "use")
+"""Group, resource and verb by which an owner grants a name. No such resource exists."""
+
 type ConfigLabel = Literal["nvidia.com/mig.config", "nvidia.com/device-plugin.config"]
 type LabelValue = Annotated[
     str, Meta(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z", max_length=63)

@@ -40,7 +40,7 @@ class Live(MemoryEnvironment):
     """The cluster of a kubeconfig."""
 
     site: GpuSite
-    granted: tuple[str, ...] = (NEW,)
+    granted: tuple[str, ...] = (NEW, "all-disabled")
     answers: bool = True
     """Whether the asker may ask what others may do."""
 
@@ -105,7 +105,8 @@ def test_it_names_what_speaks_against_a_node_by_the_rules_of_the_agent(
 def test_a_name_that_is_not_granted_is_said_with_the_file_to_commit(site: GpuSite, tmp_path: Path):
     result = apply(site, folder_of(site, tmp_path), granted=())
     assert result.exit_code == 1
-    assert f"plimsoll-gpu may not use {NEW}: kubectl apply -f" in result.stdout
+    for name in (NEW, "all-disabled"):
+        assert f"plimsoll-gpu may not use {name}: kubectl apply -f" in result.stdout
     assert "grants.yaml" in result.stdout.replace("\n", "")
     result = apply(site, folder_of(site, tmp_path), answers=False)
     assert (result.exit_code, f"whether plimsoll-gpu may use {NEW}" in result.stderr) == (0, True)

@@ -264,7 +264,8 @@ def test_writes_the_plan_that_apply_carries_out_and_the_names_that_it_needs(tmp_
     assert slices == overlay["spec"]["capacity"]
     role, binding = yaml.safe_load_all((folder / "grants.yaml").read_text())
     (rule,) = role["rules"]
-    assert (rule["resources"], rule["resourceNames"]) == (["configurations"], [changed.value])
+    names = sorted({"all-disabled", changed.value})  # the way back is granted too
+    assert (rule["resources"], rule["resourceNames"]) == (["configurations"], names)
     assert binding["subjects"] == [
         {"kind": "ServiceAccount", "name": "plimsoll-gpu", "namespace": "plimsoll"}
     ]

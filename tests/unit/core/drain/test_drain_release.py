@@ -234,6 +234,19 @@ def test_a_replacement_on_a_node_that_is_interrupted_next_is_released_in_its_tur
     assert [a.pod for a in actions(plan, Release)] == [new]
 
 
+@pytest.mark.parametrize(("replicas", "more"), [(1, 0), (2, 1)])
+def test_beside_a_controller_no_more_pods_stand_released_than_it_has_replicas(replicas, more):
+    """A budget holds the released pod, and its replacements come to the next interrupted node."""
+    old = released(a_pod("web-0", node="spot"))
+    new = [a_pod(f"web-{n}", node="spot") for n in (7, 8)[:replicas]]
+    budgets = [a_budget("web", allowed=0, maxUnavailable=0)]
+    workload = a_deployment(replicas=replicas)
+    plan = plan_drain(seen_with(old, *new, workload=workload, budgets=budgets), noon(5))
+
+    assert len(actions(plan, Release)) == more
+    assert any("stand released already" in words for words in plan.waiting["spot"])
+
+
 SERVICE = LabelSelection(
     ref=Ref("Service", "default", "blue"), selector=Selector(labels={POD_TEMPLATE_HASH: "abc"})
 )

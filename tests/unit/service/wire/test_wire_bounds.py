@@ -106,8 +106,9 @@ def text(kind: inspect.StrType) -> str:
     most = kind.max_length or 64
     tries = ("a" * most, "0" * most, "a" * 63, "x://" + "a" * (most - 4), "9" * 9 + "%", "f" * 360)
     instance = "i-0123456789abcdef0"
+    volume = "vol-" + "0" * 40
     sha = "f" * 64
-    for each in (*tries, sha, instance, "vol-" + "f" * 40, "A" * most):
+    for each in (*tries, sha, instance, volume, "A" * most):
         try:
             msgspec.convert(each, rebuilt(kind))
         except msgspec.ValidationError:

@@ -290,6 +290,9 @@ def _releases(
     chosen, waiting = able[: _share(disruption, standing)], None
     if len(chosen) < len(able):
         waiting = "waits: its autoscaler counts replacements as idle"
+    # Each release makes its controller create one more pod, and no admission policy can count those.
+    if (room := max(0, disruption.replicas - standing)) < len(chosen):
+        chosen, waiting = chosen[:room], f"waits: {standing} of its pods stand released already"
     fits = sum(headroom.add(one.pod) is not None for one in chosen)
     # Nobody is Pending without a place before the first replacement of each workload has its own.
     headroom.reserved = headroom.reserved or (fits > 0 and not disruption.staying)
