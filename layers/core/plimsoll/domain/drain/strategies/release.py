@@ -287,12 +287,7 @@ def _releases(
     if able and (leaving := leaving_a_place(disruption, headroom, undone=undone)):
         return (), leaving
     able.sort(key=lambda one: one.replica_set != disruption.current)
-    chosen, waiting = able[: _share(disruption, standing)], None
-    if len(chosen) < len(able):
-        waiting = "waits: its autoscaler counts replacements as idle"
-    # Each release makes its controller create one more pod, and no admission policy can count those.
-    if (room := max(0, disruption.replicas - standing)) < len(chosen):
-        chosen, waiting = chosen[:room], f"waits: {standing} of its pods stand released already"
+    chosen, waiting = _bounded(able, disruption, standing)
     fits = sum(headroom.add(one.pod) is not None for one in chosen)
     # Nobody is Pending without a place before the first replacement of each workload has its own.
     headroom.reserved = headroom.reserved or (fits > 0 and not disruption.staying)
@@ -327,6 +322,20 @@ def _releases(
         "their replacements come first"
     )
     return releases(chosen, reason, disruption.now), waiting
+
+
+def _bounded(
+    able: Sequence[EvictablePod], disruption: WorkloadDisruption, standing: int
+) -> tuple[Sequence[EvictablePod], str | None]:
+    """Return as many pods as may stand released beside those that do, and what others wait for."""
+    # Each release makes its controller create one more pod, and no admission policy can count those.
+    room = max(0, disruption.replicas - standing)
+    share = _share(disruption, standing)
+    if min(room, share) >= len(able):
+        return able, None
+    if room < share:
+        return able[:room], f"waits: {standing} of its pods stand released already"
+    return able[:share], "waits: its autoscaler counts replacements as idle"
 
 
 def _better_waits(
