@@ -1041,7 +1041,7 @@ def test_a_webhook_that_changes_more_as_we_write_is_named_in_the_refusal(shop: G
     try:
         shop.create(policies, mutates)
         shop.create(bindings, binding)
-        path, body = pod_of(shop), marks("annotations", **{RELEASED: "i-1@noon"})
+        path, body = pod_of(shop), marks("annotations", **{MOVED: "1"})
         plimsoll = shop.plane.transport("plimsoll")
         until(lambda: patch(plimsoll, path, body, dryRun="All").status == 403)
         answer = patch(plimsoll, path, body, dryRun="All")

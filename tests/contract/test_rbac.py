@@ -213,7 +213,6 @@ def test_a_policy_is_about_our_group_fails_closed_and_is_bound(policy: dict[str,
 
 def test_the_policies_name_what_the_code_writes() -> None:
     said = {p["metadata"]["name"]: yaml.safe_dump(p, width=10_000) for p in POLICIES}
-    assert f"startsWith('{names.PREFIX}')" in said["plimsoll-nodes"].replace("''", "'")
     assert OUT_OF_SERVICE.key in said["plimsoll-nodes"]
     assert f"'{names.POD_TEMPLATE_HASH}'" in said["plimsoll-pods"].replace("''", "'")
     assert names.DELETION_COST in said["plimsoll-pods"]
@@ -222,12 +221,16 @@ def test_the_policies_name_what_the_code_writes() -> None:
     assert re.search(r"size\(\) <= (\d+)", said["plimsoll-events"])[1] == str(LONGEST_MESSAGE)  # type: ignore[index]
     (event_name,) = re.findall(r"matches\('(.+?)'\)", said["plimsoll-events"].replace("''", "'"))
     assert re.fullmatch(event_name, about_node("a", "i-1@noon", "Cordoned", "a test").name)
-    ours = re.compile(r"^([a-z0-9-]+[.])*plimsoll[.]dev/")
-    for policy in ("nodes", "pods"):
-        assert f"matches('{ours.pattern}')" in said[f"plimsoll-{policy}"].replace("''", "'")
-    assert ours.match(names.INTERRUPTION)
-    assert ours.match(names.RELEASED)
-    assert not ours.match(f"not{names.RELEASED}")
+    listed = {
+        "nodes": {names.INTERRUPTION, names.ZONAL_SHIFT},
+        "pods": {names.RELEASED, names.MOVED, names.PROTECTED, names.DEADLINE},
+    }
+    for policy, keys in listed.items():
+        text = said[f"plimsoll-{policy}"].replace("''", "'")
+        ours = set(re.findall(rf"'({names.PREFIX}[a-z-]+)'", text)) - {names.IGNORE}
+        assert ours == keys | {f"{names.PREFIX}doctor"}
+    (spread,) = re.findall(r"matches\('(\^spread.+?)'\)", said["plimsoll-nodes"].replace("''", "'"))
+    assert re.match(spread, f"{names.SPREAD_PREFIX}2")
 
 
 def test_our_queue_is_for_our_group() -> None:

@@ -287,7 +287,10 @@ def _releases(
     if able and (leaving := leaving_a_place(disruption, headroom, undone=undone)):
         return (), leaving
     able.sort(key=lambda one: one.replica_set != disruption.current)
-    chosen, waiting = _bounded(able, disruption, standing)
+    share, waiting = _share(disruption, standing)
+    chosen = able[:share]
+    if len(chosen) == len(able):
+        waiting = None
     fits = sum(headroom.add(one.pod) is not None for one in chosen)
     # Nobody is Pending without a place before the first replacement of each workload has its own.
     headroom.reserved = headroom.reserved or (fits > 0 and not disruption.staying)
@@ -324,20 +327,6 @@ def _releases(
     return releases(chosen, reason, disruption.now), waiting
 
 
-def _bounded(
-    able: Sequence[EvictablePod], disruption: WorkloadDisruption, standing: int
-) -> tuple[Sequence[EvictablePod], str | None]:
-    """Return as many pods as may stand released beside those that do, and what others wait for."""
-    # Each release makes its controller create one more pod, and no admission policy can count those.
-    room = max(0, disruption.replicas - standing)
-    share = _share(disruption, standing)
-    if min(room, share) >= len(able):
-        return able, None
-    if room < share:
-        return able[:room], f"waits: {standing} of its pods stand released already"
-    return able[:share], "waits: its autoscaler counts replacements as idle"
-
-
 def _better_waits(
     others: Sequence[EvictablePod], disruption: WorkloadDisruption, headroom: Headroom
 ) -> bool:
@@ -354,16 +343,19 @@ def _better_waits(
     )
 
 
-def _share(disruption: WorkloadDisruption, standing: int) -> int:
-    """Return how many pods may be released now, for the sake of a scale-up.
+def _share(disruption: WorkloadDisruption, standing: int) -> tuple[int, str | None]:
+    """Return how many pods may be released now, and what the others wait for.
 
-    A HorizontalPodAutoscaler counts replacements as idle until they are Ready. With a tenth of the
+    Each release has the controller create one more pod, which no admission policy can count: no more stand released than
+    there are replicas. A HorizontalPodAutoscaler counts replacements as idle until they are Ready. With a tenth of the
     replicas it scales up as it does within its own tolerance; a near deadline leaves no time for that.
     """
     workload = disruption.workload
     if workload is None or workload.scaler is None or disruption.deadline_near:
-        return len(disruption.evictable)
-    return max(0, max(1, disruption.replicas // 10) - standing)
+        room = max(0, disruption.replicas - standing)
+        return room, f"waits: {standing} of its pods stand released already"
+    share = max(0, max(1, disruption.replicas // 10) - standing)
+    return share, "waits: its autoscaler counts replacements as idle"
 
 
 RELEASE = Way(name="release", surges=True, why=_why, steps=_steps, leaving_anyway=_leaving_anyway)
