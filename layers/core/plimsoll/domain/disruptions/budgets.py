@@ -91,9 +91,10 @@ def has_one_budget(seen: Observation, ref: Ref) -> bool:
     return [c[ref] for c in seen.covered.values() if ref in c] == [pods]
 
 
-def floor_of(seen: Observation, ref: Ref, workload: Workload | None, replicas: int) -> int:
-    """Return the ready floor."""
-    keeps = max(kept_of(seen, ref, replicas).values(), default=0)
+def floor_of(
+    seen: Observation, ref: Ref, workload: Workload | None, replicas: int, keeps: int
+) -> int:
+    """Return the ready floor of a workload of which budgets keep so many pods."""
     if workload is None:
         # How many its controller wants is not known: what there is must do, but for one.
         return min(keeps if ref.kind in ALONE else max(keeps, replicas - 1), replicas)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from plimsoll.domain.disruptions.budgets import ALONE, floor_of, replicas_of
+from plimsoll.domain.disruptions.budgets import ALONE, floor_of, kept_of, replicas_of
 from plimsoll.domain.disruptions.guard import guards_of
 from plimsoll.domain.disruptions.interruption_end import overdue, why_over
 from plimsoll.domain.disruptions.manual_drain import left_to_drain
@@ -218,6 +218,7 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
     pods = tuple(leaving.get(p.uid, p) for p in seen.of_workload.get(ref, ()))
     replicas = replicas_of(seen, ref)
     volume = replicas == 1 and any(name for p in pods for name in one_node_claims(seen, p))
+    by_budgets = max(kept_of(seen, ref, replicas).values(), default=0)
     covering = {p.uid: budgets for p in pods if (budgets := seen.budgets_of(p))}
     return WorkloadDisruption(
         ref=ref,
@@ -246,7 +247,8 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
         dead=frozenset(p.uid for p in pods if is_dead(seen, p)),
         replicas=replicas,
         uncounted=ref in seen.uncounted and ref.kind not in ALONE,
-        floor=0 if volume else floor_of(seen, ref, workload, replicas),
+        floor=0 if volume else floor_of(seen, ref, workload, replicas, by_budgets),
+        kept=by_budgets,
         covering=covering,
         not_releasable=kept,
         undone={p.uid: why for p in pods if p.released and (why := why_undone(seen, workload, p))},

@@ -186,6 +186,8 @@ class WorkloadDisruption:
     """Nobody declares it, and pods may have left that are not made anew yet."""
     floor: int
     """The ready floor."""
+    kept: int = 0
+    """How many pods its budgets keep of it, while all others that these cover serve."""
     covering: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)
     """Uid of a pod -> the PodDisruptionBudgets that cover it; those that none covers are left out."""
     not_releasable: Mapping[str, str] = field(default_factory=dict)

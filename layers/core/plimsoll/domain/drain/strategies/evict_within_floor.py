@@ -29,7 +29,8 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
         hurried = one.may_need_more(disruption.now)
         if one.pod.serving:
             held = _why_held(disruption, hurried=hurried)
-            by_budget = hurried and one.pod.uid in disruption.covering
+            covered = one.pod.uid in disruption.covering
+            by_budget = hurried and covered and serving > disruption.kept
             if held is None and serving <= floor and not (by_budget or pressed):
                 gone = " after the evictions of now" if serving < steady else ""
                 held = f"{floor} must serve, and {serving} serve{gone}"

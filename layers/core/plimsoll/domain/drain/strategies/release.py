@@ -263,11 +263,14 @@ def _in_time(
         ),
         key=lambda pod: not pod.released,
     )
+    serving = sum(disruption.serves(p) and p.uid not in others for p in disruption.pods)
     found = []
     for pod in pods:
         covered = pod.uid in disruption.covering
-        if allowance.take(pod) is None if covered else spare > 0:
+        # What a budget over several workloads lets go may be owed to another one's surplus.
+        if serving > disruption.kept and allowance.take(pod) is None if covered else spare > 0:
             spare -= not covered
+            serving -= 1
             found.append(Evict(pod=pod, reason=f"{TIME_TO_STOP} to stop"))
     return found
 

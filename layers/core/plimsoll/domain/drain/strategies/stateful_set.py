@@ -161,7 +161,7 @@ def _in_time(
         waits = not (one.pod.serving and one.may_need_more(disruption.now))
         if waits or one.pod.uid not in disruption.covering:
             continue
-        if serving - 1 < disruption.quorum:
+        if serving - 1 < max(disruption.quorum, disruption.kept):
             return
         if allowance.take(one.pod) is None:
             serving -= 1
