@@ -156,6 +156,7 @@ def test_it_reads_all_that_a_snapshot_tells_and_only_kinds_that_are_not_installe
     assert found.kubernetes.startswith("v1.")
     assert sorted(w.split("list ")[1].split(":")[0] for w in warnings) == [
         "argoproj.io/rollouts",
+        "autoscaling.k8s.io/verticalpodautoscalers",
         "metrics.k8s.io/nodes",  # the rig serves what pods use, for autoscalers, and no more
     ]
 
