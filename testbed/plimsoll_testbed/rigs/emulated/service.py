@@ -69,6 +69,7 @@ class ServiceRig:
                 self.emulator.checkout.service_template,
                 Rig="true",
                 Size="small",  # each worker unpacks all layers when it starts
+                WafRequestsPerAddress="0",  # the emulator cannot put a web ACL before an API
             )
             self._take_bodies_as_they_are()
             self._exits = exits.pop_all()
