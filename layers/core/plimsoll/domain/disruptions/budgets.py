@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Self
 
-from plimsoll.domain.kubernetes import Pod, Ref, Workload, budget_keeps, ready_floor
+from plimsoll.domain.kubernetes import Budget, Pod, Ref, Workload, budget_keeps, ready_floor
 from plimsoll.domain.observation import Observation, is_dead
 
 ALONE = {"Pod", "Job"}
@@ -69,15 +69,18 @@ def replicas_of(seen: Observation, ref: Ref) -> int:
 def kept_of(seen: Observation, ref: Ref, replicas: int) -> Mapping[Ref, int]:
     """Return how many of so many replicas of a workload each budget keeps. One that covers some of its pods keeps no others."""
     found = {}
-    for budget in seen.budgets_in.get(ref.namespace, ()):
-        covered = seen.covered.get(budget.ref, {})
-        if ref in covered:
-            mine = _share(seen, ref, covered[ref], replicas)
-            others = (
-                _share(seen, o, n, replicas_of(seen, o)) for o, n in covered.items() if o != ref
-            )
-            found[budget.ref] = budget_keeps(budget, mine, expected=mine + sum(others))
+    for budget in _budgets_of(seen, ref):
+        covered = seen.covered[budget.ref]
+        mine = _share(seen, ref, covered[ref], replicas)
+        others = (_share(seen, o, n, replicas_of(seen, o)) for o, n in covered.items() if o != ref)
+        found[budget.ref] = budget_keeps(budget, mine, expected=mine + sum(others))
     return found
+
+
+def _budgets_of(seen: Observation, ref: Ref) -> Collection[Budget]:
+    """Return the budgets that cover any pod of a workload: a namespace may have one for each of its workloads."""
+    pods = seen.of_workload.get(ref, ())
+    return {budget.ref: budget for pod in pods for budget in seen.budgets_of(pod)}.values()
 
 
 def _share(seen: Observation, ref: Ref, covered: int, replicas: int) -> int:
@@ -87,8 +90,8 @@ def _share(seen: Observation, ref: Ref, covered: int, replicas: int) -> int:
 
 def has_one_budget(seen: Observation, ref: Ref) -> bool:
     """Whether exactly one budget covers pods of a workload, and all of them; it may cover those of others too."""
-    pods = len(seen.of_workload.get(ref, ()))
-    return [c[ref] for c in seen.covered.values() if ref in c] == [pods]
+    covering = [seen.covered[budget.ref][ref] for budget in _budgets_of(seen, ref)]
+    return covering == [len(seen.of_workload.get(ref, ()))]
 
 
 def floor_of(
