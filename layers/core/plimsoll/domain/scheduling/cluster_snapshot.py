@@ -160,16 +160,7 @@ class ClusterSnapshot:
         """
         held = self._lift(pod)
         try:
-            need = pod.scheduling.requests
-            nodes = [
-                self._nodes[name]
-                for name in self.suitable(pod)
-                if _why_short(need, self._free[name]) is None
-                if self._why_attached(pod, self._nodes[name]) is None
-            ]
-            for filter_reason in self._filter_reasons(pod) if nodes else ():
-                nodes = [node for node in nodes if filter_reason(node) is None]
-            return nodes
+            return list(self._fitting(pod, (self._nodes[name] for name in self.suitable(pod))))
         finally:
             self._put_back(held)
 
@@ -180,19 +171,26 @@ class ClusterSnapshot:
         """
         held = self._lift(pod)
         try:
-            need, volumes = pod.scheduling.requests, self._volumes_of(pod)
-            reasons = tuple(self._filter_reasons(pod))
-            for node in nodes:
-                if (
-                    _why_short(need, self._free[node.name]) is None
-                    and self._suitable.takes(node, pod.scheduling, volumes)
-                    and self._why_attached(pod, node) is None
-                    and all(why(node) is None for why in reasons)
-                ):
-                    return node
-            return None
+            scheduling, volumes = pod.scheduling, self._volumes_of(pod)
+            suited = (node for node in nodes if self._suitable.takes(node, scheduling, volumes))
+            return next(self._fitting(pod, suited), None)
         finally:
             self._put_back(held)
+
+    def _fitting(self, pod: Pod, suitable: Iterable[Node]) -> Iterator[Node]:
+        """Yield the nodes, of those that meet what a pod requires of a node itself, that it fits on now."""
+        need = pod.scheduling.requests
+        reasons: tuple[FilterReason, ...] | None = None
+        for node in suitable:
+            if (
+                _why_short(need, self._free[node.name]) is not None
+                or self._why_attached(pod, node) is not None
+            ):
+                continue
+            if reasons is None:  # they cost more than a node that is full
+                reasons = tuple(self._filter_reasons(pod))
+            if all(why(node) is None for why in reasons):
+                yield node
 
     @property
     def without_yielding(self) -> ClusterSnapshot:
