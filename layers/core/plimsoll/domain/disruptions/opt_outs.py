@@ -78,8 +78,8 @@ def misread_opt_outs(seen: Observation, nodes: Collection[str]) -> Iterator[Misr
         seen.workload_of(pod): said
         for name in nodes
         for pod in seen.on_node.get(name, ())
-        if leaves(pod) and why_opted_out(seen, pod) is None
         if (said := misread_mark(*marks_of(seen, pod))) is not None
+        if leaves(pod) and why_opted_out(seen, pod) is None
     }
     for workload, said in sorted(found.items()):
         yield MisreadOptOut(workload=workload, said=said)

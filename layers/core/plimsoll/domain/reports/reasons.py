@@ -60,17 +60,17 @@ class Reason:
         """What two reasons have in common that are one."""
         return self.verb, self.about, self.cause
 
-    def merged(self, other: Self) -> Self:
-        """Return both as one: all pods, the whole time, and the latest words."""
-        later = max(self, other, key=lambda one: (one.last is not None, one.last, one.why))
-        pods = self.pods
-        if not {*other.pods} <= {*pods}:
-            pods = tuple(sorted({*pods, *other.pods})[:MOST_PODS])
+    def merged(self, others: Sequence[Self]) -> Self:
+        """Return all of them as one: all pods, the whole time, and the latest words."""
+        if not others:
+            return self
+        every = (self, *others)
+        named = {pod for one in every for pod in one.pods}
         return replace(
-            later,
-            pods=pods,
-            first=min(filter(None, (self.first, other.first)), default=None),
-            urgent=self.urgent or other.urgent,
+            max(every, key=lambda one: (one.last is not None, one.last, one.why)),
+            pods=tuple(sorted(named)[:MOST_PODS]) if named != {*self.pods} else self.pods,
+            first=min(filter(None, (one.first for one in every)), default=None),
+            urgent=any(one.urgent for one in every),
         )
 
     @property
@@ -94,11 +94,10 @@ class Reason:
 
 def merge_reasons(*told: Iterable[Reason]) -> tuple[Reason, ...]:
     """Return reasons folded, in the order in which they were first told; the urgent and the last ones are kept."""
-    found: dict[tuple[str, str, str], Reason] = {}
+    found: dict[tuple[str, str, str], list[Reason]] = defaultdict(list)
     for reason in (reason for some in told for reason in some):
-        known = found.get(reason.key)
-        found[reason.key] = known.merged(reason) if known else reason
-    return _bounded(found)
+        found[reason.key].append(reason)
+    return _bounded({key: one.merged(others) for key, (one, *others) in found.items()})
 
 
 def summary(reasons: Sequence[Reason], most: int) -> list[str]:
