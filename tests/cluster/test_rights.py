@@ -42,6 +42,7 @@ from plimsoll.domain.kubernetes.names import (
     SAFE_TO_EVICT,
     STOP_SECONDS,
 )
+from plimsoll.domain.placement import label_key
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_cli.doctor.facts import Queue, TrialResult
 from plimsoll_cli.doctor.kubernetes_probe import GROUP, KubernetesProbe
@@ -216,7 +217,8 @@ def test_of_a_node_what_is_not_ours_is_refused(
         {"spec": {"unschedulable": True}},
         {"spec": {"taints": [taint("theirs"), taint(INTERRUPTION, effect="NoSchedule")]}},
         {"metadata": {"annotations": {INTERRUPTION: "{}"}}},
-        {"metadata": {"labels": {"spread.plimsoll.dev/2": "spot-1"}}},
+        {"metadata": {"labels": {label_key(2): "spot-1"}}},
+        {"metadata": {"labels": {label_key(0): "spot"}}},
         {"metadata": {"labels": {CAPACITY_LABELS[0]: "spot"}}},
         {"metadata": {"labels": {EXCLUDED: EXCLUDED_BY_US}}},
     ],
@@ -225,6 +227,7 @@ def test_of_a_node_what_is_not_ours_is_refused(
         "our taint",
         "record",
         "spread group",
+        "spread group of single replicas",
         "capacity type",
         "out of load balancers",
     ],
