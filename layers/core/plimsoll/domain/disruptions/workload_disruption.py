@@ -35,9 +35,9 @@ START: Final = timedelta(seconds=30)
 """What a replacement that has a node is reckoned to take until it serves, where nobody saw it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EvictablePod:
-    """A pod on an interrupted node."""
+    """A pod on an interrupted node. Not slotted: the deadline that a plan asks for again and again is kept."""
 
     pod: Pod
     replica_set: ReplicaSet | None = None
@@ -95,7 +95,7 @@ class EvictablePod:
             return known
         return self._before_deadline(min(self.pod.grace_seconds, ASSUMED_SECONDS))
 
-    @property
+    @cached_property
     def eviction_deadline(self) -> datetime | None:
         """From when it is evicted although nothing serves in its place.
 
@@ -377,7 +377,7 @@ class WorkloadDisruption:
         then = max(since, default=self.now) + self._min_ready
         return len(ends) < 2 or then + (len(ends) - 1) * self.start <= max(ends)  # noqa: PLR2004
 
-    @property
+    @cached_property
     def _min_ready(self) -> timedelta:
         return timedelta(seconds=0 if self.workload is None else self.workload.min_ready_seconds)
 

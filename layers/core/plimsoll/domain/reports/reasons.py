@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Final, Self, override
 
 MAX_BYTES: Final = 100_000
@@ -27,6 +28,7 @@ _FRAME: Final = 160
 """Bytes that a reason takes beside its words and pods."""
 _NAMED: Final = 3
 """How many workloads a line names that stands for more."""
+_FIGURES: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class Reason:
             return self.why
         if self.verb not in {WAIT, NOTE} and not self.pods:
             return ""  # of what was done to a node or a group the last words count
-        return re.sub(r"\d+", "#", self.why)
+        return _without_figures(self.why)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -90,6 +92,11 @@ class Reason:
     def __str__(self) -> str:
         head = " ".join(filter(None, (self.verb, self.what)))
         return f"{head}: {self.why}" if self.what else f"{head} {self.why}".lstrip()
+
+
+@lru_cache(maxsize=4_096)  # a plan says the same words of many pods and on many nodes
+def _without_figures(words: str) -> str:
+    return _FIGURES.sub("#", words)
 
 
 def merge_reasons(*told: Iterable[Reason]) -> tuple[Reason, ...]:
@@ -185,4 +192,7 @@ def _bounded(found: dict[tuple[str, str, str], Reason]) -> tuple[Reason, ...]:
 
 def _size(reason: Reason) -> int:
     words = (reason.why, reason.verb, reason.about, *reason.pods)
-    return _FRAME + sum(len(each.encode("ascii", "backslashreplace")) + 3 for each in words)
+    return _FRAME + sum(
+        3 + (len(each) if each.isascii() else len(each.encode("ascii", "backslashreplace")))
+        for each in words
+    )
