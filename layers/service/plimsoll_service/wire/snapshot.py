@@ -18,12 +18,10 @@ from datetime import datetime
 from itertools import chain
 from typing import Annotated, Final, Literal
 
-import msgspec
-from msgspec import Meta, Raw, Struct
-from msgspec.structs import fields, replace
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from plimsoll_service.wire.documents import (
-    BadText,
     Count,
     Malformed,
     Text,
@@ -31,7 +29,6 @@ from plimsoll_service.wire.documents import (
     compress,
     decompress,
 )
-from plimsoll_service.wire.documents import decode as decode_document
 from plimsoll_service.wire.documents import encode as encode_document
 from plimsoll_service.wire.gpu import MOST_SAMPLES, GpuSample
 from plimsoll_service.wire.names import (
@@ -49,6 +46,7 @@ from plimsoll_service.wire.names import (
     Uid,
     Word,
 )
+from plimsoll_service.wire.sifting import decode_sifted
 
 VERSION: Final = 1
 NODE_LABELS: Final = (
@@ -381,11 +379,6 @@ MOST: Final[dict[Kind, int]] = {
 """How many of each kind a snapshot holds, as a delta makes it of its base, too."""
 
 
-MOST_PARTS: Final = 2**20
-"""Commas of a document that is sifted object by object: the largest cluster has fewer, and a hostile one would
-fill the memory."""
-
-
 class Deleted(Part, array_like=True, frozen=True, kw_only=True):
     """An object of the base that is no more."""
 
@@ -550,37 +543,8 @@ def apply(base: Objects, change: Snapshot) -> Snapshot:
 
 
 def _sifted[T: Objects](document: bytes, kind: type[T]) -> T:
-    """Decode a document; where text of an object is not what its field takes, without that object.
-
-    Raises:
-        Malformed: anything else is wrong with it.
-    """
-    try:
-        return decode_document(document, kind)
-    except BadText:
-        if document.count(b",") > MOST_PARTS:
-            raise
-        sifted, left_out = _without_bad_text(document, kind)
-        found = decode_document(sifted, kind)
-        return replace(found, left_out=found.left_out + left_out)
-
-
-def _without_bad_text(document: bytes, kind: type[Objects]) -> tuple[bytes, int]:
-    parts, left_out = msgspec.json.decode(document, type=dict[str, Raw]), 0
-    for field in fields(kind):
-        item = _ITEMS.get(field.name)
-        if item is None or field.name not in parts:
-            continue
-        kept = list[Raw]()
-        for each in msgspec.json.decode(parts[field.name], type=list[Raw]):
-            try:
-                decode_document(bytes(each), item)
-            except BadText:
-                left_out += 1
-            else:
-                kept.append(each)
-        parts[field.name] = Raw(msgspec.json.encode(kept))
-    return msgspec.json.encode(parts), left_out
+    found, left_out = decode_sifted(document, kind, _ITEMS)
+    return replace(found, left_out=found.left_out + left_out) if left_out else found
 
 
 def _refuse_twins(name: str, uids: Iterable[Hashable]) -> None:

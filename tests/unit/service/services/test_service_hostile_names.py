@@ -30,6 +30,7 @@ from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.advice import MOST_WORDS, InstanceRow
 from plimsoll_service.wire.documents import Malformed, compress
 from plimsoll_service.wire.instructions import Result
+from plimsoll_service.wire.sifting import MOST_PARTS
 from plimsoll_service.wire.snapshot import LoadBalancer, Volume
 from tests.support.advised import OLD, AdvisedCluster, harbor
 from tests.support.snapshots import GIB, wire_snapshot
@@ -252,9 +253,16 @@ def test_what_is_wrong_beside_names_is_still_refused_and_so_is_a_flood_of_parts(
     document = json.loads(sent(wire_snapshot(volumes=(volume(HOSTILE),))))
     with pytest.raises(Malformed, match="allocatable"):
         wire.parse(json.dumps(document | {"nodes": [{"uid": "a", "name": "a"}]}).encode())
-    flood = json.dumps(document | {"deleted": [0] * (wire.MOST_PARTS + 2)}).encode()
+    flood = json.dumps(document | {"deleted": [0] * (MOST_PARTS + 2)}).encode()
     with pytest.raises(Malformed):
         wire.parse(flood)
+
+
+@pytest.mark.parametrize("broken", ['"budgets":5}', '"budgets":[', ""])
+def test_a_snapshot_with_a_bad_name_that_is_broken_elsewhere_too_is_refused(broken):
+    document = sent(wire_snapshot(volumes=(volume(HOSTILE),)))
+    with pytest.raises(Malformed):
+        wire.parse(document.removesuffix(b"}") + f",{broken}".encode())
 
 
 def test_no_hostile_name_of_a_snapshot_reaches_what_is_advised():
