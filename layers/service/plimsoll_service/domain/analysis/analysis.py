@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from hashlib import sha256
+from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, MIN_ON_DEMAND, Node, OwnerKind, unavailable
 from plimsoll_service.domain.analysis.cluster_view import ON_DEMAND, SPOT, View, stands_on_spot
-from plimsoll_service.domain.analysis.commands import commands
 from plimsoll_service.domain.analysis.consolidation import (
     Consolidation,
     Consolidations,
     consolidations,
 )
+from plimsoll_service.domain.analysis.drafts import draft
 from plimsoll_service.domain.analysis.instance_mix import (
     Instance,
     InstanceMix,
@@ -30,6 +28,7 @@ from plimsoll_service.domain.analysis.instance_mix import (
 from plimsoll_service.domain.analysis.prices import HOURS, Price, PriceTable
 from plimsoll_service.domain.analysis.right_sizing import Resize, resizes
 from plimsoll_service.domain.analysis.time_limit import OutOfTime, never
+from plimsoll_service.domain.analysis.unused_resources import idle_load_balancers, unused_volumes
 from plimsoll_service.domain.snapshots import MIB, WorkloadUsage
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.advice import (
@@ -42,17 +41,13 @@ from plimsoll_service.wire.advice import (
     Kind,
     Recommendation,
 )
-from plimsoll_service.wire.documents import shortened
 
-GIB: Final = 2**30
 SPREADABLE: Final = 4
 """With fewer replicas than this a floor of half leaves at most one on spot: not worth a change."""
 LEAST_GAIN: Final = 0.05
 """A mix that saves a smaller share of the bill is not advised."""
 MOST_LEFT: Final = 2000
 """Workloads whose requests stay, each with its reason: an answer has 6 MB at most."""
-SETTLED_UNUSED: Final = timedelta(days=1)
-"""A younger volume or load balancer may be about to be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +121,8 @@ def analyse(  # noqa: PLR0913 - what an analysis is made of, each part named
         *(_right_size(view, table, each) for each in better),
         *(_mix(view, advice, mix) if complete else ()),
         *_allow_spot(view, table),
-        *_volumes(view, table),
-        *_load_balancers(view, table, idle),
+        *unused_volumes(view, table),
+        *idle_load_balancers(view, table, idle),
     ]
     found.sort(key=lambda each: (-each.monthly, each.id))
     return Analysis(advice=advice, recommendations=tuple(found), consolidations=spare)
@@ -213,34 +208,6 @@ def _prices(view: View, table: PriceTable) -> str:
     return f"{table.region}, {table.dates}{there}"
 
 
-def _draft(  # noqa: PLR0913 - the fields of a recommendation
-    view: View,
-    kind: Kind,
-    about: About,
-    monthly: float,
-    reason: str,
-    *,
-    patch: str = "",
-    executable: bool = False,
-    containers: tuple[ContainerRequests, ...] = (),
-    measurable: bool = True,
-) -> Recommendation:
-    told = f"{view.seen.cluster_id}/{kind}/{about.uid}"
-    return Recommendation(
-        id=f"r-{sha256(told.encode()).hexdigest()[:16]}",
-        kind=kind,
-        about=about,
-        reason=shortened(reason, 1000),
-        monthly=round(monthly, 2),
-        executable=executable,
-        patch=patch,
-        containers=containers,
-        measurable=measurable,
-        since=view.at,
-        changed_at=view.at,
-    )
-
-
 def _consolidate(view: View, found: Consolidation) -> Recommendation:
     node = found.node
     where = ", ".join(sorted(set(found.destinations))[:5])
@@ -249,7 +216,7 @@ def _consolidate(view: View, found: Consolidation) -> Recommendation:
         if found.idle
         else f"its pods ({len(found.pods)}) fit on {where}, and a tenth of each stays free"
     )
-    return _draft(
+    return draft(
         view,
         "consolidate-node",
         About(kind="Node", name=node.name, uid=node.uid),
@@ -270,7 +237,7 @@ def _name(workload: wire.Workload) -> str:
 
 
 def _right_size(view: View, table: PriceTable, found: Resize) -> Recommendation:
-    return _draft(
+    return draft(
         view,
         "right-size",
         _about(found.workload),
@@ -301,14 +268,14 @@ def _requests(found: Resize) -> str:
     if found.workload.kind == OwnerKind.ROLLOUT:
         return ""
     lists: dict[str, list[dict[str, object]]] = defaultdict(list)
-    for now, then in found.changed:
+    for present, advised in found.changed:
         requests = {}
-        if then.requests.cpu_m != now.requests.cpu_m:
-            requests["cpu"] = f"{then.requests.cpu_m}m"
-        if then.requests.memory != now.requests.memory:
-            requests["memory"] = _quantity(then.requests.memory)
-        lists["initContainers" if then.sidecar else "containers"].append(
-            {"name": then.name, "resources": {"requests": requests}}
+        if advised.requests.cpu_m != present.requests.cpu_m:
+            requests["cpu"] = f"{advised.requests.cpu_m}m"
+        if advised.requests.memory != present.requests.memory:
+            requests["memory"] = _quantity(advised.requests.memory)
+        lists["initContainers" if advised.sidecar else "containers"].append(
+            {"name": advised.name, "resources": {"requests": requests}}
         )
     return json.dumps({"spec": {"template": {"spec": lists}}})
 
@@ -327,7 +294,7 @@ def _mix(view: View, advice: Advice, mix: InstanceMix) -> Iterator[Recommendatio
     more = f" and {len(told[12:])} more kinds" if told[12:] else ""
     patch, left_out = node_pools(rows)
     rest = f"; the patch leaves out the {left_out} rarest kinds" if left_out else ""
-    yield _draft(
+    yield draft(
         view,
         "instance-mix",
         About(kind="Cluster", name=view.seen.cluster_id, uid=view.seen.cluster_id),
@@ -387,7 +354,7 @@ def _allow_spot(view: View, table: PriceTable) -> Iterator[Recommendation]:
         if share <= 0 or any(pod.volumes for pod in pods):
             continue
         patch = {"metadata": {"annotations": {MIN_ON_DEMAND: "50%"}}}
-        yield _draft(
+        yield draft(
             view,
             "allow-spot",
             _about(workload),
@@ -395,81 +362,4 @@ def _allow_spot(view: View, table: PriceTable) -> Iterator[Recommendation]:
             f"all {workload.replicas} replicas stand on on-demand and no floor is stated; with half of them "
             f"kept there, {workload.replicas - keep} may stand on spot, and be interrupted",
             patch=json.dumps(patch),
-        )
-
-
-def _volumes(view: View, table: PriceTable) -> Iterator[Recommendation]:
-    """Advise to delete EBS volumes that no claim has had for a day.
-
-    Other storage has no type of EBS, nor its price. A volume that AWS keeps when its PersistentVolume is deleted goes
-    first, because only the PersistentVolume says which volume that is.
-    """
-    for volume in view.seen.volumes:
-        price = table.volumes.get(volume.type)
-        if price is None or not _is_unused(volume, view.at):
-            continue
-        gib, stays = volume.capacity / GIB, volume.reclaim != "Delete"
-        if stays and not volume.ebs:
-            continue
-        steps = [["kubectl", "delete", "persistentvolume", volume.name]]
-        why = f"it is {volume.phase} and no claim has it; {gib:.0f} GiB"
-        if stays:
-            region = ["--region", view.region] if view.region else []
-            steps.insert(0, ["aws", "ec2", "delete-volume", "--volume-id", volume.ebs, *region])
-            why = (
-                f"{why}. Its policy {volume.reclaim} keeps {volume.ebs} in EBS, billed: first delete "
-                "the volume, then its PersistentVolume. Only your bill shows what that saved"
-            )
-        yield _draft(
-            view,
-            "orphan-volume",
-            About(kind="PersistentVolume", name=volume.name, uid=volume.uid),
-            gib * price,
-            f"{why}. Take a snapshot of it before you delete it",
-            patch=" && ".join(map(shlex.join, steps)),
-            measurable=not stays,
-        )
-
-
-def _is_unused(volume: wire.Volume, now: datetime) -> bool:
-    """Whether no claim has had a volume for a day; one that was released at an unknown time may be in use still."""
-    if volume.phase not in {"Available", "Released", "Failed"}:
-        return False
-    untold = volume.created_at if volume.phase == "Available" else now
-    return now - (volume.since or untold) >= SETTLED_UNUSED
-
-
-def _load_balancers(
-    view: View, table: PriceTable, idle: Mapping[str, datetime]
-) -> Iterator[Recommendation]:
-    """Advise to delete load balancers that had nothing to send requests to for a day, each once, whoever shares it."""
-    sharing: dict[str, list[wire.LoadBalancer]] = defaultdict(list)
-    for balancer in view.seen.load_balancers:
-        if balancer.provisioned:
-            sharing[balancer.address or balancer.uid].append(balancer)
-    for members in sharing.values():
-        since = [idle[each.uid] for each in members if each.uid in idle]
-        if len(since) < len(members) or view.at - max(since) < SETTLED_UNUSED:
-            continue
-        first, *others = sorted(members, key=lambda each: (each.namespace, each.name, each.uid))
-        shared = f", nor have {len(others)} others that share it" if others else ""
-        yield _draft(
-            view,
-            "idle-load-balancer",
-            About(kind=first.kind, namespace=first.namespace, name=first.name, uid=first.uid),
-            table.load_balancer * HOURS,
-            f"it has an address, and had no Ready endpoint for a day{shared}",
-            patch=commands(
-                [
-                    (
-                        "kubectl",
-                        "delete",
-                        each.kind.lower(),
-                        "--namespace",
-                        each.namespace,
-                        each.name,
-                    )
-                    for each in (first, *others)
-                ]
-            ),
         )

@@ -52,14 +52,19 @@ class Resize:
     def changed(self) -> Iterator[tuple[wire.Container, wire.Container]]:
         """The containers whose requests change, as they are and as they would be."""
         pairs = zip(self.workload.template, self.template, strict=True)
-        return ((now, then) for now, then in pairs if now != then)
+        return ((present, advised) for present, advised in pairs if present != advised)
 
     @property
     def less(self) -> Amounts:
         """How much less a pod requests; below zero where it requests more."""
         return Amounts(
-            cpu_m=sum(now.requests.cpu_m - then.requests.cpu_m for now, then in self.changed),
-            memory=sum(now.requests.memory - then.requests.memory for now, then in self.changed),
+            cpu_m=sum(
+                present.requests.cpu_m - advised.requests.cpu_m for present, advised in self.changed
+            ),
+            memory=sum(
+                present.requests.memory - advised.requests.memory
+                for present, advised in self.changed
+            ),
         )
 
     def instead_of(self, requests: Amounts) -> Amounts:
@@ -121,13 +126,13 @@ def _resized(
 ) -> Resize | tuple[wire.Workload, str]:
     allowed = workload.limit_ranges or wire.LimitRanges()
     template, notes = [], []
-    for now in workload.template:
-        its = usage.get(now.name, ContainerUsage())
-        then, note = now, f"{its.cpu_m.samples} samples do not show its peak yet"
-        if its.cpu_m.samples >= LEAST_SAMPLES and now.name in known:
-            then, note = _advised(now, its, allowed.container, since)
-        template.append(then)
-        notes.append(f"{now.name}: {note}")
+    for present in workload.template:
+        its = usage.get(present.name, ContainerUsage())
+        advised, note = present, f"{its.cpu_m.samples} samples do not show its peak yet"
+        if its.cpu_m.samples >= LEAST_SAMPLES and present.name in known:
+            advised, note = _advised(present, its, allowed.container, since)
+        template.append(advised)
+        notes.append(f"{present.name}: {note}")
     reason = "; ".join(notes)
     if tuple(template) == workload.template:
         return workload, reason
@@ -137,7 +142,7 @@ def _resized(
 
 
 def _advised(
-    now: wire.Container, usage: ContainerUsage, bounds: wire.Bounds, since: datetime
+    present: wire.Container, usage: ContainerUsage, bounds: wire.Bounds, since: datetime
 ) -> tuple[wire.Container, str]:
     """Return a container with the requests that its usage asks for, and why."""
     killed = usage.killed if usage.killed and usage.killed >= since else None
@@ -145,23 +150,27 @@ def _advised(
     cpu, memory = (
         resource.requested(amount, step, least, may_be_lowered=killed is None)
         for resource, amount, step, least in zip(
-            _asked(now.requests, now.limits, bounds),
+            _asked(present.requests, present.limits, bounds),
             (seen.cpu_m * (1 + CPU_HEADROOM), seen.memory * (1 + MEMORY_HEADROOM)),
             _pair(STEP),
             _pair(LEAST),
             strict=True,
         )
     )
-    then = replace(now, requests=Amounts(cpu_m=cpu, memory=memory))
-    told = "its requests are right" if then == now else f"{_told(then)} instead of {_told(now)}"
+    advised = replace(present, requests=Amounts(cpu_m=cpu, memory=memory))
+    told = (
+        "its requests are right"
+        if advised == present
+        else f"{_told(advised)} instead of {_told(present)}"
+    )
     why = (
         f"{told}: {usage.cpu_m.samples} samples of {HISTORY.days} days, {CPU_PERCENTILE} % of them used "
         f"{seen.cpu_m}m or less, and none more than {seen.memory // MIB} MiB; headroom "
         f"{CPU_HEADROOM:.0%} and {MEMORY_HEADROOM:.0%}"
     )
     if killed is None:
-        return then, why
-    return then, (
+        return advised, why
+    return advised, (
         f"{why}; never lowered, because it was OOM-killed or ended without a known reason at "
         f"{killed:%Y-%m-%d %H:%M} UTC"
     )
@@ -183,9 +192,9 @@ class _Asked:
         by_ratio = -(-self.limit * THOUSAND // self.ratio) if self.ratio else 0
         lowest = max(self.least, by_ratio, 0 if may_be_lowered else self.request)
         highest = min(each for each in (self.limit, self.most, wanted, _MOST) if each)
-        then = max(lowest, highest)
-        is_close = abs(then - self.request) <= WORTHWHILE * self.request
-        return self.request if is_close and self.is_admitted else then
+        closest = max(lowest, highest)
+        is_close = abs(closest - self.request) <= WORTHWHILE * self.request
+        return self.request if is_close and self.is_admitted else closest
 
     @property
     def is_admitted(self) -> bool:
