@@ -7,13 +7,13 @@ table of instance types says that is shipped.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from plimsoll.adapters.nodegroups.templates import from_nodes
+from plimsoll.adapters.nodegroups.eks import LABEL
+from plimsoll.adapters.nodegroups.templates import from_nodes, least
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, Node, Resources, Taint
 from plimsoll.domain.node_groups import NodeGroup, NodeTemplate
@@ -26,7 +26,7 @@ from plimsoll_simulation.scenario.yamlfiles import Document, read_documents
 FORM: Final = "NAME=TYPE[,TYPE...],on-demand|spot,max=N[,zone=ZONE...]"
 EXAMPLE: Final = "--group base=m6i.large,on-demand,max=6"
 _CAPACITIES: Final = ("on-demand", "spot")
-_NAMING: Final = ("eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name")
+_NAMING: Final = (LABEL, "alpha.eksctl.io/nodegroup-name")
 """Labels by which a node names its group."""
 
 
@@ -138,8 +138,7 @@ def _template(
     labels = {"kubernetes.io/os": "linux"} if known is None else dict(known.labels)
     taints = [Taint(key=t.key, value=t.value, effect=t.effect) for t in declared.taints]
     if known is None:
-        amounts = [_amounts(declared, name, nodes) for name in declared.instance_types]
-        allocatable = reduce(_less, amounts)
+        allocatable = least([_amounts(declared, name, nodes) for name in declared.instance_types])
     else:
         allocatable = known.allocatable
         taints += [taint for taint in known.taints if taint not in taints]
@@ -162,14 +161,3 @@ def _amounts(declared: DeclaredGroup, name: str, nodes: Sequence[Node]) -> Resou
             "give the group in a file (--groups) with `allocatable: {cpu: ..., memory: ..., pods: ...}`"
         )
     return size.allocatable
-
-
-def _less(one: Resources, other: Resources) -> Resources:
-    """Return the least of each: any of the types may be launched."""
-    extended: dict[str, Any] = dict(other.extended)
-    return Resources(
-        cpu=min(one.cpu, other.cpu),
-        memory=min(one.memory, other.memory),
-        pods=min(one.pods, other.pods),
-        extended=tuple((n, min(a, extended[n])) for n, a in one.extended if n in extended),
-    )

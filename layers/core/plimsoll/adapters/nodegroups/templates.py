@@ -62,7 +62,7 @@ def from_nodes(nodes: Sequence[Node]) -> NodeTemplate | None:
             and not key.startswith((names.PREFIX, "topology.k8s.aws/network-node-layer"))
         },
         taints=tuple(t for t in newest.taints if not passes(t)),
-        allocatable=_least([*_reported(known)]),
+        allocatable=least([*_reported(known)]),
     )
 
 
@@ -118,7 +118,7 @@ def from_instance_types(
     return NodeTemplate(
         labels={**dict(sorted(shared)), **labels},
         taints=tuple(taints),
-        allocatable=_least([allocatable_of(info) for info in infos])
+        allocatable=least([allocatable_of(info) for info in infos])
         + Resources(extended=_disk(disk_gib)),
     )
 
@@ -180,9 +180,9 @@ def _reported(nodes: Sequence[Node]) -> Iterator[Resources]:
     for amounts in of_type.values():
         most = reduce(Resources.larger, amounts)
         devices = [(name, amount) for name, amount in most.extended if "/" in name]
-        least = _least(amounts)
+        lowest = least(amounts)
         yield replace(
-            least, extended=tuple(sorted({**dict(least.extended), **dict(devices)}.items()))
+            lowest, extended=tuple(sorted({**dict(lowest.extended), **dict(devices)}.items()))
         )
 
 
@@ -211,7 +211,8 @@ def _under(prefix: str, said: Mapping[str, str]) -> dict[str, str]:
     return {k.removeprefix(prefix): v for k, v in sorted(said.items()) if k.startswith(prefix)}
 
 
-def _least(amounts: Sequence[Resources]) -> Resources:
+def least(amounts: Sequence[Resources]) -> Resources:
+    """Return the least of each resource: any of the instance types may be launched."""
     extended = [dict(a.extended) for a in amounts]
     shared = set.intersection(*(set(e) for e in extended))
     return Resources(
