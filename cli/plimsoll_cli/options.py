@@ -196,16 +196,19 @@ def print_screen(
         verbose: print all.
         command: prints all.
     """
-    most = None if verbose else SCREEN
     out = console()
-    while True:
+
+    def printed(most: int) -> Sequence[str]:
         with out.capture() as capture:
-            for line in render(most or sys.maxsize):
+            for line in render(most):
                 out.print(line)
-        lines = capture.get().splitlines()
-        if most is None or len(lines) <= SCREEN or most <= 1:
-            break
-        most = max(1, most - max(1, len(lines) - SCREEN))
+        return capture.get().splitlines()
+
+    most = sys.maxsize if verbose else SCREEN
+    lines = printed(most)
+    while not verbose and len(lines) > SCREEN and most > 1:
+        most = max(1, most - (len(lines) - SCREEN))
+        lines = printed(most)
     if not verbose and len(lines) > SCREEN:
         more = len(lines) - SCREEN + 1
         lines = [*lines[: SCREEN - 1], f"{more} more lines: {command}"]
