@@ -140,7 +140,7 @@ def push_snapshot(cluster: str) -> msgspec.Struct:
     taken = bootstrap.intake().take(_agent(cluster), _body())
     if taken.left_out:
         facts = {"cluster": cluster, "sequence": taken.accepted, "objects": taken.left_out}
-        logger.warning("objects left out: a name of theirs is none", extra=facts)
+        logger.warning("objects with invalid names left out", extra=facts)
     return taken
 
 

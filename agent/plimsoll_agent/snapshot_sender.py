@@ -165,7 +165,7 @@ class SnapshotSender:
         self.interval = float(answer.next_poll_s)
         self.pending = answer.instructions_pending
         if answer.left_out:
-            self.warn(f"the service left {answer.left_out} objects out: a name of theirs is none")
+            self.warn(f"the service left out {answer.left_out} objects with invalid names")
         if answer.resync:
             self._base = None
 

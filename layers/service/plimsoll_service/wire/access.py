@@ -105,7 +105,7 @@ class Accepted(Part, frozen=True, kw_only=True):
     next_poll_s: Annotated[int, Meta(ge=1, le=3600)] = 60
     """When the next snapshot is wanted."""
     left_out: Count = 0
-    """Objects of it that do not count, because a name of theirs is none."""
+    """Objects of it that do not count, because their names are invalid."""
     resync: bool = False
     """The service lacks the base of this delta: the next snapshot has to be a full one."""
 

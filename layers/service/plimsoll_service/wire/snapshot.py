@@ -401,7 +401,7 @@ class Objects(Part, frozen=True, kw_only=True):
     kubernetes: Word
     """The version of the API server."""
     left_out: Count = 0
-    """Objects that are not told of, because a name of theirs is none."""
+    """Objects that are not told of, because their names are invalid."""
     nodes: Annotated[tuple[Node, ...], Meta(max_length=MOST["nodes"])] = ()
     pods: Annotated[tuple[Pod, ...], Meta(max_length=MOST["pods"])] = ()
     workloads: Annotated[tuple[Workload, ...], Meta(max_length=MOST["workloads"])] = ()
