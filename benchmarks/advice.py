@@ -23,7 +23,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from benchmarks.output import machine
+from rich.console import Console
+
+from benchmarks.output import machine, table
 from plimsoll.domain.kubernetes import ZONE
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.domain.analysis import View, analyse
@@ -163,7 +165,7 @@ def week(seen: Snapshot) -> Mapping[str, WorkloadUsage]:
 
 
 def work(shape: str, number: int) -> None:
-    """Analyse a cluster, and print what it cost."""
+    """Analyse a cluster, and print what it cost: the cells of a row."""
     seen = cluster(shape, number)
     size = len(encode(seen)) / MIB
     used, view = week(seen), View(seen=seen)
@@ -173,8 +175,8 @@ def work(shape: str, number: int) -> None:
     status = Path("/proc/self/status").read_text(encoding="ascii")
     peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
     print(
-        f"{len(seen.pods)}|{size:.1f} MiB|{len(found.consolidations.found)}|{len(found.recommendations)}|"
-        f"{seconds:.1f} s|{int(peak) / 1000:.0f} MB"
+        f"{len(seen.pods):,}|{size:.1f} MiB|{len(found.consolidations.found):,}|"
+        f"{len(found.recommendations):,}|{seconds:.1f} s|{int(peak) / 1000:.0f} MB"
     )
 
 
@@ -192,12 +194,15 @@ def main() -> None:
     if said.one:
         work(said.one[0], int(said.one[1]))
         return
-    print(machine("msgspec"))
+    console = Console(width=110)
+    headings = "nodes pods snapshot nodes-to-go recommendations processor memory"
+    shown = table(machine("msgspec"), "shape", *headings.split())
     for shape in said.shape:
         for number in said.nodes or SIZES[shape]:
             command = [sys.executable, "-m", "benchmarks.advice", "--one", shape, str(number)]
             found = subprocess.run(command, check=True, capture_output=True, text=True)
-            print(f"{shape}|{number}|{found.stdout.strip()}", flush=True)
+            shown.add_row(shape, f"{number:,}", *found.stdout.strip().split("|"))
+    console.print(shown)
 
 
 if __name__ == "__main__":

@@ -141,16 +141,17 @@ class Folder:
         return (self.root / f"{cluster}-{epoch}-{sequence}").exists()
 
 
+of_cluster: Final = partial(
+    Snapshot, cluster_id=CLUSTER, epoch=EPOCH, taken_at=NOW, kubernetes="v1.36.3"
+)
+
+
 def snapshot(sequence: int, workloads: int, containers: int, pods: int) -> Snapshot:
     """Return a snapshot, in which no two pods of a workload are of the same size."""
     names = [f"c{n}" for n in range(containers)]
     template = tuple(Container(name=name) for name in names)
-    return Snapshot(
-        cluster_id=CLUSTER,
-        epoch=EPOCH,
+    return of_cluster(
         sequence=sequence,
-        taken_at=NOW,
-        kubernetes="v1.36.3",
         workloads=tuple(
             Workload(
                 uid=f"w{n}", kind="Job", namespace="a", name="a", template=template, created_at=NOW
@@ -246,12 +247,8 @@ def of_gpus(sequence: int) -> Snapshot:
     """
     uids = [f"{2**32 - sequence:08x}-{n:027x}" for n in range(GPUS)]
     nodes = [f"{n:063}" for n in range(GPUS // 8)]
-    return Snapshot(
-        cluster_id=CLUSTER,
-        epoch=EPOCH,
+    return of_cluster(
         sequence=sequence,
-        taken_at=NOW,
-        kubernetes="v1.36.3",
         nodes=tuple(
             Node(
                 uid=name,
