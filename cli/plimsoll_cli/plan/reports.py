@@ -260,18 +260,17 @@ def _lines_of(
 ) -> Sequence[str]:
     """Return the lines of a report, at most about so many."""
     head = [*_head(report, compared, verbose=verbose)]
-    lines = [f"- {line}" for line in summary(report.reasons, max(1, most - len(head)))]
-    if verbose:
-        lines = [
-            line
-            for reason in report.reasons
-            for line in (f"- {reason.timed}", *(f"    Pod {pod}" for pod in _named(reason)))
-        ]
-    return [*head, *(f"  {line}" for line in lines)]
+    if not verbose:
+        lines = summary(report.reasons, max(1, most - len(head)))
+        return [*head, *(f"  - {line}" for line in lines)]
+    return [*head, *(line for reason in report.reasons for line in _whole(reason))]
 
 
-def _named(reason: Reason) -> Sequence[str]:
-    return reason.pods if len(reason.pods) > 1 else ()
+def _whole(reason: Reason) -> Iterator[str]:
+    """Yield a reason, and each of its pods where there are several."""
+    yield f"  - {reason.timed}"
+    if len(reason.pods) > 1:
+        yield from (f"      Pod {pod}" for pod in reason.pods)
 
 
 def _head(report: Report, compared: Comparison | None, *, verbose: bool) -> Iterator[str]:
