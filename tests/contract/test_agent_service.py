@@ -296,17 +296,20 @@ class AheadClock(SystemClock):
         return super().now() + self.ahead
 
 
+def sends_at(agent, clock: AheadClock, *seconds: int) -> None:
+    for each in seconds:
+        clock.ahead = timedelta(seconds=each)
+        agent.sender.take()
+        agent.sender.send()
+
+
 def test_a_running_agent_renews_its_token_without_the_path_that_everybody_shares(
     service, site, monkeypatch
 ):
     the_service, _ = service
     monkeypatch.setattr("plimsoll_service.services.access.TOKEN_LIFE", timedelta(minutes=4))
     clock = AheadClock()
-    agent = site.start(clock)
-    for seconds in (0, 60, 130, 190):
-        clock.ahead = timedelta(seconds=seconds)
-        agent.sender.take()
-        agent.sender.send()
+    sends_at(site.start(clock), clock, 0, 60, 130, 190)
     asked = [each for each in the_service.requests if each.endswith("/token")]
     own = f"POST /prod/v1/clusters/{the_service.agent.subject}/token"
     assert asked == ["POST /prod/v1/token", own]
@@ -316,14 +319,9 @@ def test_a_running_agent_renews_its_token_without_the_path_that_everybody_shares
 def test_where_a_token_is_not_renewed_an_assertion_replaces_it(service, site, monkeypatch):
     the_service, _ = service
     monkeypatch.setattr("plimsoll_service.services.access.TOKEN_LIFE", timedelta(minutes=4))
-
     the_service.older = True
     clock = AheadClock()
-    agent = site.start(clock)
-    for seconds in (0, 130, 190, 220):
-        clock.ahead = timedelta(seconds=seconds)
-        agent.sender.take()
-        agent.sender.send()
+    sends_at(site.start(clock), clock, 0, 130, 190, 220)
     assert the_service.requests.count("POST /prod/v1/token") == 2
     assert len(the_service.queue.sent) == 4
 
