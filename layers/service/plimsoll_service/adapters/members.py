@@ -9,6 +9,7 @@ from secrets import token_hex
 from typing import Any, Final
 
 from plimsoll.adapters.aws_errors import translated
+from plimsoll.adapters.dynamodb.tables import readable
 from plimsoll.domain.errors import Conflict
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.faults import Tell, logged
@@ -140,12 +141,8 @@ class DynamoMembers:
 
     def _read[T](self, read: Callable[[Mapping[str, Any]], T], item: Mapping[str, Any]) -> T | None:
         """Return what an item tells, or None: it cannot be read, and counts as absent."""
-        try:
-            return read(item)
-        except (KeyError, ValueError, TypeError, OverflowError) as error:
-            key = str(item.get("id", {}).get("S", ""))
-            self.tell(table=self.table, key=key, why=f"{type(error).__name__} {error}")
-            return None
+        key = str(item.get("id", {}).get("S", ""))
+        return readable(read, item, key, lambda why: self.tell(table=self.table, key=key, why=why))
 
     def _item(self, name: str) -> Mapping[str, Any]:
         with translated(f"look {name.partition('#')[0]} up"):
