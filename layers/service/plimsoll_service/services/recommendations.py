@@ -137,20 +137,19 @@ def advise(  # noqa: PLR0913 - what a run is made of, each part named
     keep_last(data, cluster, seen, now)
     expires = now + Span.DAY.kept
     view = View(seen=seen.snapshot)
+    before, version = stored(data, cluster, SAVINGS, Advice)
     analysis = analyse(
         view,
         prices(view.region),
         week=usage(data, seen, now - HISTORY, now)[0],
         earlier=usage(data, seen, now - HISTORY, now - YOUNGEST)[0],
         idle=_idle_since(data, cluster, view, expires),
-        before=stored(data, cluster, SAVINGS, Advice)[0],
+        before=before,
         out_of_time=out_of_time,
     )
     unreached = analysis.advice.unreached
-    before, body = data.get(cluster, SAVINGS), encode(analysis.advice)
-    if before is None or before.body != body:
-        version = before.version if before else 0
-        data.put(cluster, SAVINGS, body, version=version, expires=expires)
+    if analysis.advice != before:
+        data.put(cluster, SAVINGS, encode(analysis.advice), version=version, expires=expires)
     kept, version = _read(data, cluster)
     known = {each.id: each for each in kept.recommendations}
     after = {id_: lapsed(_resolved(data, cluster, each, now), now) for id_, each in known.items()}
