@@ -57,8 +57,8 @@ def _is_unused(volume: wire.Volume, now: datetime) -> bool:
     """Whether no claim has had a volume for a day; one that was released at an unknown time may be in use still."""
     if volume.phase not in {"Available", "Released", "Failed"}:
         return False
-    untold = volume.created_at if volume.phase == "Available" else now
-    return now - (volume.since or untold) >= SETTLED_UNUSED
+    since = volume.since or (volume.created_at if volume.phase == "Available" else now)
+    return now - since >= SETTLED_UNUSED
 
 
 def idle_load_balancers(
