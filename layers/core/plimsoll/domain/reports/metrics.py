@@ -28,7 +28,7 @@ class Metric(StrEnum):
     NOTICES_DEAD_LETTERED = "NoticesDeadLettered"
     """Notices set aside because no further attempt could help."""
     NOTICES_IGNORED = "NoticesIgnored"
-    """Notices that ask for nothing."""
+    """Notices that ask for nothing, and malformed events of sources that are not AWS's."""
     NOTICES_FOUND_BY_RESYNC = "NoticesFoundByResync"
     """Interrupted instances of which no event had told."""
     NOTICES_NOT_OURS = "NoticesNotOurs"
