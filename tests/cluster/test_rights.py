@@ -511,6 +511,30 @@ def test_no_pod_with_the_label_of_its_owner_is_evicted_or_deleted(shop: Ground, 
 
 
 def test_a_pod_with_the_annotation_of_its_owner_is_not_deleted(shop: Ground, ours: Transport):
+def test_a_labelled_pod_counts_in_its_own_namespace_alone(shop: Ground, ours: Transport):
+    """So the tenants of a namespace slow down evictions there, by many labelled pods, and nowhere else."""
+    pod = shop.pods("db")[0]["metadata"]
+    name, elsewhere = pod["name"], f"{shop.name}-elsewhere"
+    namespace, path = f"/api/v1/namespaces/{elsewhere}", f"/api/v1/namespaces/{elsewhere}/pods"
+    twin = {
+        "metadata": {"name": name, "labels": {IGNORE: "true"}},
+        "spec": {
+            "schedulingGates": [{"name": "example.com/waits"}],
+            "containers": [{"name": "main", "image": "main"}],
+        },
+    }
+    made = {"metadata": {"name": elsewhere}}
+    until(lambda: shop.api.call("POST", "/api/v1/namespaces", body=made).status == 201)
+    try:
+        until(lambda: shop.api.call("POST", path, body=twin).status == 201)  # its account is made
+        uid = shop.get(f"{path}/{name}")["metadata"]["uid"]
+        until(lambda: departures(ours, f"{path}/{name}", uid)[0].status == 403)
+        here = departures(ours, f"{shop.pods_path}/{name}", pod["uid"])
+        assert [answer.status for answer in here] == [201, 200]
+    finally:
+        shop.api.call("DELETE", namespace)
+
+
     path = pod_of(shop)
     uid = shop.get(path)["metadata"]["uid"]
     assert patch(shop.api, path, marks("annotations", **{IGNORE: "true"})).status == 200
