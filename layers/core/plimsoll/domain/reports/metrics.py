@@ -41,6 +41,8 @@ class Metric(StrEnum):
     """Interruptions that a resync found open."""
     PODS_KILLED = "PodsKilled"
     """Pods that were still running when their instance went."""
+    POLICIES_MISSING = "PoliciesMissing"
+    """Admission policies of the group `plimsoll` that let pass what they should refuse, as a dry run showed."""
     RESYNC_FINISHED = "ResyncFinished"
     """Resyncs of clusters that ended well; where none is registered, runs of the schedule."""
 
