@@ -1,7 +1,7 @@
 """SQS `arrivals` -> snapshots worked in: the newest of each cluster, and its rollups.
 
-Whatever fails in a way that may pass comes back after its visibility timeout; the rest is set aside
-with its reason. Work stops well before the function's time is over: what Lambda kills comes back
+Whatever fails in a way that may pass comes back after its visibility timeout. What its agent made wrong is
+counted and dropped: an agent may do that at will. The rest is set aside with its reason. Work stops well before the function's time is over: what Lambda kills comes back
 whole, and what was done is done again.
 """
 
@@ -12,10 +12,11 @@ from typing import Any, Final
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions import sqs_batch
-from plimsoll.domain.errors import Permanent, PlimsollError
+from plimsoll.domain.errors import Discardable, Permanent, PlimsollError
 from plimsoll.observability import logger, metrics
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.queues import parsed
+from plimsoll_service.domain.metrics import ServiceMetric
 from plimsoll_service.domain.snapshots import Arrival
 
 RESERVE_MILLISECONDS: Final = 10_000
@@ -36,10 +37,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def _is_done(record: dict[str, Any]) -> bool:
-    """Whether a record was worked in or set aside."""
+    """Whether a record was worked in, dropped or set aside."""
     try:
         arrival = parsed(record["body"], Arrival)
         newest = bootstrap.ingest().work(arrival)
+    except Discardable as error:
+        logger.warning("snapshot refused", extra={"because": str(error)})
+        metrics.add_metric(ServiceMetric.SNAPSHOTS_REFUSED, "Count", 1)
+        return True
     except Permanent as error:
         return _is_set_aside(record, error)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not take its neighbours along

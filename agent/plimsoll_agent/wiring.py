@@ -59,7 +59,7 @@ def enrolled(store: SecretIdentity, url: str, clock: Clock) -> Identity:
 
     Raises:
         BadInput: there is neither an enrolled key nor a join token; or instructions are to be signed by
-            another key than the token tells of.
+            no key, or by another than the token tells of. The token stays, and enrols the same key again.
         PlimsollError: the service or the cluster cannot be reached, or refuses.
     """
     identity = store.load()
@@ -70,10 +70,12 @@ def enrolled(store: SecretIdentity, url: str, clock: Clock) -> Identity:
             f"Secret {KEY} holds no join-token, and no key is enrolled yet: put a fresh one there"
         )
     answer = Service(url, identity, clock).enrol(identity.join_token, store.cluster_uid())
-    if not all(tells_of(identity.join_token, key.public_key) for key in answer.instruction_keys):
+    keys = answer.instruction_keys
+    if not keys or not all(tells_of(identity.join_token, key.public_key) for key in keys):
+        names = "a key for instructions that the join token does not tell of" if keys else "no key"
         raise BadInput(
-            "the service names a key for instructions that the join token does not tell of: join by a "
-            "fresh token of `plimsoll tenants invite`. If this stays so, somebody has changed the service"
+            f"the service names {names}: join by a fresh token of `plimsoll tenants invite`. If this "
+            "stays so, somebody has changed the service"
         )
     store.enrolled(answer)
     return replace(identity, enrolled=answer)

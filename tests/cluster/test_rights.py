@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
+from plimsoll.adapters.kubernetes.dry_runs import TrialResult, policies_missing
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Refused
@@ -44,7 +45,7 @@ from plimsoll.domain.kubernetes.names import (
 )
 from plimsoll.domain.placement import label_key
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
-from plimsoll_cli.doctor.facts import Queue, TrialResult
+from plimsoll_cli.doctor.facts import Queue
 from plimsoll_cli.doctor.kubernetes_probe import GROUP, KubernetesProbe
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
@@ -510,6 +511,30 @@ def test_no_pod_with_the_label_of_its_owner_is_evicted_or_deleted(shop: Ground, 
     until(lambda: [a.status for a in departures(ours, path, pod["uid"])] == [201, 200])
 
 
+def test_a_labelled_pod_counts_in_its_own_namespace_alone(shop: Ground, ours: Transport):
+    """So the tenants of a namespace slow down evictions there, by many labelled pods, and nowhere else."""
+    pod = shop.pods("db")[0]["metadata"]
+    name, elsewhere = pod["name"], f"{shop.name}-elsewhere"
+    namespace, path = f"/api/v1/namespaces/{elsewhere}", f"/api/v1/namespaces/{elsewhere}/pods"
+    twin = {
+        "metadata": {"name": name, "labels": {IGNORE: "true"}},
+        "spec": {
+            "schedulingGates": [{"name": "example.com/waits"}],
+            "containers": [{"name": "main", "image": "main"}],
+        },
+    }
+    made = {"metadata": {"name": elsewhere}}
+    until(lambda: shop.api.call("POST", "/api/v1/namespaces", body=made).status == 201)
+    try:
+        until(lambda: shop.api.call("POST", path, body=twin).status == 201)  # its account is made
+        uid = shop.get(f"{path}/{name}")["metadata"]["uid"]
+        until(lambda: departures(ours, f"{path}/{name}", uid)[0].status == 403)
+        here = departures(ours, f"{shop.pods_path}/{name}", pod["uid"])
+        assert [answer.status for answer in here] == [201, 200]
+    finally:
+        shop.api.call("DELETE", namespace)
+
+
 def test_a_pod_with_the_annotation_of_its_owner_is_not_deleted(shop: Ground, ours: Transport):
     path = pod_of(shop)
     uid = shop.get(path)["metadata"]["uid"]
@@ -538,6 +563,21 @@ def test_the_labels_of_owners_hold_again_after_their_binding_was_away(
     for value, status in (("true", 403), (None, 201)):
         assert patch(shop.api, path, marks("labels", **{IGNORE: value})).status == 200
         until(partial(is_answered, api, path, uid, status))
+
+
+@pytest.mark.parametrize("name", ["nodes", "pods", "history", "departures", "events", "lease"])
+def test_a_binding_that_was_deleted_is_named_by_the_hourly_pre_flight(
+    shop: Ground, guarded: ControlPlane, name: str
+):
+    api = guarded.transport("plimsoll")
+    until(lambda: not policies_missing(api, "harbor"))
+    binding = f"{ADMISSION}/validatingadmissionpolicybindings/plimsoll-{name}"
+    assert shop.api.call("DELETE", binding).status == 200
+    try:
+        until(lambda: policies_missing(api, "harbor") == [f"plimsoll-{name}"])
+    finally:
+        install(guarded)
+    until(lambda: not policies_missing(api, "harbor"))
 
 
 def test_without_the_overlay_pods_are_evicted_and_not_deleted(shop: Ground, guarded: ControlPlane):

@@ -403,6 +403,22 @@ def test_a_service_that_was_taken_over_does_not_choose_the_key_that_an_agent_fol
     assert site.start().executor.policy().instruction_keys.keys() == {SIGNER.key_id}
 
 
+def test_a_service_that_names_no_key_spends_no_join_token(service, site):
+    the_service, _ = service
+    answer = the_service.answer
+
+    def silent(method: str, path: str, headers: Any, body: bytes) -> Any:
+        status, said = answer(method, path, headers, body)
+        return status, structs.replace(said, instruction_keys=())
+
+    the_service.answer = silent
+    with pytest.raises(BadInput, match="names no key"):
+        site.start()
+    assert b64decode(site.secret()["join-token"]) == JOIN.encode()
+    the_service.answer = answer
+    assert site.start().executor.policy().instruction_keys.keys() == {SIGNER.key_id}
+
+
 def test_a_join_token_that_tells_of_no_key_enrols_no_agent(service, site):
     the_service, _ = service
     bare = JOIN.partition(".")[0]

@@ -151,6 +151,8 @@ def test_snapshots_are_kept_as_they_came(stores: Stores):
     assert not data.has_snapshot("c", "e", 1)
     data.put_snapshot("c", "e", 1, b"\x1f\x8b")
     data.put_snapshot("c", "e", 1, b"\x1f\x8b")
+    with pytest.raises(Conflict):
+        data.put_snapshot("c", "e", 1, b"\x1f\x8c")
     assert data.get_snapshot("c", "e", 1) == b"\x1f\x8b"
     assert data.has_snapshot("c", "e", 1)
 

@@ -12,7 +12,14 @@ import msgspec
 import pytest
 
 from functions import api, authorizer, metrics
-from plimsoll.domain.errors import BadInput, MissingRights, NotFound, Temporary, Throttled
+from plimsoll.domain.errors import (
+    BadInput,
+    Discardable,
+    MissingRights,
+    NotFound,
+    Temporary,
+    Throttled,
+)
 from plimsoll_service import bootstrap
 from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven
 from plimsoll_service.domain.snapshots.arrivals import Arrival
@@ -92,6 +99,13 @@ def test_one_that_fails_takes_no_neighbour_along(fakes: Fakes):
     assert worked(*(record(n) for n in range(1, 6))) == ["m-2", "m-3"]
     assert fakes.worked == [1, 5]
     assert fakes.aside == [("m-4", "BadInput: never")]
+
+
+def test_what_its_agent_made_wrong_is_counted_and_rings_no_alarm(fakes: Fakes, capsys):
+    fakes.happens = {1: Discardable("its base 1 never came")}
+    assert worked(record(1), record(2)) == []
+    assert (fakes.aside, fakes.back) == ([], [])
+    assert embedded_metrics(capsys.readouterr().out)["SnapshotsRefused"] == [1.0]
 
 
 def test_what_is_no_arrival_is_set_aside_with_its_reason(fakes: Fakes):

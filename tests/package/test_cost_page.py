@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from benchmarks.bill.tables import COUNTS, TOGETHER, bill, tables
-from tests.package.template import ROOT
+from benchmarks.bill.tables import COUNTS, TOGETHER, bill, prices, tables
+from tests.package.template import ROOT, resources
 
 PAGE = (ROOT / "docs" / "operate" / "cost.md").read_text(encoding="utf-8")
 
@@ -17,6 +17,14 @@ PAGE = (ROOT / "docs" / "operate" / "cost.md").read_text(encoding="utf-8")
 def test_the_costs_on_the_page_are_those_of_the_counts_the_prices_and_the_template():
     for table in "\n".join(tables()).split("\n\n"):
         assert table in PAGE, table
+
+
+def test_the_cost_of_the_waf_on_the_page_is_that_of_its_rules():
+    [acl] = resources("AWS::WAFv2::WebACL", "service.yaml").values()
+    rules, price = len(acl["Properties"]["Rules"]), prices()
+    month = price["WAF web ACL"] + rules * price["WAF rule"]
+    said = f"costs {month:.2f}, and {1e6 * price['WAF request']:.2f} for a million requests"
+    assert said in " ".join(PAGE.split())
 
 
 def test_every_price_says_when_and_where_it_was_noted():

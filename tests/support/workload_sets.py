@@ -15,6 +15,7 @@ from typing import Any
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.drain import GATHER_NOTICES
+from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.interruptions import LifecycleHook
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import Instance, NodeGroup
@@ -180,6 +181,7 @@ class WiredServices(VirtualTime):
         self.pools = MemoryPools()
         self.times = times or MemoryTimes()
         self.limits: Limits = AmpleLimits()
+        self.policies_missing: Sequence[str] | PlimsollError = ()
         self.wake_ups = MemoryWakeUps()
         self.resyncs = MemoryResyncs()
         self.announcer = MemoryAnnouncer()
@@ -196,6 +198,7 @@ class WiredServices(VirtualTime):
             clusters=self,
             groups=self.node_groups,
             limits=lambda _: self.limits,
+            policies_missing=lambda _: self._policies_missing(),
             reports=self.reports,
             pools=self.pools,
             times=self.times,
@@ -224,6 +227,11 @@ class WiredServices(VirtualTime):
 
     def node_groups(self, cluster: Cluster) -> NodeGroups:
         return self.aws
+
+    def _policies_missing(self) -> Sequence[str]:
+        if isinstance(self.policies_missing, PlimsollError):
+            raise self.policies_missing
+        return self.policies_missing
 
     # What tests do, and what they read.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from plimsoll.adapters.kubernetes.dry_runs import Trial
 from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.kubernetes import Node
@@ -69,30 +70,6 @@ class Right:
     def writes(self) -> bool:
         """Whether it is used only where Plimsoll acts."""
         return self.verb not in {"get", "list", "watch"}
-
-
-class TrialResult(StrEnum):
-    """What a cluster answered to a change that was tried and not kept."""
-
-    PASSED = "passed"
-    BY_OUR_POLICY = "refused by our policy"
-    NO_RIGHT = "no right to write at all"
-    BY_ANOTHER = "refused by something else"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """A change that was tried and not kept."""
-
-    about: str
-    """The object, for example `Node a`."""
-    ours: bool
-    """Whether Plimsoll writes that field, or whoever owns the object."""
-    policy: str
-    """The admission policy of our manifests that decides on it."""
-    verdict: TrialResult
-    said: str
-    """The refusal in the cluster's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from plimsoll_cli.doctor.facts import Facts, Trial, TrialResult, read_or_raise
+from plimsoll.adapters.kubernetes.dry_runs import POLICIES_SINCE, Trial, TrialResult
+from plimsoll_cli.doctor.facts import Facts, read_or_raise
 from plimsoll_cli.doctor.findings import APPLY, Finding, fail, info, ok
 
-POLICIES_SINCE: Final = (1, 30)
-"""https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/"""
 QUEUES_SINCE: Final = (1, 29)
 """https://kubernetes.io/docs/concepts/cluster-administration/flow-control/"""
 _MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")

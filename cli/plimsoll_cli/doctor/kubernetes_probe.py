@@ -25,6 +25,7 @@ from plimsoll.adapters.kubernetes.calls import (
     Call,
 )
 from plimsoll.adapters.kubernetes.client import PLAYED
+from plimsoll.adapters.kubernetes.dry_runs import Trial, trials
 from plimsoll.adapters.kubernetes.errors import refusal
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Transport
@@ -33,8 +34,7 @@ from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.domain.kubernetes import GUARD
 from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.services.ports import Workers
-from plimsoll_cli.doctor.dry_runs import trials
-from plimsoll_cli.doctor.facts import AdmissionPolicies, Drainer, Queue, Right, Trial, Webhook
+from plimsoll_cli.doctor.facts import AdmissionPolicies, Drainer, Queue, Right, Webhook
 from plimsoll_cli.doctor.other_drainers import (
     AUTOSCALER,
     HANDLER,

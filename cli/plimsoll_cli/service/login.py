@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -40,16 +41,18 @@ class Login(Struct, frozen=True, kw_only=True):
 def log_in(folder: Path, url: str, join_token: str, clock: Clock) -> Enrolled:
     """Enrol a new key and keep it. The file is written first: a key that is enrolled is never lost.
 
+    If the answer was lost, the same key enrols again by the same join token.
+
     Raises:
         PlimsollError: the service refuses, or does not answer.
     """
-    key = Ed25519PrivateKey.generate().private_bytes_raw()
-    login = Login(service=url, private_key=key)
+    new = folder / f"{FILE}.new"
+    login = Login(service=url, private_key=_begun_key(new, url))
     service = Service(url, login.identity, clock)
-    _write(folder / f"{FILE}.new", login)
+    _write(new, login)
     enrolled = service.enrol(join_token, PERSON)
-    _write(folder / f"{FILE}.new", msgspec.structs.replace(login, enrolled=enrolled))
-    (folder / f"{FILE}.new").replace(folder / FILE)
+    _write(new, msgspec.structs.replace(login, enrolled=enrolled))
+    new.replace(folder / FILE)
     return enrolled
 
 
@@ -69,6 +72,15 @@ def logged_in(folder: Path, clock: Clock) -> Service:
     except Malformed as error:
         raise BadInput(f"{file} is invalid: {error}; log in again") from error
     return Service(login.service, login.identity, clock)
+
+
+def _begun_key(file: Path, url: str) -> bytes:
+    """Return the key of a login that was begun at the same service, else a new one."""
+    with suppress(FileNotFoundError, Malformed):
+        begun = decode(file.read_bytes(), Login)
+        if begun.service == url:
+            return begun.private_key
+    return Ed25519PrivateKey.generate().private_bytes_raw()
 
 
 def _write(file: Path, login: Login) -> None:

@@ -7,7 +7,7 @@ beside the notices, are heavy and imported when they are first needed, or by `ma
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 
 from plimsoll.adapters.arc import ArcZonalShifts
@@ -111,6 +111,12 @@ def _limits(cluster: Cluster) -> Limits:
     return AwsLimits(aws().of_cluster(cluster))
 
 
+def _policies_missing(cluster: Cluster) -> Collection[str]:
+    from plimsoll.adapters.kubernetes.dry_runs import policies_missing  # noqa: PLC0415 - as above
+
+    return policies_missing(_clusters().transport(cluster), cluster.name)
+
+
 @cache
 def services() -> Services:
     """Return what the functions run."""
@@ -126,6 +132,7 @@ def services() -> Services:
         clusters=_clusters(),
         groups=_groups,
         limits=_limits,
+        policies_missing=_policies_missing,
         announcer=SnsAnnouncer(aws(), config().report_topic),
         reports=DynamoReports(aws(), config().tables["ReportsTable"], _warn),
         pools=DynamoPools(aws(), config().tables["PoolsTable"], _warn),

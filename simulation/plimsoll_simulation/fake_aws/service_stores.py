@@ -85,8 +85,9 @@ class MemoryTenantData:
         self.faults.append((cluster, key, why))
 
     def put_snapshot(self, cluster: str, epoch: str, sequence: int, body: bytes) -> None:
-        """Keep a snapshot."""
-        self._snapshots[cluster, epoch, sequence] = body
+        """Keep a snapshot; one that was kept is never written over."""
+        if self._snapshots.setdefault((cluster, epoch, sequence), body) != body:
+            raise Conflict(f"{sequence} of {epoch} is there, and is another one")
 
     def get_snapshot(self, cluster: str, epoch: str, sequence: int) -> bytes | None:
         """Return a snapshot."""

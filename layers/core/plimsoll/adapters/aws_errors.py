@@ -46,6 +46,7 @@ _CONFLICT: Final = frozenset(
         "IdempotentCallInProgress",
         "IdempotentCallInProgressFault",
         "IdempotentCallInProgressException",
+        "PreconditionFailed",
         "ReplicatedWriteConflictException",
         "ResourceContention",
         "ResourceContentionFault",

@@ -8,6 +8,7 @@ PlimsollError
 └── Permanent              trying again at once cannot help: record it, or choose otherwise
     ├── NotFound           what it was about is gone, which is often the aim
     ├── BadInput           the words of a person or an event are wrong: say where, and the cure
+    │   └── Discardable    whoever sent them is to blame, and may do it at will: log and count, page nobody
     └── Refused            the other side says no until somebody changes something
         ├── MissingRights  grant the right; an API server that has just started may yet read it
         └── NotGrown       a node group gets no nodes: see `plimsoll.domain.node_groups.launch_failures`
@@ -59,3 +60,7 @@ class MissingRights(Refused):
 
 class BadInput(Permanent):
     """What was given is wrong; the message names the place and the cure."""
+
+
+class Discardable(BadInput):
+    """It is wrong, and a sender whom nobody trusts made it so: it is logged and counted, and not kept."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from plimsoll.domain.errors import NotFound, Permanent, PlimsollError, Temporary
+from plimsoll.domain.errors import Discardable, NotFound, Permanent, PlimsollError, Temporary
 from plimsoll.domain.interruptions import LifecycleHook
 from plimsoll.domain.kubernetes import ClusterEvent, event_of_cordon
 from plimsoll.domain.node_groups import is_our_hook
@@ -79,7 +79,7 @@ class NoticeService:
     def receive(self, bodies: Sequence[str]) -> Sequence[Exception | None]:
         """Handle a batch and return, in order, why each body was not (wholly) handled; else None.
 
-        Handling a body again never hurts.
+        Handling a body again never hurts. What is `Discardable` is counted and logged here, and so handled.
         """
         read = self.confirmation.of([self._read(body) for body in bodies])
         failed: dict[Notice, Exception] = {}
@@ -229,6 +229,10 @@ class NoticeService:
                 drills=self.sources.drills,
                 region=self.sources.region,
             )
+        except Discardable as error:
+            self.telemetry.count(Metric.NOTICES_IGNORED)
+            self.telemetry.warn("notice refused", because=str(error))
+            return ()
         except PlimsollError as error:
             return error
 

@@ -1,4 +1,6 @@
-"""Every hour, for every cluster: what would be short in a storm. It reads only, in whatever mode a cluster is.
+"""Every hour, for every cluster: what would be short in a storm, and whether the admission policies of our group hold.
+
+It keeps nothing, in whatever mode a cluster is: policies are tried by dry runs.
 
 People are told when the answer changes, and not again while it stands: the newest report of its kind
 keeps what was told. They are told before it is kept, so that a run that dies tells twice rather than never.
@@ -6,7 +8,7 @@ keeps what was told. They are told before it is kept, so that a run that dies te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from plimsoll.domain.capacity import (
@@ -49,6 +51,7 @@ class PreflightService:
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     limits: Callable[[Cluster], Limits]
+    policies_missing: Callable[[Cluster], Collection[str]]
     reports: Reports
     announcer: Announcer
     clock: Clock
@@ -64,6 +67,7 @@ class PreflightService:
             self.telemetry.warn("no pre-flight", cluster=request.cluster, because=str(error))
 
     def _run(self, cluster: Cluster, label: str) -> None:
+        self._try_policies(cluster, label)
         now = self.clock.now()
         unread = set[Short]()
         found = list(self._shortfalls(cluster, unread))
@@ -78,6 +82,19 @@ class PreflightService:
             return
         self.announcer.tell(*preflight_announcement(cluster.name, short, before))
         self.reports.merge(preflight_report(cluster.name, short, now))
+
+    def _try_policies(self, cluster: Cluster, label: str) -> None:
+        """Count the policies that are missing. Without them a thief of our role may change any field."""
+        try:
+            missing = self.policies_missing(cluster)
+        except PlimsollError as error:
+            self.telemetry.warn("policies not tried", cluster=cluster.name, because=str(error))
+            return
+        self.telemetry.count(Metric.POLICIES_MISSING, len(missing))
+        if missing:
+            self.telemetry.count(Metric.POLICIES_MISSING, len(missing), cluster=label)
+            policies = ", ".join(missing)
+            self.telemetry.warn("policies missing", cluster=cluster.name, policies=policies)
 
     def _shortfalls(self, cluster: Cluster, unread: set[Short]) -> Iterator[Shortfall]:
         """Yield what is short; what cannot be read is noted, and hides nothing else."""

@@ -5,7 +5,7 @@ They differ in their adapters alone, so whatever a rig or a test runs is wired a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -65,6 +65,8 @@ class Ports:
     """Returns the node groups of a cluster, the same object every time: it remembers."""
     limits: Callable[[Cluster], Limits]
     """Returns those of a cluster's account and region."""
+    policies_missing: Callable[[Cluster], Collection[str]] = lambda _: ()
+    """Returns the admission policies of our group that a cluster lacks; rigs have none."""
     reports: Reports
     pools: Pools
     times: Times

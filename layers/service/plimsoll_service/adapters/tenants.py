@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, Final
 
 from plimsoll.adapters.aws_errors import code_of, translated
+from plimsoll.domain.errors import Conflict
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.faults import Tell, logged
 from plimsoll_service.domain.access import document_key, leading_key, snapshot_key
@@ -146,8 +147,13 @@ class AwsTenantData:
         self.tell(tenant=self.tenant, cluster=cluster, key=key, why=why)
 
     def put_snapshot(self, cluster: str, epoch: str, sequence: int, body: bytes) -> None:
-        """Keep a snapshot."""
-        self._upload(snapshot_key(self.tenant, cluster, epoch, sequence), body)
+        """Keep a snapshot; one that was kept is never written over."""
+        name = snapshot_key(self.tenant, cluster, epoch, sequence)
+        try:
+            self._upload(name, body, IfNoneMatch="*")
+        except Conflict:
+            if self._download(name) != body:
+                raise
 
     def get_snapshot(self, cluster: str, epoch: str, sequence: int) -> bytes | None:
         """Return a snapshot."""
@@ -158,9 +164,9 @@ class AwsTenantData:
         name = snapshot_key(self.tenant, cluster, epoch, sequence)
         return self._asked(name, self.aws.s3.head_object) is not None
 
-    def _upload(self, name: str, body: bytes) -> None:
+    def _upload(self, name: str, body: bytes, **condition: str) -> None:
         with translated(f"write {name}"):
-            self.aws.s3.put_object(Bucket=self.bucket, Key=name, Body=body)
+            self.aws.s3.put_object(Bucket=self.bucket, Key=name, Body=body, **condition)
 
     def _download(self, name: str) -> bytes | None:
         answer = self._asked(name, self.aws.s3.get_object)

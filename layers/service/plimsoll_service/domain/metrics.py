@@ -13,3 +13,5 @@ class ServiceMetric(StrEnum):
     FAULTS = "ServiceFaults"
     """Requests of holders of a token, and lookups of tokens, that failed by a fault of the optimizer, and stored
     rows that could not be read."""
+    SNAPSHOTS_REFUSED = "SnapshotsRefused"
+    """Acknowledged snapshots that make no whole one: their agent never sent their base, or made too much of it."""

@@ -80,6 +80,7 @@ class AccessService:
         message = enrolment_message(asked.join_token, asked.public_key, asked.cluster_uid)
         if not self.verify(asked.public_key, asked.signature, message):
             raise Unproven("the enrolment is not signed by the key that it names")
+        keys = tuple(self.instruction_keys())  # may fail: read before the token is spent
         principal = self.members.admit(
             digest_of(asked.join_token), asked.public_key, asked.cluster_uid, now
         )
@@ -92,7 +93,7 @@ class AccessService:
         return Enrolled(
             cluster_id=principal.subject,
             kid=principal.kid,
-            instruction_keys=tuple(self.instruction_keys()),
+            instruction_keys=keys,
         )
 
     def grant(self, asked: TokenRequest, now: datetime) -> Granted:

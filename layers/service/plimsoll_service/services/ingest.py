@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
 
-from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary
+from plimsoll.domain.errors import BadInput, Conflict, Discardable, Temporary
 from plimsoll_service.domain.access import Principal
 from plimsoll_service.domain.advice import AdviceRequest, configuration_of
 from plimsoll_service.domain.errors import Forbidden, TooLarge
@@ -70,7 +70,8 @@ class Intake:
         """Keep a snapshot, and acknowledge it.
 
         Raises:
-            Malformed: it is no snapshot, or of a time whose usage nobody keeps.
+            Malformed: it is no snapshot, of a time whose usage nobody keeps, or another one than was kept
+                under its number.
             Forbidden: it is of another cluster.
             TooLarge: it is too large to be taken.
             Throttled: the tenant sends too many.
@@ -92,7 +93,12 @@ class Intake:
                 "see to the clock of the cluster - at `$.taken_at`"
             )
         data = self.tenants.of(agent.tenant)
-        data.put_snapshot(agent.subject, snapshot.epoch, snapshot.sequence, body)
+        try:
+            data.put_snapshot(agent.subject, snapshot.epoch, snapshot.sequence, body)
+        except Conflict as error:
+            raise Malformed(
+                f"is another one than was sent as {snapshot.sequence} before - at `$.sequence`"
+            ) from error
         self.queue.send(
             Arrival(
                 tenant=agent.tenant,
@@ -130,7 +136,8 @@ class IngestService:
 
         Raises:
             Temporary: it comes back.
-            BadInput: it cannot be worked in, now or ever.
+            Discardable: its agent sent what makes no snapshot.
+            BadInput: it cannot be worked in, now or ever, and its agent is not to blame.
         """
         data = self.tenants.of(arrival.tenant)
         snapshot = read_whole(data, arrival)
@@ -199,7 +206,8 @@ def read_whole(data: TenantData, arrival: Arrival) -> wire.Snapshot:
     """Return the snapshot of an arrival, whole: a delta is applied to its base.
 
     Raises:
-        Temporary: it is not in the bucket; or its base is not, which may be on its way.
+        Temporary: it is not in the bucket.
+        Discardable: its agent never sent its base, or makes more of that than a snapshot may hold.
         BadInput: it is not what was acknowledged.
     """
     body = data.get_snapshot(arrival.cluster, arrival.epoch, arrival.sequence)
@@ -213,10 +221,10 @@ def read_whole(data: TenantData, arrival: Arrival) -> wire.Snapshot:
             return change
         base = data.get_snapshot(arrival.cluster, arrival.epoch, arrival.base)
         if base is None:
-            raise NotFound(f"{_name(arrival)}: its base {arrival.base} never came")
+            raise Discardable(f"{_name(arrival)}: its base {arrival.base} never came")
         return wire.apply(wire.decode_objects(base), change)
     except Malformed as error:
-        raise BadInput(f"{_name(arrival)} {error}") from error
+        raise Discardable(f"{_name(arrival)} {error}") from error
 
 
 def _name(arrival: Arrival) -> str:

@@ -62,7 +62,11 @@ class TenantData(Protocol):
         ...
 
     def put_snapshot(self, cluster: str, epoch: str, sequence: int, body: bytes) -> None:
-        """Keep a snapshot as it came, compressed. Again is once."""
+        """Keep a snapshot as it came, compressed. Again is once.
+
+        Raises:
+            Conflict: another one was kept under that number.
+        """
         ...
 
     def get_snapshot(self, cluster: str, epoch: str, sequence: int) -> bytes | None:

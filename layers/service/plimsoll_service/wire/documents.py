@@ -30,8 +30,9 @@ type Text = Annotated[str, Meta(min_length=1, max_length=MOST_TEXT)]
 """A name, a uid, or whatever else is never empty."""
 type Words = Annotated[str, Meta(max_length=1024)]
 """A reason for a person to read."""
-type Count = Annotated[int, Meta(ge=0, le=2**53)]
-"""A number that every JSON parser holds exactly: 2**53 bytes are 9 petabytes."""
+MOST_COUNT: Final = 2**53
+"""Every JSON parser holds it exactly: so many bytes are 9 petabytes."""
+type Count = Annotated[int, Meta(ge=0, le=MOST_COUNT)]
 
 
 class Malformed(ValueError):  # noqa: N818 - named like the errors of the core layer

@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from plimsoll.domain.errors import MissingRights, PlimsollError
+from plimsoll.domain.errors import MissingRights, PlimsollError, Temporary
 from plimsoll_agent.service import Service
 from plimsoll_cli.service import login as service_login
-from plimsoll_cli.service.login import FILE, log_in, logged_in
+from plimsoll_cli.service.login import FILE, Login, log_in, logged_in
 from plimsoll_service.services import recommendations
 from plimsoll_service.services.recommendations import SAVINGS
 from plimsoll_service.wire.access import Enrolled
+from plimsoll_service.wire.documents import decode
 from plimsoll_service.wire.snapshot import Amounts
 from plimsoll_service.wire.views import Cluster, Clusters, Period, Periods
 from tests.support.advised import AdvisedCluster, harbor
@@ -161,6 +162,24 @@ def test_a_login_is_kept_where_only_its_owner_can_read_it(enrolling, tmp_path: P
     assert [file.name for file in folder.iterdir()] == [FILE]
     assert stat.S_IMODE((folder / FILE).stat().st_mode) == 0o600
     assert isinstance(logged_in(folder, StillClock()), Service)
+
+
+def key_of(file: Path) -> bytes:
+    return decode(file.read_bytes(), Login).private_key
+
+
+@pytest.mark.parametrize(("url", "same"), [(URL, True), (f"{URL}-2", False)])
+def test_a_login_whose_answer_was_lost_enrols_the_same_key_again_at_that_service(
+    enrolling, tmp_path: Path, url: str, same
+):
+    """So the join token, which is good for one key, is not spent."""
+    enrolling.refusal = Temporary("no answer")
+    with pytest.raises(Temporary):
+        log_in(tmp_path, URL, "join", StillClock())
+    begun = key_of(tmp_path / f"{FILE}.new")
+    enrolling.refusal = None
+    log_in(tmp_path, url, "join", StillClock())
+    assert (key_of(tmp_path / FILE) == begun) is same
 
 
 def test_a_login_that_is_refused_leaves_the_one_before(enrolling, tmp_path: Path):

@@ -189,6 +189,24 @@ def test_each_run_counts_what_is_short(wired):
         assert wired.telemetry.metrics[Metric.CAPACITY_SHORT] == expected
 
 
+def test_each_run_counts_the_admission_policies_that_are_missing(wired):
+    """So a binding that somebody deletes rings an alarm within the hour, though nobody asks the doctor."""
+    for missing in ((), ("plimsoll-pods",), ()):
+        wired.policies_missing = missing
+        wired.telemetry.metrics.clear()
+        assert an_hour(wired, AMPLE) == []
+        assert wired.telemetry.metrics[Metric.POLICIES_MISSING] == len(missing)
+        assert ("policies missing" in wired.telemetry.warned) is bool(missing)
+        wired.telemetry.warned.clear()
+
+
+def test_policies_that_cannot_be_tried_ring_nothing_and_hide_nothing(wired):
+    wired.policies_missing = MissingRights("list nodes: 403")
+    assert an_hour(wired, SCARCE)
+    assert Metric.POLICIES_MISSING not in wired.telemetry.metrics
+    assert "policies not tried" in wired.telemetry.warned
+
+
 def test_a_warning_that_could_not_be_told_is_told_the_next_time(wired, monkeypatch):
     def away(subject: str, text: str) -> None:
         raise MissingRights("publish: AccessDenied")

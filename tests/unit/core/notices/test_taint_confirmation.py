@@ -175,9 +175,12 @@ def test_where_ec2_does_not_answer_only_what_agents_said_comes_back(rig):
         {"agent": None},
     ],
 )
-def test_what_no_agent_of_ours_says_is_set_aside(rig, detail):
-    [error] = rig.notices.receive([said(rig, "i-0123456789abcdef0", **detail)])
-    assert isinstance(error, BadInput)
+def test_what_no_agent_of_ours_says_is_refused_and_rings_no_alarm(rig, detail):
+    """Whoever may put events can put it: it neither comes back nor is set aside."""
+    assert rig.notices.receive([said(rig, "i-0123456789abcdef0", **detail)]) == [None]
+    assert rig.telemetry.metrics[Metric.NOTICES_IGNORED] == 1
+    assert rig.telemetry.warned == ["notice refused"]
+    assert rig.aws.described == []
 
 
 def test_in_a_cluster_that_is_only_observed_nothing_is_written(rig):

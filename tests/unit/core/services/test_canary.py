@@ -66,6 +66,27 @@ def test_a_word_that_could_be_anything_else_is_refused(word):
         parse(event(word=word), received=NOW)
 
 
+@pytest.mark.parametrize(
+    "detail", [{"word": "two words"}, {"word": 7}, {"word": "x" * 2**19}, {"word": [[[[]]]]}]
+)
+def test_a_malformed_canary_is_refused_and_rings_no_alarm(detail):
+    """Whoever may put events can put it: it neither comes back nor is set aside."""
+    rig = WiredServices()
+    instance = rig.join("spot", capacity="spot")
+    errors = hearing(rig).receive([event(**detail), rig.spot_event(instance)])
+    assert errors == [None, None]
+    assert rig.telemetry.metrics[Metric.NOTICES_IGNORED] == 1
+    assert rig.node("spot").unschedulable
+
+
+def test_a_malformed_event_of_aws_is_set_aside():
+    """Nobody else can put it: it is we who misread it, and a person has to look."""
+    rig = WiredServices()
+    body = json.loads(rig.spot_event(rig.join("spot", capacity="spot")))
+    [error] = hearing(rig).receive([json.dumps(body | {"detail": {"instance-id": "odd"}})])
+    assert isinstance(error, BadInput)
+
+
 def test_a_name_is_written_down_apart_from_the_reports_of_any_cluster():
     rig = WiredServices()
     word = canary_word("ask-1", SECRET, rig.time)

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from plimsoll.domain.errors import BadInput, Conflict
+from plimsoll.domain.errors import BadInput, Conflict, Temporary
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.signers import is_signed
 from plimsoll_service.domain.access.principals import TOKEN_LIFE, Principal, Role, checked_name
@@ -91,6 +91,19 @@ def test_an_answer_that_was_lost_is_given_again_to_the_same_key():
     at.members.invite(digest_of("join-1"), invitation(now=NOW))
     asked = key.enrolment("join-1")
     assert at.service.enrol(asked, NOW) == at.service.enrol(asked, NOW)
+
+
+def test_where_the_keys_to_pin_cannot_be_read_no_join_token_is_spent_and_the_former_key_stands():
+    def away() -> list[InstructionKey]:
+        raise Temporary("KMS does not answer")
+
+    at, former, later = door(), Key(1), Key(2)
+    agent = at.enrolled(former)
+    at.members.invite(digest_of("join-2"), invitation(now=NOW))
+    with pytest.raises(Temporary):
+        replace(at.service, instruction_keys=away).enrol(later.enrolment("join-2"), NOW)
+    assert at.members.get(agent.subject) == agent
+    assert at.service.enrol(Key(3).enrolment("join-2"), NOW).instruction_keys == (PINNED,)
 
 
 @pytest.mark.parametrize(

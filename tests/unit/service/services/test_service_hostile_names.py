@@ -181,7 +181,7 @@ def test_results_and_instructions_that_do_not_decode_are_stepped_over():
 
 def test_a_snapshot_that_does_not_decode_counts_as_absent():
     cluster = a_cluster()
-    cluster.data.put_snapshot("harbor", SEEN.epoch, cluster.sequence, b"no gzip")
+    cluster.data._snapshots["harbor", SEEN.epoch, cluster.sequence] = b"no gzip"
     assert newest(cluster.data, "harbor") is None
     assert len(cluster.data.faults) == 1
     spoil(cluster, NEWEST)
@@ -270,7 +270,7 @@ def test_no_hostile_name_of_a_snapshot_reaches_what_is_advised():
     seen = wire_snapshot(volumes=(volume("pv-1"),))
     cluster.push(seen)
     body = compress(sent(wire_snapshot(sequence=1, volumes=(volume(HOSTILE), volume("pv-1")))))
-    cluster.data.put_snapshot("harbor", seen.epoch, 1, body)
+    cluster.data._snapshots["harbor", seen.epoch, 1] = body
     cluster.advise()
     told = cluster.all()
     assert "orphan-volume pv-1" in told

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary, Throttled
+from plimsoll.domain.errors import BadInput, Conflict, Discardable, Temporary, Throttled
 from plimsoll_service.domain.access.principals import Principal
 from plimsoll_service.domain.advice.advice_requests import (
     AdviceRequest,
@@ -263,19 +263,33 @@ def test_a_delta_that_is_worked_off_before_its_base_stands():
     assert (found.snapshot.sequence, len(found.snapshot.nodes)) == (2, 3)
 
 
-def test_a_delta_whose_base_never_came_is_set_aside_and_not_tried_for_ever():
+def test_a_delta_whose_base_never_came_is_discarded_and_not_tried_for_ever():
     rig, base = Rig(), a_snapshot(1)
     rig.push(delta(base, a_snapshot(2, at=NOW + MINUTE)))
-    with pytest.raises(NotFound, match="base 1 never came"):
+    with pytest.raises(Discardable, match="base 1 never came"):
         rig.work_off()
 
 
 def test_a_snapshot_that_was_changed_in_the_bucket_is_not_believed():
     rig = Rig()
     rig.push(a_snapshot(1))
-    rig.data.put_snapshot(SHOP, EPOCHS[0], 1, encode(a_snapshot(1, nodes=9)))
-    with pytest.raises(BadInput, match="not what was acknowledged"):
+    rig.data._snapshots[SHOP, EPOCHS[0], 1] = encode(a_snapshot(1, nodes=9))
+    with pytest.raises(BadInput, match="not what was acknowledged") as found:
         rig.work_off()
+    assert not isinstance(found.value, Discardable), "it was not its agent: a person has to look"
+
+
+def test_another_snapshot_of_the_same_number_is_refused_and_the_first_one_counts():
+    """Else an agent spoils what was acknowledged by two requests, and a person is paged."""
+    rig = Rig()
+    rig.push(a_snapshot(1))
+    with pytest.raises(Malformed, match="sent as 1 before"):
+        rig.push(a_snapshot(1, nodes=9))
+    assert rig.push(a_snapshot(1)).accepted == 1
+    rig.work_off()
+    known = newest(rig.data, SHOP)
+    assert known is not None
+    assert len(known.snapshot.nodes) == 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -665,13 +679,13 @@ def test_one_snapshot_makes_one_hour_or_day_at_most():
     assert [d.samples for d in rollups(rig.data, SHOP, Span.DAY, NOW, NOW)] == [1]
 
 
-def test_a_delta_that_makes_more_of_its_base_than_a_snapshot_may_hold_is_set_aside():
+def test_a_delta_that_makes_more_of_its_base_than_a_snapshot_may_hold_is_discarded():
     rig = Rig()
     base = msgspec.structs.replace(a_snapshot(1), workloads=many(15_000, "a"))
     whole = msgspec.structs.replace(a_snapshot(2), workloads=many(15_000, "b"))
     rig.push(base)
     rig.push(msgspec.structs.replace(delta(base, whole), deleted=()))
-    with pytest.raises(BadInput, match="30000 workloads"):
+    with pytest.raises(Discardable, match="30000 workloads"):
         rig.work_off()
 
 

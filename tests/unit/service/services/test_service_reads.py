@@ -10,15 +10,17 @@ import pytest
 from plimsoll.domain.errors import NotFound, Throttled
 from plimsoll_service.domain.access.principals import Principal, Role
 from plimsoll_service.domain.gpu import ClassDaySum, gpu_minute_of
-from plimsoll_service.domain.snapshots.rollups import Amount, Rollup, Span
+from plimsoll_service.domain.snapshots.rollups import Amount, Rollup, Span, rollup_of
+from plimsoll_service.domain.snapshots.views import period_of, pool_rows
 from plimsoll_service.services.gpu_history import keep_class_days
 from plimsoll_service.services.history import remember_cluster
 from plimsoll_service.services.reads import MOST_CLUSTERS, POLLS_PER_MINUTE, Reads
-from plimsoll_service.wire.documents import Malformed
+from plimsoll_service.wire.documents import MOST_COUNT, Malformed, decode, encode
 from plimsoll_service.wire.snapshot import Amounts, Pod
+from plimsoll_service.wire.views import Period, Pool
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.support.enrolled import KUBE_SYSTEM, Key, agent_of, invitation
-from tests.support.snapshots import wire_node, wire_snapshot
+from tests.support.snapshots import amounts, wire_node, wire_snapshot
 
 NOW = datetime(2026, 11, 22, 12, 30, 10, tzinfo=UTC)
 FEW = 5
@@ -117,6 +119,15 @@ def test_hours_are_read_as_means_a_week_at_a_time_back_to_the_last_that_is_kept(
     [first, *_] = reads.periods(person, "shop", Span.HOUR, None).periods
     assert (first.snapshots, first.nodes, first.spot_nodes, first.pods) == (4, 2.5, 1, 10)
     assert (first.allocatable, first.used.cpu_m) == (Amounts(cpu_m=2000, memory=1024), 100)
+
+
+def test_sums_beyond_what_a_document_holds_are_read_as_the_most_that_it_holds():
+    """An agent may tell any amounts: else whoever reads them gets 500, and an alarm rings."""
+    huge = amounts(MOST_COUNT, MOST_COUNT)
+    seen = wire_snapshot(nodes=tuple(wire_node(f"n-{n}", allocatable=huge) for n in range(3)))
+    [pool], hour = pool_rows(seen), period_of(rollup_of(seen))
+    assert decode(encode(pool), Pool).allocatable == huge
+    assert decode(encode(hour), Period).allocatable == huge
 
 
 def test_days_are_read_a_quarter_at_a_time():

@@ -16,18 +16,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Self
 
-from plimsoll.domain.errors import BadInput
+from plimsoll.domain.errors import BadInput, Discardable
 from plimsoll.domain.fields import ARN_LIMIT, Field, clip
 from plimsoll.domain.notices.about import Common
 
 BODY_LIMIT: Final = 256 * 1024
-"""Bytes. EventBridge takes no larger event, so a larger body is none."""
+"""Bytes. No event of AWS is nearly so large; whoever may put events may put 1 MiB."""
 
 AUTO_SCALING: Final = "aws.autoscaling"
 _FLAT: Final = {
     "autoscaling:EC2_INSTANCE_TERMINATING": "EC2 Instance-terminate Lifecycle Action",
     "autoscaling:EC2_INSTANCE_LAUNCHING": "EC2 Instance-launch Lifecycle Action",
 }
+_OURS: Final = re.compile(r'\s*\{[^{\[]{0,999}"source"\s*:\s*"plimsoll\.')
+"""How an event begins whose source is not AWS's: all that stands before the first list or object is EventBridge's."""
 _ZONE: Final = re.compile(r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}(?:-[a-z]+-[0-9]{1,2})?[a-z]")
 
 
@@ -108,9 +110,15 @@ def open_envelope(body: object) -> Opened:
     """Take the wrapping off, once.
 
     Raises:
-        BadInput: It is no JSON object, too large, or neither an event nor an Auto Scaling message.
+        BadInput: It is no JSON object, too large, or neither an event nor an Auto Scaling message. Of an event
+            that begins as one of our own sources it is `Discardable`.
     """
-    values = _object(body, "the body")
+    try:
+        values = _object(body, "the body")
+    except BadInput as error:
+        if isinstance(body, str) and _OURS.match(body):
+            raise Discardable(str(error)) from None
+        raise
     message = values.get("Message")
     if isinstance(message, str) and "detail-type" not in values and "source" not in values:
         values = _object(message, "Message")

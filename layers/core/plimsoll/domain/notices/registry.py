@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
+from plimsoll.domain.errors import BadInput, Discardable
 from plimsoll.domain.notices import (
     canary,
     capacity_reservation,
@@ -45,6 +46,7 @@ type Parser = Callable[[Envelope], tuple[Notice, ...]]
 
 DRILL_SOURCE: Final = "plimsoll.drill"
 """Stands for every `aws.*` source, which AWS lets nobody else use."""
+_AWS: Final = "aws."
 
 TABLE: Final[Mapping[tuple[str, str], Parser]] = {
     ("aws.ec2", "EC2 Spot Instance Interruption Warning"): spot.parse,
@@ -76,7 +78,8 @@ def parse(
         region: Where the queue is, for a flat message, which does not say.
 
     Raises:
-        BadInput: It is not what it says it is; the message names the field.
+        Discardable: It is not what it says it is, and is of a source that whoever may put events can name.
+        BadInput: The same of a source of AWS, so that we misread it. The message names the field.
     """
     found = open_envelope(body)
     if found.source == AUTO_SCALING or (drills and found.source == DRILL_SOURCE):
@@ -95,7 +98,12 @@ def parse(
                 id=identity[:128] if isinstance(identity, str) else None,
             ),
         )
-    return parser(Envelope.of(found, received=received, region=region))
+    try:
+        return parser(Envelope.of(found, received=received, region=region))
+    except BadInput as error:
+        if found.source.startswith(_AWS):
+            raise
+        raise Discardable(f"{found.detail_type} from {found.source}: {error}") from error
 
 
 def _parser(found: Opened, *, drills: bool) -> tuple[Parser | None, str]:

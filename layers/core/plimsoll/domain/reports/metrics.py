@@ -28,7 +28,7 @@ class Metric(StrEnum):
     NOTICES_DEAD_LETTERED = "NoticesDeadLettered"
     """Notices set aside because no further attempt could help."""
     NOTICES_IGNORED = "NoticesIgnored"
-    """Notices that ask for nothing."""
+    """Notices that ask for nothing, and malformed events of sources that are not AWS's."""
     NOTICES_FOUND_BY_RESYNC = "NoticesFoundByResync"
     """Interrupted instances of which no event had told."""
     NOTICES_NOT_OURS = "NoticesNotOurs"
@@ -41,6 +41,8 @@ class Metric(StrEnum):
     """Interruptions that a resync found open."""
     PODS_KILLED = "PodsKilled"
     """Pods that were still running when their instance went."""
+    POLICIES_MISSING = "PoliciesMissing"
+    """Admission policies of the group `plimsoll` that let pass what they should refuse, as a dry run showed."""
     RESYNC_FINISHED = "ResyncFinished"
     """Resyncs of clusters that ended well; where none is registered, runs of the schedule."""
 

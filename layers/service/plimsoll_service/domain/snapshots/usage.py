@@ -19,6 +19,7 @@ from typing import Final, Self
 
 import msgspec
 
+from plimsoll_service.wire.documents import MOST_COUNT
 from plimsoll_service.wire.snapshot import MOST_CONTAINERS, Amounts, Pod, Snapshot, Usage, Workload
 
 GROWTH: Final = 1.05
@@ -339,10 +340,10 @@ def asked_by(workload: Workload) -> int:
 
 
 def sum_of(amounts: Iterable[Amounts]) -> Amounts:
-    """Return the sum of amounts."""
+    """Return the sum of amounts, or the most that a document holds: agents may tell anything."""
     found = list(amounts)
     return Amounts(
-        cpu_m=sum(each.cpu_m for each in found),
-        memory=sum(each.memory for each in found),
-        pods=sum(each.pods for each in found),
+        cpu_m=min(sum(each.cpu_m for each in found), MOST_COUNT),
+        memory=min(sum(each.memory for each in found), MOST_COUNT),
+        pods=min(sum(each.pods for each in found), MOST_COUNT),
     )

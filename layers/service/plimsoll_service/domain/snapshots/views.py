@@ -10,6 +10,7 @@ from typing import Final
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, INTERRUPTION, ZONE, capacity_of
 from plimsoll_service.domain.snapshots.rollups import Amount, Rollup
 from plimsoll_service.domain.snapshots.usage import WorkloadUsage, asked_by, sum_of
+from plimsoll_service.wire.documents import MOST_COUNT
 from plimsoll_service.wire.snapshot import Amounts, Snapshot
 from plimsoll_service.wire.taints import FORWARDED
 from plimsoll_service.wire.views import InterruptedNode, Period, Pool, WorkloadRow
@@ -73,7 +74,10 @@ def period_of(rollup: Rollup) -> Period:
     samples = rollup.samples
 
     def mean(amount: Amount) -> Amounts:
-        return Amounts(cpu_m=amount.cpu_m // samples, memory=amount.memory // samples)
+        return Amounts(
+            cpu_m=min(amount.cpu_m // samples, MOST_COUNT),
+            memory=min(amount.memory // samples, MOST_COUNT),
+        )
 
     return Period(
         start=rollup.start,

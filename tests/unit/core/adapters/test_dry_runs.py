@@ -1,4 +1,4 @@
-"""The dry runs of `plimsoll doctor`: each policy that ships for the group is tried, and nothing is kept."""
+"""Dry runs of the doctor and the pre-flight: each policy that ships for the group is tried, and nothing is kept."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from plimsoll.adapters.kubernetes import Response
-from plimsoll_cli.doctor.dry_runs import trials
-from plimsoll_cli.doctor.facts import TrialResult
+from plimsoll.adapters.kubernetes.dry_runs import TrialResult, policies_missing, trials
 from plimsoll_cli.doctor.policy_checks import SHIPPED
 
 INFRA = Path(__file__).parents[4] / "infra"
@@ -25,9 +24,12 @@ class Everything:
     """A cluster with one object of each kind, that answers every write alike."""
 
     answer: Response
+    version: str = "v1.36.3"
     writes: list[tuple[str, str, Any]] = field(default_factory=list)
 
     def call(self, method: str, path: str, **request: Any) -> Response:
+        if path == "/version":
+            return Response(status=200, body={"gitVersion": self.version})
         if method == "GET":
             meta = {"name": "a", "namespace": "shop", "uid": "1"}
             return Response(status=200, body={"items": [{"metadata": meta}]})
@@ -82,3 +84,24 @@ def test_a_refusal_is_told_from_that_of_a_policy(answer: Response, verdict: Tria
 
 def test_what_is_not_there_is_not_tried():
     assert trials(Everything(refused(404, "not found")), "harbor") == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "missing"),
+    [
+        (refused(403, REFUSAL), False),
+        (refused(403, 'User "x" cannot patch resource "nodes"'), False),
+        (Response(status=201, body={}), True),
+    ],
+    ids=["a policy", "no right", "nobody"],
+)
+def test_a_policy_is_missing_where_what_it_refuses_passes(answer, missing):
+    read = {name for each in SHIPPED for name in each.digests}
+    expected = shipped() - read if missing else set()
+    assert set(policies_missing(Everything(answer), "harbor")) == expected
+
+
+def test_before_kubernetes_1_30_there_are_no_policies_to_miss():
+    everything = Everything(Response(status=201, body={}), version="v1.29.9-eks-1")
+    assert not policies_missing(everything, "harbor")
+    assert everything.writes == []

@@ -10,8 +10,9 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final, override
 
 from plimsoll.adapters.kubernetes import calls
@@ -22,10 +23,12 @@ from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.domain.errors import BadInput, Refused
 from plimsoll.domain.fields import Field
 from plimsoll.domain.kubernetes import FLOORS, IGNORE, NAMESPACE, PREFIX
-from plimsoll_cli.doctor.facts import Trial, TrialResult
 
+POLICIES_SINCE: Final = (1, 30)
+"""https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/"""
 _REFUSED: Final = 400
 _NOT_FOUND: Final = 404
+_MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 _NO_RIGHT: Final = re.compile(r"cannot (?:patch|create) resource")
 _BY_BUDGET: Final = "disruption budget"
 """An eviction that a budget refuses has passed admission."""
@@ -37,6 +40,30 @@ _EVENT: Final = {
     "involvedObject": {"kind": "Pod", "namespace": NAMESPACE, "name": "doctor"},
     "reason": "Doctor",
 }
+
+
+class TrialResult(StrEnum):
+    """What a cluster answered to a change that was tried and not kept."""
+
+    PASSED = "passed"
+    BY_OUR_POLICY = "refused by our policy"
+    NO_RIGHT = "no right to write at all"
+    BY_ANOTHER = "refused by something else"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A change that was tried and not kept."""
+
+    about: str
+    """The object, for example `Node a`."""
+    ours: bool
+    """Whether Plimsoll writes that field, or whoever owns the object."""
+    policy: str
+    """The admission policy of our manifests that decides on it."""
+    verdict: TrialResult
+    said: str
+    """The refusal in the cluster's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +89,27 @@ class _Change:
     ours: bool = False
 
 
+def policies_missing(transport: Transport, cluster: str) -> Collection[str]:
+    """Return the policies of the group plimsoll that let pass what they should refuse.
+
+    Kubernetes before 1.30 has none: an owner who installs there does without.
+
+    Raises:
+        PlimsollError: the cluster does not answer, or Nodes or pods may not be listed.
+    """
+    answer = transport.call("GET", "/version")
+    version = answer.body.get("gitVersion") if isinstance(answer.body, Mapping) else None
+    found = _MINOR.match(str(version))
+    if found is not None and (int(found[1]), int(found[2])) < POLICIES_SINCE:
+        return ()
+    tried = trials(transport, cluster)
+    return sorted({t.policy for t in tried if not t.ours and t.verdict is TrialResult.PASSED})
+
+
 def trials(transport: Transport, cluster: str) -> list[Trial]:
     """Try what each policy of the group plimsoll refuses, on the first object of each kind that there is.
 
-    Left out are plimsoll-canaries, which lets dry runs pass, and the policies of other groups: see `policy_checks`.
+    Left out are plimsoll-canaries, which lets dry runs pass, and the policies of other groups: the doctor reads those.
 
     Raises:
         Refused: Nodes or pods may not be listed.
