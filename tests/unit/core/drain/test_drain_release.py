@@ -691,29 +691,6 @@ def test_no_more_pods_are_released_than_a_quota_leaves_replacements_in_all_of_it
     assert len(actions(plan_drain(seen_with(*pods, quotas=[room]), noon(1)), Release)) == 1
 
 
-@pytest.mark.parametrize(
-    ("keys", "policy", "named"),
-    [((), "Ignore", True), ((POD_TEMPLATE_HASH,), "Ignore", False), ((), "Honor", False)],
-)
-def test_a_plan_names_the_skew_that_a_spread_over_zones_is_left_with(keys, policy, named):
-    spread = replace(ONE_ZONE_EACH, match_label_keys=keys, node_taints_policy=policy)
-
-    def bound(pod: Pod) -> Pod:
-        return replace(pod, scheduling=replace(pod.scheduling, spread=(spread,)))
-
-    zones = [f"us-east-1{z}" for z in "abc"]
-    pods = [
-        released(bound(a_pod("web-0", node="spot"))),
-        *(bound(a_pod(f"web-{z}", node=z)) for z in zones[:2]),
-        bound(a_pod("web-8", node=zones[0])),
-    ]
-    nodes = [interrupted("spot", zone=zones[2]), *(a_node(z, zone=z) for z in zones)]
-    seen = replace(seen_with(*pods, workload=a_deployment(replicas=4)), nodes=nodes)
-    told = plan_drain(seen, noon(5)).waiting["spot"]
-
-    assert any("skew of 2" in words for words in told) is named
-
-
 def test_an_operators_pods_leave_one_at_a_time():
     pods = [
         a_pod(f"db-{n}", node="spot", owner=("Cluster", "db"), labels={"app": "db"})

@@ -19,7 +19,6 @@ from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
 from plimsoll.domain.disruptions import PATIENCE, Allowance, EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.strategies.displaced import displacing, leaving_a_place
 from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
-from plimsoll.domain.drain.strategies.skew import skew_left
 from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 from plimsoll.domain.kubernetes import MOVED, Pod, Workload, replacement_of
 from plimsoll.domain.observation import Observation
@@ -76,8 +75,6 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
         waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
         if disruption.missing and disruption.workload and disruption.workload.why_unmade:
             waiting += f", and no replacement is made: {disruption.workload.why_unmade}"
-    if skewed := skew_left(disruption, headroom, released):
-        waiting = f"{waiting}; {skewed}"
     if disruption.rescaled:
         waiting = (
             f"{waiting}; its autoscaler has changed the count to {disruption.replicas} meanwhile"
