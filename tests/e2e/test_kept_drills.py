@@ -25,129 +25,26 @@ QUORUM: Final = "seconds below quorum"
 FLOOR: Final = "seconds below floor"
 WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "api-server-away-at-the-deadline": {("Job default/report", "drain", KILLED): 1},
-    "at-zero-before-below-its-floor": {
-        ("Deployment default/api", "drain", FLOOR): 490,
-        ("Deployment default/api", "none", FLOOR): 375,
-    },
-    "budget-overruled-for-the-last-place": {
-        ("StatefulSet default/store", "drain", ZERO): 575,
-        ("StatefulSet default/store", "none", ZERO): 475,
-    },
-    "daemons-take-the-quota-of-a-dead-pod": {
-        ("StatefulSet default/store", "drain", ZERO): 30,
-        ("StatefulSet default/store", "none", ZERO): 55,
-    },
-    "daemons-use-up-the-quota": {
-        ("Deployment default/web", "drain", ZERO): 350,
-        ("Deployment default/web", "drain", FLOOR): 350,
-        ("Deployment default/web", "none", ZERO): 375,
-        ("Deployment default/web", "none", FLOOR): 375,
-    },
-    "dead-member-asks-last": {
-        ("StatefulSet default/store", than, ZERO): 465 for than in ("drain", "none")
-    },
-    "dead-pod-preempts": {
-        ("Deployment default/web", than, figure): 50
-        for than in ("drain", "none")
-        for figure in (ZERO, FLOOR)
-    },
-    "dead-pod-takes-the-place-of-a-rollout": {
-        ("Deployment default/web", than, ZERO): 50 for than in ("drain", "none")
-    },
     "evicted-pod-preempts": {
         ("Deployment default/web", "none", figure): 70 for figure in (ZERO, FLOOR)
     },
-    "finalizer-holds-a-stopped-member": {("StatefulSet default/store", "none", ZERO): 400},
-    "finalizer-holds-an-evicted-member": {("StatefulSet default/store", "none", ZERO): 120},
-    "first-member-has-no-place": {
-        ("StatefulSet default/store", "drain", figure): 25 for figure in (ZERO, QUORUM, FLOOR)
-    },
-    "first-member-starts-slowly": {
-        ("StatefulSet default/store", "drain", ZERO): 30,
-        ("StatefulSet default/store", "drain", FLOOR): 30,
-    },
-    "instance-stops-already": {("Deployment default/web", "drain", ZERO): 20},
-    "job-needs-all-of-the-notice": {("Job default/report", "drain", KILLED): 1},
-    "kept-by-its-budget-finds-no-place": {
-        ("ReplicaSet default/api", "none", figure): 295 for figure in (ZERO, FLOOR)
-    },
-    "killed-members-start-at-once": {
-        ("StatefulSet default/store", than, figure): 40
-        for than in ("drain", "none")
-        for figure in (QUORUM, FLOOR)
-    },
-    "lone-member-has-no-place": {
-        ("Deployment default/web", than, figure): 50
-        for than in ("drain", "none")
-        for figure in (ZERO, FLOOR)
-    },
     "lone-member-that-states-minutes": {("Database default/store", "none", ZERO): 90},
-    "member-dies-before-another-moves": {
-        ("Database default/store", "none", figure): 75 for figure in (ZERO, FLOOR)
-    },
     "member-dies-while-another-moves": {
         ("StatefulSet default/store", "none", figure): 40 for figure in (ZERO, FLOOR)
     },
-    "member-stops-while-another-moves": {
-        ("StatefulSet default/store", "none", figure): 40 for figure in (QUORUM, FLOOR)
-    },
-    "member-that-states-minutes-beside-a-rollout": {
-        ("StatefulSet default/store", "none", figure): 90 for figure in (QUORUM, FLOOR)
-    },
     "members-that-state-a-minute": {("StatefulSet default/store", "drain", ZERO): 80},
-    "members-whose-hook-sleeps": {("Database default/queue", "drain", KILLED): 1},
-    "moved-again-when-other-nodes-are-taken": {
-        ("Deployment default/api", "drain", figure): 20 for figure in (ZERO, FLOOR)
-    },
-    "moved-early-has-the-place": {
-        ("Deployment default/api", "drain", figure): 210 for figure in (ZERO, FLOOR)
-    },
     "moved-to-a-node-interrupted-next": {("StatefulSet default/store", "drain", ZERO): 25},
-    "moved-to-a-node-with-advice": {("StatefulSet default/store", "drain", ZERO): 30},
-    "next-member-finds-no-place": {
-        ("StatefulSet default/store", "drain", figure): 465 for figure in (QUORUM, FLOOR)
-    },
     "no-node-comes-in-time": {("Deployment default/web", "drain", ZERO): 30},
-    "notice-waits-for-the-api-server": {("Deployment default/web", "drain", KILLED): 1},
     "one-place-for-two-workloads": {
         ("Deployment default/web", "drain", ZERO): 490,
         ("Deployment default/web", "drain", FLOOR): 490,
     },
-    "only-advice-came-in-time": {("Deployment default/web", "drain", ZERO): 30},
     "ordered-members-leave-highest-first": {
         ("StatefulSet default/store", "drain", figure): 15 for figure in (QUORUM, FLOOR)
     },
-    "place-kept-while-a-member-stops": {
-        ("Deployment default/web", "drain", figure): 490 for figure in (ZERO, FLOOR)
-    },
     "pod-stops-longer-than-assumed": {("Deployment default/web", "drain", KILLED): 1},
     "quota-leaves-no-surge": {("Deployment default/web", "drain", FLOOR): 20},
-    "quota-refuses-all-new-pods": {
-        ("Deployment default/web", "none", figure): 115 for figure in (ZERO, FLOOR)
-    },
-    "quota-used-up-meanwhile": {
-        ("Deployment default/web", "drain", ZERO): 485,
-        ("Deployment default/web", "drain", FLOOR): 485,
-    },
-    "rolled-out-to-a-node-left-empty": {("StatefulSet default/store", "drain", ZERO): 25},
-    "rolled-out-to-a-node-with-advice": {("StatefulSet default/store", "drain", ZERO): 25},
-    "rollout-after-a-replacement": {
-        ("StatefulSet default/store", than, ZERO): 155 for than in ("drain", "none")
-    },
-    "rollout-after-the-move": {("Deployment default/web", "none", ZERO): 95},
-    "rollout-beside-a-node-left-on-advice": {("Deployment default/web", "none", FLOOR): 65},
     "rollout-on-nodes-that-end": {("Deployment default/web", "none", FLOOR): 60},
-    "scale-down-after-the-move": {("StatefulSet default/store", "drain", ZERO): 20},
-    "scale-up-beside-a-move": {
-        ("Deployment default/api", "drain", FLOOR): 45,
-        ("Deployment default/api", "none", FLOOR): 85,
-    },
-    "scale-up-while-a-member-stops": {
-        ("StatefulSet default/store", "none", figure): 85 for figure in (QUORUM, FLOOR)
-    },
-    "webhook-denies-the-eviction-of-a-job": {("Job default/report", "drain", KILLED): 1},
-    "webhook-fails-all-new-pods": {("StatefulSet default/store", "none", ZERO): 220},
-    "webhook-fails-the-release": {("Deployment default/web", "drain", KILLED): 1},
 }
 """Where a workload is worse off by a rule of ours: in what alone, and by how much at most."""
 

@@ -152,17 +152,6 @@ class TestSmallestChange:
         pods = pods_of("web", 1, cpu="1", memory="8Gi")
         assert asked(grow(empty(), pods, even, lean)) == {("lean", ZONE_A): 1}
 
-    def test_a_node_whose_pods_fit_elsewhere_in_the_end_is_not_asked_for(self):
-        urgent = a_pod("urgent", cpu="2", priority=1000)
-        picky = a_pod("picky", cpu="2", nodeSelector={"disk": "ssd"})
-        plain = a_group("plain", cpu="2", memory="64Mi")
-        ssd = a_group("ssd", labels={"disk": "ssd"}, cpu="4")
-        assert asked(grow(empty(), [urgent], plain, ssd)) == {("plain", ZONE_A): 1}
-        plan = grow(empty(), [urgent, picky], plain, ssd)
-        assert asked(plan) == {("ssd", ZONE_A): 1}
-        assert set(plan.placed) == {urgent.uid, picky.uid}
-        assert plan.growths[0].pods == ("default/urgent", "default/picky")
-
     def test_new_nodes_are_dealt_over_the_zones(self):
         plan = grow(empty(), pods_of("web", 4, cpu="6"), a_group())
         assert asked(plan) == {("base", ZONE_A): 2, ("base", ZONE_B): 2}

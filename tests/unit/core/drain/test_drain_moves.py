@@ -100,39 +100,6 @@ def test_a_volume_of_one_node_waives_the_floor_of_a_single_replica_alone(replica
     assert [a.pod.name for a in actions(plan_drain(seen, noon(1)), Evict)] == evicted
 
 
-@pytest.mark.parametrize(
-    ("node", "created", "evicted"),
-    [
-        pytest.param(None, 65, 1, id="a replacement that has no node yet is nobody's relief"),
-        pytest.param("od", 65, 0, id="one that starts serves by the eviction deadline"),
-        pytest.param("od", -600, 1, id="one that has been starting for long never will"),
-    ],
-)
-def test_one_pod_leaves_early_where_all_would_have_their_last_call_at_once(node, created, evicted):
-    pods = pods_of("web", 3, node="spot")
-    pods[2] = replace(pods[2], node=node, phase="Pending", ready=False, created=noon(created))
-    seen = looked(
-        [interrupted("spot"), a_node("od")],
-        pods,
-        [replace(a_deployment(replicas=3), max_surge=0, max_unavailable=1)],
-    )
-
-    assert len(actions(plan_drain(seen, noon(70)), Evict)) == evicted
-
-
-def test_none_leaves_early_where_another_serves_on_until_its_replacement_does():
-    pods = pods_of("web", 3, node="soon")
-    pods[1] = replace(pods[1], node="later")
-    pods[2] = replace(pods[2], node="later", ready=False)
-    seen = looked(
-        [interrupted("soon"), interrupted("later", ends=180), a_node("od")],
-        pods,
-        [replace(a_deployment(replicas=3), max_surge=0, max_unavailable=1)],
-    )
-
-    assert [a.pod.name for a in actions(plan_drain(seen, noon(70)), Evict)] == ["web-2"]
-
-
 def test_none_leaves_early_between_the_end_of_one_and_its_successor():
     seen = looked(
         [interrupted("spot"), a_node("od")],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -25,14 +24,12 @@ from plimsoll.domain.kubernetes import (
     SpreadConstraint,
     Workload,
 )
-from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from tests.support.builders import (
     NOON,
     a_budget,
     a_claim,
     a_deployment,
-    a_group,
     a_node,
     a_pod,
     a_stateful_set,
@@ -68,107 +65,6 @@ def test_every_ready_pod_on_an_interrupted_node_is_released_at_once():
     assert releases[0].replica_set.controller == WEB
     assert releases[0].replica_set.controller_uid == "deployment-default-web"
     assert plan.busy
-
-
-@pytest.mark.parametrize(
-    ("priority", "others", "most", "after", "goes"),
-    [
-        (10, 0, 5, 1, False),
-        (0, 0, 5, 1, True),
-        (10, -1, 5, 1, True),
-        (10, 0, 1, 1, True),
-        (10, 0, 5, 60, True),
-    ],
-    ids=["preempts", "same priority", "holds a place", "no node will come", "no time is left"],
-)
-def test_a_release_waits_for_a_node_where_its_replacement_would_preempt_a_pod_that_stays(
-    priority, others, most, after, goes
-):
-    pods = pods_of("web", 1, node="spot", cpu="6", priority=priority)
-    pods += pods_of("other", 1, node="od", cpu="6", priority=others)
-    groups = [a_group("base", desired=1, max_size=most, instances=[a_node("od").instance or ""])]
-    seen = seen_with(*pods, workload=a_deployment(replicas=1), groups=groups)
-
-    plan = plan_drain(seen, noon(after))
-    assert bool(actions(plan, Release)) is goes
-    assert any("would preempt" in words for words in plan.waiting.get("spot", ())) is not goes
-
-
-SUCCESSOR = "the node that its group launches when the interrupted one is gone"
-
-
-def short_of(
-    places: int,
-    *pods: Pod,
-    labels: Mapping[str, str] | None = None,
-    of_others: Sequence[NodeGroup] = (),
-    on: str = "nodes on their way",
-) -> Observation:
-    """Return an observation in which so many pods of five cores have a place on nodes that come."""
-    spot = interrupted("spot", cpu="64", labels=labels)
-    base = a_group("base", desired=places, max_size=places)
-    if on == SUCCESSOR:
-        cpu, instances = str(5 * places + 3), [spot.instance or ""]
-        base = a_group("base", desired=1, max_size=1, cpu=cpu, instances=instances)
-    groups = [base] if places else []
-    return looked(
-        [spot],
-        list(pods),
-        [a_deployment(replicas=3), a_deployment("api", replicas=1), a_stateful_set(replicas=1)],
-        groups=[*groups, *of_others],
-    )
-
-
-@pytest.mark.parametrize("on", ["nodes on their way", SUCCESSOR])
-def test_where_capacity_is_short_no_replacement_asks_for_a_place_that_the_first_of_another_needs(
-    on: str,
-):
-    web, db = pods_of("web", 3, node="spot", cpu="5"), sets_of("db", ["spot"], cpu="5")
-
-    plan = plan_drain(short_of(3, *web, *db, on=on), noon(1))
-    assert len(actions(plan, Release)) == 2
-    assert any(
-        "all places on the nodes that come are for others" in w for w in plan.waiting["spot"]
-    )
-    left, waiting = [released(web[0]), *web[1:], *db], a_pod("web-8", cpu="5")
-    seen = short_of(2, *left, waiting, on=on)
-    assert len(actions(plan_drain(seen, noon(2)), Release)) == 0
-
-
-@pytest.mark.parametrize(
-    "seen",
-    [
-        short_of(4, *pods_of("web", 3, node="spot", cpu="5"), *sets_of("db", ["spot"], cpu="5")),
-        short_of(0, *pods_of("web", 3, node="spot", cpu="5"), *sets_of("db", ["spot"], cpu="5")),
-        short_of(
-            1,
-            *pods_of("web", 3, node="spot", cpu="5"),
-            *sets_of("db", ["spot"], cpu="5"),
-            labels={"karpenter.sh/nodepool": "spot"},
-        ),
-        short_of(
-            1,
-            *pods_of("web", 3, node="spot", cpu="5"),
-            *sets_of("db", ["spot"], cpu="5"),
-            of_others=[replace(a_group("theirs", desired=1, max_size=9), may_grow=False)],
-        ),
-    ],
-    ids=[
-        "there is enough",
-        "no node is known to come",
-        "Karpenter makes nodes for what is Pending",
-        "a cluster autoscaler may",
-    ],
-)
-def test_all_are_released_where_that_takes_nobody_s_place(seen: Observation):
-    assert len(actions(plan_drain(seen, noon(1)), Release)) == 3
-
-
-def test_of_each_workload_one_is_released_even_if_it_has_no_place_on_the_nodes_that_come():
-    web, api = pods_of("web", 3, node="spot", cpu="5"), pods_of("api", 1, node="spot", cpu="5")
-
-    plan = plan_drain(short_of(1, *web, *api), noon(1))
-    assert sorted(a.pod.labels["app"] for a in actions(plan, Release)) == ["api", "web"]
 
 
 AVAILABLE = replace(a_pod("web-8", node="od"), ready_since=noon(15))
@@ -689,29 +585,6 @@ def test_no_more_pods_are_released_than_a_quota_leaves_replacements_in_all_of_it
     room = replace(NO_QUOTA, left=Resources(cpu=9**9, memory=9**15, pods=1))
     pods = pods_of("web", 2, node="spot")
     assert len(actions(plan_drain(seen_with(*pods, quotas=[room]), noon(1)), Release)) == 1
-
-
-@pytest.mark.parametrize(
-    ("keys", "policy", "named"),
-    [((), "Ignore", True), ((POD_TEMPLATE_HASH,), "Ignore", False), ((), "Honor", False)],
-)
-def test_a_plan_names_the_skew_that_a_spread_over_zones_is_left_with(keys, policy, named):
-    spread = replace(ONE_ZONE_EACH, match_label_keys=keys, node_taints_policy=policy)
-
-    def bound(pod: Pod) -> Pod:
-        return replace(pod, scheduling=replace(pod.scheduling, spread=(spread,)))
-
-    zones = [f"us-east-1{z}" for z in "abc"]
-    pods = [
-        released(bound(a_pod("web-0", node="spot"))),
-        *(bound(a_pod(f"web-{z}", node=z)) for z in zones[:2]),
-        bound(a_pod("web-8", node=zones[0])),
-    ]
-    nodes = [interrupted("spot", zone=zones[2]), *(a_node(z, zone=z) for z in zones)]
-    seen = replace(seen_with(*pods, workload=a_deployment(replicas=4)), nodes=nodes)
-    told = plan_drain(seen, noon(5)).waiting["spot"]
-
-    assert any("skew of 2" in words for words in told) is named
 
 
 def test_an_operators_pods_leave_one_at_a_time():

@@ -2,8 +2,8 @@
 
 Bin packing goes through the pods in order. A pod takes the node the scheduler would choose; when none
 fits, a node is opened for it. Nodes that were asked for already are opened before new ones, and
-only when a pod needs one, in the same order in which new ones would have been: so a second look
-that counts what the first one asked for arrives at the same nodes and asks for nothing more.
+only when a pod needs one, in the same order in which new ones would have been: so a plan that counts
+what the one before asked for arrives at the same nodes and asks for nothing more.
 """
 
 from __future__ import annotations
@@ -97,18 +97,6 @@ class BinPacking:
             if len(rest) == len(waiting):
                 return
             waiting = [*again, *self._snapshot.take_displaced()]
-
-    def drop(self) -> bool:
-        """Close new nodes whose pods fit elsewhere by now, the emptiest first.
-
-        Returns:
-            Whether any was closed.
-        """
-        before = len(self.opened)
-        emptiest = sorted(self.opened, key=lambda name: (self._share(name), name))
-        for name in emptiest:
-            self._close(name)
-        return len(self.opened) < before
 
     def _seat(self, pod: Pod, rest: Sequence[Pod]) -> bool:
         mind = (pod.owner or pod.uid, id(pod.scheduling))
@@ -245,31 +233,6 @@ class BinPacking:
         return is_covered(self._doubts.last, group, zone) or (
             doubt is not None and nodes > self._ready_to_open(group, zone) - doubt.overdue
         )
-
-    def _close(self, name: str) -> None:
-        node = self._snapshot.nodes[name]
-        held = self._snapshot.on(name)
-        unschedulable = [p for p in held if p.uid in self.pods]
-        self._snapshot.remove_node(name)
-        moved: dict[str, str] = {}
-        for pod in unschedulable:
-            other = self._snapshot.choose(pod)
-            if other is None or self._snapshot.why_not(pod, other):  # others would make way
-                break
-            moved[pod.uid] = other.name
-            self._snapshot.place(pod, other.name)
-        else:
-            self.placed.update(moved)
-            del self.awaited[name]
-            self._headroom[self.opened.pop(name)[0]] += 1
-            return
-        self._snapshot.add_node(node)
-        for pod in held:
-            self._snapshot.place(pod, name)
-
-    def _share(self, name: str) -> float:
-        whole, free = self._snapshot.nodes[name].allocatable, self._snapshot.free(name)
-        return (whole.cpu - free.cpu) / (whole.cpu or 1)
 
     def _why_unschedulable(self, pod: Pod) -> str:
         """Say what the scheduler would, of the nodes that are there."""

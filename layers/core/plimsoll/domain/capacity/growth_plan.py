@@ -4,16 +4,16 @@ Pods are placed by priority, the constrained and the big first, on the nodes tha
 that were asked for, then to new ones: of on-demand groups, of spot groups where no on-demand
 group will do, and as last resort out of capacity pools that are reclaimed just now, and of groups whose
 nodes do not come. Pods of a negative priority make way for those that have no place, and are placed after all
-others. Then each new node is tried once more: one whose pods fit elsewhere is not asked for.
-The exact minimum is a bin packing problem; this is first-fit decreasing with a second look, and
-what it asks for is enough by construction, because every pod was placed by the scheduler's rules.
+others.
+The exact minimum is a bin packing problem; this is first-fit decreasing, and what it asks for is enough by
+construction, because every pod was placed by the scheduler's rules.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 
@@ -107,32 +107,13 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         key=lambda pod: (-pod.priority, pod.uid not in foremost),
     )
 
-    def packed(groups: Sequence[NodeGroup], upcoming: Mapping[Asked, int]) -> BinPacking:
-        packing = BinPacking(start.copy(), groups, upcoming, doubt)
-        packing.pack(order)
-        return packing
-
-    first = packed(groups, upcoming)
-    if first.opened:
-        slim = packed(groups, upcoming)
-        if slim.drop():
-            # Fewer nodes are asked for only if the next round is content with them, whether it
-            # knows in which zones they come up or not.
-            asked = Counter(slim.opened.values())
-            grown = _grown(groups, asked)
-            again = packed(grown, Counter(upcoming) + asked)
-            blind = packed(grown, Counter(upcoming) + _without_zones(asked))
-            if all(not d.opened and d.placed.keys() >= first.placed.keys() for d in (again, blind)):
-                return _plan(again, asked, first.cause, groups)
-    return _plan(first, Counter(first.opened.values()), first.cause, groups)
+    packing = BinPacking(start, groups, upcoming, doubt)
+    packing.pack(order)
+    return _plan(packing, groups)
 
 
-def _plan(
-    packing: BinPacking,
-    asked: Mapping[Asked, int],
-    cause: Mapping[Asked, str],
-    groups: Sequence[NodeGroup],
-) -> GrowthPlan:
+def _plan(packing: BinPacking, groups: Sequence[NodeGroup]) -> GrowthPlan:
+    asked = Counter(packing.opened.values())
     waiting: dict[Asked, list[str]] = defaultdict(list)
     for pod in packing.pods.values():
         node = packing.awaited.get(packing.placed.get(pod.uid, ""))
@@ -146,7 +127,7 @@ def _plan(
                 add=add,
                 zone=zone,
                 pods=tuple(waiting[key, zone]),
-                reason=_reason(waiting[key, zone], cause[key, zone]),
+                reason=_reason(waiting[key, zone], packing.cause[key, zone]),
             )
             for group in groups
             for (key, zone), add in sorted(asked.items(), key=lambda item: item[0][1] or "")
@@ -190,15 +171,3 @@ def _in_order(
         return -pod.priority, -sum(map(bool, demands)), -size, pod.namespace, pod.name, pod.uid
 
     return sorted(pods, key=rank)
-
-
-def _grown(groups: Sequence[NodeGroup], asked: Mapping[Asked, int]) -> list[NodeGroup]:
-    more = _without_zones(asked)
-    return [replace(group, desired=group.desired + more[group.key, None]) for group in groups]
-
-
-def _without_zones(asked: Mapping[Asked, int]) -> Counter[Asked]:
-    total: Counter[Asked] = Counter()
-    for (key, _), add in asked.items():
-        total[key, None] += add
-    return total

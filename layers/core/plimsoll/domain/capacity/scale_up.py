@@ -14,7 +14,6 @@ from plimsoll.domain.capacity.advised_nodes import kept_out
 from plimsoll.domain.capacity.growth_plan import GrowthPlan, plan_growth
 from plimsoll.domain.disruptions import WorkloadDisruption, ended_by_owner
 from plimsoll.domain.kubernetes import (
-    NODE_POOL,
     Pod,
     Ref,
     is_recreated,
@@ -51,10 +50,6 @@ class ScaleUp:
     """The uids of these pods."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Key of a group and kind of refusal -> why it gave no nodes lately, and the cure, in words."""
-    crowded_out: Collection[str] = frozenset()
-    """The uids of those of them that find no place on the nodes that come, and for whom nobody else makes any."""
-    refused_everywhere: bool = False
-    """Whether each group that may grow has refused lately."""
 
 
 def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part named
@@ -105,15 +100,8 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         doubt = f"it has begun no node within {FIRST_SIGN_WITHIN} for a Pending pod"
         doubts |= {key: replace(expected[key], doubt=doubt) for key in idle}
         plan = grown()
-    crowded_out: Collection[str] = ()
     if any(pod.priority >= 0 and pod.uid in plan.unplaceable for pod in unschedulable):
-        first = frozenset(_first(seen, interrupted, headroom, unschedulable))
-        plan = grown(foremost=first)
-        coming = (
-            plan if plan.awaited else grown(foremost=first, upcoming=_renewed(seen, groups, now))
-        )
-        if coming.awaited and not _others_grow(seen):
-            crowded_out = coming.unplaceable.keys()
+        plan = grown(foremost=frozenset(_first(seen, interrupted, headroom, unschedulable)))
     lost = [pod for pod in unschedulable if pod.uid in plan.unplaceable]
     told = {
         group.key: [
@@ -125,7 +113,6 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         ]
         for group in groups
     }
-    growing = [group.key for group in groups if group.grows]
     return ScaleUp(
         grows=tuple(
             Grow(
@@ -157,8 +144,6 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
             for group in groups
             for refusal in told[group.key]
         },
-        crowded_out=crowded_out,
-        refused_everywhere=bool(growing) and all(told[key] for key in growing),
     )
 
 
@@ -274,30 +259,6 @@ def _replacements(
                 disruption.ref.kind == "StatefulSet" or pod.uid in disruption.not_releasable
             )
             yield successor_of(pod) if leaves_first else replacement_of(pod)
-
-
-def _renewed(
-    seen: Observation, groups: Sequence[NodeGroup], now: datetime
-) -> Mapping[tuple[str, str | None], int]:
-    """Return the nodes that groups launch to keep their size, for instances that go: these are gone by then."""
-    stay = [n for n in seen.nodes if n.interruption is None or n.interruption.deadline is None]
-    return {
-        (g.key, None): more
-        for g in groups
-        if not g.provisions and (more := expected_nodes(g, stay, now).upcoming)
-    }
-
-
-def _others_grow(seen: Observation) -> bool:
-    """Whether somebody else may make nodes for pods, who sees only what is Pending.
-
-    That is Karpenter, or Cluster Autoscaler for groups that are not ours to grow.
-    """
-    return any(NODE_POOL in node.labels for node in seen.nodes) or any(
-        (group.provisions and group.closed is None)
-        or (not group.may_grow and group.desired < group.max_size)
-        for group in seen.groups
-    )
 
 
 def _idle(plan: GrowthPlan, short: Sequence[Pod], now: datetime) -> Iterator[str]:

@@ -240,29 +240,6 @@ class WorkloadDisruption:
         """Whether a deadline presses. Without one, nothing is worth a pod that stays Pending."""
         return any(d.deadline and d.deadline - self.now < NEAR for d in self.evictable)
 
-    @cached_property
-    def pressed(self) -> bool:
-        """Whether one of its pods must leave now, so that others can be held back.
-
-        All would have their eviction deadline before anything serves elsewhere. If one leaves so early that
-        its replacement serves by the last of these, the others are held back until their own. Where one is told
-        long before the others, its replacement serves by then in any case. One that has ended is not always made
-        anew yet.
-        """
-        ends = [
-            d.eviction_deadline for d in self.evictable if d.eviction_deadline and d.pod.serving
-        ]
-        return (
-            len(ends) > 1
-            and max(ends) - self.start <= self.now
-            and self.serving > self.quorum
-            and not self.leaving
-            and len(self.pods) >= self.replicas
-            and not any(
-                p.ready or (p.node and self.now - p.created < PATIENCE) for p in self.staying
-            )
-        )
-
     @property
     def start(self) -> timedelta:
         """What a replacement that has a node is reckoned to take until it serves.
@@ -286,28 +263,6 @@ class WorkloadDisruption:
         each = timedelta(seconds=max(d.stop.seconds for d in moving)) + self.start
         last = max(d.deadline for d in moving if d.deadline)
         return self.now + self.start <= last < self.now + len(moving) * each
-
-    def hurries(self, one: EvictablePod, *, in_turn: bool) -> bool:
-        """Whether one of several pods that move in turn leaves although nobody knows of a place.
-
-        It may need all the time that is left to stop. Or not all would be replaced in turn, and would leave together
-        at the end: as far as that is known, or its owner provided for it by a budget. No pod that serves leaves for
-        that where its replacement would not serve before the deadline.
-
-        Args:
-            one: the pod.
-            in_turn: whether a node may come, on which a replacement serves while others wait for their turn.
-        """
-        sure = one.stop.known or one.pod.uid in self.covering
-        return one.may_need_more(self.now) or (in_turn and self.short_of_time and sure)
-
-    def precedes(self, one: EvictablePod) -> bool:
-        """Whether a pod that leaves before its eviction deadline spares its workload something.
-
-        Others then leave only after it is replaced. A pod alone is missed just as long at its deadline; without one,
-        it would never leave.
-        """
-        return len(self.evictable) > 1 or one.deadline is None
 
     @cached_property
     def rescaled(self) -> bool:

@@ -37,11 +37,6 @@ def plan_capacity(
         draft.seen, interrupted, disruptions, headroom, refusals=refusals, now=now
     )
     headroom.unplaceable = scale_up.unplaceable
-    headroom.crowded_out = scale_up.crowded_out
-    headroom.refused_everywhere = scale_up.refused_everywhere
-    headroom.out_of_time = {
-        one.pod.uid for d in disruptions for one in d.evictable if one.late(now + d.start)
-    }
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)
     for words in scale_up.doubts:

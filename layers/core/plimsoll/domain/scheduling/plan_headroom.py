@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from plimsoll.domain.kubernetes import (
     Pod,
@@ -19,7 +18,7 @@ from plimsoll.domain.kubernetes import (
 )
 from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone, leaves
 from plimsoll.domain.scheduling.contention import Contention
-from plimsoll.domain.scheduling.headroom import MOST_UNSERVED, Headroom
+from plimsoll.domain.scheduling.headroom import Headroom
 from plimsoll.domain.scheduling.preemption import snapshot_of
 
 
@@ -50,20 +49,9 @@ def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:
     return Headroom(
         snapshot=snapshot,
         contention=contention,
-        budgets_in=seen.budgets_in,
         closed=interrupted.names,
         short=short,
-        unserved=[*islice(_unserved(seen, interrupted, short), MOST_UNSERVED)],
     )
-
-
-def _unserved(
-    seen: Observation, interrupted: InterruptedNodes, short: Sequence[Pod]
-) -> Iterator[Pod]:
-    for pod in short:
-        mates = seen.of_workload[seen.workload_of(pod)]
-        if pod.pending and not any(p.serving or p.node in interrupted.names for p in mates):
-            yield pod
 
 
 def _dead(seen: Observation, interrupted: InterruptedNodes) -> list[Pod]:

@@ -1,8 +1,8 @@
 """Preemption: pods that kube-scheduler lets go so that a pod of a higher priority has a place.
 
 Clusters keep headroom by pods of a negative priority ("balloons", the cluster-overprovisioner). Their places
-are free to any pod that preempts, at once: `PreemptingSnapshot`. Pods of other lower priorities serve somebody:
-`victims_for` finds them, and `plimsoll.domain.scheduling.headroom` says when they count.
+are free to any pod that preempts, at once: `PreemptingSnapshot`. Pods of other lower priorities serve somebody, and
+no plan counts on their places.
 
 Sources: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/,
 k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode,
@@ -18,7 +18,7 @@ nor does one that may take long to stop; and a pod of a negative priority counts
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, override
 
 from plimsoll.domain.kubernetes import Budget, Claim, Node, Pod, Ref, matches
@@ -28,28 +28,24 @@ from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 MOST_BUDGETS: Final = 100
 """Of one namespace: each pod there is compared with all of them, and tenants may make any number."""
 
-type BudgetsIn = Mapping[str, Sequence[Budget]]
-"""By namespace."""
-
 YIELDING_GRACE: Final = 30
 """The longest grace period, in seconds, of a pod that makes way: kube-scheduler waits until it has ended.
 It is Kubernetes' default; that of a balloon is usually 0."""
 
 
-def stops_soon(pod: Pod) -> bool:
-    """Whether a pod that is preempted leaves its place in time."""
-    return pod.grace_seconds <= YIELDING_GRACE
-
-
 def makes_way(pod: Pod) -> bool:
     """Whether the place of a pod is free to others at once, as far as its budgets let it go."""
-    return pod.priority < 0 and stops_soon(pod) and not pod.mirror
+    return pod.priority < 0 and pod.grace_seconds <= YIELDING_GRACE and not pod.mirror
 
 
-def violating(pods: Iterable[Pod], budgets_in: BudgetsIn) -> frozenset[str]:
+def violating(pods: Iterable[Pod], budgets_in: Mapping[str, Sequence[Budget]]) -> frozenset[str]:
     """Return the uids of those that their budgets would not let go, asked in this order.
 
     In a namespace with more than `MOST_BUDGETS` that is taken to be every pod.
+
+    Args:
+        pods: in the order in which they are asked to go.
+        budgets_in: the budgets by namespace.
     """
     taken: Counter[Ref] = Counter()
     found = set()
@@ -85,45 +81,6 @@ def victims_on(
             key=lambda p: (p.deleting is not None, p.uid not in guarded, -p.priority, p.created),
         ),
     )
-
-
-def victims_for(
-    snapshot: ClusterSnapshot, pod: Pod, closed: Collection[str], budgets_in: BudgetsIn
-) -> Iterator[tuple[Node, Sequence[Pod]]]:
-    """Yield the nodes on which pods of a lower priority would make way for a pod, and which of them.
-
-    Nodes on which that would violate one of the given budgets are left out.
-    """
-    need = pod.scheduling.requests.cpu
-    for name in snapshot.suitable(pod) if pod.preempts else ():
-        lower = [p for p in snapshot.on(name) if p.priority < pod.priority and not p.mirror]
-        freed = sum(p.scheduling.requests.cpu for p in lower)
-        if name in closed or not lower or need > snapshot.free(name).cpu + freed:
-            continue
-        guarded = violating(sorted(lower, key=lambda p: -p.priority), budgets_in)
-        going = victims_on(snapshot, pod, snapshot.nodes[name], lower, guarded)
-        if going and guarded.isdisjoint(p.uid for p in going):
-            yield snapshot.nodes[name], going
-
-
-def first_choice(
-    places: Iterable[tuple[Node, Sequence[Pod]]],
-) -> tuple[Node, Sequence[Pod]] | None:
-    """Return the place that kube-scheduler would take of those that `victims_for` yields.
-
-    Its victims are of the lowest priority, the fewest, and the youngest. Of places that are equal in this, one with a
-    victim that may take long to stop comes first, since nobody knows which it takes.
-    """
-
-    def cost(place: tuple[Node, Sequence[Pod]]) -> tuple[int, int, int, float, bool]:
-        _, victims = place
-        priorities = [pod.priority for pod in victims]
-        highest = max(priorities)
-        oldest = min(p.started or p.created for p in victims if p.priority == highest)
-        soon = all(map(stops_soon, victims))
-        return highest, len(victims), sum(priorities), -oldest.timestamp(), soon
-
-    return min(places, key=cost, default=None)
 
 
 def snapshot_of(nodes: Iterable[Node], seen: Observation) -> ClusterSnapshot:

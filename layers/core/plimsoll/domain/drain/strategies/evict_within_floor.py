@@ -21,17 +21,16 @@ def _why(disruption: WorkloadDisruption) -> str:
 def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowance) -> Steps:
     floor = disruption.floor
     serving = steady = sum(map(disruption.steady, disruption.pods))
-    pressed = serving <= floor and disruption.pressed
     actions = []
     waiting = None
     for one in sorted(disruption.evictable, key=lambda d: d.pod.serving):
-        place = headroom.reserve(one.pod, preempts=disruption.precedes(one))
+        place = headroom.reserve(one.pod)
         hurried = one.may_need_more(disruption.now)
         if one.pod.serving:
             held = _why_held(disruption, hurried=hurried)
             covered = one.pod.uid in disruption.covering
             by_budget = hurried and covered and serving > disruption.kept
-            if held is None and serving <= floor and not (by_budget or pressed):
+            if held is None and serving <= floor and not by_budget:
                 gone = " after the evictions of now" if serving < steady else ""
                 held = f"{floor} must serve, and {serving} serve{gone}"
             hurried = hurried and (serving > floor or by_budget)
@@ -51,14 +50,11 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
         actions.append(
             Evict(
                 pod=one.pod,
-                reason=f"{_why(disruption)}; {there}, "
-                f"{serving} serve and {floor} must"
-                + ("; others are held back until it is replaced" if disruption.pressed else ""),
+                reason=f"{_why(disruption)}; {there}, {serving} serve and {floor} must",
             )
         )
         if one.pod.serving:
             serving -= 1
-            pressed = False
     return Steps(actions=tuple(actions), waiting=waiting)
 
 
@@ -68,7 +64,7 @@ def _why_held(disruption: WorkloadDisruption, *, hurried: bool) -> str | None:
         return f"no pod would be made in its place: {why}"
     if disruption.rolling:
         return "its rollout takes as many pods as may be missing, at any moment, and moves all"
-    if disruption.uncounted and not (hurried or disruption.pressed):
+    if disruption.uncounted and not hurried:
         return "nobody says how many pods there should be: one may be about to be made anew"
     return None
 

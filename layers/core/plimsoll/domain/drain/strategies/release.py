@@ -17,9 +17,7 @@ from datetime import datetime
 
 from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
 from plimsoll.domain.disruptions import PATIENCE, Allowance, EvictablePod, WorkloadDisruption
-from plimsoll.domain.drain.strategies.displaced import displacing, leaving_a_place
 from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
-from plimsoll.domain.drain.strategies.skew import skew_left
 from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 from plimsoll.domain.kubernetes import MOVED, Pod, Workload, replacement_of
 from plimsoll.domain.observation import Observation
@@ -68,16 +66,12 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
     standing = len(disruption.released) - len(undone) - len(evictions)
     leaving = {action.pod.uid for action in early}
     able = [one for one in releasable(disruption) if one.pod.uid not in leaving]
-    released, waiting = _releases(
-        disruption, able, headroom, standing=standing, undone=bool(undone)
-    )
+    released, waiting = _releases(disruption, able, headroom, standing=standing)
     waiting = waiting or blocked
     if (standing or released) and not waiting:
         waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
         if disruption.missing and disruption.workload and disruption.workload.why_unmade:
             waiting += f", and no replacement is made: {disruption.workload.why_unmade}"
-    if skewed := skew_left(disruption, headroom, released):
-        waiting = f"{waiting}; {skewed}"
     if disruption.rescaled:
         waiting = (
             f"{waiting}; its autoscaler has changed the count to {disruption.replicas} meanwhile"
@@ -167,9 +161,9 @@ def _undone(
 ) -> Mapping[str, Evict | UndoRelease]:
     """Hand pods back that must not stay released, by their uids.
 
-    Their nodes stay; or their owner changed what made them eligible; or their replacement took the place of a
-    workload that now serves nowhere; or no deadline is near, and their replacements cannot be made in the place that is
-    there, or not or on no node for `PATIENCE`, or a budget lets none leave for that long.
+    Their nodes stay; or their owner changed what made them eligible; or no deadline is near, and their replacements
+    cannot be made in the place that is there, or not or on no node for `PATIENCE`, or a budget lets none leave for that
+    long.
     """
     found: dict[str, Evict | UndoRelease] = {}
     for pod in disruption.released:
@@ -177,9 +171,6 @@ def _undone(
         why = disruption.undone.get(pod.uid) if away else "its node is not interrupted any more"
         if why and (undo := undo_release(disruption, pod, why)):
             found[pod.uid] = undo
-    for pod, why in displacing(disruption, headroom):
-        if isinstance(action := undo_release(disruption, pod, why), UndoRelease):
-            found.setdefault(pod.uid, action)
     if disruption.deadline_near:
         return found
     workload = disruption.workload
@@ -281,14 +272,11 @@ def _releases(
     headroom: Headroom,
     *,
     standing: int,
-    undone: bool,
 ) -> tuple[Sequence[Release], str | None]:
     """Release pods, those of superseded ReplicaSets last, and say what holds others back."""
     lacking = [b for b in disruption.budgets if b.missing and not disruption.deadline_near]
     if able and lacking:
         return (), f"{lacking[0].ref} would let none go beside a replacement: others are unhealthy"
-    if able and (leaving := leaving_a_place(disruption, headroom, undone=undone)):
-        return (), leaving
     able.sort(key=lambda one: one.replica_set != disruption.current)
     share, waiting = _share(disruption, standing)
     chosen = able[:share]
@@ -300,21 +288,9 @@ def _releases(
     patient = not (disruption.deadline_near or disruption.provisioned)
     if (headroom.reserved or patient) and fits < len(chosen):
         chosen, waiting = chosen[:fits], "waits for headroom for its replacements"
-    elif fits < len(chosen) and _better_waits(chosen[fits:], disruption, headroom):
-        chosen = chosen[:fits]
-        waiting = "waits for the nodes asked for: its replacements would preempt pods that stay"
-    wanted = [*disruption.staying, *(replacement_of(one.pod) for one in able)]
-    if lost := sum(pod.uid in headroom.crowded_out for pod in wanted):
-        share = max(len(able) - lost, 0 if disruption.staying else 1)
-        if share < len(chosen):
-            chosen, waiting = (
-                chosen[:share],
-                "waits: all places on the nodes that come are for others",
-            )
     if chosen:
         new = replacement_of(chosen[0].pod)
-        in_time = all(one.pod.uid not in headroom.out_of_time for one in chosen)
-        spared = headroom.contention.spares(new, len(chosen), in_time=in_time)
+        spared = headroom.contention.spares(new, len(chosen))
         if spared < len(chosen):
             chosen, waiting = chosen[:spared], CONTENDED
         headroom.contention.join(new, len(chosen))
@@ -328,22 +304,6 @@ def _releases(
         "their replacements come first"
     )
     return releases(chosen, reason, disruption.now), waiting
-
-
-def _better_waits(
-    others: Sequence[EvictablePod], disruption: WorkloadDisruption, headroom: Headroom
-) -> bool:
-    """Whether replacements would harm pods that stay, while there is time for nodes to come.
-
-    A Pending pod of a higher priority preempts others; on a node that is on its way it need not.
-    """
-    ends = [one.eviction_deadline for one in others if one.eviction_deadline is not None]
-    new = replacement_of(others[0].pod)
-    return (
-        all(disruption.now < end - disruption.start for end in ends)
-        and new.uid not in headroom.unplaceable
-        and headroom.takes_from_others(new)
-    )
 
 
 def _share(disruption: WorkloadDisruption, standing: int) -> tuple[int, str | None]:

@@ -64,7 +64,7 @@ def _turn(evictable: EvictablePod) -> tuple[datetime, int]:
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowance) -> Steps:
     evictable = sorted(disruption.evictable, key=_turn)
-    places = [(d, headroom.reserve(d.pod, preempts=disruption.precedes(d))) for d in evictable]
+    places = [(d, headroom.reserve(d.pod)) for d in evictable]
     sick = [(d, place) for d, place in places if not d.pod.serving]
     if _rolling_out(disruption):
         return Steps(waiting="a rollout is under way, and takes its pods one by one itself")
@@ -77,7 +77,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
         return Steps(actions=together)
     others = [p for p in disruption.unsettled if all(d.pod.uid != p.uid for d, _ in sick)]
     short = disruption.serving < disruption.replicas
-    if (others or (short and not sick)) and not disruption.pressed:
+    if others or (short and not sick):
         just = others and all(map(disruption.serves, others))
         least = " for minReadySeconds" if just else ""
         return Steps(waiting=f"waits until all its other pods are Ready{least}")
@@ -128,12 +128,11 @@ def _next(
     floor = max(disruption.floor, disruption.replicas - 1)
     spare = disruption.serving - floor
     for one, place in places:
-        hurried = disruption.hurries(one, in_turn=not headroom.refused_everywhere)
-        hurried = hurried and (spare > 0 or not one.pod.serving)
+        hurried = one.may_need_more(disruption.now) and (spare > 0 or not one.pod.serving)
         if place is None and not hurried:
             continue
         if one.pod.serving:
-            if spare <= 0 and not disruption.pressed:
+            if spare <= 0:
                 return Steps(waiting=f"{floor} must serve, and {disruption.serving} serve")
             if not hurried and not headroom.holds(one.pod):
                 return Steps(waiting=CONTENDED)
@@ -141,9 +140,7 @@ def _next(
                 waiting = blocked
                 continue
         headroom.contention.promise(one.pod)
-        there = TIME_TO_STOP if one.may_need_more(disruption.now) else SHORT_OF_TIME
-        if place is not None:
-            there = f"its place on {place} is ready"
+        there = TIME_TO_STOP if place is None else f"its place on {place} is ready"
         reason = f"{there}, and {disruption.serving} of {disruption.replicas} serve"
         return Steps(actions=(Evict(pod=one.pod, reason=reason),))
     return Steps(waiting=waiting)
