@@ -9,6 +9,7 @@ import pytest
 from plimsoll.domain.actions import Cordon, Evict, Grow, Release
 from plimsoll.domain.disruptions import disruptions_of
 from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.capacity_phase import owed_of
 from plimsoll.domain.kubernetes import Node, Ref
 from plimsoll.domain.observation import InterruptedNodes
 from plimsoll.services.reconcile_memory import ReconcileMemory
@@ -119,7 +120,7 @@ def test_a_successor_is_owed_until_there_are_as_many_pods_as_their_owner_wants(r
     seen = looked([interrupted("spot"), a_node("od")], pods, [a_deployment(replicas=replicas)])
     (found,) = disruptions_of(seen, InterruptedNodes.of(seen), noon(1))
 
-    assert [pod.name for pod in found.owed] == owed
+    assert [pod.name for pod in owed_of(found)] == owed
 
 
 def test_a_single_stateful_replica_goes_as_soon_as_its_place_is_ready():

@@ -24,7 +24,6 @@ from plimsoll.domain.kubernetes import (
     Ref,
     ReplicaSet,
     Workload,
-    quorum,
 )
 from plimsoll.domain.observation import WorkloadTimes
 
@@ -110,11 +109,6 @@ class EvictablePod:
         It may end or write a checkpoint by then, or nobody knows where it fits, or it would only come again.
         """
         return self.returned or not self.pod.restarts or self.pod.unread is not None
-
-    @property
-    def unstated(self) -> bool:
-        """Whether nothing says how much of a long grace period it needs."""
-        return not self.stop.known and self.pod.grace_seconds > ASSUMED_SECONDS
 
     def may_need_more(self, now: datetime) -> bool:
         """Whether waiting any longer may cut its time to stop short."""
@@ -226,16 +220,6 @@ class WorkloadDisruption:
         )
 
     @cached_property
-    def owed(self) -> tuple[Pod, ...]:
-        """Those of the leaving whose successors do not exist yet, not even as Pending pods."""
-        if self.workload is None:
-            return tuple(p for p in self.leaving if not p.bare)
-        made = sum(not p.released for p in self.staying) + sum(
-            not d.pod.released for d in self.evictable
-        )
-        return self.leaving[: max(0, self.workload.replicas - made)]
-
-    @cached_property
     def deadline_near(self) -> bool:
         """Whether a deadline presses. Without one, nothing is worth a pod that stays Pending."""
         return any(d.deadline and d.deadline - self.now < NEAR for d in self.evictable)
@@ -249,29 +233,6 @@ class WorkloadDisruption:
         seen = self.times.start
         return START if seen is None else max(START, timedelta(seconds=seen.p95_seconds))
 
-    @property
-    def quorum(self) -> int:
-        """How many of its members must be Ready: see the function of that name."""
-        return quorum(self.ref.kind, self.replicas)
-
-    @cached_property
-    def short_of_time(self) -> bool:
-        """Whether its pods would not all be replaced one after the other, each stopped and started, before their deadline."""
-        moving = [d for d in self.evictable if d.deadline is not None]
-        if len(moving) < 2:  # noqa: PLR2004 - one alone waits for nobody
-            return False
-        each = timedelta(seconds=max(d.stop.seconds for d in moving)) + self.start
-        last = max(d.deadline for d in moving if d.deadline)
-        return self.now + self.start <= last < self.now + len(moving) * each
-
-    @cached_property
-    def rescaled(self) -> bool:
-        """Whether its autoscaler changed the count since the first of its nodes was cordoned."""
-        scaled = None if self.workload is None else self.workload.scaled
-        return scaled is not None and any(
-            d.cordoned and d.cordoned < scaled for d in self.evictable
-        )
-
     @cached_property
     def staying_ready(self) -> int:
         """How many of the staying are Ready."""
@@ -281,11 +242,6 @@ class WorkloadDisruption:
     def missing(self) -> int:
         """How many replacements do not exist yet, not even as Pending pods."""
         return max(0, self.replicas - len(self.staying))
-
-    @cached_property
-    def unsettled(self) -> tuple[Pod, ...]:
-        """Pods that do not serve, or only just: starting, stopping or sick."""
-        return tuple(p for p in self.pods if not self.steady(p))
 
     @cached_property
     def budgets(self) -> tuple[Budget, ...]:
@@ -308,13 +264,6 @@ class WorkloadDisruption:
     def rolling(self) -> bool:
         """Whether its rollout takes as many pods as may be missing, at any moment."""
         return self.workload is not None and self.workload.rolling_out and not self.workload.paused
-
-    @cached_property
-    def spare(self) -> int:
-        """How many may leave before their replacements serve: its ready floor holds, and one serves."""
-        if self.rolling or self.uncounted:
-            return 0
-        return max(0, min(self.serving, self.replicas) - max(1, self.floor))
 
     def serves(self, pod: Pod) -> bool:
         """Whether a pod of it is Ready, not asked to stop, and alive."""
@@ -353,35 +302,12 @@ class WorkloadDisruption:
         return max(0, len(self.released) - max(0, self.replicas - self.available))
 
     @cached_property
-    def surplus(self) -> frozenset[str]:
-        """Released pods without which as many serve as it has replicas, by their uids."""
-        order = sorted(self.released, key=self.serves)
-        idle = sum(not self.serves(p) for p in order)
-        return frozenset(p.uid for p in order[: idle + max(0, self.serving - self.replicas)])
-
-    @cached_property
     def leaving_order(self) -> Sequence[Pod]:
         """Released pods on interrupted nodes, in the order in which they leave; those that do not serve are first."""
         return sorted(
             (p for p in self.released if p.uid in self.on_interrupted_nodes),
             key=lambda p: (p.serving, self.turn.get(p.uid, len(self.pods)), p.name),
         )
-
-    @cached_property
-    def unbegun(self) -> int:
-        """How many pods on interrupted nodes were neither released nor asked to stop."""
-        return sum(not one.pod.released for one in self.evictable)
-
-    @property
-    def quarter(self) -> int:
-        """How many pods of it are replaced together, where not all are: a quarter, at least one."""
-        return max(1, -(-self.replicas // 4))
-
-    @cached_property
-    def settled(self) -> bool:
-        """Whether all pods that its ReplicaSets count have been Ready for some minutes."""
-        counted = [p for p in self.pods if not p.released and self.serves(p)]
-        return all(p.ready_since and self.now - p.ready_since >= PATIENCE for p in counted)
 
     @cached_property
     def available(self) -> int:

@@ -47,10 +47,20 @@ def plan_capacity(
     back = list(given_back(draft.seen, scale_up.unplaceable, headroom.snapshot, now))
     for uncordon in back:
         draft.add(uncordon, {uncordon.node.name})
-    owed = (pod for one in disruptions if not way_of(one)[0].surges for pod in one.owed)
+    owed = (pod for one in disruptions if not way_of(one)[0].surges for pod in owed_of(one))
     for pod in (*owed, *returning(draft.seen)):
         headroom.reserve(pod)
     return CapacityPhase(scale_up=scale_up, uncordons=bool(back))
+
+
+def owed_of(disruption: WorkloadDisruption) -> Sequence[Pod]:
+    """Return the pods that were asked to stop and whose successors do not exist yet, not even as Pending pods."""
+    if disruption.workload is None:
+        return [pod for pod in disruption.leaving if not pod.bare]
+    made = sum(not p.released for p in disruption.staying) + sum(
+        not d.pod.released for d in disruption.evictable
+    )
+    return disruption.leaving[: max(0, disruption.workload.replicas - made)]
 
 
 def _tell_lacking(draft: PlanBuilder, scale_up: ScaleUp) -> None:

@@ -19,7 +19,9 @@ from datetime import datetime, timedelta
 
 from plimsoll.domain.actions import Cordon, Due, Evict, Plan
 from plimsoll.domain.disruptions import (
+    ASSUMED_SECONDS,
     Allowance,
+    EvictablePod,
     WorkloadDisruption,
     by_node,
     disruptions_of,
@@ -138,7 +140,7 @@ def plan_drain(
 def _note_assumptions(disruptions: Iterable[WorkloadDisruption], draft: PlanBuilder) -> None:
     """Name the workloads whose pods have a long grace period of which nobody says how much they need."""
     for disruption in disruptions:
-        unstated = [one for one in disruption.evictable if one.deadline and one.unstated]
+        unstated = [one for one in disruption.evictable if one.deadline and _is_unstated(one)]
         if unstated:
             longest = max(unstated, key=lambda one: one.pod.grace_seconds).pod
             of_it = "nothing says how much of it its pods need to stop"
@@ -153,6 +155,11 @@ def _note_assumptions(disruptions: Iterable[WorkloadDisruption], draft: PlanBuil
             )
             nodes = {one.pod.node for one in unstated if one.pod.node}
             draft.note(text, nodes, disruption.ref)
+
+
+def _is_unstated(one: EvictablePod) -> bool:
+    """Whether nothing says how much of a long grace period a pod needs."""
+    return not one.stop.known and one.pod.grace_seconds > ASSUMED_SECONDS
 
 
 def _due(disruptions: Iterable[WorkloadDisruption], draft: PlanBuilder) -> Iterator[Due]:

@@ -50,10 +50,12 @@ def in_rounds(beginnings: Iterable[Beginning], turn: Mapping[str, int]) -> list[
     keyed: list[tuple[tuple[bool, int, int, int, str], Beginning]] = []
     for ref, mine in of.items():
         disruption = mine[0].disruption
-        begun = max(0, disruption.replicas - disruption.unbegun)
+        unbegun = sum(not one.pod.released for one in disruption.evictable)
+        begun = max(0, disruption.replicas - unbegun)
+        quarter = max(1, -(-disruption.replicas // 4))
         rounds: dict[int, list[Beginning]] = defaultdict(list)
         for place, one in enumerate(sorted(mine, key=urgency), begun):
-            rounds[place // disruption.quarter].append(one)
+            rounds[place // quarter].append(one)
         keyed += [
             ((number > 0, -one.pod.priority, number, urgency(some[0]), str(ref)), one)
             for number, some in rounds.items()

@@ -72,7 +72,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
         waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
         if disruption.missing and disruption.workload and disruption.workload.why_unmade:
             waiting += f", and no replacement is made: {disruption.workload.why_unmade}"
-    if disruption.rescaled:
+    if _is_rescaled(disruption):
         waiting = (
             f"{waiting}; its autoscaler has changed the count to {disruption.replicas} meanwhile"
         )
@@ -87,6 +87,14 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
             *others.actions,
         ),
         waiting=others.waiting or waiting,
+    )
+
+
+def _is_rescaled(disruption: WorkloadDisruption) -> bool:
+    """Whether its autoscaler changed the count since the first of its nodes was cordoned."""
+    scaled = None if disruption.workload is None else disruption.workload.scaled
+    return scaled is not None and any(
+        d.cordoned and d.cordoned < scaled for d in disruption.evictable
     )
 
 
@@ -180,7 +188,7 @@ def _undone(
         for p in disruption.staying
     )
     held = 0
-    if disruption.settled:
+    if _is_settled(disruption):
         due = disruption.leaving_order[: disruption.superfluous]
         held = sum(allowance.take(pod) is not None for pod in due)
     standing = [
@@ -197,6 +205,12 @@ def _undone(
     return found
 
 
+def _is_settled(disruption: WorkloadDisruption) -> bool:
+    """Whether all pods that its ReplicaSets count have been Ready for some minutes."""
+    counted = [p for p in disruption.pods if not p.released and disruption.serves(p)]
+    return all(p.ready_since and disruption.now - p.ready_since >= PATIENCE for p in counted)
+
+
 def _gives_up(workload: Workload, now: datetime) -> bool:
     """Whether nothing is made beside released pods that is worth to wait for: what a webhook holds up may come any moment."""
     since = workload.failing_since
@@ -211,9 +225,17 @@ def undo_release(
     current = disruption.current
     if current is not None and pod.generate_name == f"{current.ref.name}-":
         return UndoRelease(pod=pod, replica_set=current, reason=reason)
-    if pod.uid not in disruption.surplus:
+    if pod.uid not in _surplus(disruption):
         return None
     return Evict(pod=pod, reason=f"{reason}, and its ReplicaSet is not the current one: surplus")
+
+
+def _surplus(disruption: WorkloadDisruption) -> frozenset[str]:
+    """Return the uids of released pods without which as many serve as it has replicas."""
+    order = sorted(disruption.released, key=disruption.serves)  # those that do not serve first
+    idle = sum(not disruption.serves(p) for p in order)
+    more = max(0, disruption.serving - disruption.replicas)
+    return frozenset(p.uid for p in order[: idle + more])
 
 
 def undo_for_good(
@@ -231,6 +253,14 @@ def _leaving_anyway(disruption: WorkloadDisruption, allowance: Allowance) -> Ite
     return (action.pod for action in _in_time(disruption, allowance, ()) if not action.pod.released)
 
 
+def _spare(disruption: WorkloadDisruption) -> int:
+    """Return how many may leave before their replacements serve: its ready floor holds, and one serves."""
+    if disruption.rolling or disruption.uncounted:
+        return 0
+    serving = min(disruption.serving, disruption.replicas)
+    return max(0, serving - max(1, disruption.floor))
+
+
 def _in_time(
     disruption: WorkloadDisruption, allowance: Allowance, others: Collection[str]
 ) -> Sequence[Evict]:
@@ -243,7 +273,7 @@ def _in_time(
         allowance: what the budgets leave once those go that are no longer needed.
         others: uids of pods that leave for another reason.
     """
-    spare = disruption.spare
+    spare = _spare(disruption)
     superfluous = disruption.leaving_order[: disruption.superfluous]
     others = {*others, *(pod.uid for pod in superfluous)}
     pods = sorted(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.disruptions import Allowance, EvictablePod, WorkloadDisruption
@@ -21,7 +21,7 @@ from plimsoll.domain.drain.strategies.steps import (
     Way,
 )
 from plimsoll.domain.interruptions import NEVER
-from plimsoll.domain.kubernetes import OwnerKind, Pod, replacement_of
+from plimsoll.domain.kubernetes import OwnerKind, Pod, quorum, replacement_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.scheduling import Headroom
 
@@ -72,16 +72,31 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
         for action in in_time:
             headroom.contention.promise(action.pod)
         return Steps(actions=in_time)
-    fewer = disruption.floor < disruption.replicas - 1 and disruption.short_of_time
+    fewer = disruption.floor < disruption.replicas - 1 and _is_short_of_time(disruption)
     if fewer and (together := tuple(_together(disruption, headroom, places, allowance))):
         return Steps(actions=together)
-    others = [p for p in disruption.unsettled if all(d.pod.uid != p.uid for d, _ in sick)]
+    others = [
+        p
+        for p in disruption.pods
+        if not disruption.steady(p) and all(d.pod.uid != p.uid for d, _ in sick)
+    ]
     short = disruption.serving < disruption.replicas
     if others or (short and not sick):
         just = others and all(map(disruption.serves, others))
         least = " for minReadySeconds" if just else ""
         return Steps(waiting=f"waits until all its other pods are Ready{least}")
     return _next(disruption, headroom, sick or places, allowance)
+
+
+def _is_short_of_time(disruption: WorkloadDisruption) -> bool:
+    """Whether its pods would not all be replaced one after the other, each stopped and started, before their deadline."""
+    moving = [d for d in disruption.evictable if d.deadline is not None]
+    if len(moving) < 2:  # noqa: PLR2004 - one alone waits for nobody
+        return False
+    each = timedelta(seconds=max(d.stop.seconds for d in moving)) + disruption.start
+    last = max(d.deadline for d in moving if d.deadline)
+    in_turn = disruption.now + len(moving) * each
+    return disruption.now + disruption.start <= last < in_turn
 
 
 def _together(
@@ -158,11 +173,15 @@ def _in_time(
         waits = not (one.pod.serving and one.may_need_more(disruption.now))
         if waits or one.pod.uid not in disruption.covering:
             continue
-        if serving - 1 < max(disruption.quorum, disruption.kept):
+        if serving - 1 < max(quorum(disruption.ref.kind, disruption.replicas), disruption.kept):
             return
         if allowance.take(one.pod) is None:
             serving -= 1
-            kept = f", and a quorum of {disruption.quorum} stays" if disruption.quorum else ""
+            kept = (
+                f", and a quorum of {quorum(disruption.ref.kind, disruption.replicas)} stays"
+                if quorum(disruption.ref.kind, disruption.replicas)
+                else ""
+            )
             yield Evict(pod=one.pod, reason=f"{TIME_TO_STOP}; its budget lets it go{kept}")
 
 
