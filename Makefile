@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check docs references audit sbom release test coverage test-cluster test-localstack test-long test-upgrade mutants localstack localstack-down demo demo-gpu build deploy clean
+.PHONY: help setup browser check docs references audit sbom release test coverage test-cluster test-localstack test-long test-upgrade localstack localstack-down demo demo-gpu build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -11,7 +11,6 @@ SAM       := .tools/sam/.ready
 MINISTACK := .tools/ministack/.ready
 SUPPLY    := .tools/supply/.ready
 DOCS      := .tools/docs/.ready
-MUTANTS   := .tools/mutants/.ready
 HADOLINT  := .tools/hadolint/.ready
 LOCALSTACK := .tools/localstack/.plugin
 BUILT     := .aws-sam/build/template.yaml
@@ -71,11 +70,6 @@ test-long: $(VENV) $(MINISTACK) $(LOCALSTACK) $(BUILT) $(SERVICE) $(BATCH) contr
 FROM ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
 test-upgrade: $(VENV) controlplane ## Try the functions of another version with this one's manifests, and the reverse (FROM=v0.2.0)
 	@infra/local/upgrade.sh "$(or $(FROM),$(error no version is tagged here: say FROM=COMMIT))"
-
-COUNT ?= 200
-SEED  ?= 1
-mutants: $(VENV) $(MUTANTS) ## Change the product at random places, and print what no test notices (COUNT=200 SEED=1)
-	.tools/mutants/bin/python benchmarks/mutants.py --count $(COUNT) --seed $(SEED)
 
 # Standard output is one line for a shell: eval "$(make cluster)"
 cluster: ## Start a real Kubernetes control plane in the background (builds it once, about 10 min)
@@ -147,9 +141,6 @@ $(SUPPLY): infra/local/supply.lock
 
 $(HADOLINT): infra/local/hadolint.lock
 	@infra/local/environment.sh .tools/hadolint infra/local/hadolint.lock
-
-$(MUTANTS): infra/local/mutants.lock
-	@infra/local/environment.sh .tools/mutants infra/local/mutants.lock
 
 $(LOCALSTACK): infra/local/localstack/install.sh infra/local/localstack/localstack.lock infra/local/localstack/dynamodb.sha256 infra/local/localstack/pom.xml $(PLUGIN)
 	@infra/local/localstack/install.sh

@@ -170,14 +170,7 @@ def cold(ground: Ground, machine: Machine, variables: Mapping[str, str]) -> dict
 
 def bare(ground: Ground, machine: Machine) -> float:
     ground.patches.clear()
-    command = [
-        sys.executable,
-        str(HERE / "bare.py"),
-        ground.server.url,
-        ground.server.token,
-        "1",
-        "",
-    ]
+    command = [sys.executable, str(HERE / "bare.py"), ground.server.url, ground.server.token]
     began = time.monotonic()
     subprocess.run([*command, machine.node], check=True)
     return ground.patches[0] - began

@@ -23,8 +23,8 @@ import boto3
 from moto import mock_aws
 from msgspec.structs import replace
 
+from benchmarks.bill.cluster import a_cluster
 from benchmarks.bill.tables import HOURS, POLL_SECONDS, POLLERS, SQS_CALLS, WHOLE_PROCESSOR, prices
-from benchmarks.instance_mix import a_cluster
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
@@ -145,7 +145,7 @@ def size(item: Mapping[str, Mapping[str, Any]]) -> int:
 def a_cluster_as_told(pods: int, seed: int) -> Snapshot:
     """Return a cluster whose uids are as long, and compress as badly, as those of Kubernetes."""
     draw = Random(seed)
-    seen = a_cluster(pods, seed, apart=True)
+    seen = a_cluster(pods, seed)
     old = [
         *(node.uid for node in seen.nodes),
         *(workload.uid for workload in seen.workloads),

@@ -58,21 +58,6 @@ def patterns(offer: Offer, demand: Counter[Size]) -> Iterator[Pattern]:
     yield from fill(0, offer.cpu, offer.memory, offer.pods, ())
 
 
-def first_fit_decreasing(offer: Offer, pods: Sequence[Size]) -> float | None:
-    """Return what the pods cost on instances of one type, the largest placed first; None: they do not fit."""
-    left: list[list[int]] = []
-    for cpu, memory in sorted(pods, key=lambda s: -max(s[0] / offer.cpu, s[1] / offer.memory)):
-        if cpu > offer.cpu or memory > offer.memory:
-            return None
-        for node in left:
-            if cpu <= node[0] and memory <= node[1] and node[2]:
-                break
-        else:
-            left.append(node := [offer.cpu, offer.memory, offer.pods])
-        node[0], node[1], node[2] = node[0] - cpu, node[1] - memory, node[2] - 1
-    return len(left) * offer.hourly
-
-
 def _solver() -> highspy.Highs:
     solver = highspy.Highs()
     solver.silent()

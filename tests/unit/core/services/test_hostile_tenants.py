@@ -1,7 +1,7 @@
 """Whatever a tenant writes costs his own workload: nothing raises, and nobody else's plan changes.
 
 Hypothesis fills every field of every kind that a tenant can write; `crafted` holds the worst that an
-API server takes. `python -m benchmarks.hostile_objects` plays thousands of them and measures each.
+API server takes.
 """
 
 from __future__ import annotations

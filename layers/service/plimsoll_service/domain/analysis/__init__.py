@@ -5,8 +5,6 @@ from __future__ import annotations
 from plimsoll_service.domain.analysis.analysis import analyse
 from plimsoll_service.domain.analysis.cluster_view import View
 from plimsoll_service.domain.analysis.consolidation import Consolidation
-from plimsoll_service.domain.analysis.fleet import Offer
-from plimsoll_service.domain.analysis.instance_mix import cheaper_mix, offers_of
 from plimsoll_service.domain.analysis.prices import Price, PriceTable, Size
 from plimsoll_service.domain.analysis.right_sizing import HISTORY, YOUNGEST
 from plimsoll_service.domain.analysis.time_limit import OutOfTime, never
@@ -15,14 +13,11 @@ __all__ = [
     "HISTORY",
     "YOUNGEST",
     "Consolidation",
-    "Offer",
     "OutOfTime",
     "Price",
     "PriceTable",
     "Size",
     "View",
     "analyse",
-    "cheaper_mix",
     "never",
-    "offers_of",
 ]

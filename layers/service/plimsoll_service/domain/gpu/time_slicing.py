@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 PER_OTHER: Final = 1.11
-"""How much longer a kernel takes for each other process that computes. Source: `benchmarks.gpu_sharing`."""
+"""How much longer a kernel takes for each other process that computes: as measured on an H100."""
 _ROUNDS: Final = 60
 """More than enough: each comes closer, from below."""
 
