@@ -13,6 +13,7 @@ import yaml
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes import Response
+from plimsoll.adapters.kubernetes.client import USER_AGENT, ClientTransport
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
@@ -82,7 +83,11 @@ class Lab:
         )
 
     def patch(self, path: str, body: Json, user: str = ADMIN) -> Response:
-        return self.plane.transport(user).call("PATCH", path, body=body, content_type=MERGE_PATCH)
+        return self.as_user(user).call("PATCH", path, body=body, content_type=MERGE_PATCH)
+
+    def as_user(self, user: str) -> ClientTransport:
+        """Return a user's way to the API server; the planner writes under the name that its stack does."""
+        return self.plane.access(user).transport(user_agent=USER_AGENT if user == PLANNER else user)
 
     def submit(self, *jobs: Json) -> None:
         for job in jobs:
@@ -106,7 +111,7 @@ class Lab:
         clock = SystemClock()
         service = QueueService(
             name="lab",
-            cluster=KubernetesQueues.of(self.plane.transport(PLANNER), "lab", clock, self.workers),
+            cluster=KubernetesQueues.of(self.as_user(PLANNER), "lab", clock, self.workers),
             clock=clock,
             workers=self.workers,
             telemetry=Heard(),
@@ -360,6 +365,38 @@ def test_a_node_is_leased_and_given_back_but_not_while_it_is_interrupted(lab: La
     assert "open interruption" in message_of(answer)
     mark["metadata"]["annotations"]["plimsoll.dev/interruption"] = None  # type: ignore[assignment]
     assert lab.patch(NODE, mark).status == 200
+
+
+def test_of_what_others_wrote_the_planner_changes_and_hides_nothing(lab: Lab):
+    assert lab.post(PODS, a_bare_pod("told"), OWNER).status == 201
+    lab.post(JOBS, a_job("told", annotations={"plimsoll.dev/hold": "true"}), OWNER)
+    api, dry = lab.as_user(PLANNER), {"dryRun": "All"}
+
+    def tried(path: str, metadata: Json, **query: str) -> Response:
+        body = {"metadata": metadata}
+        return api.call("PATCH", path, query=dry | query, body=body, content_type=MERGE_PATCH)
+
+    for path, ours in (
+        (NODE, {"labels": {LEASED["key"]: "x"}}),
+        (f"{PODS}/told", {"annotations": {"plimsoll.dev/deadline": "x"}}),
+        (f"{JOBS}/told", {"annotations": {"plimsoll.dev/nodes": "x"}}),
+    ):
+        assert tried(path, ours).status == 200
+        entries = lab.plane.transport().call("GET", path).body["metadata"]["managedFields"]
+        renamed = [entry | {"manager": f"plimsoll-{n}"} for n, entry in enumerate(entries)]
+        more = [*entries, *(entry | {"manager": "plimsoll"} for entry in entries)]
+        answers = (
+            tried(path, {"managedFields": [{}]}),
+            tried(path, ours | {"managedFields": renamed}),
+            tried(path, ours | {"managedFields": more}),
+            tried(path, ours, fieldManager="plimsoll-1"),
+            tried(path, ours, fieldManager="kubectl"),
+        )
+        for answer in answers:
+            assert answer.status == 403, answer.body
+            assert "'plimsoll-history'" in message_of(answer)
+    assert lab.plane.transport().call("DELETE", f"{PODS}/told").status == 200
+    lab.plane.transport().call("DELETE", f"{JOBS}/told", query={"propagationPolicy": "Background"})
 
 
 def test_the_planner_may_not_touch_a_job_of_no_queue(lab: Lab):

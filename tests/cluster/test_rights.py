@@ -6,6 +6,7 @@ the policies are seen to hold by themselves.
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -810,6 +811,40 @@ KARPENTERS = f"the annotation {DO_NOT_DISRUPT}"
 def test_karpenter_is_not_told(shop: Ground, ours: Transport, say: Callable[[Json], Json]):
     member = of_the_set(shop)
     held(patch(ours, member, say(shop.get(member)), dryRun="All"), "pods", KARPENTERS)
+
+
+@pytest.mark.parametrize("manager", ["plimsoll", "plimsoll-1", "kubectl", "ancient-changes"])
+def test_no_time_that_comes_with_a_request_tells_karpenter_more(
+    shop: Ground, ours: Transport, manager: str
+):
+    member, age = of_the_set(shop), "999999999s"
+    entries = shop.get(member)["metadata"]["managedFields"]
+    fields: Json = {"f:metadata": {"f:annotations": {f"f:{DO_NOT_DISRUPT}": {}}}}
+    and_another = {"f:metadata": {**fields["f:metadata"], "f:labels": {"f:app": {}}}}
+    for owned, version, operation, subresource, query in itertools.product(
+        (fields, and_another),
+        ("v1", "v2"),
+        ("Update", "Apply"),
+        ({}, {"subresource": "status"}),
+        ({}, {"fieldManager": manager}),
+    ):
+        forged = {
+            "manager": manager,
+            "operation": operation,
+            "apiVersion": version,
+            "time": "2100-01-01T00:00:00Z",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": owned,
+            **subresource,
+        }
+        body = protected(age, age)
+        body["metadata"]["managedFields"] = [*entries, forged]
+        answer = patch(ours, member, body, dryRun="All", **query)
+        assert answer.status == 403, (forged, query)
+        if owned == fields and (manager == "plimsoll" or not query):
+            held(
+                answer, "pods", KARPENTERS
+            )  # the API server wrote the time of our entry, and dropped theirs
 
 
 def test_a_pod_that_is_neither_released_nor_of_a_stateful_set_is_not_karpenter_s_to_leave(

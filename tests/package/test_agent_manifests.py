@@ -98,7 +98,12 @@ def test_the_overlay_gives_the_pipelines_rights_and_holds_the_agent_by_its_polic
     for policy in policies:
         (condition,) = policy["spec"]["matchConditions"]
         group, _, user = condition["expression"].partition(" || ")
-        assert group == "'plimsoll' in request.userInfo.?groups.orValue([])"
+        of_planner = policy["metadata"]["name"] == "plimsoll-history"
+        assert group == (
+            "['plimsoll', 'plimsoll-batch'].exists(g, g in request.userInfo.?groups.orValue([]))"
+            if of_planner
+            else "'plimsoll' in request.userInfo.?groups.orValue([])"
+        )
         assert user == (
             "request.userInfo.username == 'system:serviceaccount:plimsoll:plimsoll-agent'"
         )

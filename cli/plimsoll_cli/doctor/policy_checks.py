@@ -40,7 +40,7 @@ SHIPPED: Final = (
             "plimsoll-batch-events": "f7c1c922864c",
             "plimsoll-batch-jobs": "affdca248d6c",
             "plimsoll-batch-lease": "374917218153",
-            "plimsoll-batch-nodes": "80e3509a806f",
+            "plimsoll-batch-nodes": "8f25d12aa07c",
             "plimsoll-batch-pods": "ec7ff68e3866",
             "plimsoll-queued-pods": "20fd08d8bded",
             "plimsoll-queues": "70376de8bf76",
@@ -49,7 +49,7 @@ SHIPPED: Final = (
     Shipped(
         folder="infra/agent/act",
         role="plimsoll-agent-act",
-        digests={"plimsoll-agent": "b8f961edd861"},
+        digests={"plimsoll-agent": "67d9e2e1c874"},
     ),
 )
 """A test compares the digests with the manifests."""
