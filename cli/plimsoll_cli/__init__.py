@@ -57,7 +57,6 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "snippet": Entry(
             "plan.snippet:snippet", "Print the manifest lines that keep an on-demand floor."
         ),
-        "event": Entry("plan.event:event", "Show the plan for an event, without writing."),
         "pools": Entry("plan.pools:pools", "Show the interruption risk of capacity pools."),
         "reports": Entry("plan.reports:reports", "List the reports of past interruptions."),
     },

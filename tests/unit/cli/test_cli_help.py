@@ -23,7 +23,6 @@ PRINTS_DATA = {
     "doctor",
     "gpu geometry",
     "drain",
-    "event",
     "gpu audit",
     "gpu fit",
     "guard status",
