@@ -22,7 +22,7 @@ class Entry(NamedTuple):
     """A command in the table."""
 
     place: str
-    """`module:function`, the module in this package, such as `plan.pools:pools` in `plan/pools.py`."""
+    """`module:function`, the module in this package, such as `plan.reports:reports` in `plan/reports.py`."""
     help: str
     """One line, in the imperative mood, that fits a terminal of 80 columns."""
 
@@ -54,10 +54,6 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     },
     "Plan and report": {
         "plan": Entry("plan.plan:plan", "Show on-demand floors and the moves that restore them."),
-        "snippet": Entry(
-            "plan.snippet:snippet", "Print the manifest lines that keep an on-demand floor."
-        ),
-        "pools": Entry("plan.pools:pools", "Show the interruption risk of capacity pools."),
         "reports": Entry("plan.reports:reports", "List the reports of past interruptions."),
     },
     "Batch": {

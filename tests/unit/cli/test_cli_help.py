@@ -29,12 +29,12 @@ PRINTS_DATA = {
     "history",
     "jobs",
     "plan",
-    "pools",
     "queues plan",
     "queues why",
     "recommendations",
     "rehearse",
     "reports",
+    "reports pools",
     "reports show",
     "savings",
     "status",
@@ -66,6 +66,20 @@ def test_alone_it_shows_the_three_commands_to_begin_with():
     named = re.findall(r"^  plimsoll ([a-z-]+)", shown.stdout, re.MULTILINE)
     assert len(named) == 3
     assert set(named) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "plan --cluster harbor snippet shop/web",
+        "reports --stack lab pools",
+    ],
+)
+def test_an_option_before_a_subcommand_is_refused_and_not_ignored(words: str):
+    _, option, _, subcommand, *_ = words.split()
+    result = typed(*words.split())
+    assert result.exit_code == 2
+    assert f"give {option} after {subcommand}" in result.stderr
 
 
 def test_help_lists_every_command_in_its_section_on_one_line_of_80_columns():
