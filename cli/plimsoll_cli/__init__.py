@@ -58,12 +58,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     },
     "Batch": {
         "queues": Entry("batch.queues:queues", "Check, apply, plan and run batch queues."),
-        "submit": Entry("batch.submit:submit", "Submit Jobs to a queue."),
-        "jobs": Entry("batch.gangs:jobs", "List waiting and running gangs."),
-        "why": Entry("batch.gangs:why_command", "Explain why a gang waits."),
-        "suspend": Entry("batch.gangs:suspend", "Suspend a gang until you resume it."),
-        "resume": Entry("batch.gangs:resume", "Return a suspended gang to its queue."),
-        "cancel": Entry("batch.gangs:cancel", "Delete the unfinished Jobs of a gang."),
+        "jobs": Entry(
+            "batch.jobs:jobs", "List, submit, explain, suspend, resume and cancel gangs."
+        ),
     },
     "Service": {
         "login": Entry("service.advice:login", "Log in to the optimisation service."),

@@ -28,6 +28,7 @@ PRINTS_DATA = {
     "guard status",
     "history",
     "jobs",
+    "jobs why",
     "plan",
     "queues plan",
     "queues why",
@@ -38,7 +39,6 @@ PRINTS_DATA = {
     "reports show",
     "savings",
     "status",
-    "why",
 }
 
 
@@ -71,6 +71,7 @@ def test_alone_it_shows_the_three_commands_to_begin_with():
 @pytest.mark.parametrize(
     "words",
     [
+        "jobs --context harbor cancel lab/train",
         "plan --cluster harbor snippet shop/web",
         "reports --stack lab pools",
     ],
@@ -103,7 +104,6 @@ def test_help_imports_no_command():
 
 SHARED = {
     # several commands about one subject -> their module
-    "batch.gangs": {"jobs", "why", "suspend", "resume", "cancel"},
     "service.advice": {"login", "savings", "history", "recommendations"},
 }
 
@@ -152,7 +152,7 @@ def test_completion_prints_a_script_that_asks_for_the_program(shell: str):
     [
         (
             "plimsoll re",
-            ["plain,rehearse", "plain,reports", "plain,resume", "plain,recommendations"],
+            ["plain,rehearse", "plain,reports", "plain,recommendations"],
         ),
         ("plimsoll reports sh", ["plain,show"]),
         ("plimsoll status --output y", ["plain,yaml"]),
