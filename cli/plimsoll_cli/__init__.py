@@ -89,6 +89,17 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
 COMMANDS: Final[Mapping[str, Entry]] = {
     name: entry for entries in SECTIONS.values() for name, entry in entries.items()
 }
+REMOVED: Final[Mapping[str, str]] = {
+    # A removed command answers with the one that replaces it.
+    "event": "rehearse --event FILE",
+    "snippet": "plan snippet",
+    "pools": "reports pools",
+    "submit": "jobs submit",
+    "why": "jobs why",
+    "suspend": "jobs suspend",
+    "resume": "jobs resume",
+    "cancel": "jobs cancel",
+}
 WIDEST: Final = max(map(len, COMMANDS))
 BEGIN: Final = """\
 Keep Kubernetes workloads running through spot interruptions.
@@ -133,6 +144,15 @@ class Commands(click.Group):
         command: click.Command = getattr(import_module(f"plimsoll_cli.{module}"), name)
         command.short_help = COMMANDS[cmd_name].help
         return command
+
+    @override
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        # Completion asks too, with resilient parsing: it then completes nothing.
+        if args[0] in REMOVED and not ctx.resilient_parsing:
+            raise Failure(f"`plimsoll {args[0]}` is now `plimsoll {REMOVED[args[0]]}`")
+        return super().resolve_command(ctx, args)
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from plimsoll_cli import COMMANDS, SECTIONS, main
+from plimsoll_cli import COMMANDS, REMOVED, SECTIONS, main
 from tests.support.cli_environment import an_environment, run
 
 PRINTS_DATA = {
@@ -66,6 +66,18 @@ def test_alone_it_shows_the_three_commands_to_begin_with():
     named = re.findall(r"^  plimsoll ([a-z-]+)", shown.stdout, re.MULTILINE)
     assert len(named) == 3
     assert set(named) <= set(COMMANDS)
+
+
+def test_at_most_24_commands_stand_at_the_top():
+    assert len(COMMANDS) <= 24
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_removed_command_answers_with_the_one_that_replaces_it(name: str):
+    result = typed(name, "--help")
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: `plimsoll {name}` is now `plimsoll {REMOVED[name]}`\n"
+    assert typed(*REMOVED[name].split(), "--help").exit_code == 0
 
 
 @pytest.mark.parametrize(
