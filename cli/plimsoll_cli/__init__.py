@@ -22,7 +22,7 @@ class Entry(NamedTuple):
     """A command in the table."""
 
     place: str
-    """`module:function`, the module in this package, such as `plan.pools:pools` in `plan/pools.py`."""
+    """`module:function`, the module in this package, such as `plan.reports:reports` in `plan/reports.py`."""
     help: str
     """One line, in the imperative mood, that fits a terminal of 80 columns."""
 
@@ -54,21 +54,13 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     },
     "Plan and report": {
         "plan": Entry("plan.plan:plan", "Show on-demand floors and the moves that restore them."),
-        "snippet": Entry(
-            "plan.snippet:snippet", "Print the manifest lines that keep an on-demand floor."
-        ),
-        "event": Entry("plan.event:event", "Show the plan for an event, without writing."),
-        "pools": Entry("plan.pools:pools", "Show the interruption risk of capacity pools."),
         "reports": Entry("plan.reports:reports", "List the reports of past interruptions."),
     },
     "Batch": {
         "queues": Entry("batch.queues:queues", "Check, apply, plan and run batch queues."),
-        "submit": Entry("batch.submit:submit", "Submit Jobs to a queue."),
-        "jobs": Entry("batch.gangs:jobs", "List waiting and running gangs."),
-        "why": Entry("batch.gangs:why_command", "Explain why a gang waits."),
-        "suspend": Entry("batch.gangs:suspend", "Suspend a gang until you resume it."),
-        "resume": Entry("batch.gangs:resume", "Return a suspended gang to its queue."),
-        "cancel": Entry("batch.gangs:cancel", "Delete the unfinished Jobs of a gang."),
+        "jobs": Entry(
+            "batch.jobs:jobs", "List, submit, explain, suspend, resume and cancel gangs."
+        ),
     },
     "Service": {
         "login": Entry("service.advice:login", "Log in to the optimisation service."),
@@ -96,6 +88,17 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
 }
 COMMANDS: Final[Mapping[str, Entry]] = {
     name: entry for entries in SECTIONS.values() for name, entry in entries.items()
+}
+REMOVED: Final[Mapping[str, str]] = {
+    # A removed command answers with the one that replaces it.
+    "event": "rehearse --event FILE",
+    "snippet": "plan snippet",
+    "pools": "reports pools",
+    "submit": "jobs submit",
+    "why": "jobs why",
+    "suspend": "jobs suspend",
+    "resume": "jobs resume",
+    "cancel": "jobs cancel",
 }
 WIDEST: Final = max(map(len, COMMANDS))
 BEGIN: Final = """\
@@ -141,6 +144,15 @@ class Commands(click.Group):
         command: click.Command = getattr(import_module(f"plimsoll_cli.{module}"), name)
         command.short_help = COMMANDS[cmd_name].help
         return command
+
+    @override
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        # Completion asks too, with resilient parsing: it then completes nothing.
+        if args[0] in REMOVED and not ctx.resilient_parsing:
+            raise Failure(f"`plimsoll {args[0]}` is now `plimsoll {REMOVED[args[0]]}`")
+        return super().resolve_command(ctx, args)
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

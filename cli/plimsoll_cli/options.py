@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, override
 
 import click
 import yaml
+from click.core import ParameterSource
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
@@ -125,6 +126,17 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         wrapped = option(wrapped)
     return wrapped
+
+
+def refuse_options_before_subcommand(ctx: click.Context) -> None:
+    """Refuse options of a group that stand before its subcommand, which would not see them.
+
+    Raises:
+        click.UsageError: there is one.
+    """
+    for param in ctx.command.params:
+        if ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"give {param.opts[0]} after {ctx.invoked_subcommand}")
 
 
 def environment_of(context: click.Context) -> Environment:

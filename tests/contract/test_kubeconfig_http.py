@@ -49,7 +49,7 @@ def test_status_and_event_need_a_kubeconfig_and_nothing_else(kubeconfig: Path):
     assert json.loads(status.stdout)["clusters"][0]["cluster"] == "harbor"
     example = str(EVENTS / "spot-interruption.json")
     options = ["--kubeconfig", str(kubeconfig), "--now", "--instance", SPOT, "--output", "json"]
-    event = CliRunner().invoke(main, ["event", example, *options])
+    event = CliRunner().invoke(main, ["rehearse", "--event", example, *options])
     assert event.exit_code == 0, event.output
     (plan,) = json.loads(event.stdout)["plans"]
     assert plan["steps"][0]["target"] == "Node spot-1"

@@ -184,7 +184,7 @@ def test_the_doctor_sees_a_canary_go_the_whole_way(rig: Rig):
 
 def test_an_observed_interruption_is_rehearsed_and_reported_and_nothing_is_written(rig: Rig):
     before = rig.node()["metadata"]["resourceVersion"]
-    assert "node spot-1 of lab" in rig.typed("event").stdout
+    assert "node spot-1 of lab" in rig.typed("rehearse", "--event").stdout
     rig.notice("EC2 Spot Instance Interruption Warning", **{"instance-action": "terminate"})
     rig.eventually(lambda: SPOT in rig.plimsoll(["reports", "--cluster", "lab"]).stdout)
     assert "spot-interruption" in rig.typed("reports", "show").stdout

@@ -126,7 +126,7 @@ def test_the_commands_of_the_page_lead_from_nothing_to_acting_and_out_again(chec
         if doctor:
             assert "a canary came through" in result.stdout
             counting.writes.clear()  # questions about rights are written, and change nothing
-        if words.startswith("event"):
+        if words.startswith("rehearse --event"):
             assert "node spot-1 of harbor" in result.stdout
         if words.startswith("reports"):
             assert INSTANCE in result.stdout

@@ -117,7 +117,7 @@ def each(installation: Path, *commands: str) -> dict[str, tuple[int, str]]:
 
 
 def test_every_command_explains_itself(installation):
-    commands = ["event", "clusters", "status", "reports", "doctor", "demo", "controlplane"]
+    commands = ["rehearse", "clusters", "status", "reports", "doctor", "demo", "controlplane"]
     ended = each(installation, "--help", *(f"{command} --help" for command in commands))
     assert {command: said for command, (status, said) in ended.items() if status} == {}
     assert all("Usage: " in said for _, said in ended.values())

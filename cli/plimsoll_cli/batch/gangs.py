@@ -1,4 +1,4 @@
-"""Gangs of a cluster's queues: `plimsoll jobs`, `why`, `suspend`, `resume` and `cancel`.
+"""`plimsoll jobs` on the gangs of a cluster: list, why, suspend, resume and cancel.
 
 They read and write with the rights of a kubeconfig. The planner alone decides which gangs run: these
 commands write the user's wish, and the planner acts on it.
@@ -40,22 +40,6 @@ from plimsoll_cli.terminal import say
 
 _LIST_EVENTS: Final = Call(verb="list", resource="events")
 _DELETE: Final = Call(verb="delete", group="batch", resource="jobs")
-EXAMPLES: Final = """\b
-Examples:
-  plimsoll jobs --context harbor
-  plimsoll why lab/train
-  plimsoll suspend lab/train
-  plimsoll resume lab/train
-  plimsoll cancel lab/train
-
-\b
-Exit status:
-  0  the command succeeded
-  1  there is no such gang
-  2  an argument is wrong, a right is missing, or the cluster cannot be reached
-"""
-
-
 _GANG: Final = click.argument("gang", metavar="NAMESPACE/NAME")
 
 
@@ -91,13 +75,11 @@ class _Queues:
         raise NotFound(f"no gang {name} waits or runs: see `plimsoll jobs`")
 
 
-@click.command(epilog=EXAMPLES)
-@kubeconfig_options
-@output_option
-@click.pass_context
-def jobs(ctx: click.Context, context: str | None, kubeconfig: Path | None, output: Output) -> None:
-    """List waiting and running gangs, the running ones first."""
-    found = _Queues.of(environment_of(ctx), kubeconfig, context)
+def list_gangs(
+    environment: Environment, kubeconfig: Path | None, context: str | None, output: Output
+) -> None:
+    """Print the waiting and running gangs, the running ones first."""
+    found = _Queues.of(environment, kubeconfig, context)
     rows = sorted((_row(each) for each in found.seen.gangs.values()), key=_order)
     if output != "table":
         print_answer(rows, output)
@@ -110,7 +92,7 @@ def jobs(ctx: click.Context, context: str | None, kubeconfig: Path | None, outpu
     console().print(shown)
 
 
-@click.command(name="why", epilog=EXAMPLES)
+@click.command(name="why")
 @_GANG
 @kubeconfig_options
 @output_option
@@ -147,29 +129,29 @@ def explained(found: Explanation) -> dict[str, Any]:
     }
 
 
-@click.command(epilog=EXAMPLES)
+@click.command()
 @_GANG
 @kubeconfig_options
 @click.pass_context
 def suspend(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
-    """Suspend all Jobs of a gang at once, until `plimsoll resume`."""
+    """Suspend all Jobs of a gang at once, until `plimsoll jobs resume`."""
     found = _Queues.of(environment_of(ctx), kubeconfig, context)
     roles = _asked(ctx, found, gang).roles
     if any(role.bare and not role.suspended for role in roles):
         raise BadInput(
-            f"{gang} has bare pods, which cannot be suspended: `plimsoll cancel {gang}` deletes them"
+            f"{gang} has bare pods, which cannot be suspended: `plimsoll jobs cancel {gang}` deletes them"
         )
     for role in roles:
         _patch(found, role, {names.HOLD: "true"}, {} if role.bare else {"spec": {"suspend": True}})
-    say(f"{gang} is suspended until `plimsoll resume {gang}`")
+    say(f"{gang} is suspended until `plimsoll jobs resume {gang}`")
 
 
-@click.command(epilog=EXAMPLES)
+@click.command()
 @_GANG
 @kubeconfig_options
 @click.pass_context
 def resume(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
-    """Return a gang to its queue after `plimsoll suspend`, or after you suspended its Jobs by hand."""
+    """Return a gang to its queue after `plimsoll jobs suspend`, or after you suspended its Jobs by hand."""
     found = _Queues.of(environment_of(ctx), kubeconfig, context)
     for role in _asked(ctx, found, gang).roles:
         plan = None if role.admission is None else role.admission.plan
@@ -177,7 +159,7 @@ def resume(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path 
     say(f"{gang} waits in its queue")
 
 
-@click.command(epilog=EXAMPLES)
+@click.command()
 @_GANG
 @kubeconfig_options
 @click.pass_context

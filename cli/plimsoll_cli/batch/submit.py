@@ -1,4 +1,4 @@
-"""`plimsoll submit`: create Jobs, a job of several roles, or a JobSet in a queue.
+"""`plimsoll jobs submit`: create Jobs, a job of several roles, or a JobSet in a queue.
 
 The Jobs are created suspended. The planner alone decides whether and where they run.
 """
@@ -32,9 +32,9 @@ _CREATE_OTHERS: Final = {
 }
 EXAMPLES: Final = """\b
 Examples:
-  plimsoll submit -f examples/queues/train.yaml --queue research
-  plimsoll submit -f jobs.yaml --queue research --gang train
-  plimsoll submit -f examples/queues/train.yaml --queue research --print
+  plimsoll jobs submit -f examples/queues/train.yaml --queue research
+  plimsoll jobs submit -f jobs.yaml --queue research --gang train
+  plimsoll jobs submit -f examples/queues/train.yaml --queue research --print
 
 \b
 Exit status:

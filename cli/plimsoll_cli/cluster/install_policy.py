@@ -69,7 +69,7 @@ def install_policy(  # noqa: PLR0913, PLR0917 - the options of the command
     """Install an admission policy that keeps on-demand floors, without changes to your manifests.
 
     Once placement has labelled the nodes, the policy gives new pods of your namespaces the constraint that
-    `plimsoll snippet` prints. The command tests the policy with canary pods in dry runs, and removes the
+    `plimsoll plan snippet` prints. The command tests the policy with canary pods in dry runs, and removes the
     binding if the API server refuses one.
 
     You need Kubernetes 1.36 and the rights of an administrator. Placement needs the rights of: kubectl
@@ -136,7 +136,7 @@ class _Installer:
         except NotFound as error:
             raise Refused(
                 f"cluster {self._requests.cluster} has no MutatingAdmissionPolicy in "
-                f"{GROUP}/v1, which needs Kubernetes 1.36: commit the lines of `plimsoll snippet` "
+                f"{GROUP}/v1, which needs Kubernetes 1.36: commit the lines of `plimsoll plan snippet` "
                 "instead"
             ) from error
         there = {n["metadata"]["name"] for n in self._requests.list(_call("list", "namespaces"))}

@@ -1,4 +1,4 @@
-"""`plimsoll rehearse`: an interruption of a live cluster, simulated; the cluster is only read."""
+"""`plimsoll rehearse`: an interruption of a live cluster, simulated, or the plan for one event; the cluster is only read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput
@@ -17,6 +18,7 @@ from plimsoll.domain.notices import SpotInterruption
 from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import Clock
 from plimsoll_cli.environment import Deployed, Environment, Said
+from plimsoll_cli.lab.rehearsal_event import show_event
 from plimsoll_cli.lab.rehearsal_groups import FORM, groups_of
 from plimsoll_cli.lab.rehearsal_page import rehearsal_page
 from plimsoll_cli.lab.rehearsal_rows import (
@@ -59,13 +61,18 @@ Examples:
   plimsoll rehearse --cluster harbor --pool m5.large/us-east-1a --html rehearsal.html
   plimsoll rehearse --cluster harbor --zone us-east-1a --record
   plimsoll rehearse --context harbor --keep rehearsal && plimsoll drill rehearsal/rehearsal.yaml --compare
+  plimsoll rehearse --event notice.json --cluster harbor --output json
+  plimsoll rehearse --event tests/events/spot-interruption.json --context harbor --now --instance i-0abc…
+  aws sqs receive-message … | jq -r .Messages[0].Body | plimsoll rehearse --event -
 
 \b
 Exit status:
-  0  every workload would keep a Ready pod
+  0  every workload would keep a Ready pod; with --event: the plan was printed, or the reason why there is none
   1  a workload would be at zero
-  2  an argument is wrong, or the stack or the cluster cannot be reached
+  2  an argument or the event is wrong, or the stack or the cluster cannot be reached
 """
+_OF_EVENT: Final = {"instance", "now"}
+_OF_EITHER: Final = {"event", "stack", "cluster", "kubeconfig", "context", "output"}
 _RESPONSES: Final = (
     "the policy of the cluster responds to spot interruptions with {}; the rehearsal plays move"
 )
@@ -114,6 +121,13 @@ _ACTS_IN: Final = "the policy of the cluster acts only in {}; the rehearsal acts
     is_flag=True,
     help="Store the prediction in the stack, and compare the reports of real interruptions with it.",
 )
+@click.option(
+    "--event",
+    metavar="FILE",
+    help="Show the plan for the event in FILE instead, and simulate nothing. - is standard input.",
+)
+@click.option("--instance", metavar="ID", help="Replace the instance of the event by this one.")
+@click.option("--now", is_flag=True, help="Replace the time of the event by the present.")
 @cluster_options
 @output_option
 @click.pass_context
@@ -129,6 +143,9 @@ def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
     html: str | None,
     keep: Path | None,
     record: bool,
+    event: str | None,
+    instance: str | None,
+    now: bool,
     choice: Choice,
     output: Output,
 ) -> None:
@@ -140,18 +157,22 @@ def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
     With --context you need neither stack nor AWS account. Say with --group which node groups may grow:
     otherwise the model adds no nodes.
 
+    With --event the command simulates nothing, and shows what Plimsoll would do now on that event. Plimsoll
+    looks for the instance in the cluster that you name, else in the node index of the stack and by the
+    instance's tags. With --context the node groups are unknown, and the plan uses only present headroom.
+
     The command needs the list rights of infra/cluster, and writes nothing to the cluster. Only --record
     writes to AWS: it needs dynamodb:GetItem and dynamodb:PutItem on the table of reports.
     """
+    _check_event(ctx, given=event is not None)
+    if event is not None:
+        show_event(environment_of(ctx), choice, output, event, instance=instance, now=now)
+        return
     scope = _scope(all_spot=all_spot, zone=zone, family=family, pool_=pool_)
     if html is not None:
         check_target("--html", html)
-    if record and choice.cluster is None:
-        raise click.UsageError("--record needs a stack: name a registered cluster with --cluster")
-    if record and responder != RESPONDERS[0]:
-        raise click.UsageError(
-            "--record stores only predictions for Plimsoll: give no other --responder"
-        )
+    if record:
+        _check_record(choice, responder)
     if (group_texts or group_file is not None) and not choice.by_kubeconfig:
         raise click.UsageError(
             "--group and --groups are for a cluster without a stack, named by --context or --kubeconfig: with "
@@ -174,6 +195,27 @@ def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
         _record(environment.deployed(choice.stack), found, progress)
     if found.at_zero:
         ctx.exit(1)
+
+
+def _check_event(ctx: click.Context, *, given: bool) -> None:
+    """Refuse options of the simulation beside an event, and options of an event without one."""
+    for param in ctx.command.params:
+        name = param.name or ""
+        if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        if given and name not in _OF_EVENT | _OF_EITHER:
+            raise click.UsageError(f"--event simulates nothing: give no {param.opts[0]}")
+        if not given and name in _OF_EVENT:
+            raise click.UsageError(f"{param.opts[0]} changes an event: give --event FILE")
+
+
+def _check_record(choice: Choice, responder: str) -> None:
+    if choice.cluster is None:
+        raise click.UsageError("--record needs a stack: name a registered cluster with --cluster")
+    if responder != RESPONDERS[0]:
+        raise click.UsageError(
+            "--record stores only predictions for Plimsoll: give no other --responder"
+        )
 
 
 def _scope(*, all_spot: bool, zone: str | None, family: str | None, pool_: str | None) -> Scope:

@@ -8,13 +8,9 @@ from typing import Any, Final
 
 import click
 
-from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
-from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, Standing, plan_placement
 from plimsoll.services.injection import injection_of
-from plimsoll.services.ports import ClusterApi
-from plimsoll_cli.environment import Environment
 from plimsoll_cli.options import (
     Choice,
     Output,
@@ -24,11 +20,12 @@ from plimsoll_cli.options import (
     environment_of,
     output_option,
     print_answer,
-    registered,
+    refuse_options_before_subcommand,
     table,
-    unregistered,
 )
+from plimsoll_cli.plan.read_cluster import observed, standing_of
 from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, Row, reserve_rows, rows_of
+from plimsoll_cli.plan.snippet import snippet
 from plimsoll_cli.plan.spot_savings import Savings, savings_of
 from plimsoll_cli.targets import check_target, write_target
 from plimsoll_service.adapters.price_table import price_table
@@ -39,6 +36,7 @@ Examples:
   plimsoll plan --context harbor --explain shop/web
   plimsoll plan --cluster harbor --output json
   plimsoll plan --cluster harbor --html plan.html
+  plimsoll plan snippet shop/web --context harbor
 
 \b
 Exit status:
@@ -48,7 +46,7 @@ Exit status:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.group(epilog=EXAMPLES, invoke_without_command=True)
 @click.option("--explain", metavar="NAMESPACE/NAME", help="Explain the floor of one workload.")
 @click.option(
     "--html", metavar="FILE", help="Write a web page with nodes by spread group, pods and floors."
@@ -69,6 +67,9 @@ def plan(
     `plimsoll.dev/min-on-demand`: a number of replicas such as "2", a share such as "30%", or "auto".
     `plimsoll clusters set --min-on-demand` sets the floor of all other workloads.
     """
+    if ctx.invoked_subcommand is not None:
+        refuse_options_before_subcommand(ctx)
+        return
     if html is not None:
         check_target("--html", html)
     environment = environment_of(ctx)
@@ -94,34 +95,7 @@ def plan(
         ctx.exit(1)
 
 
-def observed(environment: Environment, choice: Choice) -> tuple[ClusterApi, Observation]:
-    """Return the API of the cluster that the options name, and an observation with its policy.
-
-    Raises:
-        BadInput: they name none.
-    """
-    if choice.by_kubeconfig:
-        cluster, api = unregistered(environment, choice)
-    elif choice.cluster is None:
-        raise BadInput("name the cluster with --cluster, or with --context of a kubeconfig")
-    else:
-        deployed = environment.deployed(choice.stack)
-        cluster = registered(deployed, choice.cluster)
-        api = deployed.clusters.open(cluster)
-    return api, replace(api.observe(), policy=cluster.policy)
-
-
-def standing_of(found: PlacementPlan, name: str) -> Standing:
-    """Return one workload of a plan by `namespace/name`.
-
-    Raises:
-        BadInput: no workload of that name has a floor.
-    """
-    for standing in found.workloads:
-        ref = standing.floor.workload
-        if f"{ref.namespace}/{ref.name}" == name:
-            return standing
-    raise BadInput(f"{name} has no on-demand floor: annotate the workload with {MIN_ON_DEMAND}")
+plan.add_command(snippet)
 
 
 def _explain(standing: Standing, savings: Savings) -> None:
@@ -138,7 +112,7 @@ def _explain(standing: Standing, savings: Savings) -> None:
     )
     if standing.lacks is not None:
         name = f"{floor.workload.namespace}/{floor.workload.name}"
-        out.print(f"lacks: {standing.lacks}; `plimsoll snippet {name}` prints it")
+        out.print(f"lacks: {standing.lacks}; `plimsoll plan snippet {name}` prints it")
 
 
 def _show(found: PlacementPlan, savings: Savings) -> None:

@@ -1,4 +1,4 @@
-"""`plimsoll pools`: the history of capacity pools, and the risk that follows from it."""
+"""`plimsoll reports pools`: the history of capacity pools, and the risk that follows from it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
 Examples:
-  plimsoll pools
-  plimsoll pools --region us-east-1 --output json
+  plimsoll reports pools
+  plimsoll reports pools --region us-east-1 --output json
 
 \b
 Exit status:

@@ -35,11 +35,13 @@ from plimsoll_cli.options import (
     output_option,
     print_answer,
     print_screen,
+    refuse_options_before_subcommand,
     registered,
     stack_option,
     table,
     verbose_option,
 )
+from plimsoll_cli.plan.pools import pools
 from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
@@ -49,6 +51,7 @@ Examples:
   plimsoll reports show i-0b662ef9931388ba0
   plimsoll reports show i-0b662ef9931388ba0 --verbose
   plimsoll reports --profile harbor-prod --profile quay-prod
+  plimsoll reports pools
 
 \b
 Exit status:
@@ -124,6 +127,7 @@ def reports(  # noqa: PLR0913, PLR0917 - the options of the command
     replacements Ready and the node empty, and until the instance was gone.
     """
     if ctx.invoked_subcommand is not None:
+        refuse_options_before_subcommand(ctx)
         return
     environment = environment_of(ctx)
     found: list[Listed] = []
@@ -198,6 +202,9 @@ def show(  # noqa: PLR0913, PLR0917 - the options of the command
             verbose=verbose,
             command=f"plimsoll reports show {report.interruption} --verbose",
         )
+
+
+reports.add_command(pools)
 
 
 def _listed(deployed: Deployed, cluster: str | None, limit: int) -> Iterator[Listed]:

@@ -1,4 +1,4 @@
-"""`plimsoll snippet`: the lines of a manifest that keep a workload's on-demand floor."""
+"""`plimsoll plan snippet`: the lines of a manifest that keep a workload's on-demand floor."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from plimsoll.domain.kubernetes import (
 )
 from plimsoll.domain.placement import ON_DEMAND, OnDemandFloor, Way, label_key, plan_placement
 from plimsoll_cli.options import Choice, cluster_options, environment_of
-from plimsoll_cli.plan.plan import observed, standing_of
+from plimsoll_cli.plan.read_cluster import observed, standing_of
 from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
 Examples:
-  plimsoll snippet shop/web --context harbor
-  plimsoll snippet shop/web --context harbor --form kustomize > floor.yaml
+  plimsoll plan snippet shop/web --context harbor
+  plimsoll plan snippet shop/web --context harbor --form kustomize > floor.yaml
 
 \b
 Exit status:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from plimsoll_cli import COMMANDS, SECTIONS, main
+from plimsoll_cli import COMMANDS, REMOVED, SECTIONS, main
 from tests.support.cli_environment import an_environment, run
 
 PRINTS_DATA = {
@@ -23,23 +23,22 @@ PRINTS_DATA = {
     "doctor",
     "gpu geometry",
     "drain",
-    "event",
     "gpu audit",
     "gpu fit",
     "guard status",
     "history",
     "jobs",
+    "jobs why",
     "plan",
-    "pools",
     "queues plan",
     "queues why",
     "recommendations",
     "rehearse",
     "reports",
+    "reports pools",
     "reports show",
     "savings",
     "status",
-    "why",
 }
 
 
@@ -69,6 +68,33 @@ def test_alone_it_shows_the_three_commands_to_begin_with():
     assert set(named) <= set(COMMANDS)
 
 
+def test_at_most_24_commands_stand_at_the_top():
+    assert len(COMMANDS) <= 24
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_removed_command_answers_with_the_one_that_replaces_it(name: str):
+    result = typed(name, "--help")
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: `plimsoll {name}` is now `plimsoll {REMOVED[name]}`\n"
+    assert typed(*REMOVED[name].split(), "--help").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "jobs --context harbor cancel lab/train",
+        "plan --cluster harbor snippet shop/web",
+        "reports --stack lab pools",
+    ],
+)
+def test_an_option_before_a_subcommand_is_refused_and_not_ignored(words: str):
+    _, option, _, subcommand, *_ = words.split()
+    result = typed(*words.split())
+    assert result.exit_code == 2
+    assert f"give {option} after {subcommand}" in result.stderr
+
+
 def test_help_lists_every_command_in_its_section_on_one_line_of_80_columns():
     shown = typed("--help", terminal_width=80).stdout
     at = -1
@@ -90,7 +116,6 @@ def test_help_imports_no_command():
 
 SHARED = {
     # several commands about one subject -> their module
-    "batch.gangs": {"jobs", "why", "suspend", "resume", "cancel"},
     "service.advice": {"login", "savings", "history", "recommendations"},
 }
 
@@ -139,7 +164,7 @@ def test_completion_prints_a_script_that_asks_for_the_program(shell: str):
     [
         (
             "plimsoll re",
-            ["plain,rehearse", "plain,reports", "plain,resume", "plain,recommendations"],
+            ["plain,rehearse", "plain,reports", "plain,recommendations"],
         ),
         ("plimsoll reports sh", ["plain,show"]),
         ("plimsoll status --output y", ["plain,yaml"]),

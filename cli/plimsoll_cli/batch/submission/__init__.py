@@ -1,1 +1,1 @@
-"""Jobs of several roles, from one file: what `plimsoll submit` creates of it."""
+"""Jobs of several roles, from one file: what `plimsoll jobs submit` creates of it."""

@@ -1,6 +1,6 @@
 """What notices would lead to: the path of a notice and of the first plan after it, without a write.
 
-Observe mode and the kill switch log it and keep it as a report, `plimsoll event` shows it. It decides
+Observe mode and the kill switch log it and keep it as a report, `plimsoll rehearse --event` shows it. It decides
 by the same functions as `plimsoll.services.notices` and the first plan of a reconcile, so it shows
 what would be done now; what would come later depends on the cluster.
 """

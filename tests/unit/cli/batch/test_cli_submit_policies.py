@@ -1,4 +1,4 @@
-"""What `plimsoll submit` writes of policies: native fields first, and of a JobSet what it asks for."""
+"""What `plimsoll jobs submit` writes of policies: native fields first, and of a JobSet what it asks for."""
 
 from __future__ import annotations
 

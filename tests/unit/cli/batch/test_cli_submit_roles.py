@@ -1,4 +1,4 @@
-"""`plimsoll submit` of a job of several roles: the Jobs, the Service and the environment that it becomes."""
+"""`plimsoll jobs submit` of a job of several roles: the Jobs, the Service and the environment that it becomes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def submit(scene, tmp_path):
         file.write_text(yaml.safe_dump(document))
         environment = MemoryEnvironment(transports={"harbor": scene.wire})
         environment.clock.time = scene.clock.time
-        return run(environment, "submit", "-f", str(file), *words)
+        return run(environment, "jobs", "submit", "-f", str(file), *words)
 
     return submitted
 

@@ -1,4 +1,4 @@
-"""`plimsoll plan` and `plimsoll snippet`: what a user sees of floors, and the page that shows it."""
+"""`plimsoll plan` and `plan snippet`: what a user sees of floors, and the page that shows it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def shown(environment: MemoryEnvironment, *args: str) -> str:
     [
         "plan --cluster harbor",
         "plan --cluster harbor --explain shop/cart",
-        "snippet shop/cart --cluster harbor",
+        "plan snippet shop/cart --cluster harbor",
     ],
 )
 def test_the_page_shows_exactly_what_the_command_prints(environment, command):
@@ -85,7 +85,16 @@ def test_the_page_of_a_plan_draws_every_pod_in_its_node_and_escapes_names(enviro
 
 def test_the_patch_for_kustomize_names_its_workload(environment):
     patch = yaml.safe_load(
-        shown(environment, "snippet", "shop/cart", "--cluster", "harbor", "--form", "kustomize")
+        shown(
+            environment,
+            "plan",
+            "snippet",
+            "shop/cart",
+            "--cluster",
+            "harbor",
+            "--form",
+            "kustomize",
+        )
     )
     assert patch["metadata"] == {"name": "cart", "namespace": "shop"}
     (constraint,) = patch["spec"]["template"]["spec"]["topologySpreadConstraints"]
@@ -97,7 +106,7 @@ def test_the_patch_for_kustomize_names_its_workload(environment):
     [
         (("plan",), "name the cluster"),
         (("plan", "--cluster", "harbor", "--explain", "shop/search"), "has no on-demand floor"),
-        (("snippet", "shop/none", "--cluster", "harbor"), "has no on-demand floor"),
+        (("plan", "snippet", "shop/none", "--cluster", "harbor"), "has no on-demand floor"),
     ],
 )
 def test_what_cannot_be_answered_says_what_to_do(environment, args, said):

@@ -1,4 +1,4 @@
-"""`plimsoll pools`: what is remembered of capacity pools."""
+"""`plimsoll reports pools`: what is remembered of capacity pools."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def an_environment() -> MemoryEnvironment:
 
 
 def test_pools_are_shown_by_risk_with_what_happened_to_them():
-    result = run(an_environment(), "pools")
+    result = run(an_environment(), "reports", "pools")
     assert result.exit_code == 0
     rows = [line for line in result.stdout.splitlines() if ".xlarge" in line]
     first, second = (" ".join(row.split()) for row in rows)
@@ -37,7 +37,7 @@ def test_pools_are_shown_by_risk_with_what_happened_to_them():
 
 
 def test_the_same_as_json_and_what_is_older_than_two_weeks_is_forgotten():
-    said = json.loads(run(an_environment(), "pools", "--output", "json").stdout)["pools"]
+    said = json.loads(run(an_environment(), "reports", "pools", "--output", "json").stdout)["pools"]
     assert [(p["instance_type"], p["risk"], p["refusals"]) for p in said] == [
         ("m5.xlarge", 1.0, 0),
         ("r5.xlarge", 0.047, 1),
@@ -45,6 +45,6 @@ def test_the_same_as_json_and_what_is_older_than_two_weeks_is_forgotten():
 
 
 def test_another_region_has_its_own_and_none_is_an_answer_too():
-    result = run(an_environment(), "pools", "--region", "eu-west-1")
+    result = run(an_environment(), "reports", "pools", "--region", "eu-west-1")
     assert result.exit_code == 0
     assert "No capacity pool had an event" in result.stdout

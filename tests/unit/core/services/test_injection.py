@@ -117,7 +117,7 @@ def test_an_api_server_without_such_policies_is_named_with_the_other_way():
     refused = run(environment, "install-policy", "--context", "harbor")
     assert refused.exit_code == 2
     assert "needs Kubernetes 1.36" in refused.output
-    assert "commit the lines of `plimsoll snippet`" in refused.output
+    assert "commit the lines of `plimsoll plan snippet`" in refused.output
 
 
 @pytest.mark.parametrize(

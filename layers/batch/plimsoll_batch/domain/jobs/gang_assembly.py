@@ -258,9 +258,11 @@ def _with_gates(jobs: GangJobs, gates: list[str], now: datetime) -> GangJobs:
     gates = [*jobs.problems, *gates]
     gates += [f"{role} is held" for role in jobs.roles if role.held]
     if (name := jobs.by_hand) is not None:
-        gates.append(f"Job {name} was suspended by hand: `plimsoll resume` lets it start again")
+        gates.append(
+            f"Job {name} was suspended by hand: `plimsoll jobs resume` lets it start again"
+        )
     gates += [
-        f"it was aborted: {stop.why}: `plimsoll resume` lets it start again"
+        f"it was aborted: {stop.why}: `plimsoll jobs resume` lets it start again"
         for role in jobs.roles
         if (stop := role.stop) is not None and stop.aborted and role.resumed != stop.plan
     ][:1]

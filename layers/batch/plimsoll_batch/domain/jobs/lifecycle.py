@@ -1,6 +1,6 @@
 """What becomes of a gang when something happens to a role of it: events, and the action that each calls for.
 
-It stands on each Job as one annotation, which `plimsoll submit` writes: the role's own policies, then those
+It stands on each Job as one annotation, which `plimsoll jobs submit` writes: the role's own policies, then those
 of the whole job; the first that fits an event counts. What the Job controller does by native fields is not
 written here. Tenants write annotations: what is read is bounded, and must make sense.
 """

@@ -1,4 +1,4 @@
-"""`plimsoll event`: the plan for an event, with its reasons; nothing is written."""
+"""`plimsoll rehearse --event`: the plan for an event, with its reasons; nothing is written."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
-
-import click
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions import Plan, Release
@@ -30,10 +28,7 @@ from plimsoll_cli.options import (
     Output,
     Terminal,
     clock_text,
-    cluster_options,
     console,
-    environment_of,
-    output_option,
     print_answer,
     registered,
     table,
@@ -42,42 +37,30 @@ from plimsoll_cli.options import (
 
 STDIN: Final = "-"
 _INSTANCE: Final = re.compile("i-[0-9a-f]{8,17}")
-EXAMPLES: Final = """\b
-Examples:
-  plimsoll event notice.json
-  plimsoll event notice.json --cluster harbor --output json
-  plimsoll event tests/events/spot-interruption.json --context harbor --now --instance i-0abc…
-  aws sqs receive-message … | jq -r .Messages[0].Body | plimsoll event -
-
-\b
-Exit status:
-  0  the plan was printed, or the reason why there is none
-  2  the event cannot be read or has an unknown kind, or the stack or the cluster cannot be reached
-"""
 
 
-@click.command(epilog=EXAMPLES)
-@click.argument("file")
-@click.option("--instance", metavar="ID", help="Replace the instance of the event by this one.")
-@click.option("--now", is_flag=True, help="Replace the time of the event by the present.")
-@cluster_options
-@output_option
-@click.pass_context
-def event(  # noqa: PLR0913, PLR0917 - the options of the command
-    ctx: click.Context,
-    file: str,
-    instance: str | None,
-    now: bool,
+def show_event(  # noqa: PLR0913 - the event and its two changes, the cluster, the format
+    environment: Environment,
     choice: Choice,
     output: Output,
+    file: str,
+    *,
+    instance: str | None,
+    now: bool,
 ) -> None:
-    """Show the plan for the event in FILE, without writing. FILE may be - for standard input.
+    """Print the plan for the event in a file, or for one from standard input.
 
-    Plimsoll looks for the instance in the cluster that you name, else in the node index of the stack
-    and by the instance's tags. With --kubeconfig or --context you need neither stack nor AWS account.
-    The node groups are then unknown, and the plan uses only present headroom.
+    Args:
+        environment: reads the stack and the cluster.
+        choice: names the cluster; without one, the node index of the stack and the instance's tags do.
+        output: the format.
+        file: holds the event; `-` is standard input.
+        instance: replaces the instance of the event.
+        now: replace the time of the event by the present.
+
+    Raises:
+        BadInput: the event cannot be read or has an unknown kind, or `instance` is no instance id.
     """
-    environment = environment_of(ctx)
     if instance is not None and _INSTANCE.fullmatch(instance) is None:
         raise BadInput(f"--instance {instance}: give an instance id such as i-0123456789abcdef0")
     changes: dict[str, Any] = {"instance": instance} if instance else {}

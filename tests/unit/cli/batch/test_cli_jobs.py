@@ -1,4 +1,4 @@
-"""`plimsoll submit`, `jobs`, `why`, `suspend`, `resume` and `cancel` on a cluster with queues."""
+"""`plimsoll jobs`: submit, list, why, suspend, resume and cancel on a cluster with queues."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def manifests(tmp_path):
 
 
 def submitted(desk: Desk, manifests) -> Result:
-    return desk.types("submit", "-f", str(manifests), "--queue", "lab", "--gang", "train")
+    return desk.types("jobs", "submit", "-f", str(manifests), "--queue", "lab", "--gang", "train")
 
 
 def test_submitted_jobs_wait_as_a_gang_of_their_size_and_start(desk, manifests):
@@ -60,7 +60,7 @@ def test_a_job_with_a_generated_name_is_submitted_under_the_name_that_it_gets(de
     del job["metadata"]["labels"], job["metadata"]["annotations"]
     job["metadata"]["generateName"] = f"{job['metadata'].pop('name')}-"
     file.write_text(yaml.safe_dump(job))
-    result = desk.types("submit", "-f", str(file), "--queue", "lab")
+    result = desk.types("jobs", "submit", "-f", str(file), "--queue", "lab")
     assert result.exit_code == 0, result.output
     (said,) = result.output.splitlines()
     name = said.removeprefix("Job lab/").partition(" ")[0]
@@ -91,7 +91,7 @@ def test_where_one_job_is_refused_none_is_left(desk, manifests):
 def test_what_cannot_be_submitted_is_refused_by_name(desk, tmp_path, text, words):
     file = tmp_path / "wrong.yaml"
     file.write_text(text)
-    result = desk.types("submit", "-f", str(file))
+    result = desk.types("jobs", "submit", "-f", str(file))
     assert result.exit_code == 2
     assert words in result.output
 
@@ -112,13 +112,13 @@ def test_why_says_what_a_gang_waits_for(desk):
     desk.scene.submit(*a_training("one"))
     desk.scene.run()
     desk.scene.submit(*a_training("two"))
-    result = desk.types("why", "lab/two")
+    result = desk.types("jobs", "why", "lab/two")
     assert "0 of 2 pods have a place" in result.output
     assert "It starts once these ended: lab/one" in result.output
-    assert desk.types("why", "lab/one").output == "lab/one: running\n"
-    told = json.loads(desk.types("why", "lab/two", "--output", "json").output)
+    assert desk.types("jobs", "why", "lab/one").output == "lab/one: running\n"
+    told = json.loads(desk.types("jobs", "why", "lab/two", "--output", "json").output)
     assert (told["queue"], told["state"], told["after"]) == ("lab", "waiting", ["lab/one"])
-    told = json.loads(desk.types("why", "lab/one", "--output", "json").output)
+    told = json.loads(desk.types("jobs", "why", "lab/one", "--output", "json").output)
     assert told == {"gang": "lab/one", "state": "running", "not_leased": None}
 
 
@@ -135,42 +135,42 @@ def test_why_says_which_right_to_lease_nodes_is_missing_and_what_gives_it(desk):
     desk.scene.wire.call = denied
     desk.scene.submit(*a_training("train", annotations={"plimsoll.dev/lease-nodes": "true"}))
     desk.scene.run(10)
-    said = desk.types("why", "lab/train").output
+    said = desk.types("jobs", "why", "lab/train").output
     assert "It fits now" in said
     assert "cannot be leased to it" in said
     assert "lacks the right to patch nodes" in said
     assert "kubectl apply -k infra/cluster/batch" in said
     desk.scene.wire.call = call
     desk.scene.run(10)
-    assert desk.types("why", "lab/train").output == "lab/train: running\n"
+    assert desk.types("jobs", "why", "lab/train").output == "lab/train: running\n"
 
 
 def test_a_suspended_gang_stops_whole_and_waits_until_it_is_resumed(desk):
     desk.scene.submit(*a_training("train"))
     desk.scene.run()
-    assert desk.types("suspend", "lab/train").exit_code == 0
+    assert desk.types("jobs", "suspend", "lab/train").exit_code == 0
     desk.scene.run(10)
     assert not desk.scene.pods_of("train-ps", "train-workers")
-    assert "is held" in desk.types("why", "lab/train").output
-    assert desk.types("resume", "lab/train").exit_code == 0
+    assert "is held" in desk.types("jobs", "why", "lab/train").output
+    assert desk.types("jobs", "resume", "lab/train").exit_code == 0
     desk.scene.run(10)
     assert desk.scene.running("train-ps", "train-workers") == 6
 
 
 def test_bare_pods_are_held_while_they_wait_and_cancelled_but_not_suspended_once_they_run(desk):
     desk.scene.submit(a_bare_pod("one"))
-    assert desk.types("suspend", "lab/one").exit_code == 0
+    assert desk.types("jobs", "suspend", "lab/one").exit_code == 0
     desk.scene.run()
-    assert "is held" in desk.types("why", "lab/one").output
-    desk.types("resume", "lab/one")
+    assert "is held" in desk.types("jobs", "why", "lab/one").output
+    desk.types("jobs", "resume", "lab/one")
     desk.scene.run()
-    assert desk.types("why", "lab/one").output == "lab/one: running\n"
-    refused = desk.types("suspend", "lab/one")
+    assert desk.types("jobs", "why", "lab/one").output == "lab/one: running\n"
+    refused = desk.types("jobs", "suspend", "lab/one")
     assert refused.exit_code == 2
     assert "cannot be suspended" in refused.output
-    assert desk.types("cancel", "lab/one").exit_code == 0
+    assert desk.types("jobs", "cancel", "lab/one").exit_code == 0
     desk.scene.clock.sleep(10)
-    assert desk.types("why", "lab/one").exit_code == 1
+    assert desk.types("jobs", "why", "lab/one").exit_code == 1
 
 
 def test_a_role_that_was_suspended_by_hand_is_resumed_with_its_gang(desk):
@@ -178,8 +178,8 @@ def test_a_role_that_was_suspended_by_hand_is_resumed_with_its_gang(desk):
     desk.scene.run()
     desk.scene.patch("train-ps", {"spec": {"suspend": True}})
     desk.scene.run(10)
-    assert "suspended by hand" in desk.types("why", "lab/train").output
-    desk.types("resume", "lab/train")
+    assert "suspended by hand" in desk.types("jobs", "why", "lab/train").output
+    desk.types("jobs", "resume", "lab/train")
     desk.scene.run(10)
     assert desk.scene.running("train-ps", "train-workers") == 6
 
@@ -187,14 +187,14 @@ def test_a_role_that_was_suspended_by_hand_is_resumed_with_its_gang(desk):
 def test_a_cancelled_gang_is_gone(desk):
     desk.scene.submit(*a_training("train"))
     desk.scene.run()
-    assert desk.types("cancel", "lab/train").exit_code == 0
+    assert desk.types("jobs", "cancel", "lab/train").exit_code == 0
     desk.scene.clock.sleep(10)
     assert not desk.scene.pods_of("train-ps", "train-workers")
 
 
 @pytest.mark.parametrize("command", ["why", "suspend", "resume", "cancel"])
 def test_a_gang_that_is_not_there_is_an_answer_of_no(desk, command):
-    result = desk.types(command, "lab/nobody")
+    result = desk.types("jobs", command, "lab/nobody")
     assert result.exit_code == 1
     assert "no gang lab/nobody" in result.output
 
