@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from plimsoll_batch.adapters.queues_file import forest_of
+from plimsoll_batch.adapters.queues_file import configuration_of
 from plimsoll_service.domain.gpu import CARDS, layout_name, mig_config, splits_of
 from plimsoll_simulation.rigs.simulated.rig import Simulation, run
 from plimsoll_simulation.scenario.drill import Drill, read_drill
@@ -63,8 +63,8 @@ def test_mig_manager_makes_the_slices_that_the_drill_and_the_quotas_count():
     layouts = [(geometry,) for geometry in splits.maximal]
     [layout] = [each for each in layouts if layout_name(splits, each) == name]
     assert mig_config(splits, layout)[0]["mig-devices"] == config[0]["mig-devices"]
-    forest = forest_of(yaml.safe_load(QUEUES))
-    quota = sum(queue.quotas["shared", SLICE].nominal for queue in forest.queues)
+    configuration = configuration_of(yaml.safe_load(QUEUES))
+    quota = sum(queue.quotas["shared", SLICE].nominal for queue in configuration.queues)
     assert quota == shared["size"] * shared["allocatable"][SLICE]
     [replicas] = yaml.safe_load(sharing["four"])["sharing"]["timeSlicing"]["resources"]
     sliced = [group for group in groups() if group["labels"][POOL] == "time-sliced"]

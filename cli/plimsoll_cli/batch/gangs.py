@@ -71,12 +71,12 @@ class _Queues:
         _, api = environment.by_kubeconfig(file, context)
         clock = environment.clock
         cluster = KubernetesQueues(api.requests, clock, workers=SerialWorkers(), warn=warn)
-        forest = cluster.configuration()
-        if forest is None:
+        configuration = cluster.configuration()
+        if configuration is None:
             raise BadInput(
                 "the cluster has no queues: configure them with `plimsoll queues apply -f FILE`"
             )
-        seen = seen_in(cluster.read(), forest, clock.now())
+        seen = seen_in(cluster.read(), configuration, clock.now())
         return cls(cluster=cluster, seen=seen)
 
     def gang(self, name: str) -> GangJobs:

@@ -26,7 +26,7 @@ from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.config import Config
 from plimsoll_batch.services.queues import ClusterQueues
 from plimsoll_batch.services.scale_up import ScaleUp
-from plimsoll_batch.services.wake_ups import Waking
+from plimsoll_batch.services.wake_ups import WakeUpService
 
 
 @cache
@@ -108,9 +108,9 @@ def queues() -> ClusterQueues:
 
 
 @cache
-def waking() -> Waking:
+def wake_ups() -> WakeUpService:
     """Return what wakes the queues of a cluster by events."""
-    return Waking(
+    return WakeUpService(
         registry=DynamoRegistry(_aws(), config().clusters_table),
         index=DynamoNodeIndex(_aws(), config().nodes_table),
         wake_ups=SqsWakeUps(_aws(), config().wake_ups_queue),

@@ -18,10 +18,10 @@ from plimsoll_batch.domain.jobs import FlavorResource, amounts_of
 from plimsoll_batch.domain.quota import (
     Cohort,
     Flavor,
-    Forest,
     Order,
     Preemption,
     Queue,
+    QueueConfiguration,
     QueueOrder,
     Quota,
     Reclaim,
@@ -159,7 +159,7 @@ class QueuesFile(Strict):
     free_resources: Annotated[list[Name], Field(max_length=MOST)] = []
 
 
-def forest_of(document: Any) -> Forest:
+def configuration_of(document: Any) -> QueueConfiguration:
     """Return the configuration that a file holds.
 
     Raises:
@@ -167,7 +167,7 @@ def forest_of(document: Any) -> Forest:
     """
     read = validated(QueuesFile, document)
     problems: list[str] = []
-    found = Forest(
+    found = QueueConfiguration(
         flavors=tuple(_flavor(entry, problems) for entry in read.flavors),
         cohorts=tuple(
             Cohort(
