@@ -8,19 +8,12 @@ from datetime import datetime, timedelta
 from typing import Final, Self
 
 from plimsoll.domain.actions import (
-    DoNotDisrupt,
     Evict,
-    Exclude,
     Grow,
-    Guard,
     LabelNode,
     Plan,
     Release,
-    TaintNode,
-    TellDeadline,
     TerminateInstance,
-    UndoRelease,
-    Unguard,
 )
 from plimsoll.domain.drain import added_entry, plan_drain, report_of_added, reports_wanted
 from plimsoll.domain.errors import BadInput, Refused, Temporary
@@ -231,16 +224,6 @@ class Reconcile:
                 case Release(replica_set=made) if refused:
                     why = f"its release was refused: {outcome.error}"
                     memory.refused[str(made.controller)] = why, None
-                case (
-                    UndoRelease()
-                    | Guard()
-                    | Unguard()
-                    | Evict()
-                    | LabelNode()
-                    | Exclude()
-                    | TaintNode()
-                    | DoNotDisrupt()
-                    | TellDeadline()
-                ) as action if refused:
+                case action if refused and action.refusable:
                     until = now + EVICTED_AGAIN if isinstance(action, Evict) else None
                     memory.refused[action.target] = f"{action.target}: {outcome.error}", until
