@@ -34,6 +34,18 @@ MANY_ACTIONS: Final = 48
 """A plan of so many actions has its reports written after a later one: no pod waits for a database."""
 
 
+def pause_after(error: Temporary, now: datetime, until: datetime) -> float:
+    """Return how many seconds to wait before the next attempt.
+
+    Raises:
+        Temporary: the error itself, where `until` comes first.
+    """
+    pause = max(PAUSE_SECONDS, error.retry_after or 0.0)
+    if now + timedelta(seconds=pause) >= until:
+        raise error
+    return pause
+
+
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
     """When a reconcile has to end."""
@@ -82,9 +94,7 @@ class Reconcile:
                 raise
             except Temporary as error:
                 # Another reconcile would first have to wait until the Lease expires.
-                pause = max(PAUSE_SECONDS, error.retry_after or 0.0)
-                if self.clock.now() + timedelta(seconds=pause) >= until:
-                    raise
+                pause = pause_after(error, self.clock.now(), until)
                 self.telemetry.warn(
                     "observation failed", cluster=self.cluster.name, because=str(error)
                 )
