@@ -46,6 +46,19 @@ def clip(value: object, limit: int = 80) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
+def retry_after_of(*said: object) -> float | None:
+    """Return the seconds that the first of these asks us to wait; None where none is a number.
+
+    The header Retry-After may hold a date instead, which is ignored.
+    """
+    for each in said:
+        try:
+            return max(0.0, float(each))  # type: ignore[arg-type] # None raises as a word does
+        except (TypeError, ValueError):
+            continue
+    return None
+
+
 def parse_time(text: str) -> datetime:
     """Read ISO 8601 (Kubernetes, EventBridge, Auto Scaling) or RFC 1123 (Health) as UTC.
 
