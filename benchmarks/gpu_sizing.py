@@ -27,7 +27,14 @@ from typing import Final
 from rich.console import Console
 
 from benchmarks.output import table
-from plimsoll_service.domain.gpu import CARDS, Card, Question, fit_classes, splits_of, upper_bound
+from plimsoll_service.domain.gpu import (
+    CARDS,
+    Card,
+    Question,
+    fit_classes,
+    geometries_of,
+    upper_bound,
+)
 from plimsoll_service.wire.gpu import UNSEEN, WINDOW, WINDOWS_PER_DAY, ClassDay, GpuClass, PodDay
 
 FILE: Final = "pod_gpu_memory_used_bytes_anon.tar.gz"
@@ -115,8 +122,8 @@ def by_rule(
         if chosen.compute < card.compute:
             judged += 1
             over += after > chosen.usable_mib
-    split = splits_of(card)
-    return 1 - split.needed(split.counts(sizes)) / sizes.total(), over, judged
+    geometries = geometries_of(card)
+    return 1 - geometries.needed(geometries.counts(sizes)) / sizes.total(), over, judged
 
 
 def percentile(share: float) -> Rule:

@@ -15,7 +15,7 @@ from plimsoll_service.domain.gpu.fit import (
     profiles_needed,
 )
 from plimsoll_service.domain.gpu.fleet import FleetPlan, GpuNode, NodePlan, plan_fleet
-from plimsoll_service.domain.gpu.geometry import WHOLE, Counts, Splits, splits_of
+from plimsoll_service.domain.gpu.geometry import WHOLE_GPU, Counts, MigGeometries, geometries_of
 from plimsoll_service.domain.gpu.layouts import (
     Layout,
     geometry_name,
@@ -34,7 +34,7 @@ from plimsoll_service.wire.gpu import model_of
 
 __all__ = [
     "CARDS",
-    "WHOLE",
+    "WHOLE_GPU",
     "Audit",
     "Card",
     "Choice",
@@ -48,6 +48,7 @@ __all__ = [
     "GpuNode",
     "Layout",
     "Mechanism",
+    "MigGeometries",
     "NodePlan",
     "Owner",
     "OwnerUse",
@@ -55,11 +56,11 @@ __all__ = [
     "Schedule",
     "Size",
     "Slice",
-    "Splits",
     "TimeSlices",
     "audit_gpus",
     "cheapest_cards",
     "fit_classes",
+    "geometries_of",
     "geometry_name",
     "gpu_minute_of",
     "layout_name",
@@ -72,7 +73,6 @@ __all__ = [
     "pods_of_each",
     "profiles_needed",
     "slowdown",
-    "splits_of",
     "supply",
     "upper_bound",
     "with_pods",

@@ -18,7 +18,7 @@ QUANTILE: Final = 0.95
 MOST_REPLICAS: Final = 8
 MOST_SLOWDOWN: Final = 1.5
 """Replicas by time-slicing are not advised where a kernel would take longer by more than this factor."""
-_WHOLE: Final = 1000
+_FULL_DUTY_PERMILLE: Final = 1000
 
 type Cause = Literal[
     "memory bandwidth", "cpu", "bursts", "memory", "duty", "several GPUs", "unknown"
@@ -134,7 +134,9 @@ class Sizer:
             reason = f"it needs {need} MiB, and no slice has more than {most} MiB"
             return DoNotSplit(cause="memory", reason=reason)
         fitting = [
-            each for each in holding if learnt.duty <= _WHOLE * each.compute / self.card.compute
+            each
+            for each in holding
+            if learnt.duty <= _FULL_DUTY_PERMILLE * each.compute / self.card.compute
         ]
         if not fitting:
             reason = f"it works {learnt.duty / 10:.0f} % of the time, more than a slice could"
