@@ -11,7 +11,7 @@ import click
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import PlacementPlan, Standing, plan_placement
+from plimsoll.domain.placement import FloorStatus, PlacementPlan, plan_placement
 from plimsoll.services.injection import injection_of
 from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Environment
@@ -77,12 +77,12 @@ def plan(
         seen, now, namespaces=api.namespace_floors(), injection=injection_of(api)[0]
     )
     savings = savings_of(seen, found, price_table())
-    standing = None if explain is None else standing_of(found, explain)
+    status = None if explain is None else status_of(found, explain)
     if output != "table":
-        shown = found if standing is None else replace(found, workloads=(standing,))
+        shown = found if status is None else replace(found, workloads=(status,))
         print_answer(_as_data(shown, savings), output)
-    elif standing is not None:
-        _explain(standing, savings)
+    elif status is not None:
+        _explain(status, savings)
     else:
         _show(found, savings)
     if html is not None:
@@ -90,7 +90,7 @@ def plan(
 
         name = choice.cluster or seen.cluster
         write_target("--html", html, plan_page(name, seen, found, savings, now=now))
-    if found.problems or not all(standing.met for standing in found.workloads):
+    if found.problems or not all(status.met for status in found.workloads):
         ctx.exit(1)
 
 
@@ -111,34 +111,34 @@ def observed(environment: Environment, choice: Choice) -> tuple[ClusterApi, Obse
     return api, replace(api.observe(), policy=cluster.policy)
 
 
-def standing_of(found: PlacementPlan, name: str) -> Standing:
+def status_of(found: PlacementPlan, name: str) -> FloorStatus:
     """Return one workload of a plan by `namespace/name`.
 
     Raises:
         BadInput: no workload of that name has a floor.
     """
-    for standing in found.workloads:
-        ref = standing.floor.workload
+    for status in found.workloads:
+        ref = status.floor.workload
         if f"{ref.namespace}/{ref.name}" == name:
-            return standing
+            return status
     raise BadInput(f"{name} has no on-demand floor: annotate the workload with {MIN_ON_DEMAND}")
 
 
-def _explain(standing: Standing, savings: Savings) -> None:
-    floor = standing.floor
+def _explain(status: FloorStatus, savings: Savings) -> None:
+    floor = status.floor
     saving = savings.of(floor.workload)
     out = console()
     out.print(f"{floor.workload}: {floor.keep} of {floor.replicas} replicas on on-demand")
     out.print(f"way: {floor.way}, because {floor.reason}")
-    stands = ", ".join(f"{count} on {where}" for where, count in sorted(standing.ready.items()))
-    out.print(f"stands: {stands or 'nowhere'}; Pending: {standing.pending}")
+    stands = ", ".join(f"{count} on {where}" for where, count in sorted(status.ready.items()))
+    out.print(f"stands: {stands or 'nowhere'}; Pending: {status.pending}")
     out.print(
         f"saves: {DOLLARS.format(saving.now)} a month; with {saving.spot} on spot "
         f"{DOLLARS.format(saving.then)} ({savings.prices})"
     )
-    if standing.lacks is not None:
+    if status.lacks is not None:
         name = f"{floor.workload.namespace}/{floor.workload.name}"
-        out.print(f"lacks: {standing.lacks}; `plimsoll snippet {name}` prints it")
+        out.print(f"lacks: {status.lacks}; `plimsoll snippet {name}` prints it")
 
 
 def _show(found: PlacementPlan, savings: Savings) -> None:
@@ -179,14 +179,14 @@ def _print(out: Terminal, head: Sequence[str], rows: Iterable[Sequence[str]]) ->
 def _as_data(found: PlacementPlan, savings: Savings) -> dict[str, Any]:
     return {
         "workloads": [
-            asdict(standing)
+            asdict(status)
             | {
-                "workload": str(standing.floor.workload),
-                "floor": asdict(standing.floor) | {"workload": str(standing.floor.workload)},
-                "met": standing.met,
-                "saving": asdict(savings.of(standing.floor.workload)),
+                "workload": str(status.floor.workload),
+                "floor": asdict(status.floor) | {"workload": str(status.floor.workload)},
+                "met": status.met,
+                "saving": asdict(savings.of(status.floor.workload)),
             }
-            for standing in found.workloads
+            for status in found.workloads
         ],
         "others": savings.others,
         "saves": round(savings.now, 2),
