@@ -20,7 +20,7 @@ from plimsoll.domain.disruptions import PATIENCE, Allowance, EvictablePod, Workl
 from plimsoll.domain.drain.strategies.displaced import displacing, leaving_a_place
 from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
 from plimsoll.domain.drain.strategies.skew import skew_left
-from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
+from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Strategy
 from plimsoll.domain.kubernetes import MOVED, Pod, Workload, replacement_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import heir_of
@@ -361,4 +361,6 @@ def _share(disruption: WorkloadDisruption, standing: int) -> tuple[int, str | No
     return share, "waits: its autoscaler counts replacements as idle"
 
 
-RELEASE = Way(name="release", surges=True, why=_why, steps=_steps, leaving_anyway=_leaving_anyway)
+RELEASE = Strategy(
+    name="release", surges=True, why=_why, steps=_steps, leaving_anyway=_leaving_anyway
+)
