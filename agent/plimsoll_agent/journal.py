@@ -26,7 +26,7 @@ from plimsoll_agent.calls import GET_JOURNAL, JOURNAL, PATCH_JOURNAL
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.instructions import Instruction, Outcome, Result
 
-KEPT: Final = 200
+KEPT_ENTRIES: Final = 200
 """Entries; what is older and reported is forgotten, but for the drains of the hour:
 else a flood of instructions, all of them refused, would let one more drain begin."""
 _KEY: Final = "journal"
@@ -145,7 +145,7 @@ class Journal(Struct, frozen=True, kw_only=True):
             for e in self.entries
             if e.outcome is not None and e.reported and not e.drained_since(now - HOUR)
         ]
-        kept = (e for e in self.entries if e not in spare[:-KEPT])
+        kept = (e for e in self.entries if e not in spare[:-KEPT_ENTRIES])
         issued, last = self.issued, self.last
         ours = instruction.issued_at, instruction.number
         if instruction.issued_at <= now + CLOCKS_APART and (

@@ -13,7 +13,7 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.nodegroups import AwsNodeGroups
-from plimsoll.adapters.nodegroups.account import KEPT, Account
+from plimsoll.adapters.nodegroups.account import TEMPLATE_KEPT, Account
 from plimsoll.adapters.nodegroups.asg import hooks_of
 from plimsoll.adapters.nodegroups.launches import Launches, launches_of
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused, Temporary, Throttled
@@ -214,7 +214,7 @@ def test_a_launch_template_is_read_once_in_a_while(
     groups.list([])
     groups.list([])
     assert asked.calls == 1
-    clock.sleep(KEPT.total_seconds())
+    clock.sleep(TEMPLATE_KEPT.total_seconds())
     groups.list([])
     assert asked.calls == 2
 

@@ -17,7 +17,7 @@ from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
 from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
-from plimsoll.adapters.dynamodb.tables import READ_BATCH, ROUNDS
+from plimsoll.adapters.dynamodb.tables import READ_BATCH_ITEMS, ROUNDS
 from plimsoll.adapters.dynamodb.times import DynamoTimes
 from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
@@ -496,7 +496,7 @@ def test_times_are_merged_by_workload_and_told_twice_are_the_same(stores: Stores
 
 def test_times_of_more_workloads_are_read_than_one_call_may_name(stores: Stores) -> None:
     stores.times.merge("shop", WEB, TIMES)
-    others = [Ref("Deployment", "default", f"web-{n}") for n in range(READ_BATCH)]
+    others = [Ref("Deployment", "default", f"web-{n}") for n in range(READ_BATCH_ITEMS)]
     assert stores.times.read("shop", [*others, WEB]) == {WEB: TIMES}
 
 

@@ -17,7 +17,7 @@ from plimsoll.adapters.kubernetes.calls import DELETE_POD, PATCH_POD, Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import BadInput, MissingRights, NotFound
-from plimsoll.domain.kubernetes import LONGEST_MESSAGE
+from plimsoll.domain.kubernetes import LONGEST_MESSAGE_CHARACTERS
 from plimsoll_batch.adapters.kubernetes.calls import PATCH_JOB
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain import names
@@ -201,7 +201,7 @@ def _not_leased(found: _Queues, jobs: GangJobs) -> str | None:
         return None
     newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""))
     said = f"{newest.get('lastTimestamp')}: {newest.get('message')}"
-    return "".join(c for c in said if c.isprintable())[: 2 * LONGEST_MESSAGE]
+    return "".join(c for c in said if c.isprintable())[: 2 * LONGEST_MESSAGE_CHARACTERS]
 
 
 def _asked(ctx: click.Context, found: _Queues, name: str) -> GangJobs:

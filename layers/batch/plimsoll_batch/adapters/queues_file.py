@@ -31,7 +31,7 @@ from plimsoll_batch.domain.quota import (
     problems_of,
 )
 
-MOST: Final = 10_000
+MOST_ENTRIES: Final = 10_000
 """Queues, cohorts or flavors in a file."""
 MOST_LEVELS: Final = 16
 """Levels of a topology."""
@@ -152,11 +152,11 @@ class QueueEntry(Strict):
 class QueuesFile(Strict):
     """The whole file."""
 
-    flavors: Annotated[list[FlavorEntry], Field(max_length=MOST)] = []
-    cohorts: Annotated[list[CohortEntry], Field(max_length=MOST)] = []
-    queues: Annotated[list[QueueEntry], Field(max_length=MOST)] = []
+    flavors: Annotated[list[FlavorEntry], Field(max_length=MOST_ENTRIES)] = []
+    cohorts: Annotated[list[CohortEntry], Field(max_length=MOST_ENTRIES)] = []
+    queues: Annotated[list[QueueEntry], Field(max_length=MOST_ENTRIES)] = []
     topology_levels: Annotated[list[Name], Field(max_length=MOST_LEVELS)] = []
-    free_resources: Annotated[list[Name], Field(max_length=MOST)] = []
+    free_resources: Annotated[list[Name], Field(max_length=MOST_ENTRIES)] = []
 
 
 def configuration_of(document: Any) -> QueueConfiguration:

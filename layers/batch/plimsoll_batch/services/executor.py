@@ -16,8 +16,8 @@ from functools import partial
 from typing import Final, assert_never
 
 from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Refused
-from plimsoll.domain.kubernetes import LONGEST_MESSAGE, NAMESPACE, ClusterEvent, Ref
-from plimsoll.services.cluster_events import MOST
+from plimsoll.domain.kubernetes import LONGEST_MESSAGE_CHARACTERS, NAMESPACE, ClusterEvent, Ref
+from plimsoll.services.cluster_events import MOST_EVENTS
 from plimsoll.services.ports import Telemetry, Workers
 from plimsoll_batch.domain.capacity import NodeLease
 from plimsoll_batch.domain.jobs import (
@@ -156,11 +156,11 @@ class Executor:
             about=about,
             uid=uid,
             reason=reason,
-            message=message[:LONGEST_MESSAGE],
+            message=message[:LONGEST_MESSAGE_CHARACTERS],
             warning=warning,
-            cause=cause[:LONGEST_MESSAGE],
+            cause=cause[:LONGEST_MESSAGE_CHARACTERS],
         )
-        if len(self.events) < MOST:
+        if len(self.events) < MOST_EVENTS:
             self.events.setdefault(event.name, event)
 
     def _tell(self, outcome: Outcome) -> None:

@@ -369,7 +369,7 @@ class LoadBalancer(Part, frozen=True, kw_only=True):
 type Kind = Literal[
     "nodes", "pods", "workloads", "volumes", "budgets", "autoscalers", "load_balancers"
 ]
-MOST: Final[dict[Kind, int]] = {
+MOST_OF_KIND: Final[dict[Kind, int]] = {
     "nodes": 5_000,
     "pods": 30_000,
     "workloads": 20_000,
@@ -381,7 +381,7 @@ MOST: Final[dict[Kind, int]] = {
 """How many of each kind a snapshot holds, as a delta makes it of its base, too."""
 
 
-MOST_PARTS: Final = 2**20
+MOST_COMMAS: Final = 2**20
 """Commas of a document that is sifted object by object: the largest cluster has fewer, and a hostile one would
 fill the memory."""
 
@@ -409,14 +409,16 @@ class Objects(Part, frozen=True, kw_only=True):
     """The version of the API server."""
     left_out: Count = 0
     """Objects that are not told of, because a name of theirs is none."""
-    nodes: Annotated[tuple[Node, ...], Meta(max_length=MOST["nodes"])] = ()
-    pods: Annotated[tuple[Pod, ...], Meta(max_length=MOST["pods"])] = ()
-    workloads: Annotated[tuple[Workload, ...], Meta(max_length=MOST["workloads"])] = ()
-    volumes: Annotated[tuple[Volume, ...], Meta(max_length=MOST["volumes"])] = ()
-    budgets: Annotated[tuple[Budget, ...], Meta(max_length=MOST["budgets"])] = ()
-    autoscalers: Annotated[tuple[Autoscaler, ...], Meta(max_length=MOST["autoscalers"])] = ()
+    nodes: Annotated[tuple[Node, ...], Meta(max_length=MOST_OF_KIND["nodes"])] = ()
+    pods: Annotated[tuple[Pod, ...], Meta(max_length=MOST_OF_KIND["pods"])] = ()
+    workloads: Annotated[tuple[Workload, ...], Meta(max_length=MOST_OF_KIND["workloads"])] = ()
+    volumes: Annotated[tuple[Volume, ...], Meta(max_length=MOST_OF_KIND["volumes"])] = ()
+    budgets: Annotated[tuple[Budget, ...], Meta(max_length=MOST_OF_KIND["budgets"])] = ()
+    autoscalers: Annotated[
+        tuple[Autoscaler, ...], Meta(max_length=MOST_OF_KIND["autoscalers"])
+    ] = ()
     load_balancers: Annotated[
-        tuple[LoadBalancer, ...], Meta(max_length=MOST["load_balancers"])
+        tuple[LoadBalancer, ...], Meta(max_length=MOST_OF_KIND["load_balancers"])
     ] = ()
 
 
@@ -498,7 +500,7 @@ def _checked(found: Snapshot) -> Snapshot:
         raise Malformed(f"base {found.base} is not before sequence {found.sequence} - at `$.base`")
     if found.full and found.deleted:
         raise Malformed("a full snapshot deletes nothing - at `$.deleted`")
-    for kind in MOST:
+    for kind in MOST_OF_KIND:
         _refuse_twins(kind, (each.uid for each in getattr(found, kind)))
     _refuse_twins("usage", (each.uid for each in found.usage))
     _refuse_twins(
@@ -516,7 +518,7 @@ def delta(base: Snapshot, full: Snapshot) -> Snapshot:
     if not base.full or base.epoch != full.epoch or base.sequence >= full.sequence:
         raise ValueError(f"{full.epoch} {full.sequence} cannot be told from {base.sequence}")
     changed, deleted = {}, []
-    for kind in MOST:
+    for kind in MOST_OF_KIND:
         before = {each.uid: each for each in getattr(base, kind)}
         after = getattr(full, kind)
         changed[kind] = tuple(each for each in after if before.get(each.uid) != each)
@@ -540,11 +542,11 @@ def apply(base: Objects, change: Snapshot) -> Snapshot:
     ):
         raise Malformed(f"the base {change.base} is not the snapshot {base.sequence} - at `$.base`")
     whole = {}
-    for kind in MOST:
+    for kind in MOST_OF_KIND:
         gone = {each.uid for each in change.deleted if each.kind == kind}
         objects = {e.uid: e for e in chain(getattr(base, kind), getattr(change, kind))}
         whole[kind] = tuple(each for uid, each in objects.items() if uid not in gone)
-        if len(whole[kind]) > MOST[kind]:
+        if len(whole[kind]) > MOST_OF_KIND[kind]:
             raise Malformed(f"makes {len(whole[kind])} {kind} of its base - at `$.{kind}`")
     return replace(change, base=0, deleted=(), **whole)
 
@@ -558,7 +560,7 @@ def _sifted[T: Objects](document: bytes, kind: type[T]) -> T:
     try:
         return decode_document(document, kind)
     except BadText:
-        if document.count(b",") > MOST_PARTS:
+        if document.count(b",") > MOST_COMMAS:
             raise
         sifted, left_out = _without_bad_text(document, kind)
         found = decode_document(sifted, kind)

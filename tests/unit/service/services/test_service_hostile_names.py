@@ -252,7 +252,7 @@ def test_what_is_wrong_beside_names_is_still_refused_and_so_is_a_flood_of_parts(
     document = json.loads(sent(wire_snapshot(volumes=(volume(HOSTILE),))))
     with pytest.raises(Malformed, match="allocatable"):
         wire.parse(json.dumps(document | {"nodes": [{"uid": "a", "name": "a"}]}).encode())
-    flood = json.dumps(document | {"deleted": [0] * (wire.MOST_PARTS + 2)}).encode()
+    flood = json.dumps(document | {"deleted": [0] * (wire.MOST_COMMAS + 2)}).encode()
     with pytest.raises(Malformed):
         wire.parse(flood)
 

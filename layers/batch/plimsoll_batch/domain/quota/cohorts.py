@@ -18,7 +18,7 @@ from plimsoll.domain.kubernetes import CAPACITY_LABELS, Taint, Toleration, capac
 from plimsoll_batch.domain.jobs import FlavorResource
 
 SPOT: Final = "spot"
-DEEPEST: Final = 16
+MOST_COHORTS_ABOVE: Final = 16
 """Cohorts above a queue: more than anybody means."""
 
 
@@ -248,8 +248,8 @@ def _parents(configuration: QueueConfiguration, cohorts: Mapping[str, Cohort]) -
                 break
             path.append(above)
             above = cohorts[above].parent
-        if len(path) > DEEPEST:
-            yield f"cohort {cohort.name}: parent: more than {DEEPEST} cohorts above each other"
+        if len(path) > MOST_COHORTS_ABOVE:
+            yield f"cohort {cohort.name}: parent: more than {MOST_COHORTS_ABOVE} cohorts above each other"
 
 
 def _of_cohort(cohort: Cohort, flavors: Iterable[str]) -> Iterator[str]:

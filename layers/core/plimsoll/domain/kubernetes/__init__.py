@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plimsoll.domain.kubernetes.cluster_events import (
-    LONGEST_MESSAGE,
+    LONGEST_MESSAGE_CHARACTERS,
     MOST_NAMED,
     ClusterEvent,
     about_namespace,
@@ -170,7 +170,7 @@ __all__ = [
     "INTERRUPTION",
     "KUBE_SYSTEM",
     "LEASE",
-    "LONGEST_MESSAGE",
+    "LONGEST_MESSAGE_CHARACTERS",
     "MATCHES_NOTHING",
     "MIG_SLICES",
     "MIG_STATE",

@@ -21,7 +21,7 @@ type Layout = tuple[Counts, ...]
 
 DISABLED: Final = "all-disabled"
 """NVIDIA's name of the configuration without MIG."""
-LONGEST: Final = 63
+LONGEST_LABEL_CHARACTERS: Final = 63
 """Characters of a label's value."""
 _RUN: Final = re.compile(r"(?:(\d+)-of-)?(.+)")
 _PART: Final = re.compile(r"(.+?)(?:x(\d+))?")
@@ -50,7 +50,7 @@ def layout_name(geometries: MigGeometries, layout: Layout) -> str:
     if len(runs) == 1:
         return f"{geometries.names[-1]}.{runs[0][0]}"
     name = ".".join([geometries.names[-1], *(f"{gpus}-of-{of}" for of, gpus in runs)])
-    if len(name) <= LONGEST:
+    if len(name) <= LONGEST_LABEL_CHARACTERS:
         return name
     return f"{geometries.names[-1]}.{sha256(name.encode()).hexdigest()[:12]}"
 
