@@ -31,14 +31,14 @@ MOST_BUDGETS: Final = 100
 type BudgetsIn = Mapping[str, Sequence[Budget]]
 """By namespace."""
 
-YIELDING_GRACE: Final = 30
+YIELDING_GRACE_SECONDS: Final = 30
 """The longest grace period, in seconds, of a pod that makes way: kube-scheduler waits until it has ended.
 It is Kubernetes' default; that of a balloon is usually 0."""
 
 
 def stops_soon(pod: Pod) -> bool:
     """Whether a pod that is preempted leaves its place in time."""
-    return pod.grace_seconds <= YIELDING_GRACE
+    return pod.grace_seconds <= YIELDING_GRACE_SECONDS
 
 
 def makes_way(pod: Pod) -> bool:
