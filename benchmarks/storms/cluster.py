@@ -14,10 +14,10 @@ from typing import IO, Final, override
 
 from benchmarks import bare
 from benchmarks.drills import CLUSTER
+from benchmarks.storms.cordon_times import CordonTimes
 from benchmarks.storms.functionlog import actions, started
 from benchmarks.storms.outcome import Outcome, emptied
 from benchmarks.storms.scenario import HEADROOM, SPOT
-from benchmarks.storms.times import Times
 from benchmarks.storms.watch import watching
 from benchmarks.storms.workers import Processes, sized
 from plimsoll.domain.errors import Refused
@@ -135,7 +135,7 @@ class Storm(Emulation):
         noticed = {node.name: node.noticed for node in nodes if node.noticed is not None}
         done, undone = actions(text)
         return Outcome(
-            times=Times.split(noticed, seen.cordoned, started(text)),
+            times=CordonTimes.split(noticed, seen.cordoned, started(text)),
             noticed=min(noticed.values()),
             emptied=emptied(noticed, seen),
             killed=watch.stops["killed"],

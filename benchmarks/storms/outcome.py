@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import override
 
+from benchmarks.storms.cordon_times import CordonTimes
 from benchmarks.storms.scenario import AFTER_SECONDS, NOTICE_SECONDS, PODS
-from benchmarks.storms.times import Times
 from benchmarks.storms.watch import Seen
 from benchmarks.storms.workers import Peak
 
@@ -19,7 +19,7 @@ from benchmarks.storms.workers import Peak
 class Outcome:
     """One run."""
 
-    times: Times
+    times: CordonTimes
     noticed: datetime
     """When the first node had its notice."""
     emptied: Sequence[float]

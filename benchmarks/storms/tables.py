@@ -9,6 +9,7 @@ from typing import Final
 from rich.table import Table
 
 from benchmarks.output import table
+from benchmarks.storms.cordon_times import HEADINGS, rows, seconds, spread
 from benchmarks.storms.outcome import Outcome
 from benchmarks.storms.scenario import (
     AFTER_SECONDS,
@@ -17,7 +18,6 @@ from benchmarks.storms.scenario import (
     PODS,
     headroom_nodes,
 )
-from benchmarks.storms.times import HEADINGS, rows, seconds, spread
 from plimsoll_simulation.measure.figures import percentile
 
 PLIMSOLL = "Plimsoll"

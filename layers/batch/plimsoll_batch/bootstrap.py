@@ -12,10 +12,10 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
+from plimsoll.adapters.dynamodb.observed_times import DynamoObservedTimes
 from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
-from plimsoll.adapters.dynamodb.times import DynamoTimes
 from plimsoll.adapters.nodegroups import ASKED, AwsNodeGroups
 from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
@@ -84,7 +84,7 @@ def _observed_times() -> ObservedTimes | None:
     if not config().times_table:
         return None
     return ObservedTimes(
-        times=DynamoTimes(_aws(), config().times_table),
+        times=DynamoObservedTimes(_aws(), config().times_table),
         clock=SystemClock(),
         workers=_workers(),
         telemetry=CloudWatch(),

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.storms.cordon_times import CordonTimes, row
 from benchmarks.storms.outcome import Outcome
 from benchmarks.storms.scenario import (
     AFTER_SECONDS,
     NOTICE_SECONDS,
 )
-from benchmarks.storms.times import Times, row
 from benchmarks.storms.watch import Seen
 from benchmarks.storms.watcher import Watcher
 
@@ -48,7 +48,7 @@ def played(watcher: Watcher, **more: Any) -> Outcome:
         }
     )
     return Outcome(
-        times=Times(nodes=2),
+        times=CordonTimes(nodes=2),
         noticed=ZERO,
         emptied=[],
         killed=5,
@@ -63,7 +63,7 @@ def node(name: str, *, cordoned: bool) -> dict[str, Any]:
 
 
 def test_splits_the_time_to_the_cordon_where_the_function_started() -> None:
-    times = Times.split(
+    times = CordonTimes.split(
         {"a": second(0), "b": second(0)},
         {"a": second(2), "b": second(4)},
         {"a": second(1.5), "b": second(3)},
@@ -76,7 +76,7 @@ def test_splits_the_time_to_the_cordon_where_the_function_started() -> None:
 
 
 def test_counts_a_node_that_was_never_cordoned_among_the_nodes_only() -> None:
-    times = Times.split({"a": second(0), "b": second(0)}, {"a": second(2)}, {})
+    times = CordonTimes.split({"a": second(0), "b": second(0)}, {"a": second(2)}, {})
     assert (times.nodes, times.total) == (2, [2])
     assert row([(times.nodes, times.total)])[-1] == "50%"
 

@@ -21,7 +21,7 @@ PARTS = {
 
 
 @dataclass(kw_only=True)
-class Times:
+class CordonTimes:
     """Of the nodes of one run, in seconds."""
 
     nodes: int
@@ -38,7 +38,7 @@ class Times:
         noticed: Mapping[str, datetime],
         cordoned: Mapping[str, datetime],
         started: Mapping[str, datetime],
-    ) -> Times:
+    ) -> CordonTimes:
         """Split the time of each node where the function started that cordoned it.
 
         A node counts in `total` alone where the log does not tell: a function that was killed leaves
@@ -82,7 +82,7 @@ def row(runs: Sequence[tuple[int, Sequence[float]]]) -> list[str]:
     return [*cells, f"{share:.0%}" if measured else "0%"]
 
 
-def rows(runs: Sequence[Times]) -> list[list[str]]:
+def rows(runs: Sequence[CordonTimes]) -> list[list[str]]:
     """Return the rows of all parts of the time to the cordon."""
     return [
         [name, *row([(run.nodes, getattr(run, part)) for run in runs])]
