@@ -18,7 +18,7 @@ from tests.support.queued import (
     runs,
     victims,
 )
-from tests.unit.batch.quota.test_queue_preemption import LOWER
+from tests.unit.batch.quota.test_preemption import LOWER
 
 INSTANCES = 60
 
