@@ -195,7 +195,7 @@ def _volumes(
 ) -> Iterator[Obstacle]:
     there = {node.name for node in staying}
     zones = {node.zone for node in staying}
-    zones |= {zone for group in seen.groups if group.headroom for zone in group.zones}
+    zones |= {zone for group in seen.groups if group.addable_nodes for zone in group.zones}
     held = sorted(
         {
             (one.pod.namespace, name)

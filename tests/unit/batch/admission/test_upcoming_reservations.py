@@ -107,7 +107,7 @@ def test_no_place_is_promised_twice_no_quota_is_exceeded_and_no_group_beyond_its
     assert limit is not None
     assert used["b"] <= quota["b"].nominal + limit
     assert asked_of(plan).items() <= {
-        (group.key, add) for group in world.groups for add in range(group.headroom + 1)
+        (group.key, add) for group in world.groups for add in range(group.addable_nodes + 1)
     }
 
 
