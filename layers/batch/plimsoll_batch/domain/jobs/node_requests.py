@@ -19,6 +19,7 @@ from plimsoll.domain.fields import Field
 from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NODES_JOIN_WITHIN, NodeGroup
 from plimsoll_batch.domain.jobs.job_annotations import (
     LONGEST_WHY_CHARACTERS,
+    MOST_COUNTED,
     pause_after,
     record_in,
     text_of,
@@ -27,7 +28,6 @@ from plimsoll_batch.domain.jobs.job_annotations import (
 MOST_ASKS: Final = 50
 """Node groups, and zones of them, that one request names."""
 MOST_REQUESTED_NODES: Final = 10_000
-MOST_COUNTED: Final = 10**6
 LONGEST_REQUEST_CHARACTERS: Final = 32 * 1024
 """Characters of the annotation."""
 
