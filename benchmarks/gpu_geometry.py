@@ -29,16 +29,16 @@ from plimsoll_service.domain.gpu import (
     Counts,
     GpuNode,
     cheapest_cards,
+    geometries_of,
     plan_fleet,
-    splits_of,
     supply,
 )
-from plimsoll_service.domain.gpu.geometry import feasible, splits
+from plimsoll_service.domain.gpu.geometry import feasible, mig_geometries
 from tests.support.exact_geometry import cheapest_mix, fewest_by_solver, most_kept_by_solver
 
 CARD: Final = CARDS["H100-80GB-HBM3"]
 PROFILES: Final = tuple(p for name, p in CARD.profiles.items() if name != "1g.20gb")
-H100: Final = splits(PROFILES, CARD.memory)
+H100: Final = mig_geometries(PROFILES, CARD.memory)
 FEASIBLE: Final = feasible(PROFILES, CARD.memory)
 """Geometries of 1g, 2g, 3g, 4g and 7g."""
 SMS: Final = {
@@ -140,23 +140,23 @@ def random_fleets(number: int) -> None:
 
 def rebuilds(number: int, size: int) -> None:
     """Change each count of a fleet by up to a fifth, and count nodes that are not kept."""
-    splits_ = splits_of(CARD)
+    geometries = geometries_of(CARD)
     guided, unguided, best, nodes_, times = [], [], [], [], []
     for seed in range(number):
         draw = random.Random(seed)
-        before = (0, *(draw.randint(0, 400) for _ in splits_.names[1:-1]), draw.randint(0, 40))
+        before = (0, *(draw.randint(0, 400) for _ in geometries.names[1:-1]), draw.randint(0, 40))
         after = (0, *(round(count * draw.uniform(0.8, 1.2)) for count in before[1:]))
-        old = plan_fleet(splits_, before, [], per_node=size).nodes
-        fresh = plan_fleet(splits_, after, [], per_node=size).nodes
+        old = plan_fleet(geometries, before, [], per_node=size).nodes
+        fresh = plan_fleet(geometries, after, [], per_node=size).nodes
         nodes = [GpuNode(name=f"old-{each.name}", layout=each.after or ()) for each in old]
         begin = time.process_time()
-        plan = plan_fleet(splits_, after, nodes, per_node=size)
+        plan = plan_fleet(geometries, after, nodes, per_node=size)
         times.append(1000 * (time.process_time() - begin))
         guided.append(sum(n.changed or n.before is None for n in plan.nodes))
         was, now = (Counter(each.after for each in given) for given in (old, fresh))
         unguided.append((now - was).total())
         kinds = list(Counter(supply(each.layout) for each in nodes).items())
-        kept = most_kept_by_solver(splits_, after, kinds, plan.after, size)
+        kept = most_kept_by_solver(geometries, after, kinds, plan.after, size)
         best.append(plan.after // size - kept)
         nodes_.append(len(nodes))
     shown = table(
@@ -179,7 +179,7 @@ def mixed_fleets(number: int, classes: int) -> None:
         choices = [_choice(draw) for _ in range(classes)]
         demand = cheapest_cards(choices, CARDS, PRICES)
         counts = {
-            model: splits_of(CARDS[model]).needed(splits_of(CARDS[model]).counts(wanted))
+            model: geometries_of(CARDS[model]).needed(geometries_of(CARDS[model]).counts(wanted))
             for model, wanted in demand.items()
         }
         cost = sum(PRICES[model] * count for model, count in counts.items())

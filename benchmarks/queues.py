@@ -31,10 +31,10 @@ from plimsoll_batch.domain.jobs import Gang, Role, RunningGang, Shape
 from plimsoll_batch.domain.quota import (
     Cohort,
     Flavor,
-    Forest,
     Order,
     Preemption,
     Queue,
+    QueueConfiguration,
     Quota,
     Reclaim,
     ResourceGroup,
@@ -88,9 +88,9 @@ class Measured:
         return found
 
 
-def a_forest(cohorts: int, queues: int, *, quota: int, order: Order) -> Forest:
+def a_configuration(cohorts: int, queues: int, *, quota: int, order: Order) -> QueueConfiguration:
     nominal = Quota(nominal=quota * 1000, borrowing_limit=5 * quota * 1000)
-    return Forest(
+    return QueueConfiguration(
         flavors=(Flavor(name="default"),),
         cohorts=tuple(Cohort(name=f"c{n}", order=order) for n in range(cohorts)),
         queues=tuple(
@@ -116,7 +116,7 @@ def a_shape(cpu: int, *pods: int) -> Shape:
     )
 
 
-def workloads(forest: Forest, kinds: Sequence[Kind]) -> list[Gang]:
+def workloads(configuration: QueueConfiguration, kinds: Sequence[Kind]) -> list[Gang]:
     """Return all workloads, in the order in which they are created."""
     shapes = {kind: a_shape(kind.cpus * 1000, 1) for kind in kinds}
     made = [
@@ -130,7 +130,7 @@ def workloads(forest: Forest, kinds: Sequence[Kind]) -> list[Gang]:
             since=NOON + timedelta(seconds=n * kind.interval),
             limit=timedelta(seconds=kind.runs),
         )
-        for queue in forest.queues
+        for queue in configuration.queues
         for kind in kinds
         for n in range(kind.number)
     ]
@@ -139,18 +139,20 @@ def workloads(forest: Forest, kinds: Sequence[Kind]) -> list[Gang]:
 
 def all_at_once(cohorts: int, queues: int, kinds: Sequence[Kind], order: Order) -> list[str]:
     """Let everything wait at once under quotas that hold it: each is admitted by a decision of its own."""
-    forest = a_forest(cohorts, queues, quota=10_000, order=order)
-    gangs = workloads(forest, kinds)
+    configuration = a_configuration(cohorts, queues, quota=10_000, order=order)
+    gangs = workloads(configuration, kinds)
     measured = Measured()
-    plan = measured.call(lambda: plan_queues(QueueState(forest=forest, gangs=gangs), NOON))
+    plan = measured.call(
+        lambda: plan_queues(QueueState(configuration=configuration, gangs=gangs), NOON)
+    )
     assert len(plan.admitted) == len(gangs)
     return _row("all admitted in one plan", order, len(gangs), measured, len(gangs))
 
 
 def played(cohorts: int, queues: int, kinds: Sequence[Kind], order: Order) -> list[str]:
     """Play Kueue's scenario in its own time, with a new plan each second: quotas of 20 CPUs."""
-    forest = a_forest(cohorts, queues, quota=20, order=order)
-    coming = workloads(forest, kinds)[::-1]
+    configuration = a_configuration(cohorts, queues, quota=20, order=order)
+    coming = workloads(configuration, kinds)[::-1]
     total, measured, now = len(coming), Measured(), NOON
     waiting: list[Gang] = []
     running: list[RunningGang] = []
@@ -159,7 +161,7 @@ def played(cohorts: int, queues: int, kinds: Sequence[Kind], order: Order) -> li
         while coming and coming[-1].since <= now:
             waiting.append(coming.pop())
         running = [each for each in running if (each.ends or now) > now]
-        seen = QueueState(forest=forest, gangs=waiting, running=running)
+        seen = QueueState(configuration=configuration, gangs=waiting, running=running)
         looked_at += len(waiting)
         plan = measured.call(lambda seen=seen, now=now: plan_queues(seen, now))  # type: ignore[misc]
         stopped += sum(len(each.victims) for each in plan.preempting)
@@ -227,8 +229,10 @@ def large_cluster(scale: int, seed: int = 1) -> QueueState:
         for n in range(count)
     ]
     sums = {node.name: Resources(cpu=70 * 400, pods=70) for node in nodes}
-    forest = a_forest(10, 10, quota=7_000 // scale, order=Order.DOMINANT_RESOURCE_SHARE)
-    names = [queue.name for queue in forest.queues]
+    configuration = a_configuration(
+        10, 10, quota=7_000 // scale, order=Order.DOMINANT_RESOURCE_SHARE
+    )
+    names = [queue.name for queue in configuration.queues]
     held = a_shape(1000, 6)
     running = [
         RunningGang(
@@ -264,7 +268,9 @@ def large_cluster(scale: int, seed: int = 1) -> QueueState:
         )
         for n in range(150_000 // scale)
     ]
-    return QueueState(forest=forest, gangs=gangs, running=running, nodes=nodes, sums=sums)
+    return QueueState(
+        configuration=configuration, gangs=gangs, running=running, nodes=nodes, sums=sums
+    )
 
 
 def large(scale: int, console: Console) -> None:

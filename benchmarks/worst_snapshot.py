@@ -48,7 +48,7 @@ from plimsoll_service.wire.documents import MOST_BYTES
 from plimsoll_service.wire.documents import encode as document_of
 from plimsoll_service.wire.gpu import GpuSample
 from plimsoll_service.wire.snapshot import (
-    MOST,
+    MOST_OF_KIND,
     Amounts,
     Container,
     ContainerUsage,
@@ -184,7 +184,7 @@ def snapshot(sequence: int, workloads: int, containers: int, pods: int) -> Snaps
 
 def largest(sequence: int, workloads: int, containers: int) -> Snapshot:
     """Return a snapshot with as many pods as fit."""
-    least, most = 0, MOST["pods"]
+    least, most = 0, MOST_OF_KIND["pods"]
     while most - least > 100:  # noqa: PLR2004 - near enough
         middle = (least + most + 1) // 2
         fits = len(document_of(snapshot(sequence, workloads, containers, middle))) <= MOST_BYTES

@@ -18,7 +18,7 @@ from plimsoll_batch import bootstrap
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's own signature
     """Wake the clusters of a batch of events, and name the events that must come back."""
     records = event["Records"]
-    errors = bootstrap.waking().receive([record["body"] for record in records])
+    errors = bootstrap.wake_ups().receive([record["body"] for record in records])
     failed = []
     for record, error in zip(records, errors, strict=True):
         if error is not None:

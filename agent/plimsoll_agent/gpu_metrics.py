@@ -32,7 +32,7 @@ from plimsoll_agent.workloads import Controller, Owning
 from plimsoll_service.wire.gpu import COUNTERS, MOST_SAMPLES, GpuSample
 
 CONNECTIONS: Final = 8
-BATCH: Final = 64
+BATCH_TARGETS: Final = 64
 """Nodes whose answers are in memory at once."""
 SECONDS: Final = 3.0
 """For one answer of an exporter."""
@@ -123,7 +123,7 @@ class GpuMetrics:
 
     def _ask(self, targets: Sequence[Target], known: Known) -> Iterator[Read | Exception]:
         until = self.clock.now() + ROUND
-        for batch in batched(targets, BATCH, strict=False):
+        for batch in batched(targets, BATCH_TARGETS, strict=False):
             if self.clock.now() >= until:
                 return
             yield from self.workers.run([self._asking(target, known) for target in batch])

@@ -24,7 +24,7 @@ from plimsoll_agent.authorization import (
     leaving,
 )
 from plimsoll_agent.drain_permission import DrainPermission
-from plimsoll_agent.journal import Entry, Journal
+from plimsoll_agent.journal import Journal, JournalEntry
 from plimsoll_agent.owner_policy import ACT, OwnerPolicy
 from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.instructions import (
@@ -203,7 +203,7 @@ class InstructionExecutor:
             outcome, reason = self._found(entry, self.api.observe())
             journal = self._end(journal, entry, outcome, reason)
 
-    def _found(self, entry: Entry, seen: Observation) -> tuple[Outcome, str]:
+    def _found(self, entry: JournalEntry, seen: Observation) -> tuple[Outcome, str]:
         node = seen.node.get(entry.node)
         if node is None or node.uid != entry.uid:
             return "failed", "the agent ended midway, and the Node is gone"
@@ -228,7 +228,7 @@ class InstructionExecutor:
         begun = journal.begin(instruction, self.clock.now())
         self._end(begun, begun.entries[-1], outcome, reason)
 
-    def _end(self, journal: Journal, entry: Entry, outcome: Outcome, reason: str) -> Journal:
+    def _end(self, journal: Journal, entry: JournalEntry, outcome: Outcome, reason: str) -> Journal:
         ended = journal.end(entry, outcome, reason, self.clock.now())
         self.journal.save(ended)
         self._heard(entry.kind, outcome, reason)
@@ -243,7 +243,7 @@ class InstructionExecutor:
         self._send(told)
         self.journal.save(journal.reported(told))
 
-    def _send(self, entries: Sequence[Entry]) -> None:
+    def _send(self, entries: Sequence[JournalEntry]) -> None:
         if entries:
             self.service.report(Results(results=tuple(entry.result() for entry in entries)))
 

@@ -26,7 +26,7 @@ from plimsoll_agent.calls import GET_JOURNAL, JOURNAL, PATCH_JOURNAL
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.instructions import Instruction, Outcome, Result
 
-KEPT: Final = 200
+KEPT_ENTRIES: Final = 200
 """Entries; what is older and reported is forgotten, but for the drains of the hour:
 else a flood of instructions, all of them refused, would let one more drain begin."""
 _KEY: Final = "journal"
@@ -36,7 +36,7 @@ CLOCKS_APART: Final = timedelta(minutes=5)
 _LONGEST: Final = 1000
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class JournalEntry(Struct, frozen=True, kw_only=True):
     """One instruction that was begun, or answered without."""
 
     id: str
@@ -84,7 +84,7 @@ class Journal(Struct, frozen=True, kw_only=True):
     """Its number: none of the same moment up to it is begun."""
     since: datetime | None = None
     """When it was found that the journal before this one was lost."""
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[JournalEntry, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -111,15 +111,15 @@ class Journal(Struct, frozen=True, kw_only=True):
             return instruction.number <= self.last
         return (instruction.issued_at, instruction.number) <= (self.issued, self.last)
 
-    def find(self, instruction: Instruction) -> Entry | None:
+    def find(self, instruction: Instruction) -> JournalEntry | None:
         """Return the entry of an instruction; None where there is none any more."""
         return next((entry for entry in self.entries if entry.is_of(instruction)), None)
 
-    def open(self) -> Iterator[Entry]:
+    def open(self) -> Iterator[JournalEntry]:
         """Yield what was begun and has no outcome."""
         return (entry for entry in self.entries if entry.outcome is None)
 
-    def unreported(self) -> tuple[Entry, ...]:
+    def unreported(self) -> tuple[JournalEntry, ...]:
         """Return what ended and what the service does not know."""
         return tuple(e for e in self.entries if e.outcome is not None and not e.reported)
 
@@ -130,7 +130,7 @@ class Journal(Struct, frozen=True, kw_only=True):
 
     def begin(self, instruction: Instruction, now: datetime) -> Journal:
         """Return it with an instruction begun, for as many pods as it may move."""
-        entry = Entry(
+        entry = JournalEntry(
             id=instruction.id,
             number=instruction.number,
             kind=instruction.kind,
@@ -145,7 +145,7 @@ class Journal(Struct, frozen=True, kw_only=True):
             for e in self.entries
             if e.outcome is not None and e.reported and not e.drained_since(now - HOUR)
         ]
-        kept = (e for e in self.entries if e not in spare[:-KEPT])
+        kept = (e for e in self.entries if e not in spare[:-KEPT_ENTRIES])
         issued, last = self.issued, self.last
         ours = instruction.issued_at, instruction.number
         if instruction.issued_at <= now + CLOCKS_APART and (
@@ -154,16 +154,16 @@ class Journal(Struct, frozen=True, kw_only=True):
             issued, last = ours
         return replace(self, issued=issued, last=last, entries=(*kept, entry))
 
-    def end(self, entry: Entry, outcome: Outcome, reason: str, now: datetime) -> Journal:
+    def end(self, entry: JournalEntry, outcome: Outcome, reason: str, now: datetime) -> Journal:
         """Return it with the outcome of an instruction."""
         changes = {"outcome": outcome, "reason": reason[:_LONGEST], "ended": now, "labels": {}}
         return self._changed([entry], **changes)
 
-    def reported(self, entries: Sequence[Entry]) -> Journal:
+    def reported(self, entries: Sequence[JournalEntry]) -> Journal:
         """Return it without these among the unreported."""
         return self._changed(entries, reported=True)
 
-    def _changed(self, these: Sequence[Entry], **changes: object) -> Journal:
+    def _changed(self, these: Sequence[JournalEntry], **changes: object) -> Journal:
         entries = (replace(e, **changes) if e in these else e for e in self.entries)
         return replace(self, entries=tuple(entries))
 

@@ -24,6 +24,7 @@ from plimsoll.domain.errors import (
     Temporary,
     Throttled,
 )
+from plimsoll.domain.fields import retry_after_of
 from plimsoll.services.ports import Clock
 from plimsoll_agent.identity import Identity
 from plimsoll_service.wire import access
@@ -328,18 +329,10 @@ def _error(answer: _Answer) -> PlimsollError:
         case 400 | 413 | 415 | 422:
             return BadInput(text)
         case 429:
-            return Throttled(text, retry_after=_retry_after(answer))
+            return Throttled(text, retry_after=retry_after_of(answer.headers.get("Retry-After")))
         case 408 | 409 | 425:
             return Temporary(text)
         case status if status >= _SERVER_ERROR:
-            return Temporary(text, retry_after=_retry_after(answer))
+            return Temporary(text, retry_after=retry_after_of(answer.headers.get("Retry-After")))
         case _:
             return Refused(text)
-
-
-def _retry_after(answer: _Answer) -> float | None:
-    """Read how many seconds we shall wait. A date, which the header may hold too, is ignored."""
-    try:
-        return max(0.0, float(answer.headers.get("Retry-After", "")))
-    except ValueError:
-        return None

@@ -18,7 +18,7 @@ _NAME: Final = re.compile(r"([0-9]{15})-([0-9a-f-]{1,64})-([0-9]{1,16})-([0-9]{1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class SpoolEntry:
     """A snapshot in the spool."""
 
     order: int
@@ -57,11 +57,11 @@ class Spool:
         self._most = most_bytes
         for half in folder.glob("*.half"):
             half.unlink()
-        found = (Entry.of(file) for file in folder.iterdir())
+        found = (SpoolEntry.of(file) for file in folder.iterdir())
         self._entries = sorted(filter(None, found), key=lambda entry: entry.order)
 
     @property
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[SpoolEntry]:
         """Oldest first."""
         return self._entries
 
@@ -70,7 +70,7 @@ class Spool:
         """Bytes that are taken."""
         return sum(entry.size for entry in self._entries)
 
-    def put(self, epoch: str, sequence: int, base: int, body: bytes) -> Sequence[Entry]:
+    def put(self, epoch: str, sequence: int, base: int, body: bytes) -> Sequence[SpoolEntry]:
         """Add a snapshot, and return what had to go for it.
 
         Raises:
@@ -80,7 +80,7 @@ class Spool:
         if len(body) > self._most:
             raise BadInput(f"a snapshot of {len(body)} bytes is larger than the whole spool")
         order = self._entries[-1].order + 1 if self._entries else 1
-        entry = Entry(order=order, epoch=epoch, sequence=sequence, base=base, size=len(body))
+        entry = SpoolEntry(order=order, epoch=epoch, sequence=sequence, base=base, size=len(body))
         dropped = []
         while self._entries and self.size + entry.size > self._most:
             deltas = (each for each in self._entries if each.base)
@@ -92,11 +92,11 @@ class Spool:
         self._entries.append(entry)
         return dropped
 
-    def body(self, entry: Entry) -> bytes:
+    def body(self, entry: SpoolEntry) -> bytes:
         """Return a snapshot as it is to be sent."""
         return (self._folder / entry.name).read_bytes()
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: SpoolEntry) -> None:
         """Forget a snapshot: the service has it, or nobody can take it."""
         self._entries.remove(entry)
         (self._folder / entry.name).unlink(missing_ok=True)

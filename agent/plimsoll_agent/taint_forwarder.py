@@ -22,7 +22,7 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll.services.ports import Clock
-from plimsoll_service.wire.taints import FORWARDED, MOST, InstanceId
+from plimsoll_service.wire.taints import FORWARDED, MOST_INSTANCES, InstanceId
 
 LOOK_SECONDS: Final = 1.0
 """Between two looks at what the watch told."""
@@ -105,7 +105,7 @@ class TaintForwarder:
             for each, (seen, times) in self._said.items()
             if times < len(SAID_AT) and now >= seen + SAID_AT[times]
         ]
-        for batch in batched(due, MOST, strict=False):
+        for batch in batched(due, MOST_INSTANCES, strict=False):
             self._forward(batch)
             for each in batch:
                 seen, times = self._said[each]

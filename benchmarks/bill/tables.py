@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.bill.month import FUNCTIONS, Counts
-from plimsoll.domain.registry import LABELLED
+from plimsoll.domain.registry import LABELLED_CLUSTERS
 from plimsoll.domain.reports import Metric
 from tests.package.template import functions, resources
 
@@ -54,7 +54,7 @@ LOG_BYTES: Final = {
 BY_CLUSTER: Final = 1 + 3 * INTERRUPTIONS / HOURS
 """Metrics of a cluster: its on-demand reserve always; for each interruption two hours of open ones, and in
 one how old its notice was at the cordon."""
-LABELLED_AND_OTHERS: Final = LABELLED + 1
+LABELLED_AND_OTHERS: Final = LABELLED_CLUSTERS + 1
 TOGETHER: Final = "**together**"
 NETWORKS: Final = {
     "private endpoints": ("AWS",),

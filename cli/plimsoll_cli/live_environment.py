@@ -13,10 +13,10 @@ from plimsoll.adapters.canaries import Canaries
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
+from plimsoll.adapters.dynamodb.observed_times import DynamoObservedTimes
 from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
-from plimsoll.adapters.dynamodb.times import DynamoTimes
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.kubeconfig import load
@@ -53,7 +53,7 @@ class LiveEnvironment:
             index=DynamoNodeIndex(aws, found.output("NodesTable")),
             reports=DynamoReports(aws, found.output("ReportsTable")),
             pools=DynamoPools(aws, found.output("PoolsTable")),
-            times=DynamoTimes(aws, found.output("TimesTable")),
+            times=DynamoObservedTimes(aws, found.output("TimesTable")),
             instances=Ec2Instances(aws, self.clock),
             instances_of=lambda cluster: Ec2Instances(aws.of_cluster(cluster), self.clock),
             clusters=clusters,

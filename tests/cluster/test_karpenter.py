@@ -177,7 +177,7 @@ def test_its_limits_bound_what_is_counted_on_and_both_ways_are_two_groups(real: 
         f"{name}/on-demand": "on-demand",
         f"{name}/spot": "spot",
     }
-    assert found[f"{name}/spot"].headroom == 3
+    assert found[f"{name}/spot"].addable_nodes == 3
 
 
 def test_it_takes_the_pools_and_overlays_of_a_plan_of_gpus(

@@ -20,7 +20,7 @@ from plimsoll_agent.cluster_reader import WATCH_SECONDS, ClusterReader
 from plimsoll_agent.snapshots import full_snapshot
 from plimsoll_agent.taint_forwarder import LIST_SECONDS, LOOK_SECONDS, SAID_AT, TaintForwarder
 from plimsoll_service.wire.snapshot import Snapshot, delta
-from plimsoll_service.wire.taints import FORWARDED, MOST
+from plimsoll_service.wire.taints import FORWARDED, MOST_INSTANCES
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support import fake_clusters
@@ -294,13 +294,13 @@ def test_what_the_service_did_not_take_is_said_again(site):
 
 
 def test_a_storm_is_told_in_few_requests_none_of_them_too_large(site):
-    for number in range(MOST + 20):
+    for number in range(MOST_INSTANCES + 20):
         node = fake_clusters.a_node(f"spot-{number}")
         node["spec"]["providerID"] = f"aws:///us-east-1a/i-{number:017x}"
         site.cluster.join(node, now=site.clock.now())
         site.taint(f"spot-{number}", SPOT_ITN)
     site.taints.round()
-    assert [len(batch) for batch in site.forwarded] == [MOST, 20]
+    assert [len(batch) for batch in site.forwarded] == [MOST_INSTANCES, 20]
 
 
 def test_nodes_are_listed_once_and_then_watched_and_listed_rarely_where_that_is_refused(site):

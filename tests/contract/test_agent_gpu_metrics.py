@@ -28,7 +28,7 @@ from plimsoll_service.wire.gpu import MOST_SAMPLES
 from tests.support.builders import NOON, node_json, pod_json, pod_spec_json
 from tests.support.cli_environment import StillClock
 from tests.support.snapshots import wire_workload
-from tests.unit.agent.test_agent_snapshots import Listed, an_object
+from tests.unit.agent.test_snapshots import Listed, an_object
 
 SERVICE = ("gpu-operator", "dcgm")
 USED = 'DCGM_FI_DEV_FB_USED{UUID="GPU-0",Hostname="%s",namespace="shop",pod="chat"} %d\n'

@@ -237,7 +237,7 @@ def test_the_limits_of_a_node_pool_bound_what_is_counted_on(  # noqa: PLR0913, P
     (pool,) = cluster.objects[POOLS]
     pool["spec"]["limits"], pool["status"]["resources"] = limits, used
     (group,) = pools.list(nodes)
-    assert group.headroom == headroom
+    assert group.addable_nodes == headroom
 
 
 NOT_READY = {
@@ -275,7 +275,7 @@ def test_a_node_pool_of_which_karpenter_makes_no_nodes_for_pods_takes_none(  # n
     pool[part] = pool.get(part, {}) | said
     (group,) = pools.list(nodes)
     assert group.closed == why
-    assert (group.headroom > 0) == (why is None)
+    assert (group.addable_nodes > 0) == (why is None)
     assert group.desired == len(group.instances) == 2  # those that it has are still its own
 
 
@@ -309,7 +309,7 @@ def test_an_empty_node_pool_is_no_larger_than_its_limits_and_has_no_device_of_an
     told = group.template.allocatable
     assert (told.cpu, told.memory) == (32_000, 128 * 2**30)
     assert told.extended == (("ephemeral-storage", 1),)
-    assert group.headroom == 1
+    assert group.addable_nodes == 1
     limit = Requirement(key="karpenter.k8s.aws/instance-gpu-count", operator="Lte", values=("2",))
     assert limit in (group.template.choices or ())
 

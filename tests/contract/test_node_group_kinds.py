@@ -113,7 +113,7 @@ def test_static_nodes_are_no_group_that_could_be_asked(
 def test_a_group_says_what_it_is(scene: Scene, kind: str) -> None:
     group = scene.read()
     assert (group.kind, group.capacity, group.may_grow) == (kind, "on-demand", True)
-    assert (group.desired, group.max_size, group.headroom) == (1, 4, 3)
+    assert (group.desired, group.max_size, group.addable_nodes) == (1, 4, 3)
     assert group.instances == {machine.id for machine in scene.fleet.alive()}
     assert (group.zones, group.instance_types) == ((f"{REGION}a",), ("m6i.xlarge",))
     assert group.template is not None

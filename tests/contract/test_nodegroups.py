@@ -13,7 +13,7 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.nodegroups import AwsNodeGroups
-from plimsoll.adapters.nodegroups.account import KEPT, Account
+from plimsoll.adapters.nodegroups.account import TEMPLATE_KEPT, Account
 from plimsoll.adapters.nodegroups.asg import hooks_of
 from plimsoll.adapters.nodegroups.launches import Launches, launches_of
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused, Temporary, Throttled
@@ -128,7 +128,7 @@ def test_groups_are_read_page_by_page(moto_aws: Aws, groups: AwsNodeGroups) -> N
 def test_a_group_says_its_sizes_zones_and_instances(moto_aws: Aws, groups: AwsNodeGroups) -> None:
     asg(moto_aws, DesiredCapacity=3, MinSize=1)
     group = the_group(groups)
-    assert (group.desired, group.min_size, group.max_size, group.headroom) == (3, 1, 10, 7)
+    assert (group.desired, group.min_size, group.max_size, group.addable_nodes) == (3, 1, 10, 7)
     assert group.zones == (f"{REGION}a", f"{REGION}b")
     assert len(group.instances) == 3
     assert group.zone_of.keys() == group.instances
@@ -214,7 +214,7 @@ def test_a_launch_template_is_read_once_in_a_while(
     groups.list([])
     groups.list([])
     assert asked.calls == 1
-    clock.sleep(KEPT.total_seconds())
+    clock.sleep(TEMPLATE_KEPT.total_seconds())
     groups.list([])
     assert asked.calls == 2
 
@@ -242,7 +242,7 @@ def test_a_group_that_may_not_launch_has_no_headroom(
     asg(moto_aws, DesiredCapacity=2)
     moto_aws.autoscaling.suspend_processes(AutoScalingGroupName="web", ScalingProcesses=[suspended])
     group = the_group(groups)
-    assert (group.headroom, group.launches) == (headroom, headroom > 0)
+    assert (group.addable_nodes, group.launches) == (headroom, headroom > 0)
 
 
 def test_instances_of_a_warm_pool_are_counted_and_come_by_a_larger_size_only(
@@ -969,8 +969,8 @@ def test_only_the_owners_tags_let_a_group_grow_and_be_renewed_where_iam_reads_th
     asg(moto_aws, tags={OWNED: "owned"} | grow | renew)
     managed(moto_aws, tags=grow | {"plimsoll.dev/renew": "true"})
     own, pool = groups.list([])
-    assert (own.may_grow, own.renew, own.headroom > 0) == (may, may, may)
-    assert (pool.may_grow, pool.renew, pool.headroom > 0) == (may, False, may)
+    assert (own.may_grow, own.renew, own.addable_nodes > 0) == (may, may, may)
+    assert (pool.may_grow, pool.renew, pool.addable_nodes > 0) == (may, False, may)
     described = moto_aws.eks.describe_nodegroup(clusterName="shop", nodegroupName="pool")
     (behind,) = described["nodegroup"]["resources"]["autoScalingGroups"]
     asg(moto_aws, behind["name"], {"eks:nodegroup-name": "pool"} | renew)

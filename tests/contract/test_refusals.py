@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from plimsoll.adapters.nodegroups.refusals import of_activity, of_health, refusal_of
-from plimsoll.domain.node_groups import LONGEST_WHY, refusal_advice
+from plimsoll.domain.node_groups import LONGEST_WHY_CHARACTERS, refusal_advice
 from plimsoll_simulation.fake_aws.launch_refusals import LAUNCH_FAULTS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -85,7 +85,7 @@ def test_health_issues_that_say_nothing_of_launches_refuse_nothing() -> None:
 
 
 def test_however_much_aws_says_little_of_it_is_kept() -> None:
-    assert len(refusal_of("Code", "word " * 1000, NOON).why) == LONGEST_WHY
+    assert len(refusal_of("Code", "word " * 1000, NOON).why) == LONGEST_WHY_CHARACTERS
 
 
 def test_a_cure_stands_beside_what_was_refused() -> None:

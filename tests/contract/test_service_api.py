@@ -38,7 +38,7 @@ from plimsoll_service.domain.errors import Unproven
 from plimsoll_service.openapi import OPERATIONS, Operation
 from plimsoll_service.services.access import TOKENS_PER_MINUTE, AccessService
 from plimsoll_service.services.history import remember_cluster
-from plimsoll_service.services.ingest import MOST_COMPRESSED, Intake
+from plimsoll_service.services.ingest import MOST_COMPRESSED_BYTES, Intake
 from plimsoll_service.services.reads import Reads
 from plimsoll_service.services.recommendations import RECOMMENDATIONS
 from plimsoll_service.services.taints import TaintForwarding
@@ -291,7 +291,7 @@ def test_thousands_of_malformed_requests_are_refused_and_take_no_memory_for_long
 SELDOM = {
     # one of each is among those that are watched
     0: gzip.compress(bytes(64 * MIB), 9),  # a thousand times its size once it is not compressed
-    1: bytes(MOST_COMPRESSED + 1),
+    1: bytes(MOST_COMPRESSED_BYTES + 1),
 }
 
 

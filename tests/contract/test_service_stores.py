@@ -22,7 +22,7 @@ from plimsoll.domain.errors import Conflict, Throttled
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.tenant_archive import TenantArchive
-from plimsoll_service.adapters.tenants import MOST_IN_AN_ITEM, AwsTenants
+from plimsoll_service.adapters.tenants import MOST_ITEM_BYTES, AwsTenants
 from plimsoll_service.domain.access.principals import Role
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Members, Tenants
@@ -140,8 +140,8 @@ def test_a_large_document_stays_what_it_is_where_another_was_written_too_late(st
 
 
 def large(seed: int) -> bytes:
-    body = Random(seed).randbytes(MOST_IN_AN_ITEM)
-    assert len(gzip.compress(body)) > MOST_IN_AN_ITEM
+    body = Random(seed).randbytes(MOST_ITEM_BYTES)
+    assert len(gzip.compress(body)) > MOST_ITEM_BYTES
     return body
 
 

@@ -14,11 +14,11 @@ import pytest
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.dynamodb.codec import TTL, item_to_report, report_to_item
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
+from plimsoll.adapters.dynamodb.observed_times import DynamoObservedTimes
 from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
-from plimsoll.adapters.dynamodb.tables import READ_BATCH, ROUNDS
-from plimsoll.adapters.dynamodb.times import DynamoTimes
+from plimsoll.adapters.dynamodb.tables import READ_BATCH_ITEMS, ROUNDS
 from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
@@ -134,7 +134,7 @@ def in_aws(aws: Aws) -> Stores:
         DynamoNodeIndex(aws, f"NodesTable-{run}"),
         DynamoReports(aws, f"ReportsTable-{run}"),
         DynamoPools(aws, f"PoolsTable-{run}"),
-        DynamoTimes(aws, f"TimesTable-{run}"),
+        DynamoObservedTimes(aws, f"TimesTable-{run}"),
         SqsWakeUps(aws, queue),
         partial(bodies_of, aws, queue),
     )
@@ -496,7 +496,7 @@ def test_times_are_merged_by_workload_and_told_twice_are_the_same(stores: Stores
 
 def test_times_of_more_workloads_are_read_than_one_call_may_name(stores: Stores) -> None:
     stores.times.merge("shop", WEB, TIMES)
-    others = [Ref("Deployment", "default", f"web-{n}") for n in range(READ_BATCH)]
+    others = [Ref("Deployment", "default", f"web-{n}") for n in range(READ_BATCH_ITEMS)]
     assert stores.times.read("shop", [*others, WEB]) == {WEB: TIMES}
 
 
@@ -511,7 +511,7 @@ def test_times_that_another_writes_in_between_are_merged_with_its(moto_aws: Aws)
         answer = batch_get(**asked)
         if not met:
             met.append(asked)
-            DynamoTimes(moto_aws, table).merge("shop", WEB, other)
+            DynamoObservedTimes(moto_aws, table).merge("shop", WEB, other)
         return answer
 
     patch = pytest.MonkeyPatch()

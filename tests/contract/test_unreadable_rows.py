@@ -14,7 +14,7 @@ from moto import mock_aws
 from plimsoll.adapters.aws import Aws
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
-from plimsoll_service.adapters.tenants import MOST_IN_AN_ITEM, AwsTenants
+from plimsoll_service.adapters.tenants import MOST_ITEM_BYTES, AwsTenants
 from plimsoll_service.services.stored import stored
 from plimsoll_service.wire.documents import encode
 from plimsoll_service.wire.instructions import Target
@@ -92,7 +92,7 @@ class Told(list[dict[str, str]]):
         self.append(facts)
 
 
-@pytest.mark.parametrize("size", [10, 2 * MOST_IN_AN_ITEM], ids=["in the item", "in the bucket"])
+@pytest.mark.parametrize("size", [10, 2 * MOST_ITEM_BYTES], ids=["in the item", "in the bucket"])
 def test_of_the_service_a_document_whose_bytes_are_lost_is_absent_and_written_over(
     aws: ServiceAws, size: int
 ):

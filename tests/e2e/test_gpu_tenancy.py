@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from plimsoll_batch.adapters.queues_file import forest_of
-from plimsoll_service.domain.gpu import CARDS, layout_name, mig_config, splits_of
+from plimsoll_batch.adapters.queues_file import configuration_of
+from plimsoll_service.domain.gpu import CARDS, geometries_of, layout_name, mig_config
 from plimsoll_simulation.rigs.simulated.rig import Simulation, run
 from plimsoll_simulation.scenario.drill import Drill, read_drill
 from tests.support.fake_clusters import Json
@@ -59,12 +59,12 @@ def test_mig_manager_makes_the_slices_that_the_drill_and_the_quotas_count():
         for resource, count in shared["allocatable"].items()
         if resource.startswith("nvidia.com/mig-")
     }
-    splits = splits_of(CARDS["H100-80GB-HBM3"])
-    layouts = [(geometry,) for geometry in splits.maximal]
-    [layout] = [each for each in layouts if layout_name(splits, each) == name]
-    assert mig_config(splits, layout)[0]["mig-devices"] == config[0]["mig-devices"]
-    forest = forest_of(yaml.safe_load(QUEUES))
-    quota = sum(queue.quotas["shared", SLICE].nominal for queue in forest.queues)
+    geometries = geometries_of(CARDS["H100-80GB-HBM3"])
+    layouts = [(geometry,) for geometry in geometries.maximal]
+    [layout] = [each for each in layouts if layout_name(geometries, each) == name]
+    assert mig_config(geometries, layout)[0]["mig-devices"] == config[0]["mig-devices"]
+    configuration = configuration_of(yaml.safe_load(QUEUES))
+    quota = sum(queue.quotas["shared", SLICE].nominal for queue in configuration.queues)
     assert quota == shared["size"] * shared["allocatable"][SLICE]
     [replicas] = yaml.safe_load(sharing["four"])["sharing"]["timeSlicing"]["resources"]
     sliced = [group for group in groups() if group["labels"][POOL] == "time-sliced"]

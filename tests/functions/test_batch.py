@@ -67,7 +67,7 @@ def test_a_schedule_that_fails_is_an_error_of_the_function(queues, context):
         batch_schedule.handler({}, context)
 
 
-class FakeWaking:
+class FakeWakeUps:
     def __init__(self, *answers: Temporary | None) -> None:
         self.answers = answers
         self.bodies: list[str] = []
@@ -78,9 +78,9 @@ class FakeWaking:
 
 
 def test_events_that_failed_come_back_and_the_others_do_not(monkeypatch, context, log):
-    waking = FakeWaking(None, Temporary("SQS is away"))
-    monkeypatch.setattr(bootstrap, "waking", lambda: waking)
+    wake_ups = FakeWakeUps(None, Temporary("SQS is away"))
+    monkeypatch.setattr(bootstrap, "wake_ups", lambda: wake_ups)
     answer = batch_events.handler(conftest.batch("first", "second"), context)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "message-1"}]}
-    assert waking.bodies == ["first", "second"]
+    assert wake_ups.bodies == ["first", "second"]
     assert "event comes back" in [line["message"] for line in log()]

@@ -60,7 +60,6 @@ RETIRED_NAMES = frozenset({"GiveBack", "Renew"})
 """Their words are Kubernetes' own in other names: a Lease is renewed."""
 EXEMPT = frozenset(
     {
-        "sweep: sweep",  # the Lambda function's name
         "scales: ticks",  # the ticks of a page's axis
     }
 )

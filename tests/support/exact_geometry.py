@@ -9,12 +9,12 @@ from typing import Any
 import highspy
 
 from plimsoll_service.domain.gpu import CARDS, Choice
-from plimsoll_service.domain.gpu.geometry import Counts, Splits, splits_of
+from plimsoll_service.domain.gpu.geometry import Counts, MigGeometries, geometries_of
 
 
-def optima(splits: Splits, most: Sequence[int]) -> dict[Counts, int]:
+def optima(geometries: MigGeometries, most: Sequence[int]) -> dict[Counts, int]:
     """Return the fewest GPUs for every demand of the profiles below the largest, up to `most` of each."""
-    inner = [g[1 : 1 + len(most)] for g in splits.maximal]
+    inner = [g[1 : 1 + len(most)] for g in geometries.maximal]
     useful = [geometry for geometry in inner if any(geometry)]
     found: dict[Counts, int] = {(0,) * len(most): 0}
     for demand in product(*(range(each + 1) for each in most)):
@@ -28,31 +28,35 @@ def optima(splits: Splits, most: Sequence[int]) -> dict[Counts, int]:
     return found
 
 
-def fewest_by_solver(splits: Splits, demand: Counts) -> int:
+def fewest_by_solver(geometries: MigGeometries, demand: Counts) -> int:
     """Return the fewest GPUs as an integer program finds them."""
     model = _solver()
-    used = [_whole(model) for _ in splits.maximal]
-    _cover(model, splits, demand, used)
+    used = [_whole(model) for _ in geometries.maximal]
+    _cover(model, geometries, demand, used)
     model.minimize(sum(used[1:], start=used[0]))
     return round(model.getObjectiveValue())
 
 
 def most_kept_by_solver(
-    splits: Splits, demand: Counts, current: Sequence[tuple[Counts, int]], limit: int, gpus: int = 1
+    geometries: MigGeometries,
+    demand: Counts,
+    current: Sequence[tuple[Counts, int]],
+    limit: int,
+    gpus: int = 1,
 ) -> int:
     """Return how many nodes can keep their layout at most, with so many GPUs in all.
 
     Args:
-        splits: of the card.
+        geometries: of the card.
         demand: what all nodes have to give.
         current: what a node gives, and how many nodes do.
         limit: GPUs.
         gpus: of a node.
     """
     model = _solver()
-    used = [_whole(model) for _ in splits.maximal]
+    used = [_whole(model) for _ in geometries.maximal]
     kept = [_whole(model, nodes) for _, nodes in current]
-    _cover(model, splits, demand, used, kept, [given for given, _ in current])
+    _cover(model, geometries, demand, used, kept, [given for given, _ in current])
     all_kept = sum(kept[1:], start=kept[0])
     model.addConstr(sum(used[1:], start=used[0]) + gpus * all_kept <= limit)
     model.maximize(all_kept)
@@ -61,13 +65,13 @@ def most_kept_by_solver(
 
 def _cover(  # noqa: PLR0913, PLR0917 - the parts of one constraint
     model: highspy.Highs,
-    splits: Splits,
+    geometries: MigGeometries,
     demand: Counts,
     used: Sequence[Any],
     kept: Sequence[Any] = (),
     supplies: Sequence[Counts] = (),
 ) -> None:
-    columns = [*zip(splits.maximal, used, strict=True), *zip(supplies, kept, strict=True)]
+    columns = [*zip(geometries.maximal, used, strict=True), *zip(supplies, kept, strict=True)]
     for place, wanted in enumerate(demand):
         terms = [given[place] * variable for given, variable in columns if given[place]]
         if wanted:
@@ -108,11 +112,13 @@ def cheapest_mix(
         for (card, profile), variable in zip(choice.slices.items(), pods, strict=True):
             demands[card].setdefault(profile, []).append(variable)
     for card, wanted in demands.items():
-        splits = splits_of(CARDS[card])
-        used = [model.addIntegral(lb=0, obj=prices[card]) for _ in splits.maximal]
+        geometries = geometries_of(CARDS[card])
+        used = [model.addIntegral(lb=0, obj=prices[card]) for _ in geometries.maximal]
         for profile, variables in wanted.items():
-            place = splits.names.index(profile)
-            pairs = [(g[place], v) for g, v in zip(splits.maximal, used, strict=True) if g[place]]
+            place = geometries.names.index(profile)
+            pairs = [
+                (g[place], v) for g, v in zip(geometries.maximal, used, strict=True) if g[place]
+            ]
             given = [number * variable for number, variable in pairs]
             needed = [-1 * variable for variable in variables]
             model.addConstr(sum([*given[1:], *needed], start=given[0]) >= 0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import highspy
 
 from plimsoll_batch.domain.jobs.gangs import Gang
-from plimsoll_batch.domain.quota.cohorts import Forest, Quota
+from plimsoll_batch.domain.quota.cohorts import QueueConfiguration, Quota
 from tests.support.queued import DEFAULT, GPU
 
 
@@ -18,12 +18,12 @@ def size_of(gang: Gang) -> int:
     )
 
 
-def most_work(forest: Forest, gangs: Sequence[Gang]) -> int:
+def most_work(configuration: QueueConfiguration, gangs: Sequence[Gang]) -> int:
     """Return the most GPUs that gangs can use at once in one flat cohort, in whatever order."""
     solver = _solver()
     starts = {gang.uid: solver.addBinary(obj=-size_of(gang)) for gang in gangs}
     seen, shared = [], 0
-    for queue in forest.queues:
+    for queue in configuration.queues:
         quota: Quota = queue.quotas[DEFAULT, GPU]
         local = 0 if quota.lending_limit is None else max(0, quota.nominal - quota.lending_limit)
         used = sum(

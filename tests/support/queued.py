@@ -18,10 +18,10 @@ from plimsoll_batch.domain.jobs.gangs import Gang, Role, RunningGang, Shape, Top
 from plimsoll_batch.domain.quota.cohorts import (
     Cohort,
     Flavor,
-    Forest,
     Order,
     Preemption,
     Queue,
+    QueueConfiguration,
     Quota,
     Reclaim,
     ResourceGroup,
@@ -80,11 +80,11 @@ def a_cohort(
     )
 
 
-def a_forest(*parts: Queue | Cohort, flavors: Sequence[Flavor] = ()) -> Forest:
-    """Return a forest; its flavors are those that its queues name, unless a test says more."""
+def a_configuration(*parts: Queue | Cohort, flavors: Sequence[Flavor] = ()) -> QueueConfiguration:
+    """Return a configuration; its flavors are those that its queues name, unless a test says more."""
     queues = tuple(part for part in parts if isinstance(part, Queue))
     named = dict.fromkeys(f for queue in queues for group in queue.groups for f in group.flavors)
-    return Forest(
+    return QueueConfiguration(
         flavors=tuple(flavors) or tuple(Flavor(name=name) for name in named or (DEFAULT,)),
         cohorts=tuple(part for part in parts if isinstance(part, Cohort)),
         queues=queues,
@@ -185,14 +185,16 @@ def a_group_of_gpus(
 
 
 def planned(
-    forest: Forest,
+    configuration: QueueConfiguration,
     gangs: Iterable[Gang],
     running: Iterable[RunningGang] = (),
     nodes: Sequence[Node] | None = None,
     **options: Any,
 ) -> QueuePlan:
     """Return the plan at noon."""
-    seen = QueueState(forest=forest, gangs=tuple(gangs), running=tuple(running), nodes=nodes)
+    seen = QueueState(
+        configuration=configuration, gangs=tuple(gangs), running=tuple(running), nodes=nodes
+    )
     return plan_queues(seen, NOON, **options)
 
 

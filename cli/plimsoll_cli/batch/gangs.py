@@ -17,7 +17,7 @@ from plimsoll.adapters.kubernetes.calls import DELETE_POD, PATCH_POD, Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import BadInput, MissingRights, NotFound
-from plimsoll.domain.kubernetes import LONGEST_MESSAGE
+from plimsoll.domain.kubernetes import LONGEST_MESSAGE_CHARACTERS
 from plimsoll_batch.adapters.kubernetes.calls import PATCH_JOB
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain import names
@@ -55,12 +55,12 @@ class _Queues:
         _, api = environment.by_kubeconfig(file, context)
         clock = environment.clock
         cluster = KubernetesQueues(api.requests, clock, workers=SerialWorkers(), warn=warn)
-        forest = cluster.configuration()
-        if forest is None:
+        configuration = cluster.configuration()
+        if configuration is None:
             raise BadInput(
                 "the cluster has no queues: configure them with `plimsoll queues apply -f FILE`"
             )
-        seen = seen_in(cluster.read(), forest, clock.now())
+        seen = seen_in(cluster.read(), configuration, clock.now())
         return cls(cluster=cluster, seen=seen)
 
     def gang(self, name: str) -> GangJobs:
@@ -183,7 +183,7 @@ def _not_leased(found: _Queues, jobs: GangJobs) -> str | None:
         return None
     newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""))
     said = f"{newest.get('lastTimestamp')}: {newest.get('message')}"
-    return "".join(c for c in said if c.isprintable())[: 2 * LONGEST_MESSAGE]
+    return "".join(c for c in said if c.isprintable())[: 2 * LONGEST_MESSAGE_CHARACTERS]
 
 
 def _asked(ctx: click.Context, found: _Queues, name: str) -> GangJobs:

@@ -17,12 +17,12 @@ from plimsoll.domain.errors import BadInput, Conflict, Refused
 from plimsoll.domain.fields import parse_time
 from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
-from plimsoll_batch.adapters.queues_file import forest_of
+from plimsoll_batch.adapters.queues_file import configuration_of
 from plimsoll_batch.adapters.snapshot_file import state_of
 from plimsoll_batch.domain.admission import QueuePlan, plan_queues
 from plimsoll_batch.domain.explanation import in_words, why
 from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY
-from plimsoll_batch.domain.quota import Forest
+from plimsoll_batch.domain.quota import QueueConfiguration
 from plimsoll_batch.services.queues import QueueService
 from plimsoll_cli.batch.gangs import explained
 from plimsoll_cli.environment import Said, warn
@@ -82,10 +82,10 @@ def queues() -> None:
 @_FILE
 def check(file: Path) -> None:
     """Check a configuration, and print every problem with its place."""
-    forest = _forest(file)
+    configuration = _configuration(file)
     say(
-        f"{file} is valid: queues {len(forest.queues)}, cohorts {len(forest.cohorts)},"
-        f" flavors {len(forest.flavors)}"
+        f"{file} is valid: queues {len(configuration.queues)}, cohorts {len(configuration.cohorts)},"
+        f" flavors {len(configuration.flavors)}"
     )
 
 
@@ -95,7 +95,7 @@ def check(file: Path) -> None:
 @click.pass_context
 def apply(ctx: click.Context, file: Path, context: str | None, kubeconfig: Path | None) -> None:
     """Check a configuration, and write it to the ConfigMap of a cluster."""
-    _forest(file)
+    _configuration(file)
     _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
     text = json.dumps(_read(file), indent=1, default=str)
     manifest = {
@@ -124,7 +124,7 @@ def apply(ctx: click.Context, file: Path, context: str | None, kubeconfig: Path 
 @click.pass_context
 def plan(ctx: click.Context, file: Path, snapshot: Path, at: str | None, output: Output) -> None:
     """Show which gangs start now, which are preempted, and why the others wait."""
-    seen = state_of(_read(snapshot), _forest(file))
+    seen = state_of(_read(snapshot), _configuration(file))
     found = rows(plan_queues(seen, _time(ctx, at)))
     if output != "table":
         print_answer(found, output)
@@ -186,7 +186,7 @@ def why_command(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context, gang: str, file: Path, snapshot: Path, at: str | None, output: Output
 ) -> None:
     """Explain why a gang waits, which gangs must end first, and when."""
-    seen = state_of(_read(snapshot), _forest(file))
+    seen = state_of(_read(snapshot), _configuration(file))
     found = why(seen, gang, _time(ctx, at))
     if found is None:
         say(f"no gang {gang} waits", err=True)
@@ -235,9 +235,9 @@ def rows(plan: QueuePlan) -> list[dict[str, Any]]:
     return found
 
 
-def _forest(file: Path) -> Forest:
+def _configuration(file: Path) -> QueueConfiguration:
     try:
-        return forest_of(_read(file))
+        return configuration_of(_read(file))
     except BadInput as error:
         raise BadInput(f"{file}:\n{error}") from error
 

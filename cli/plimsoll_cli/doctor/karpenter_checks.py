@@ -78,10 +78,12 @@ def node_pools(facts: Facts) -> Iterator[Finding]:
                 f"{group.closed}. Karpenter makes no node of it for Pending pods",
                 "let another NodePool or node group take its pods, or make its EC2NodeClass Ready",
             )
-        elif group.kind == NAME and group.capacity == "spot" and group.headroom < group.desired:
+        elif (
+            group.kind == NAME and group.capacity == "spot" and group.addable_nodes < group.desired
+        ):
             yield info(
                 f"NodePool {group.name}",
-                f"its limits leave room for {group.headroom} more nodes, and {group.desired} of its nodes are spot. "
+                f"its limits leave room for {group.addable_nodes} more nodes, and {group.desired} of its nodes are spot. "
                 "Replacements of interrupted nodes wait until Karpenter hears of the interruption",
                 "raise spec.limits by as many nodes",
             )

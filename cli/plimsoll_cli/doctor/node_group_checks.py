@@ -47,7 +47,7 @@ def groups(facts: Facts) -> Iterator[Finding]:
     judged = [(group, tuple(_hindrances(group, settings))) for group in found]
     growing = [group for group, hindered in judged if not hindered]
     if any(group.capacity == "on-demand" for group in growing):
-        said = ", ".join(f"{g.name} ({g.capacity}) by {g.headroom}" for g in growing)
+        said = ", ".join(f"{g.name} ({g.capacity}) by {g.addable_nodes}" for g in growing)
         yield ok("node groups", f"{len(growing)} of {len(found)} can grow: {said}")
     else:
         yield fail(

@@ -19,7 +19,7 @@ from plimsoll.services.ports import Clock
 from plimsoll_agent.calls import GET_CONFIG, GET_GPU_PLAN
 from plimsoll_agent.gpu_begin import against_config
 from plimsoll_cli.gpu.apply_files import ACCOUNT, GRANTS, PLAN, text_of
-from plimsoll_cli.gpu.apply_standing import Standing, standings
+from plimsoll_cli.gpu.node_progress import NodeProgress, progress_of
 from plimsoll_cli.options import console, environment_of, kubeconfig_options, table
 from plimsoll_cli.terminal import say
 from plimsoll_service.wire.documents import Malformed
@@ -108,7 +108,7 @@ def apply(  # noqa: PLR0913, PLR0917 - the options of the command
     if (why := against_config(source, layouts)) is not None and go:
         raise BadInput(f"{why}, or kubectl apply -f {folder / 'mig-config.yaml'}")
     if not go:
-        rows = standings(plan, layouts, api.observe(), environment.clock.now())
+        rows = progress_of(plan, layouts, api.observe(), environment.clock.now())
         notes = [*([] if why is None else [why]), *_missing(api.requests, rows, folder)]
         _show(rows, notes)
         ctx.exit(
@@ -152,7 +152,7 @@ def _write(requests: Requests, plan: GpuPlan) -> None:
         requests.send(_CREATE, namespace=NAMESPACE, name=CONFIG_MAP, body=body)
 
 
-def _missing(requests: Requests, rows: Sequence[Standing], folder: Path) -> Sequence[str]:
+def _missing(requests: Requests, rows: Sequence[NodeProgress], folder: Path) -> Sequence[str]:
     """Return what the owner has not granted yet, as far as the asker may know."""
     (group, resource, verb), user = GRANTED, f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
     missing = []
@@ -172,7 +172,7 @@ def _missing(requests: Requests, rows: Sequence[Standing], folder: Path) -> Sequ
     return missing
 
 
-def _show(rows: Sequence[Standing], notes: Sequence[str]) -> None:
+def _show(rows: Sequence[NodeProgress], notes: Sequence[str]) -> None:
     out, found = console(), table("NODE", "NOW", "PLANNED", "WHAT")
     for row in rows:
         found.add_row(row.name, row.label, row.planned, str(row))
@@ -186,7 +186,7 @@ def _follow(api: KubernetesCluster, plan: GpuPlan, layouts: str | None, clock: C
     told: dict[str, str] = {}
     while True:
         try:
-            rows = standings(plan, layouts, api.observe(), clock.now())
+            rows = progress_of(plan, layouts, api.observe(), clock.now())
         except Temporary as error:
             say(f"{clock.now():%H:%M:%S} tried again: {error}", err=True)
             clock.sleep(LOOK_SECONDS)

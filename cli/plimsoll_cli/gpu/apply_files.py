@@ -12,12 +12,12 @@ import yaml
 from plimsoll.domain.kubernetes import GPU, MIG_SLICES, NAMESPACE
 from plimsoll_service.domain.gpu import (
     CARDS,
-    WHOLE,
+    WHOLE_GPU,
     FleetPlan,
     Layout,
-    Splits,
+    MigGeometries,
+    geometries_of,
     layout_name,
-    splits_of,
     supply,
 )
 from plimsoll_service.wire.gpu_plan import GRANTED, ConfigSource, GpuPlan, NodeChange
@@ -54,13 +54,13 @@ def apply_plan(
         NodeChange(
             name=name,
             uid=uids[name],
-            value=layout_name(splits, after),
+            value=layout_name(geometries, after),
             allocatable={
-                GPU if profile == WHOLE else f"{MIG_SLICES}{profile}": number
-                for profile, number in splits.by_name(supply(after)).items()
+                GPU if profile == WHOLE_GPU else f"{MIG_SLICES}{profile}": number
+                for profile, number in geometries.by_name(supply(after)).items()
             },
         )
-        for name, splits, after in changes(plans)
+        for name, geometries, after in changes(plans)
     )
     return GpuPlan(config=source, nodes=tuple(nodes))
 
@@ -97,9 +97,9 @@ def grants(names: Iterable[str]) -> str:
     return _GRANTS + yaml.safe_dump_all([role, binding], sort_keys=False)
 
 
-def changes(plans: Mapping[str, FleetPlan]) -> Iterator[tuple[str, Splits, Layout]]:
-    """Yield the name, the splits of the card and the new layout of each node that changes."""
+def changes(plans: Mapping[str, FleetPlan]) -> Iterator[tuple[str, MigGeometries, Layout]]:
+    """Yield the name, the geometries of the card and the new layout of each node that changes."""
     for model, plan in plans.items():
         for node in plan.nodes:
             if node.changed and node.after is not None:
-                yield node.name, splits_of(CARDS[model]), node.after
+                yield node.name, geometries_of(CARDS[model]), node.after

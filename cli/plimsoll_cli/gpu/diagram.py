@@ -8,12 +8,12 @@ from typing import Final
 
 from plimsoll_service.domain.gpu import (
     CARDS,
-    WHOLE,
+    WHOLE_GPU,
     FleetPlan,
     Layout,
     NodePlan,
+    geometries_of,
     geometry_name,
-    splits_of,
 )
 
 SLICE: Final = 12
@@ -70,14 +70,14 @@ def _row(model: str, node: NodePlan, top: int, side: int) -> Iterator[str]:
 
 
 def _gpus(model: str, layout: Layout, left: int, top: int) -> Iterator[str]:
-    card, splits = CARDS[model], splits_of(CARDS[model])
+    card, geometries = CARDS[model], geometries_of(CARDS[model])
     slices = max(card.memory, 1)
     for geometry in layout:
-        name = geometry_name(splits, geometry)
+        name = geometry_name(geometries, geometry)
         yield f'<g><title>{escape(name)}</title><rect x="{left}" y="{top}" width="{slices * SLICE}" height="20" fill="#f1f3f4" stroke="#bbb"/>'
         start = left
-        for profile, number in reversed(list(zip(splits.names, geometry, strict=True))):
-            whole = profile == WHOLE
+        for profile, number in reversed(list(zip(geometries.names, geometry, strict=True))):
+            whole = profile == WHOLE_GPU
             compute = 0 if whole else card.profiles[profile].compute
             wide = (slices if whole else card.profiles[profile].memory) * SLICE
             for _ in range(number):

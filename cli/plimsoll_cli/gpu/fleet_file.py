@@ -16,15 +16,15 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, GPU, INSTANCE_TYPE, MIG_SLICES, is_ignored
 from plimsoll_service.domain.gpu import (
     CARDS,
-    WHOLE,
+    WHOLE_GPU,
     Choice,
     GpuNode,
     Layout,
-    Splits,
+    MigGeometries,
     cheapest_cards,
+    geometries_of,
     layout_of,
     model_of,
-    splits_of,
 )
 from plimsoll_service.wire.gpu_plan import MIG_CONFIG
 
@@ -132,7 +132,9 @@ def fleet_of(document: Any) -> Fleet:
 def _add(fleet: Fleet, node: Mapping[str, Any], *, stays: bool) -> None:
     name, labels = node["metadata"]["name"], node["metadata"].get("labels", {})
     given = {
-        resource.removeprefix(MIG_SLICES) if resource.startswith(MIG_SLICES) else WHOLE: int(number)
+        resource.removeprefix(MIG_SLICES) if resource.startswith(MIG_SLICES) else WHOLE_GPU: int(
+            number
+        )
         for resource, number in node["status"].get("allocatable", {}).items()
         if (resource.startswith(MIG_SLICES) or resource == GPU) and int(number)
     }
@@ -150,23 +152,23 @@ def _add(fleet: Fleet, node: Mapping[str, Any], *, stays: bool) -> None:
             why = "its MIG strategy is single: only mixed offers several profiles"
         fleet.notes.append(f"{name} is left out: {why}")
         return
-    splits = splits_of(CARDS[model])
+    geometries = geometries_of(CARDS[model])
     gpus = (
         CARDS[model].instance_types.get(labels.get(INSTANCE_TYPE, ""))
         or int(labels.get("karpenter.k8s.aws/instance-gpu-count", 0))
         or int(labels.get("nvidia.com/gpu.count", 0))
-        or given.get(WHOLE, 0)
+        or given.get(WHOLE_GPU, 0)
     )
     if not gpus:
         fleet.notes.append(f"{name} is left out: nothing says how many GPUs it has")
         return
-    layout = layout_of(splits, labels.get(MIG_CONFIG, ""), gpus)
-    if layout is None or _totals(splits, layout) != given:
-        layout = _guessed(splits, given, gpus)
+    layout = layout_of(geometries, labels.get(MIG_CONFIG, ""), gpus)
+    if layout is None or _totals(geometries, layout) != given:
+        layout = _guessed(geometries, given, gpus)
         if layout is None:
             fleet.notes.append(f"{name} is left out: {gpus} GPUs cannot give what it reports")
             return
-        if given != {WHOLE: gpus}:
+        if given != {WHOLE_GPU: gpus}:
             fleet.notes.append(f"{name}: the geometry of each GPU is guessed from the totals")
     fleet.uids[name] = node["metadata"]["uid"]
     if MIG_CONFIG in labels:
@@ -175,23 +177,23 @@ def _add(fleet: Fleet, node: Mapping[str, Any], *, stays: bool) -> None:
     fleet.nodes.setdefault(model, []).append(found)
 
 
-def _totals(splits: Splits, layout: Layout) -> dict[str, int]:
+def _totals(geometries: MigGeometries, layout: Layout) -> dict[str, int]:
     totals: Counter[str] = Counter()
     for geometry in layout:
-        totals.update(splits.by_name(geometry))
+        totals.update(geometries.by_name(geometry))
     return dict(totals)
 
 
-def _guessed(splits: Splits, given: Mapping[str, int], gpus: int) -> Layout | None:
+def _guessed(geometries: MigGeometries, given: Mapping[str, int], gpus: int) -> Layout | None:
     """Return geometries that give just these totals; None: the GPUs are too few."""
-    if any(name not in splits.names for name in given):
+    if any(name not in geometries.names for name in given):
         return None
-    left = splits.counts(given)
+    left = geometries.counts(given)
     layout = []
-    for geometry in splits.fewest(left).elements():
+    for geometry in geometries.fewest(left).elements():
         layout.append(tuple(map(min, geometry, left)))
         left = tuple(a - b for a, b in zip(left, layout[-1], strict=True))
-    empty = splits.counts({})
+    empty = geometries.counts({})
     return (*layout, *(empty for _ in range(gpus - len(layout)))) if len(layout) <= gpus else None
 
 

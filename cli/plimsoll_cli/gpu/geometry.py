@@ -22,10 +22,10 @@ from plimsoll_service.domain.gpu import (
     GpuNode,
     Layout,
     NodePlan,
+    geometries_of,
     geometry_name,
     layout_name,
     plan_fleet,
-    splits_of,
 )
 
 EXAMPLES: Final = """\b
@@ -109,15 +109,15 @@ def geometry(  # noqa: PLR0913, PLR0917 - the options of the command
 def _plan(
     model: str, wanted: Mapping[str, int], nodes: list[GpuNode], per_node: int | None
 ) -> FleetPlan:
-    splits = splits_of(CARDS[model])
+    geometries = geometries_of(CARDS[model])
     sizes = Counter(len(node.layout) for node in nodes)
     usual = sizes.most_common(1)[0][0] if sizes else 0
     size = per_node or usual or max(CARDS[model].instance_types.values(), default=1)
     try:
-        counts = splits.counts(wanted)
+        counts = geometries.counts(wanted)
     except BadInput as error:
         raise BadInput(f"--demand: {model}: {error}") from error
-    return plan_fleet(splits, counts, nodes, per_node=size)
+    return plan_fleet(geometries, counts, nodes, per_node=size)
 
 
 def _show(plans: Mapping[str, FleetPlan], fleet: Fleet) -> None:
@@ -144,14 +144,14 @@ def _what(model: str, node: NodePlan) -> tuple[str, str]:
         return "not needed", ""
     if not node.changed and node.before is not None:
         return "kept: a pod stays" if node.stays else "kept", ""
-    return _layout(model, node.after), layout_name(splits_of(CARDS[model]), node.after)
+    return _layout(model, node.after), layout_name(geometries_of(CARDS[model]), node.after)
 
 
 def _layout(model: str, layout: Layout | None) -> str:
     if layout is None:
         return "to be added"
-    splits = splits_of(CARDS[model])
-    counts = Counter(geometry_name(splits, each) for each in layout)
+    geometries = geometries_of(CARDS[model])
+    counts = Counter(geometry_name(geometries, each) for each in layout)
     return ", ".join(f"{number} x {name}" for name, number in counts.items())
 
 
@@ -171,7 +171,7 @@ def _as_data(plans: Mapping[str, FleetPlan]) -> dict[str, Any]:
                     "after": _geometries(model, node.after),
                     "label": None
                     if node.after is None
-                    else layout_name(splits_of(CARDS[model]), node.after),
+                    else layout_name(geometries_of(CARDS[model]), node.after),
                     "changed": node.changed,
                     "stays": node.stays,
                 }
@@ -183,4 +183,4 @@ def _as_data(plans: Mapping[str, FleetPlan]) -> dict[str, Any]:
 
 
 def _geometries(model: str, layout: Layout | None) -> list[dict[str, int]] | None:
-    return None if layout is None else [splits_of(CARDS[model]).by_name(g) for g in layout]
+    return None if layout is None else [geometries_of(CARDS[model]).by_name(g) for g in layout]

@@ -23,13 +23,13 @@ from plimsoll_cli.gpu.apply_files import (
 from plimsoll_cli.gpu.fleet_file import Fleet
 from plimsoll_service.domain.gpu import (
     CARDS,
-    WHOLE,
+    WHOLE_GPU,
     FleetPlan,
     Layout,
+    geometries_of,
     layout_name,
     mig_config,
     pair_layouts,
-    splits_of,
     supply,
 )
 from plimsoll_service.wire.gpu_plan import MIG_CONFIG
@@ -108,9 +108,9 @@ def labels(plans: Mapping[str, FleetPlan]) -> dict[str, Any]:
         {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": name, "labels": {MIG_CONFIG: layout_name(splits, after)}},
+            "metadata": {"name": name, "labels": {MIG_CONFIG: layout_name(geometries, after)}},
         }
-        for name, splits, after in changes(plans)
+        for name, geometries, after in changes(plans)
     ]
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
@@ -119,15 +119,16 @@ def config_map(plans: Mapping[str, FleetPlan], *, all_pairs: bool) -> dict[str, 
     """Return the ConfigMap of mig-manager with the layouts of a plan, in the format of mig-parted."""
     configs: dict[str, Any] = {"all-disabled": [{"devices": "all", "mig-enabled": False}]}
     for model, layouts in _layouts(plans).items():
-        splits = splits_of(CARDS[model])
+        geometries = geometries_of(CARDS[model])
         wanted = set(layouts)
         if all_pairs:
             used = {geometry for layout in layouts for geometry in layout}
-            plain = {g for g in splits.maximal if not _doubled(model, g)} | used
+            plain = {g for g in geometries.maximal if not _doubled(model, g)} | used
             for gpus in {len(layout) for layout in layouts}:
                 wanted |= {*pair_layouts(sorted(plain), gpus)}
         configs |= {
-            layout_name(splits, layout): mig_config(splits, layout) for layout in sorted(wanted)
+            layout_name(geometries, layout): mig_config(geometries, layout)
+            for layout in sorted(wanted)
         }
     text = yaml.safe_dump({"version": "v1", "mig-configs": configs}, sort_keys=False)
     return {
@@ -141,13 +142,13 @@ def config_map(plans: Mapping[str, FleetPlan], *, all_pairs: bool) -> dict[str, 
 def karpenter(plans: Mapping[str, FleetPlan]) -> Iterator[dict[str, Any]]:
     """Yield a NodePool and a NodeOverlay for each layout of a card that is on EC2."""
     for model, layouts in _layouts(plans).items():
-        splits = splits_of(CARDS[model])
+        geometries = geometries_of(CARDS[model])
         for layout, nodes in layouts.items():
             types = [t for t, n in CARDS[model].instance_types.items() if n == len(layout)]
-            given = splits.by_name(supply(layout))
-            if not types or set(given) == {WHOLE}:
+            given = geometries.by_name(supply(layout))
+            if not types or set(given) == {WHOLE_GPU}:
                 continue
-            label = layout_name(splits, layout)
+            label = layout_name(geometries, layout)
             card = model.partition("-")[0].lower()
             name = _NO_NAME.sub("-", f"gpu-{card}-{label}".lower())[:LONGEST].rstrip("-")
             taint = {"key": TAINT, "value": label, "effect": "NoSchedule"}
@@ -180,7 +181,7 @@ def karpenter(plans: Mapping[str, FleetPlan]) -> Iterator[dict[str, Any]]:
                     "capacity": {
                         f"{MIG_SLICES}{profile}": str(number)
                         for profile, number in given.items()
-                        if profile != WHOLE
+                        if profile != WHOLE_GPU
                     },
                 },
             }
@@ -189,15 +190,15 @@ def karpenter(plans: Mapping[str, FleetPlan]) -> Iterator[dict[str, Any]]:
 def bottlerocket(plans: Mapping[str, FleetPlan]) -> Iterator[str]:
     """Yield the settings of each layout, or why Bottlerocket cannot make it."""
     for model, layouts in _layouts(plans).items():
-        splits = splits_of(CARDS[model])
+        geometries = geometries_of(CARDS[model])
         card = model.partition("-")[0].lower()
-        memory = splits.names[-1].partition(".")[2]
+        memory = geometries.names[-1].partition(".")[2]
         for layout, nodes in layouts.items():
-            yield f"\n# {nodes} nodes of {model}: {layout_name(splits, layout)}"
-            profiles = {name for geometry in layout for name in splits.by_name(geometry)}
+            yield f"\n# {nodes} nodes of {model}: {layout_name(geometries, layout)}"
+            profiles = {name for geometry in layout for name in geometries.by_name(geometry)}
             if card not in _KNOWN_TO_BOTTLEROCKET:
                 yield "# Bottlerocket has no settings for this GPU: use the GPU Operator."
-            elif profiles == {WHOLE}:
+            elif profiles == {WHOLE_GPU}:
                 yield "# MIG stays off: no settings."
             elif len(set(layout)) > 1 or len(profiles) > 1:
                 yield "# Bottlerocket cannot mix profiles: use the GPU Operator."

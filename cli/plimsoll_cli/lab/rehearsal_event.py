@@ -15,7 +15,7 @@ from typing import Any, Final
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions import Plan, Release
 from plimsoll.domain.errors import BadInput, PlimsollError
-from plimsoll.domain.notices import BODY_LIMIT, About, InstanceNotice, Notice, Unknown, parse
+from plimsoll.domain.notices import BODY_LIMIT_BYTES, About, InstanceNotice, Notice, Unknown, parse
 from plimsoll.domain.registry import Cluster, IndexEntry, Mode
 from plimsoll.domain.reports import merge_reasons
 from plimsoll.services.dry_run import DryRun, DryRunResult, NoticeOutcome, Planned
@@ -94,9 +94,9 @@ def _body(file: str) -> bytes:
     """Read no more than an event can have, and one byte to see that there is more."""
     try:
         if file == STDIN:
-            return sys.stdin.buffer.read(BODY_LIMIT + 1)
+            return sys.stdin.buffer.read(BODY_LIMIT_BYTES + 1)
         with Path(file).open("rb") as opened:
-            return opened.read(BODY_LIMIT + 1)
+            return opened.read(BODY_LIMIT_BYTES + 1)
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror or error}") from error
 

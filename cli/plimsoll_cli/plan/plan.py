@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
-from plimsoll.domain.placement import PlacementPlan, Standing, plan_placement
+from plimsoll.domain.placement import FloorStatus, PlacementPlan, plan_placement
 from plimsoll.services.injection import injection_of
 from plimsoll_cli.options import (
     Choice,
@@ -23,7 +23,7 @@ from plimsoll_cli.options import (
     refuse_options_before_subcommand,
     table,
 )
-from plimsoll_cli.plan.read_cluster import observed, standing_of
+from plimsoll_cli.plan.read_cluster import observed, status_of
 from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, Row, reserve_rows, rows_of
 from plimsoll_cli.plan.snippet import snippet
 from plimsoll_cli.plan.spot_savings import Savings, savings_of
@@ -78,12 +78,12 @@ def plan(
         seen, now, namespaces=api.namespace_floors(), injection=injection_of(api)[0]
     )
     savings = savings_of(seen, found, price_table())
-    standing = None if explain is None else standing_of(found, explain)
+    status = None if explain is None else status_of(found, explain)
     if output != "table":
-        shown = found if standing is None else replace(found, workloads=(standing,))
+        shown = found if status is None else replace(found, workloads=(status,))
         print_answer(_as_data(shown, savings), output)
-    elif standing is not None:
-        _explain(standing, savings)
+    elif status is not None:
+        _explain(status, savings)
     else:
         _show(found, savings)
     if html is not None:
@@ -91,28 +91,28 @@ def plan(
 
         name = choice.cluster or seen.cluster
         write_target("--html", html, plan_page(name, seen, found, savings, now=now))
-    if found.problems or not all(standing.met for standing in found.workloads):
+    if found.problems or not all(status.met for status in found.workloads):
         ctx.exit(1)
 
 
 plan.add_command(snippet)
 
 
-def _explain(standing: Standing, savings: Savings) -> None:
-    floor = standing.floor
+def _explain(status: FloorStatus, savings: Savings) -> None:
+    floor = status.floor
     saving = savings.of(floor.workload)
     out = console()
     out.print(f"{floor.workload}: {floor.keep} of {floor.replicas} replicas on on-demand")
     out.print(f"way: {floor.way}, because {floor.reason}")
-    stands = ", ".join(f"{count} on {where}" for where, count in sorted(standing.ready.items()))
-    out.print(f"stands: {stands or 'nowhere'}; Pending: {standing.pending}")
+    stands = ", ".join(f"{count} on {where}" for where, count in sorted(status.ready.items()))
+    out.print(f"stands: {stands or 'nowhere'}; Pending: {status.pending}")
     out.print(
         f"saves: {DOLLARS.format(saving.now)} a month; with {saving.spot} on spot "
         f"{DOLLARS.format(saving.then)} ({savings.prices})"
     )
-    if standing.lacks is not None:
+    if status.lacks is not None:
         name = f"{floor.workload.namespace}/{floor.workload.name}"
-        out.print(f"lacks: {standing.lacks}; `plimsoll plan snippet {name}` prints it")
+        out.print(f"lacks: {status.lacks}; `plimsoll plan snippet {name}` prints it")
 
 
 def _show(found: PlacementPlan, savings: Savings) -> None:
@@ -153,14 +153,14 @@ def _print(out: Terminal, head: Sequence[str], rows: Iterable[Sequence[str]]) ->
 def _as_data(found: PlacementPlan, savings: Savings) -> dict[str, Any]:
     return {
         "workloads": [
-            asdict(standing)
+            asdict(status)
             | {
-                "workload": str(standing.floor.workload),
-                "floor": asdict(standing.floor) | {"workload": str(standing.floor.workload)},
-                "met": standing.met,
-                "saving": asdict(savings.of(standing.floor.workload)),
+                "workload": str(status.floor.workload),
+                "floor": asdict(status.floor) | {"workload": str(status.floor.workload)},
+                "met": status.met,
+                "saving": asdict(savings.of(status.floor.workload)),
             }
-            for standing in found.workloads
+            for status in found.workloads
         ],
         "others": savings.others,
         "saves": round(savings.now, 2),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import PlacementPlan, Standing
+from plimsoll.domain.placement import FloorStatus, PlacementPlan
 from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Environment
 from plimsoll_cli.options import Choice, registered, unregistered
@@ -30,14 +30,14 @@ def observed(environment: Environment, choice: Choice) -> tuple[ClusterApi, Obse
     return api, replace(api.observe(), policy=cluster.policy)
 
 
-def standing_of(found: PlacementPlan, name: str) -> Standing:
+def status_of(found: PlacementPlan, name: str) -> FloorStatus:
     """Return one workload of a plan by `namespace/name`.
 
     Raises:
         BadInput: no workload of that name has a floor.
     """
-    for standing in found.workloads:
-        ref = standing.floor.workload
+    for status in found.workloads:
+        ref = status.floor.workload
         if f"{ref.namespace}/{ref.name}" == name:
-            return standing
+            return status
     raise BadInput(f"{name} has no on-demand floor: annotate the workload with {MIN_ON_DEMAND}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from plimsoll.domain.kubernetes import Resources
-from plimsoll.domain.placement import ON_DEMAND, SPOT, OnDemandFloor, PlacementPlan, Way
+from plimsoll.domain.placement import ON_DEMAND, SPOT, FloorConstraint, OnDemandFloor, PlacementPlan
 from plimsoll_cli.plan.spot_savings import Savings
 
 DOLLARS: Final = "${:,.2f}"
@@ -39,24 +39,24 @@ class Row:
 def rows_of(plan: PlacementPlan, savings: Savings) -> Sequence[Row]:
     """Return a row for each workload with a floor."""
     found = []
-    for standing in plan.workloads:
-        floor = standing.floor
+    for status in plan.workloads:
+        floor = status.floor
         saving = savings.of(floor.workload)
-        on_demand = standing.ready.get(ON_DEMAND, 0)
+        on_demand = status.ready.get(ON_DEMAND, 0)
         cells = (
             str(floor.workload),
-            f"{floor.keep} of {floor.replicas}{'' if standing.met else ' (missed)'}",
+            f"{floor.keep} of {floor.replicas}{'' if status.met else ' (missed)'}",
             str(on_demand),
-            str(standing.ready.get(SPOT, 0)),
-            str(standing.pending),
+            str(status.ready.get(SPOT, 0)),
+            str(status.pending),
             _kept_by(floor),
             DOLLARS.format(saving.now),
             str(saving.spot),
             DOLLARS.format(saving.then),
-            standing.lacks or "",
+            status.lacks or "",
         )
         missed = f"{floor.workload}: {on_demand} replicas on on-demand; the floor is {floor.keep}"
-        found.append(Row(cells=cells, met=standing.met, missed=missed))
+        found.append(Row(cells=cells, met=status.met, missed=missed))
     return found
 
 
@@ -75,7 +75,7 @@ def reserve_rows(plan: PlacementPlan) -> Sequence[Sequence[str]]:
 
 
 def _kept_by(floor: OnDemandFloor) -> str:
-    if floor.way is Way.SPREAD:
+    if floor.way is FloorConstraint.SPREAD:
         return f"spread over {floor.spot_groups}" if floor.spot_groups else "reserve"
     return floor.way
 

@@ -15,9 +15,15 @@ from plimsoll.domain.kubernetes import (
     Selector,
     Workload,
 )
-from plimsoll.domain.placement import ON_DEMAND, OnDemandFloor, Way, label_key, plan_placement
+from plimsoll.domain.placement import (
+    ON_DEMAND,
+    FloorConstraint,
+    OnDemandFloor,
+    label_key,
+    plan_placement,
+)
 from plimsoll_cli.options import Choice, cluster_options, environment_of
-from plimsoll_cli.plan.read_cluster import observed, standing_of
+from plimsoll_cli.plan.read_cluster import observed, status_of
 from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
@@ -57,7 +63,7 @@ def snippet(
     environment = environment_of(ctx)
     api, seen = observed(environment, choice)
     found = plan_placement(seen, environment.clock.now(), namespaces=api.namespace_floors())
-    floor = standing_of(found, workload).floor
+    floor = status_of(found, workload).floor
     lines = pod_spec(seen.workload[floor.workload], floor)
     say(f"# {floor.reason}")
     say(yaml.safe_dump(_wrapped(lines, floor, form), sort_keys=False), nl=False)
@@ -65,7 +71,7 @@ def snippet(
 
 def pod_spec(workload: Workload, floor: OnDemandFloor) -> dict[str, Any]:
     """Return the fields of a pod's spec that keep a floor."""
-    if floor.way is Way.AFFINITY:
+    if floor.way is FloorConstraint.AFFINITY:
         wanted = {"key": CAPACITY_LABELS[0], "operator": "In", "values": [ON_DEMAND]}
         terms = [{"matchExpressions": [wanted]}]
         required = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -13,7 +13,7 @@ from typing import Final
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, REGION, Node, Pod, Ref, Resources
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import SPOT, PlacementPlan, Standing, Way
+from plimsoll.domain.placement import SPOT, FloorConstraint, FloorStatus, PlacementPlan
 from plimsoll_service.domain.analysis import PriceTable
 
 MOST_REGIONS: Final = 3
@@ -66,17 +66,17 @@ def savings_of(seen: Observation, plan: PlacementPlan, table: PriceTable) -> Sav
     found: dict[Ref, Saving] = {}
     others: Counter[str] = Counter()
     others_now = 0.0
-    standings = {standing.floor.workload: standing for standing in plan.workloads}
+    statuses = {status.floor.workload: status for status in plan.workloads}
     for ref, pods in seen.of_workload.items():
         now = _saved(seen, pods, saved)
-        standing = standings.get(ref)
-        if standing is None:
+        status = statuses.get(ref)
+        if status is None:
             where = (seen.node.get(pod.node or "") for pod in pods)
             others.update(node.capacity or "unknown" for node in where if node is not None)
             others_now += now
         else:
             workload = seen.workload[ref]
-            count = spot_of(standing, workload.replicas)
+            count = spot_of(status, workload.replicas)
             then = count * usual(workload.scheduling.requests)
             found[ref] = Saving(now=now, spot=count, then=then)
     return Savings(
@@ -96,13 +96,13 @@ def _told(seen: Observation, table: PriceTable) -> str:
     return f"{table.region}, {table.dates}{there}"
 
 
-def spot_of(standing: Standing, replicas: int) -> int:
+def spot_of(status: FloorStatus, replicas: int) -> int:
     """Return how many of its replicas stand on spot once all groups are open and even."""
-    floor = standing.floor
-    if floor.way is not Way.SPREAD:
+    floor = status.floor
+    if floor.way is not FloorConstraint.SPREAD:
         return 0
     if floor.spot_groups == 0:
-        return standing.ready.get(SPOT, 0) if standing.reserved else 0
+        return status.ready.get(SPOT, 0) if status.reserved else 0
     return replicas - replicas // (floor.spot_groups + 1)
 
 

@@ -34,7 +34,7 @@ _NAMES: Final = (
 )
 _METRICS: Final = (
     "The functions write these metrics to CloudWatch, namespace `Plimsoll`, with the name of the stack as the dimension "
-    f"`service`. Metrics of one cluster also have the dimension `cluster`; from cluster {clusters.LABELLED + 1} on it is "
+    f"`service`. Metrics of one cluster also have the dimension `cluster`; from cluster {clusters.LABELLED_CLUSTERS + 1} on it is "
     f"`{clusters.OTHERS}`. [Alarms](../operate/alarms.md) says what to do about each alarm."
 )
 

@@ -12,10 +12,10 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
+from plimsoll.adapters.dynamodb.observed_times import DynamoObservedTimes
 from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
-from plimsoll.adapters.dynamodb.times import DynamoTimes
 from plimsoll.adapters.nodegroups import ASKED, AwsNodeGroups
 from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
@@ -26,7 +26,7 @@ from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.config import Config
 from plimsoll_batch.services.queues import ClusterQueues
 from plimsoll_batch.services.scale_up import ScaleUp
-from plimsoll_batch.services.wake_ups import Waking
+from plimsoll_batch.services.wake_ups import WakeUpService
 
 
 @cache
@@ -84,7 +84,7 @@ def _observed_times() -> ObservedTimes | None:
     if not config().times_table:
         return None
     return ObservedTimes(
-        times=DynamoTimes(_aws(), config().times_table),
+        times=DynamoObservedTimes(_aws(), config().times_table),
         clock=SystemClock(),
         workers=_workers(),
         telemetry=CloudWatch(),
@@ -108,9 +108,9 @@ def queues() -> ClusterQueues:
 
 
 @cache
-def waking() -> Waking:
+def wake_ups() -> WakeUpService:
     """Return what wakes the queues of a cluster by events."""
-    return Waking(
+    return WakeUpService(
         registry=DynamoRegistry(_aws(), config().clusters_table),
         index=DynamoNodeIndex(_aws(), config().nodes_table),
         wake_ups=SqsWakeUps(_aws(), config().wake_ups_queue),

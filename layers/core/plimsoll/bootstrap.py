@@ -17,10 +17,10 @@ from plimsoll.adapters.canaries import Canaries
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
+from plimsoll.adapters.dynamodb.observed_times import DynamoObservedTimes
 from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
-from plimsoll.adapters.dynamodb.times import DynamoTimes
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.notices_queue import NoticesQueue
@@ -136,7 +136,7 @@ def services() -> Services:
         announcer=SnsAnnouncer(aws(), config().report_topic),
         reports=DynamoReports(aws(), config().tables["ReportsTable"], _warn),
         pools=DynamoPools(aws(), config().tables["PoolsTable"], _warn),
-        times=DynamoTimes(aws(), config().tables["TimesTable"], _warn),
+        times=DynamoObservedTimes(aws(), config().tables["TimesTable"], _warn),
         wake_ups=SqsWakeUps(aws(), config().wake_ups_queue),
         resyncs=SqsResyncs(aws(), config().resyncs_queue),
         clock=clock,

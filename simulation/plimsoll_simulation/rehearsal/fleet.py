@@ -83,7 +83,7 @@ def modelled_fleet(live: LiveCluster, scope: Scope) -> ModelledFleet:
     refused = []
     most = _most(daemons.values())
     for group in live.groups or ():
-        if not group.headroom or group.template is None:
+        if not group.addable_nodes or group.template is None:
             continue
         name = _label(group.name, {*growing, *(g["name"] for g in groups)})
         growing[name] = group.name
@@ -156,7 +156,7 @@ def _growing(
         "instanceType": next(iter(group.instance_types), "unknown"),
         "zones": list(dict.fromkeys(zones)) or [_NOWHERE],
         "size": 0,
-        "max": group.headroom,
+        "max": group.addable_nodes,
         "allocatable": _amounts(template.allocatable - daemons),
         "labels": _kept(template.labels, keys),
         "taints": [_taint(taint) for taint in template.taints],

@@ -21,7 +21,7 @@ from plimsoll.domain.disruptions import (
     opted_out_on,
     tolerant_workloads,
 )
-from plimsoll.domain.drain import way_of
+from plimsoll.domain.drain import strategy_of
 from plimsoll.domain.interruptions import actionable, marked, merge
 from plimsoll.domain.kubernetes import (
     IGNORE,
@@ -95,17 +95,17 @@ def _of(
     seen: Observation, disruption: WorkloadDisruption, staying: Sequence[Node]
 ) -> Iterator[Obstacle]:
     ref = str(disruption.ref)
-    way, why = way_of(disruption)
+    strategy, why = strategy_of(disruption)
     if disruption.ref.kind == OwnerKind.DEPLOYMENT:
         why = next(iter(disruption.not_releasable.values()), why)
-    if not way.surges:
+    if not strategy.surges:
         if disruption.replicas == 1 or disruption.ref.kind == "Pod":
             change = _change(seen, disruption, why)
             yield Obstacle(workload=ref, kind="single replica", why=why, change=change)
         elif disruption.ref.kind != OwnerKind.STATEFUL_SET:
             change = _change(seen, disruption, why)
             yield Obstacle(workload=ref, kind="not surged", why=why, change=change)
-    yield from _budgets(seen, disruption, surges=way.surges)
+    yield from _budgets(seen, disruption, surges=strategy.surges)
     yield from _volumes(seen, disruption, staying)
     yield from _stop_times(disruption)
 
@@ -195,7 +195,7 @@ def _volumes(
 ) -> Iterator[Obstacle]:
     there = {node.name for node in staying}
     zones = {node.zone for node in staying}
-    zones |= {zone for group in seen.groups if group.headroom for zone in group.zones}
+    zones |= {zone for group in seen.groups if group.addable_nodes for zone in group.zones}
     held = sorted(
         {
             (one.pod.namespace, name)

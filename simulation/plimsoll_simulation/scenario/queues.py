@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import NAMESPACE
-from plimsoll_batch.adapters.queues_file import forest_of
+from plimsoll_batch.adapters.queues_file import configuration_of
 from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY
 from plimsoll_simulation.scenario.manifests import Manifest
 from plimsoll_simulation.scenario.problems import Place, Problems
@@ -36,7 +36,7 @@ def read_queues(file: Path | None, problems: Problems, named_at: Place) -> tuple
         return ()
     [document] = documents
     try:
-        forest_of(document.value)
+        configuration_of(document.value)
     except BadInput as error:
         for line in str(error).splitlines():
             problems.add(

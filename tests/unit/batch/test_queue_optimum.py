@@ -8,7 +8,7 @@ from statistics import mean
 from tests.support.exact_queues import fits, least_stopped, most_work, size_of
 from tests.support.queued import (
     a_cohort,
-    a_forest,
+    a_configuration,
     a_gang,
     a_gpu_node,
     a_queue,
@@ -18,7 +18,7 @@ from tests.support.queued import (
     runs,
     victims,
 )
-from tests.unit.batch.quota.test_queue_preemption import LOWER
+from tests.unit.batch.quota.test_preemption import LOWER
 
 INSTANCES = 60
 
@@ -27,7 +27,7 @@ def test_admitted_work_is_never_more_than_possible_and_mostly_close_to_it():
     parts = []
     for seed in range(INSTANCES):
         draw = random.Random(seed)
-        forest = a_forest(
+        configuration = a_configuration(
             a_cohort(),
             *(
                 a_queue(
@@ -40,9 +40,9 @@ def test_admitted_work_is_never_more_than_possible_and_mostly_close_to_it():
             ),
         )
         gangs = [a_gang(f"g{n:02}", draw.choice("abc"), draw.randint(1, 9)) for n in range(12)]
-        started = set(admitted(planned(forest, gangs)))
+        started = set(admitted(planned(configuration, gangs)))
         work = sum(size_of(gang) for gang in gangs if gang.name in started)
-        best = most_work(forest, gangs)
+        best = most_work(configuration, gangs)
         assert work <= best
         parts.append(work / best)
     assert mean(parts) > 0.9
@@ -53,10 +53,12 @@ def test_victims_are_at_least_what_has_to_stop_and_mostly_not_much_more():
     for seed in range(INSTANCES):
         draw = random.Random(seed)
         sizes = {f"r{n}": draw.randint(1, 6) for n in range(8)}
-        forest = a_forest(a_queue("q", sum(sizes.values()), None, preemption=LOWER))
+        configuration = a_configuration(a_queue("q", sum(sizes.values()), None, preemption=LOWER))
         running = [runs(a_gang(name, "q", size)) for name, size in sizes.items()]
         need = draw.randint(1, sum(sizes.values()))
-        stopped = victims(planned(forest, [a_gang("new", "q", need, priority=1)], running))["new"]
+        stopped = victims(planned(configuration, [a_gang("new", "q", need, priority=1)], running))[
+            "new"
+        ]
         least = least_stopped(sizes, need)
         freed = sum(sizes[name] for name in stopped)
         assert freed >= least
@@ -71,9 +73,9 @@ def test_no_gang_is_promised_a_place_that_it_cannot_have_and_few_places_are_over
         nodes = [draw.randint(2, 8) for _ in range(4)]
         roles = [(f"r{n}", draw.randint(1, 3), draw.randint(1, 4)) for n in range(3)]
         pods = [gpus for _, number, gpus in roles for _ in range(number)]
-        forest = a_forest(a_queue("q", 1000, None))
+        configuration = a_configuration(a_queue("q", 1000, None))
         plan = planned(
-            forest,
+            configuration,
             [a_gang("g", "q", shape=a_shape(roles=roles))],
             nodes=[a_gpu_node(f"n{n}", size) for n, size in enumerate(nodes)],
         )

@@ -12,7 +12,7 @@ from plimsoll.adapters.kubernetes import Response
 from plimsoll.domain.errors import Temporary
 from tests.support.properties import drawn
 from tests.support.queue_scenes import a_training
-from tests.unit.batch.test_queue_service import reclaim
+from tests.unit.batch.services.test_queues import reclaim
 from tests.unit.batch.test_queue_storms import NODES, ROLES, Storm, judge
 
 NOTICE_SECONDS = 120

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from plimsoll_batch.adapters.kubernetes.job_reader import MOST_PODS, MOST_PRIORITY, MOST_SECONDS
 from plimsoll_batch.adapters.queues_file import Strict
 from plimsoll_batch.domain.jobs import (
-    LONGEST_TIMEOUT,
+    LONGEST_TIMEOUT_SECONDS,
     MOST_CODES,
     MOST_POLICIES,
     MOST_RETRIES,
@@ -80,7 +80,7 @@ class PolicyEntry(Strict):
     exit_codes: Codes = Field(default_factory=list)
     except_exit_codes: Codes = Field(default_factory=list)
     times: Annotated[int, Field(ge=1, le=MOST_TIMES)] = 1
-    timeout_seconds: Annotated[int, Field(ge=0, le=LONGEST_TIMEOUT)] = 0
+    timeout_seconds: Annotated[int, Field(ge=0, le=LONGEST_TIMEOUT_SECONDS)] = 0
 
     @model_validator(mode="after")
     def _sense(self) -> Self:

@@ -73,7 +73,7 @@ def plan_page(
     spreads: dict[int, list[SpreadGroup]] = {}
     for group in plan.groups:
         spreads.setdefault(group.spot_groups, []).append(group)
-    floors = {standing.floor.workload for standing in plan.workloads}
+    floors = {status.floor.workload for status in plan.workloads}
 
     def box(node: Node) -> Box:
         counts = Counter(seen.workload_of(pod) for pod in seen.on_node.get(node.name, ()))

@@ -18,10 +18,10 @@ from plimsoll_batch.domain.jobs import FlavorResource, amounts_of
 from plimsoll_batch.domain.quota import (
     Cohort,
     Flavor,
-    Forest,
     Order,
     Preemption,
     Queue,
+    QueueConfiguration,
     QueueOrder,
     Quota,
     Reclaim,
@@ -31,7 +31,7 @@ from plimsoll_batch.domain.quota import (
     problems_of,
 )
 
-MOST: Final = 10_000
+MOST_ENTRIES: Final = 10_000
 """Queues, cohorts or flavors in a file."""
 MOST_LEVELS: Final = 16
 """Levels of a topology."""
@@ -152,14 +152,14 @@ class QueueEntry(Strict):
 class QueuesFile(Strict):
     """The whole file."""
 
-    flavors: Annotated[list[FlavorEntry], Field(max_length=MOST)] = []
-    cohorts: Annotated[list[CohortEntry], Field(max_length=MOST)] = []
-    queues: Annotated[list[QueueEntry], Field(max_length=MOST)] = []
+    flavors: Annotated[list[FlavorEntry], Field(max_length=MOST_ENTRIES)] = []
+    cohorts: Annotated[list[CohortEntry], Field(max_length=MOST_ENTRIES)] = []
+    queues: Annotated[list[QueueEntry], Field(max_length=MOST_ENTRIES)] = []
     topology_levels: Annotated[list[Name], Field(max_length=MOST_LEVELS)] = []
-    free_resources: Annotated[list[Name], Field(max_length=MOST)] = []
+    free_resources: Annotated[list[Name], Field(max_length=MOST_ENTRIES)] = []
 
 
-def forest_of(document: Any) -> Forest:
+def configuration_of(document: Any) -> QueueConfiguration:
     """Return the configuration that a file holds.
 
     Raises:
@@ -167,7 +167,7 @@ def forest_of(document: Any) -> Forest:
     """
     read = validated(QueuesFile, document)
     problems: list[str] = []
-    found = Forest(
+    found = QueueConfiguration(
         flavors=tuple(_flavor(entry, problems) for entry in read.flavors),
         cohorts=tuple(
             Cohort(

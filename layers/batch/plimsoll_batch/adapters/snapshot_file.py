@@ -28,7 +28,7 @@ from plimsoll_batch.domain.jobs import (
     Topology,
     lost_at_an_interruption,
 )
-from plimsoll_batch.domain.quota import Forest, priced_queues, twice
+from plimsoll_batch.domain.quota import QueueConfiguration, priced_queues, twice
 
 MOST_PODS: Final = 100_000
 """Pods of one role."""
@@ -101,7 +101,7 @@ class SnapshotFile(Strict):
     gangs: tuple[GangEntry, ...] = ()
 
 
-def state_of(document: Any, forest: Forest) -> QueueState:
+def state_of(document: Any, configuration: QueueConfiguration) -> QueueState:
     """Return the state that a file holds, under a configuration.
 
     Raises:
@@ -109,7 +109,7 @@ def state_of(document: Any, forest: Forest) -> QueueState:
     """
     read = validated(SnapshotFile, document)
     shapes: dict[tuple[str, timedelta | None], Shape] = {}
-    priced, problems = priced_queues(forest), list[str]()
+    priced, problems = priced_queues(configuration), list[str]()
     waiting: list[Gang] = []
     running: list[RunningGang] = []
     nodes: list[Node] | None = None
@@ -130,7 +130,9 @@ def state_of(document: Any, forest: Forest) -> QueueState:
     problems += twice("node", (entry.name for entry in read.nodes or ()))
     if problems:
         raise BadInput(told(problems))
-    return QueueState(forest=forest, gangs=waiting, running=running, nodes=nodes, sums=sums)
+    return QueueState(
+        configuration=configuration, gangs=waiting, running=running, nodes=nodes, sums=sums
+    )
 
 
 def _shape(

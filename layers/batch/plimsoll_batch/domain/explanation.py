@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from plimsoll_batch.domain.admission import QueueState, Standing, age_of
+from plimsoll_batch.domain.admission import QueueSnapshot, QueueState, age_of
 from plimsoll_batch.domain.capacity import NoPlace, Placement, earliest_place
 from plimsoll_batch.domain.jobs import Gang, RunningGang
 from plimsoll_batch.domain.quota import (
@@ -56,11 +56,11 @@ def why(seen: QueueState, uid: str, now: datetime) -> Explanation | None:
     gang = next((each for each in seen.gangs if each.uid == uid), None)
     if gang is None:
         return None
-    standing = Standing(seen)
+    snapshot = QueueSnapshot(seen)
     mates = [each for each in seen.gangs if each.queue == gang.queue and not each.gates]
     ahead = sum(age_of(each) < age_of(gang) for each in mates)
-    held, after = _held(seen, standing, gang, now)
-    queue = standing.queues.get(gang.queue)
+    held, after = _held(seen, snapshot, gang, now)
+    queue = snapshot.queues.get(gang.queue)
     if queue is not None and queue.order is QueueOrder.STRICT_FIFO and ahead:
         strict = f"queue {queue.name} is strictly first in, first out: {ahead} are before it"
         held = (strict, *held)
@@ -71,21 +71,21 @@ def why(seen: QueueState, uid: str, now: datetime) -> Explanation | None:
         ahead=ahead,
         after=tuple(each.gang for each in after),
         at=max(ends) if ends and len(ends) == len(after) else None,
-        costs=() if queue is None else costs_in_words(gang.shape, queue, standing.flavors),
+        costs=() if queue is None else costs_in_words(gang.shape, queue, snapshot.flavors),
     )
 
 
 def _held(
-    seen: QueueState, standing: Standing, gang: Gang, now: datetime
+    seen: QueueState, snapshot: QueueSnapshot, gang: Gang, now: datetime
 ) -> tuple[tuple[str, ...], Sequence[RunningGang]]:
     """Return what holds a gang, and what would have to end first."""
-    excluded = standing.why_held(gang)
+    excluded = snapshot.why_held(gang)
     if excluded is not None:
         return (excluded,), ()
-    options = standing.options(gang)
+    options = snapshot.options(gang)
     if isinstance(options, Unassigned):
         return options.reasons, ()
-    node, queue = standing.quotas.queues[gang.queue], standing.queues[gang.queue]
+    node, queue = snapshot.quotas.queues[gang.queue], snapshot.queues[gang.queue]
     placement = seen.placement()
     reasons: list[str] = []
     after: Sequence[RunningGang] = ()
@@ -93,8 +93,8 @@ def _held(
     while isinstance(found := assign(node, queue, options, refused), Assignment):
         reasons += [each for each in found.passed_over if each not in reasons]
         if found.preempts:
-            reasons += _short(standing, node, found.amounts)
-            after = after or _ends_for_quota(standing, node, found, now)
+            reasons += _short(snapshot, node, found.amounts)
+            after = after or _ends_for_quota(snapshot, node, found, now)
             break
         short = None if placement is None else _short_of_nodes(seen, placement, gang, found, now)
         if short is None:
@@ -140,14 +140,14 @@ def in_words(found: Explanation) -> str:
     return "\n".join(lines)
 
 
-def _short(standing: Standing, node: QuotaNode, amounts: Amounts) -> Iterator[str]:
+def _short(snapshot: QueueSnapshot, node: QuotaNode, amounts: Amounts) -> Iterator[str]:
     """Say of each amount that does not fit where quota went."""
     *_, root = node.path()
     for i, amount in amounts:
         left = node.available(i)
         if amount <= left:
             continue
-        flavor, resource = standing.quotas.frs[i]
+        flavor, resource = snapshot.quotas.frs[i]
         said = (
             f"{resource} in flavor {flavor}: it wants {amount}, {max(0, left)} are left;"
             f" queue {node.name} uses {node.usage[i]} of its {node.subtree[i]}"
@@ -164,7 +164,7 @@ def _short(standing: Standing, node: QuotaNode, amounts: Amounts) -> Iterator[st
 
 
 def _ends_for_quota(
-    standing: Standing, node: QuotaNode, found: Assignment, now: datetime
+    snapshot: QueueSnapshot, node: QuotaNode, found: Assignment, now: datetime
 ) -> Sequence[RunningGang]:
     """Return gangs after whose end quota is enough: in the order in which they end, as far as known."""
     *_, root = node.path()
@@ -172,7 +172,7 @@ def _ends_for_quota(
     holders = [
         holder
         for queue in queues_below(root)
-        for holder in standing.holders.get(queue, {}).values()
+        for holder in snapshot.holders.get(queue, {}).values()
         if any(i in wanted for i, _ in holder.amounts)
     ]
     holders.sort(

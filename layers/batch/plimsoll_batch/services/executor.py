@@ -16,10 +16,10 @@ from functools import partial
 from typing import Final, assert_never
 
 from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Refused
-from plimsoll.domain.kubernetes import LONGEST_MESSAGE, NAMESPACE, ClusterEvent, Ref
-from plimsoll.services.cluster_events import MOST
+from plimsoll.domain.kubernetes import LONGEST_MESSAGE_CHARACTERS, NAMESPACE, ClusterEvent, Ref
+from plimsoll.services.cluster_events import MOST_EVENTS
 from plimsoll.services.ports import Telemetry, Workers
-from plimsoll_batch.domain.capacity import Leasing
+from plimsoll_batch.domain.capacity import NodeLease
 from plimsoll_batch.domain.jobs import (
     Admission,
     Begin,
@@ -76,7 +76,7 @@ class Executor:
             self._tell(answer)
         return outcomes
 
-    def lease(self, writes: Sequence[Leasing], gangs: Mapping[str, GangJobs]) -> bool:
+    def lease(self, writes: Sequence[NodeLease], gangs: Mapping[str, GangJobs]) -> bool:
         """Lease nodes and give them back; say whether any was written. Of the others the next cycle thinks anew.
 
         Args:
@@ -113,7 +113,7 @@ class Executor:
         if self.held():
             self.cluster.tell_deadline(each.pod, each.deadline)
 
-    def _lease(self, each: Leasing) -> bool:
+    def _lease(self, each: NodeLease) -> bool:
         if not self.held():
             return False
         facts = {"node": each.node.name, "gang": str(each.gang or "")}
@@ -156,11 +156,11 @@ class Executor:
             about=about,
             uid=uid,
             reason=reason,
-            message=message[:LONGEST_MESSAGE],
+            message=message[:LONGEST_MESSAGE_CHARACTERS],
             warning=warning,
-            cause=cause[:LONGEST_MESSAGE],
+            cause=cause[:LONGEST_MESSAGE_CHARACTERS],
         )
-        if len(self.events) < MOST:
+        if len(self.events) < MOST_EVENTS:
             self.events.setdefault(event.name, event)
 
     def _tell(self, outcome: Outcome) -> None:

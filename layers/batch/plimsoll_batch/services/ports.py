@@ -10,7 +10,7 @@ from typing import Protocol
 from plimsoll.domain.kubernetes import Node, Pod
 from plimsoll.services.ports import EventWriter, LeaseKeeper
 from plimsoll_batch.domain.jobs import Admission, FailedPod, Gang, Job, NodeRequest, Stop
-from plimsoll_batch.domain.quota import Forest
+from plimsoll_batch.domain.quota import QueueConfiguration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class ClusterObjects:
 class QueueCluster(EventWriter, LeaseKeeper, Protocol):
     """One Kubernetes cluster with queues. Every call may raise the errors of `plimsoll.domain.errors`."""
 
-    def configuration(self) -> Forest | None:
+    def configuration(self) -> QueueConfiguration | None:
         """Return the configuration of the queues; None where there is none.
 
         Raises:

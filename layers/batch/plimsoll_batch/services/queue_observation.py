@@ -12,7 +12,7 @@ from plimsoll.domain.observation import leaves
 from plimsoll_batch.domain.admission import QueueState
 from plimsoll_batch.domain.capacity import by_lease, unmarked, with_whole_nodes
 from plimsoll_batch.domain.jobs import GangJobs, Job, assemble, running_of
-from plimsoll_batch.domain.quota import Forest, priced_queues
+from plimsoll_batch.domain.quota import QueueConfiguration, priced_queues
 from plimsoll_batch.services.ports import ClusterObjects
 
 
@@ -25,7 +25,7 @@ class Seen:
     """By uid."""
 
 
-def seen_in(objects: ClusterObjects, forest: Forest, now: datetime) -> Seen:
+def seen_in(objects: ClusterObjects, configuration: QueueConfiguration, now: datetime) -> Seen:
     """Put together what a plan is made from."""
     of_jobs = {job.ref for job in objects.jobs}
     bare = {job.uid: job for job in objects.jobs if job.bare}
@@ -38,13 +38,13 @@ def seen_in(objects: ClusterObjects, forest: Forest, now: datetime) -> Seen:
             mine += [] if itself.suspended else [replace(pod, owner=itself.ref)]
         else:
             (mine if pod.owner in of_jobs else others).append(pod)
-    leasing = {queue.name for queue in forest.queues if queue.leases_nodes}
+    leasing = {queue.name for queue in configuration.queues if queue.leases_nodes}
     gangs = assemble(
         objects.jobs,
         mine,
         now,
         leasing=leasing,
-        priced=priced_queues(forest),
+        priced=priced_queues(configuration),
         failed=objects.failed,
     )
     admitted = [jobs for jobs in gangs if jobs.admitted]
@@ -56,7 +56,7 @@ def seen_in(objects: ClusterObjects, forest: Forest, now: datetime) -> Seen:
     leased = by_lease(objects.nodes)
     beside = _beside(sums, pods) if leased else sums
     state = QueueState(
-        forest=forest,
+        configuration=configuration,
         gangs=[jobs.gang for jobs in gangs if not jobs.admitted],
         running=[with_whole_nodes(running_of(jobs), leased, beside) for jobs in admitted],
         nodes=[unmarked(node) for node in objects.nodes if node.staying],

@@ -20,7 +20,7 @@ from plimsoll.services.cluster_events import create_events
 from plimsoll.services.lease import Lease
 from plimsoll.services.observed_times import KnownTimes, ObservedTimes
 from plimsoll.services.ports import Registry, RepeatingClock, Telemetry, WakeUps, Workers
-from plimsoll_batch.domain.admission import QueuePlan, Standing, actions_of, plan_queues
+from plimsoll_batch.domain.admission import QueuePlan, QueueSnapshot, actions_of, plan_queues
 from plimsoll_batch.domain.capacity import plan_leases
 from plimsoll_batch.domain.jobs import (
     GangJobs,
@@ -29,7 +29,7 @@ from plimsoll_batch.domain.jobs import (
     unstated_classes,
     upkeep,
 )
-from plimsoll_batch.domain.quota import Forest
+from plimsoll_batch.domain.quota import QueueConfiguration
 from plimsoll_batch.services.executor import Executor, Outcome
 from plimsoll_batch.services.ports import ClusterObjects, QueueCluster
 from plimsoll_batch.services.queue_observation import Seen, seen_in
@@ -117,25 +117,25 @@ class QueueService:
             cluster=cluster, workers=self.workers, telemetry=self.telemetry, held=lambda: lease.held
         )
         try:
-            forest = cluster.configuration()
+            configuration = cluster.configuration()
         except BadInput as error:
             self.telemetry.warn("queues not planned", cluster=self.name, because=str(error))
             carrying.tell_configuration(str(error))
-            forest = None
-        if forest is None:
+            configuration = None
+        if configuration is None:
             returned = self._return_leases(cluster, carrying)
             self._events(cluster, carrying)
             return Cycle(plan=None, moving=returned)
         now = self.clock.now()
         objects = self._read(cluster)
-        seen = seen_in(objects, forest, now)
+        seen = seen_in(objects, configuration, now)
         for jobs in seen.gangs.values():
             carrying.tell_problems(jobs)
         ends = reclaimed_at(objects.nodes, now)
         times = self._times(seen, ends, known)
         carrying.tell_deadlines(plan_deadlines(seen.gangs.values(), ends, now, times))
         grown = {uid for uid, jobs in seen.gangs.items() if jobs.grown is not None}
-        beyond = Standing(seen.state).beyond_quota(grown) if grown else ()
+        beyond = QueueSnapshot(seen.state).beyond_quota(grown) if grown else ()
         steps = upkeep([*seen.gangs.values()], now, ends, objects.nodes, beyond)
         outcomes = list(carrying.run(steps, now))
         plan, leased = None, False
@@ -149,7 +149,9 @@ class QueueService:
                     carrying.tell_request(seen.gangs[gang.uid], request)
             leases = plan_leases(plan.dedicated, seen.gangs.values(), objects.nodes)
             leased = carrying.lease(leases.writes, seen.gangs)
-            outcomes += carrying.run(actions_of(plan, seen.gangs, forest, now, leases.not_yet), now)
+            outcomes += carrying.run(
+                actions_of(plan, seen.gangs, configuration, now, leases.not_yet), now
+            )
         self._events(cluster, carrying)
         return Cycle(
             plan=plan,
@@ -179,7 +181,7 @@ class QueueService:
         if not cluster.leases():
             return False
         objects = self._read(cluster)
-        gangs = seen_in(objects, Forest(), self.clock.now()).gangs
+        gangs = seen_in(objects, QueueConfiguration(), self.clock.now()).gangs
         return carrying.lease(plan_leases({}, gangs.values(), objects.nodes).writes, gangs)
 
     def _plan(self, seen: Seen, objects: ClusterObjects, now: datetime) -> QueuePlan:

@@ -16,10 +16,10 @@ from plimsoll.domain.notices import About, Effect, parse
 from plimsoll.domain.registry import agent_of
 from plimsoll.services.ports import Clock, NodeIndex, Registry, Telemetry, WakeUps
 
-AFTER_NOTICE: Final = (1, 4, 10, 20, 40)
+AFTER_NOTICE_SECONDS: Final = (1, 4, 10, 20, 40)
 """Seconds from a notice to its wake-ups. The planner goes by what the interruption path writes on the Node, and
 the first wake-up may come before that."""
-AFTER_CHANGE: Final = (0, 5)
+AFTER_CHANGE_SECONDS: Final = (0, 5)
 """The same for a Job that changed. A planner that was about to end when the first came had still the Lease."""
 SHARED: Final = timedelta(seconds=3)
 """A series of wake-ups serves also what comes so much later."""
@@ -40,7 +40,7 @@ type _Series = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waking:
+class WakeUpService:
     """Wakes the queues of clusters by events."""
 
     registry: Registry
@@ -98,8 +98,8 @@ class Waking:
                 if cluster.agent is not None:
                     agents.setdefault(cluster.agent, []).append(cluster.name)
         return [
-            [(nodes[i].cluster, AFTER_NOTICE) for i in each.instances if i in nodes]
-            + [(name, AFTER_CHANGE) for name in agents.get(each.agent or "", ())]
+            [(nodes[i].cluster, AFTER_NOTICE_SECONDS) for i in each.instances if i in nodes]
+            + [(name, AFTER_CHANGE_SECONDS) for name in agents.get(each.agent or "", ())]
             for each in said
         ]
 

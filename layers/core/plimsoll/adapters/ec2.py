@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
     from plimsoll.services.ports import Clock
 
-BATCH: Final = 100
+BATCH_INSTANCES: Final = 100
 
 type Json = Mapping[str, Any]
 
@@ -110,7 +110,7 @@ class Ec2Instances:
     ) -> Iterator[tuple[str, tuple[str, Json]]]:
         """Yield the id of each instance, with its owner and what EC2 says of it."""
         ask = partial(self._aws.ec2.describe_instances, **wanted)
-        for batch in batched(dict.fromkeys(ids), BATCH, strict=False):
+        for batch in batched(dict.fromkeys(ids), BATCH_INSTANCES, strict=False):
             for reservation in self._known("describe instances", batch, ask).get(
                 "Reservations", ()
             ):
@@ -118,7 +118,7 @@ class Ec2Instances:
                     yield instance["InstanceId"], (reservation.get("OwnerId", ""), instance)
 
     def _spot_requests(self, ids: Sequence[str]) -> Iterator[Json]:
-        for batch in batched(ids, BATCH, strict=False):
+        for batch in batched(ids, BATCH_INSTANCES, strict=False):
             with translated("describe spot instance requests"):
                 pages = self._aws.ec2.get_paginator("describe_spot_instance_requests").paginate(
                     Filters=[
@@ -132,7 +132,7 @@ class Ec2Instances:
     def _statuses(self, ids: Sequence[str]) -> Iterator[Json]:
         status: Callable[..., Json] = self._aws.ec2.describe_instance_status
         ask = partial(status, IncludeAllInstances=True, Filters=_HAS_EVENTS)
-        for batch in batched(ids, BATCH, strict=False):
+        for batch in batched(ids, BATCH_INSTANCES, strict=False):
             yield from self._known("describe instance status", batch, ask).get(
                 "InstanceStatuses", ()
             )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
     from plimsoll.services.ports import Clock
 
-KEPT: Final = timedelta(minutes=5)
+TOKEN_KEPT: Final = timedelta(minutes=5)
 """How long a token is used before the secret is read again: one that was rotated is taken over
 within this time, or at the first 401."""
 
@@ -38,7 +38,7 @@ class SecretToken:
         """
         with self._lock:
             now = self._clock.now()
-            if self._read is None or now - self._read[1] >= KEPT:
+            if self._read is None or now - self._read[1] >= TOKEN_KEPT:
                 self._read = self._fetch(), now
             return self._read[0]
 

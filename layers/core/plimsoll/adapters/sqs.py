@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
     from plimsoll.domain.registry import ResyncRequest
 
-BATCH: Final = 10
+BATCH_MESSAGES: Final = 10
 """The most that one SendMessageBatch takes."""
 
 
@@ -70,7 +70,7 @@ def send_all(aws: Aws, queue_url: str, messages: Sequence[Message], what: str) -
         Temporary: some were not taken.
     """
     failed: list[str] = []
-    for batch in batched(messages, BATCH, strict=False):
+    for batch in batched(messages, BATCH_MESSAGES, strict=False):
         entries: list[SendMessageBatchRequestEntryTypeDef] = [
             {"Id": str(i), **message}  # type: ignore[typeddict-item] # a Message has no more keys
             for i, message in enumerate(batch)

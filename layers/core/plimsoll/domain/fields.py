@@ -16,10 +16,10 @@ from plimsoll.domain.errors import BadInput
 
 WHOLE_LIMIT: Final = 2**63 - 1
 """No field of Kubernetes holds a larger number."""
-LIST_LIMIT: Final = 1000
+LIST_LIMIT_ITEMS: Final = 1000
 """Items of a list, where its reader states no limit of its own: more than anybody means."""
-TEXT_LIMIT: Final = 256
-ARN_LIMIT: Final = 1024
+TEXT_LIMIT_CHARACTERS: Final = 256
+ARN_LIMIT_CHARACTERS: Final = 1024
 """Characters: more than any field that we keep needs, and few enough to write on a Node."""
 
 INSTANCE: Final = re.compile(r"i-(?:[0-9a-f]{8}|[0-9a-f]{17})")
@@ -44,6 +44,19 @@ def clip(value: object, limit: int = 80) -> str:
         case _:
             shown = type(value).__name__
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def retry_after_of(*said: object) -> float | None:
+    """Return the seconds that the first of these asks us to wait; None where none is a number.
+
+    The header Retry-After may hold a date instead, which is ignored.
+    """
+    for each in said:
+        try:
+            return max(0.0, float(each))  # type: ignore[arg-type] # None raises as a word does
+        except (TypeError, ValueError):
+            continue
+    return None
 
 
 def parse_time(text: str) -> datetime:
@@ -108,7 +121,7 @@ class Field:
         found = "and is missing" if self.value is None else f"not {clip(self.value)}"
         return BadInput(f"{self.path or 'the object'}: must be {expected}, {found}")
 
-    def each(self, limit: int = LIST_LIMIT) -> Iterator[Self]:
+    def each(self, limit: int = LIST_LIMIT_ITEMS) -> Iterator[Self]:
         """Yield the entries of a list; a missing one has none."""
         if self.value is None:
             return
@@ -135,7 +148,7 @@ class Field:
             raise self.wrong(f"a whole number from {least} to {most}")
         return value
 
-    def required(self, *, limit: int = TEXT_LIMIT) -> str:
+    def required(self, *, limit: int = TEXT_LIMIT_CHARACTERS) -> str:
         """Return a string that is there, is not empty and has at most `limit` characters."""
         if not isinstance(self.value, str) or not self.value or not _encodes(self.value):
             raise self.wrong("a string")
@@ -143,7 +156,7 @@ class Field:
             raise BadInput(f"{self.path}: is longer than {limit} characters")
         return self.value
 
-    def optional(self, *, limit: int = TEXT_LIMIT) -> str | None:
+    def optional(self, *, limit: int = TEXT_LIMIT_CHARACTERS) -> str | None:
         """Return a string of at most `limit` characters; None where it is missing or empty."""
         return None if self.value in (None, "") else self.required(limit=limit)
 

@@ -11,9 +11,9 @@ from plimsoll.domain.errors import Conflict
 from plimsoll.domain.kubernetes import ClusterEvent
 from plimsoll.services.ports import EventWriter, Telemetry, Workers
 
-MOST: Final = 96
+MOST_EVENTS: Final = 96
 """Events that one run creates: an API server has better things to do in a storm."""
-AT_ONCE: Final = 16
+EVENTS_AT_ONCE: Final = 16
 """How many are created side by side: no more than these fail where the API server takes none."""
 
 
@@ -24,7 +24,7 @@ def create_events(
 
     One that was created before is as good as created.
     """
-    for some in batched(events[:MOST], AT_ONCE, strict=False):
+    for some in batched(events[:MOST_EVENTS], EVENTS_AT_ONCE, strict=False):
         answers = workers.run([partial(cluster.create_event, event) for event in some])
         errors = [e for e in answers if isinstance(e, Exception) and not isinstance(e, Conflict)]
         if errors:

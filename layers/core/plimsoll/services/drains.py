@@ -32,7 +32,7 @@ from plimsoll.services.ports import (
     WakeUps,
     Workers,
 )
-from plimsoll.services.reconcile import PAUSE_SECONDS, Reconcile, TimeLimit
+from plimsoll.services.reconcile import Reconcile, TimeLimit, pause_after
 from plimsoll.services.reconcile_inputs import ReconcileInputs
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from plimsoll.services.retry_policy import HURRIED_SECONDS, MAX_PAUSE_SECONDS, RECONCILE_SECONDS
@@ -170,10 +170,7 @@ class DrainService:
                 if not called and self.clock.now() >= late:
                     called = True
                     unanswered()
-                pause = max(PAUSE_SECONDS, error.retry_after or 0.0)
-                if self.clock.now() + timedelta(seconds=pause) >= time.usual:
-                    raise
-                self.clock.sleep(pause)
+                self.clock.sleep(pause_after(error, self.clock.now(), time.usual))
 
     def _grow_unseen(self, cluster: Cluster, groups: NodeGroups, executor: Executor) -> None:
         """Ask for capacity by the node index: new nodes start while the API server is away."""

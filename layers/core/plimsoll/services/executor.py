@@ -62,13 +62,13 @@ from plimsoll.domain.kubernetes import (
     ClusterEvent,
 )
 from plimsoll.domain.reports import Metric
-from plimsoll.services.cluster_events import MOST, create_events
+from plimsoll.services.cluster_events import MOST_EVENTS, create_events
 from plimsoll.services.ports import CapacityWriter, ClusterWriter, Telemetry, Workers
 
-TOGETHER: Final = 48
+ACTIONS_TOGETHER: Final = 48
 """How many of a wave are begun at least. Once the API has asked one of them for patience, no more of their wave
 follow."""
-ROUND: Final = 16
+ACTIONS_PER_ROUND: Final = 16
 """How many of a wave are begun however late it is: fewer than there are workers, so they last as long as one call. A
 reconcile with no time left still gets something done, and an API server that takes seconds for a call does not hold it."""
 
@@ -245,7 +245,7 @@ class Executor:
 
     def note(self, event: ClusterEvent | None) -> None:
         """Keep an Event for `create_events`, unless there are too many."""
-        if event is not None and len(self.noted) < MOST:
+        if event is not None and len(self.noted) < MOST_EVENTS:
             self.noted.setdefault(event.name, event)
 
     def create_events(self) -> None:
@@ -268,7 +268,7 @@ class Executor:
             plan: its steps are in the order of their waves.
             held: asked before each action. False leaves it and all that follow: we may not write any
                 more, for example since the Lease is lost.
-            enough: asked before each action of a wave, but for its first `ROUND`. True leaves the
+            enough: asked before each action of a wave, but for its first `ACTIONS_PER_ROUND`. True leaves the
                 rest of it, and what follows, to be decided anew from another observation. However late it
                 is, of every wave up to there something is done: where calls are slow, pods to be
                 told now come after capacity.
@@ -298,10 +298,10 @@ class Executor:
         def attempt(place: int, step: Step) -> ActionResult | None:
             """Return what came of a step; None where it was not begun."""
             nonlocal over, throttled
-            if not held() or (place >= ROUND and enough()):
+            if not held() or (place >= ACTIONS_PER_ROUND and enough()):
                 over = True
                 return None
-            if throttled and place >= TOGETHER:
+            if throttled and place >= ACTIONS_TOGETHER:
                 return None
             result = perform(step.action, self.writers)
             throttled = throttled or isinstance(result.error, Throttled)

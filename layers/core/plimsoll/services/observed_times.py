@@ -22,7 +22,7 @@ from plimsoll.domain.observation import (
 )
 from plimsoll.services.ports import Clock, Telemetry, Times, Workers
 
-AT_ONCE: Final = 100
+WORKLOADS_PER_CALL: Final = 100
 """Workloads of one call to DynamoDB."""
 
 
@@ -60,7 +60,7 @@ class ObservedTimes:
         for answer in self.workers.run(
             [
                 partial(self.times.read, cluster, some)
-                for some in batched(workloads, AT_ONCE, strict=False)
+                for some in batched(workloads, WORKLOADS_PER_CALL, strict=False)
             ]
         ):
             match answer:

@@ -8,19 +8,12 @@ from datetime import datetime, timedelta
 from typing import Final, Self
 
 from plimsoll.domain.actions import (
-    DoNotDisrupt,
     Evict,
-    Exclude,
     Grow,
-    Guard,
     LabelNode,
     Plan,
     Release,
-    TaintNode,
-    TellDeadline,
     TerminateInstance,
-    UndoRelease,
-    Unguard,
 )
 from plimsoll.domain.drain import added_entry, plan_drain, report_of_added, reports_wanted
 from plimsoll.domain.errors import BadInput, Refused, Temporary
@@ -39,6 +32,18 @@ PAUSE_SECONDS: Final = 1.0
 """Between two observations: a replacement that is Ready is seen within this time."""
 MANY_ACTIONS: Final = 48
 """A plan of so many actions has its reports written after a later one: no pod waits for a database."""
+
+
+def pause_after(error: Temporary, now: datetime, until: datetime) -> float:
+    """Return how many seconds to wait before the next attempt.
+
+    Raises:
+        Temporary: the error itself, where `until` comes first.
+    """
+    pause = max(PAUSE_SECONDS, error.retry_after or 0.0)
+    if now + timedelta(seconds=pause) >= until:
+        raise error
+    return pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +94,7 @@ class Reconcile:
                 raise
             except Temporary as error:
                 # Another reconcile would first have to wait until the Lease expires.
-                pause = max(PAUSE_SECONDS, error.retry_after or 0.0)
-                if self.clock.now() + timedelta(seconds=pause) >= until:
-                    raise
+                pause = pause_after(error, self.clock.now(), until)
                 self.telemetry.warn(
                     "observation failed", cluster=self.cluster.name, because=str(error)
                 )
@@ -231,16 +234,6 @@ class Reconcile:
                 case Release(replica_set=made) if refused:
                     why = f"its release was refused: {outcome.error}"
                     memory.refused[str(made.controller)] = why, None
-                case (
-                    UndoRelease()
-                    | Guard()
-                    | Unguard()
-                    | Evict()
-                    | LabelNode()
-                    | Exclude()
-                    | TaintNode()
-                    | DoNotDisrupt()
-                    | TellDeadline()
-                ) as action if refused:
+                case action if refused and action.refusable:
                     until = now + EVICTED_AGAIN if isinstance(action, Evict) else None
                     memory.refused[action.target] = f"{action.target}: {outcome.error}", until

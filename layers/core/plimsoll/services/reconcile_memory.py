@@ -13,7 +13,7 @@ from plimsoll.domain.kubernetes import Node, Pod, Ref
 from plimsoll.domain.node_groups import (
     DOUBTED_AFTER_REFUSAL,
     FIRST_SIGN_WITHIN,
-    LONGEST_WHY,
+    LONGEST_WHY_CHARACTERS,
     Instance,
     LaunchesThrottled,
     NodeGroup,
@@ -40,9 +40,9 @@ BUSY: Final = timedelta(seconds=5)
 """How long a group may say that it cannot be asked now until another one is asked."""
 EVICTED_AGAIN: Final = timedelta(seconds=5)
 """How long after an eviction was refused it is tried again: an admission webhook may allow it any moment."""
-LONGEST_REFUSAL: Final = 200
+LONGEST_REFUSAL_CHARACTERS: Final = 200
 """Characters of what a budget refused an eviction with: a report may hold one for each pod of a node."""
-KEPT: Final = 20
+KEPT_REFUSALS: Final = 20
 """How many refusals of a group are remembered."""
 MADE_ANEW: Final = timedelta(seconds=10)
 """How long a controller that we do not know is given to make a pod anew that an earlier reconcile evicted."""
@@ -184,7 +184,7 @@ class ReconcileMemory:
 
         One that is being changed in another way may stay so for half an hour: then another is asked.
         """
-        busy, why = isinstance(error, Temporary), str(error)[:LONGEST_WHY]
+        busy, why = isinstance(error, Temporary), str(error)[:LONGEST_WHY_CHARACTERS]
         waits = busy and now < self.busy.setdefault(group.key, now) + BUSY
         told: tuple[Refusal, ...] = () if waits else (OtherRefusal(at=now, why=why),)
         known = self.refusals.get(group.key, ())
@@ -194,7 +194,7 @@ class ReconcileMemory:
         elif isinstance(error, NotGrown):
             # An answer to a token that comes again is as old as the first: we were refused now.
             told = tuple(replace(refusal, at=now) for refusal in error.refusals)
-        self.refusals[group.key] = (*told, *known)[:KEPT]
+        self.refusals[group.key] = (*told, *known)[:KEPT_REFUSALS]
 
     def keep_refusals(self, known: Mapping[str, Sequence[Refusal]], now: datetime) -> None:
         """Take over what node groups refused lately: what is refused is not asked for anew by each reconcile."""
@@ -226,7 +226,9 @@ class ReconcileMemory:
     def overrule(self, pod: Pod, refusal: str) -> None:
         """Note in the report of its node that a pod was deleted past its budget."""
         for report in [r for r in self.reports.values() if r.node == pod.node]:
-            self.learn([replace(report, overruled={str(pod): refusal[:LONGEST_REFUSAL]})])
+            self.learn(
+                [replace(report, overruled={str(pod): refusal[:LONGEST_REFUSAL_CHARACTERS]})]
+            )
 
     def block(self, step: Step, webhook: str, now: datetime) -> None:
         """Note in the reports of its nodes that an admission webhook did not let a step be taken."""

@@ -20,7 +20,7 @@ from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll_service.domain.analysis import Price, PriceTable
 from plimsoll_service.services.ports import Clock
 
-KEPT: Final = timedelta(hours=12)
+PRICES_KEPT: Final = timedelta(hours=12)
 RETRIED: Final = timedelta(minutes=15)
 """After a refusal the shipped table stands in for so long."""
 _LINUX: Final[Mapping[str, str]] = {
@@ -55,7 +55,7 @@ class AwsPrices:
         known = self._known.get(region)
         if known is None or known[1] <= now:
             try:
-                known = self._read(region, now), now + KEPT
+                known = self._read(region, now), now + PRICES_KEPT
             except PlimsollError as error:
                 self.warn(region, error)
                 known = known[0] if known else self.shipped, now + RETRIED

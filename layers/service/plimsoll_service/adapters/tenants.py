@@ -18,7 +18,7 @@ from plimsoll_service.adapters.faults import Tell, logged
 from plimsoll_service.domain.access import document_key, leading_key, snapshot_key
 from plimsoll_service.services.ports import Clock, Document
 
-MOST_IN_AN_ITEM: Final = 380 * 1024
+MOST_ITEM_BYTES: Final = 380 * 1024
 """An item has 400 KB, names of its attributes included."""
 _MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound", "AccessDenied", "403"})
 """Who may not list a bucket is told 403 of what is not there; listing would show others' names.
@@ -88,7 +88,7 @@ class AwsTenantData:
             "version": {"N": str(version + 1)},
             "expires": {"N": str(int(expires.timestamp()))},
         }
-        if len(packed) <= MOST_IN_AN_ITEM:
+        if len(packed) <= MOST_ITEM_BYTES:
             item["body"] = {"B": packed}
         else:
             # Named by what is in it, too: who is about to be told of a conflict has uploaded already.

@@ -19,8 +19,8 @@ from plimsoll_service.services.stored import read, stored
 from plimsoll_service.wire.documents import Count, encode
 from plimsoll_service.wire.gpu import MOST_PODS, ClassDay, ClassDays
 
-KEPT: Final = timedelta(days=35)
-MOST_OF_DAY: Final = 500
+CLASS_DAYS_KEPT: Final = timedelta(days=35)
+MOST_CLASSES_OF_DAY: Final = 500
 """Classes of a day. Of more, those that come first stay."""
 PAGE_BYTES: Final = 4 * 2**20
 """Lambda returns 6 MB at most; one class-day has less than 1 MB."""
@@ -30,7 +30,7 @@ _PREFIX: Final = "gpu#"
 class _Day(msgspec.Struct, frozen=True):
     """The classes of a day."""
 
-    days: Annotated[tuple[ClassDay, ...], Meta(max_length=MOST_OF_DAY)] = ()
+    days: Annotated[tuple[ClassDay, ...], Meta(max_length=MOST_CLASSES_OF_DAY)] = ()
     """In the order in which they came."""
     left_out: Count = 0
     most_pods: Annotated[int, Meta(ge=1, le=MOST_PODS)] = MOST_PODS
@@ -77,7 +77,7 @@ def class_days(data: TenantData, cluster: str, since: date, after: str) -> Class
 def _keep_day(
     data: TenantData, cluster: str, day: date, found: Sequence[ClassDay], left_out: int
 ) -> None:
-    expires = datetime.combine(day, time(), UTC) + timedelta(days=1) + KEPT
+    expires = datetime.combine(day, time(), UTC) + timedelta(days=1) + CLASS_DAYS_KEPT
     listed, version = stored(data, cluster, _key(day), _Day)
     known = listed or _Day()
     said = _with(known, found, left_out)
@@ -91,7 +91,7 @@ def _with(known: _Day, found: Sequence[ClassDay], left_out: int) -> _Day:
     for each in found:
         if each.of in classes:
             classes[each.of] = merged(classes[each.of], each)
-        elif len(classes) < MOST_OF_DAY:
+        elif len(classes) < MOST_CLASSES_OF_DAY:
             classes[each.of] = each
         else:
             refused += 1

@@ -45,7 +45,7 @@ from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.access import Accepted
 from plimsoll_service.wire.documents import Malformed, encode
 
-MOST_COMPRESSED: Final = 4 * 2**20
+MOST_COMPRESSED_BYTES: Final = 4 * 2**20
 """Lambda takes requests of 6 MB, in base64."""
 POLL_SECONDS: Final = 60
 ATTEMPTS: Final = 5
@@ -80,8 +80,8 @@ class Intake:
         now = self.clock.now()
         most = self.snapshots_per_minute
         count(self.members, agent.tenant, "snapshots", most=most, now=now)
-        if len(body) > MOST_COMPRESSED:
-            raise TooLarge(f"the snapshot has {len(body)} bytes; {MOST_COMPRESSED} are taken")
+        if len(body) > MOST_COMPRESSED_BYTES:
+            raise TooLarge(f"the snapshot has {len(body)} bytes; {MOST_COMPRESSED_BYTES} are taken")
         snapshot = wire.decode(body)
         if snapshot.cluster_id != agent.subject:
             raise Forbidden("the snapshot is of another cluster than its token")

@@ -22,7 +22,7 @@ from plimsoll_service.wire.instructions import Instructions, Result, SignedInstr
 
 RESULT_KEPT: Final = timedelta(days=90)
 """How long a result is kept after its instruction has expired, and how late it may come."""
-MOST: Final = 100
+MOST_INSTRUCTIONS: Final = 100
 """How many an executor is given at once."""
 _LAST: Final = 2**53
 
@@ -45,7 +45,7 @@ def post(
     data.put(cluster, _waiting(number), encode(signed), expires=expires)
 
 
-def pending(data: TenantData, cluster: str, *, most: int = MOST) -> Instructions:
+def pending(data: TenantData, cluster: str, *, most: int = MOST_INSTRUCTIONS) -> Instructions:
     """Return what waits for an executor, in the order of the numbers."""
     found = data.list(cluster, _waiting(0), _waiting(_LAST), limit=most)
     signed = (read(data, cluster, each, SignedInstruction) for each in found)

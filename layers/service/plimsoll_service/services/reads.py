@@ -17,7 +17,7 @@ from plimsoll_service.domain.snapshots import (
     workload_rows,
 )
 from plimsoll_service.services.access import refuse_others
-from plimsoll_service.services.gpu_history import KEPT, class_days
+from plimsoll_service.services.gpu_history import CLASS_DAYS_KEPT, class_days
 from plimsoll_service.services.history import (
     Known,
     has_cluster,
@@ -143,8 +143,10 @@ class Reads:
             NotFound, Throttled: as above.
         """
         data = self.data(person, cluster)
-        if not days.isdecimal() or len(days) > 2 or not 1 <= int(days) <= KEPT.days:  # noqa: PLR2004 - digits
-            raise Malformed(f"days is a number from 1 to {KEPT.days}, and not {days[:64]!r}")
+        if not days.isdecimal() or len(days) > 2 or not 1 <= int(days) <= CLASS_DAYS_KEPT.days:  # noqa: PLR2004 - digits
+            raise Malformed(
+                f"days is a number from 1 to {CLASS_DAYS_KEPT.days}, and not {days[:64]!r}"
+            )
         if _PAGE.fullmatch(after) is None:
             raise Malformed(f"{after[:64]!r} is no page: it is `next` of the page before")
         since = self.clock.now().date() - timedelta(days=int(days) - 1)

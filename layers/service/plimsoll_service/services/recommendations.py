@@ -74,7 +74,7 @@ FRESH: Final = timedelta(minutes=10)
 """From an older snapshot no instruction is made."""
 SILENCE: Final = timedelta(minutes=10)
 """For how long an agent, which sends a snapshot each minute, may send none."""
-KEPT: Final = timedelta(days=90)
+RECOMMENDATIONS_KEPT: Final = timedelta(days=90)
 """How long a recommendation that is not advised any more is kept."""
 TIME: Final = timedelta(seconds=70)
 """For the analysis, of the 120 s of the function; the prices of a region are read in it, and what follows is written."""
@@ -83,7 +83,7 @@ NEVER: Final = datetime(2000, 1, 1, tzinfo=UTC)
 ATTEMPTS: Final = 3
 """How often a run begins anew after others wrote about its cluster."""
 OVER: Final = frozenset({"withdrawn", "refused"})
-MOST_KEPT: Final = 300
+MOST_RECOMMENDATIONS: Final = 300
 """Recommendations of a cluster that are open, and as many others. They are one document: a run writes once, and
 an answer of Lambda has 6 MB at most."""
 
@@ -258,15 +258,15 @@ def _writable(
 
 def _bounded(found: Iterable[Recommendation], now: datetime) -> Recommendations:
     """Return what is kept: of those that are open what saves most, of the others what was accepted or is newest."""
-    still = [f for f in found if f.state not in OVER or now - f.changed_at < KEPT]
+    still = [f for f in found if f.state not in OVER or now - f.changed_at < RECOMMENDATIONS_KEPT]
     is_open = sorted((f for f in still if f.state == "open"), key=lambda f: (-f.monthly, f.id))
     others = sorted(
         (f for f in still if f.state != "open"),
         key=lambda f: (f.state != "accepted", -f.changed_at.timestamp(), f.id),
     )
     return Recommendations(
-        recommendations=(*is_open[:MOST_KEPT], *others[:MOST_KEPT]),
-        left_out=len(is_open[MOST_KEPT:]),
+        recommendations=(*is_open[:MOST_RECOMMENDATIONS], *others[:MOST_RECOMMENDATIONS]),
+        left_out=len(is_open[MOST_RECOMMENDATIONS:]),
     )
 
 

@@ -25,8 +25,8 @@ _BROKEN: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 _BAD_TEXT: Final = re.compile(r"Expected `str` (matching regex|of length) ")
 """How msgspec says that text is none that its field takes."""
 
-MOST_TEXT: Final = 256
-type Text = Annotated[str, Meta(min_length=1, max_length=MOST_TEXT)]
+MOST_TEXT_CHARACTERS: Final = 256
+type Text = Annotated[str, Meta(min_length=1, max_length=MOST_TEXT_CHARACTERS)]
 """A name, a uid, or whatever else is never empty."""
 type Words = Annotated[str, Meta(max_length=1024)]
 """A reason for a person to read."""

@@ -18,7 +18,7 @@ CONFIG_MAP: Final = "plimsoll-gpu-plan"
 """In the namespace `plimsoll`."""
 KEY: Final = "plan.json"
 MOST_NODES: Final = 1000
-MOST_BYTES: Final = 2**20
+MOST_CHARACTERS: Final = 2**20
 """So much a ConfigMap holds."""
 MIG_CONFIG: Final = "nvidia.com/mig.config"
 """On a Node, label: which layout NVIDIA's mig-manager shall make."""
@@ -81,8 +81,8 @@ def parse_plan(text: str) -> GpuPlan:
     Raises:
         Malformed: it is too long, no JSON, or a field is unknown, missing or wrong; the message names it.
     """
-    if len(text) > MOST_BYTES:
-        raise Malformed(f"has {len(text)} characters, more than {MOST_BYTES}")
+    if len(text) > MOST_CHARACTERS:
+        raise Malformed(f"has {len(text)} characters, more than {MOST_CHARACTERS}")
     try:
         plan = msgspec.json.decode(text, type=GpuPlan)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

@@ -367,7 +367,7 @@ class LoadBalancer(Part, frozen=True, kw_only=True):
 type Kind = Literal[
     "nodes", "pods", "workloads", "volumes", "budgets", "autoscalers", "load_balancers"
 ]
-MOST: Final[dict[Kind, int]] = {
+MOST_OF_KIND: Final[dict[Kind, int]] = {
     "nodes": 5_000,
     "pods": 30_000,
     "workloads": 20_000,
@@ -402,14 +402,16 @@ class Objects(Part, frozen=True, kw_only=True):
     """The version of the API server."""
     left_out: Count = 0
     """Objects that are not told of, because their names are invalid."""
-    nodes: Annotated[tuple[Node, ...], Meta(max_length=MOST["nodes"])] = ()
-    pods: Annotated[tuple[Pod, ...], Meta(max_length=MOST["pods"])] = ()
-    workloads: Annotated[tuple[Workload, ...], Meta(max_length=MOST["workloads"])] = ()
-    volumes: Annotated[tuple[Volume, ...], Meta(max_length=MOST["volumes"])] = ()
-    budgets: Annotated[tuple[Budget, ...], Meta(max_length=MOST["budgets"])] = ()
-    autoscalers: Annotated[tuple[Autoscaler, ...], Meta(max_length=MOST["autoscalers"])] = ()
+    nodes: Annotated[tuple[Node, ...], Meta(max_length=MOST_OF_KIND["nodes"])] = ()
+    pods: Annotated[tuple[Pod, ...], Meta(max_length=MOST_OF_KIND["pods"])] = ()
+    workloads: Annotated[tuple[Workload, ...], Meta(max_length=MOST_OF_KIND["workloads"])] = ()
+    volumes: Annotated[tuple[Volume, ...], Meta(max_length=MOST_OF_KIND["volumes"])] = ()
+    budgets: Annotated[tuple[Budget, ...], Meta(max_length=MOST_OF_KIND["budgets"])] = ()
+    autoscalers: Annotated[
+        tuple[Autoscaler, ...], Meta(max_length=MOST_OF_KIND["autoscalers"])
+    ] = ()
     load_balancers: Annotated[
-        tuple[LoadBalancer, ...], Meta(max_length=MOST["load_balancers"])
+        tuple[LoadBalancer, ...], Meta(max_length=MOST_OF_KIND["load_balancers"])
     ] = ()
 
 
@@ -491,7 +493,7 @@ def _checked(found: Snapshot) -> Snapshot:
         raise Malformed(f"base {found.base} is not before sequence {found.sequence} - at `$.base`")
     if found.full and found.deleted:
         raise Malformed("a full snapshot deletes nothing - at `$.deleted`")
-    for kind in MOST:
+    for kind in MOST_OF_KIND:
         _refuse_twins(kind, (each.uid for each in getattr(found, kind)))
     _refuse_twins("usage", (each.uid for each in found.usage))
     _refuse_twins(
@@ -509,7 +511,7 @@ def delta(base: Snapshot, full: Snapshot) -> Snapshot:
     if not base.full or base.epoch != full.epoch or base.sequence >= full.sequence:
         raise ValueError(f"{full.epoch} {full.sequence} cannot be told from {base.sequence}")
     changed, deleted = {}, []
-    for kind in MOST:
+    for kind in MOST_OF_KIND:
         before = {each.uid: each for each in getattr(base, kind)}
         after = getattr(full, kind)
         changed[kind] = tuple(each for each in after if before.get(each.uid) != each)
@@ -533,11 +535,11 @@ def apply(base: Objects, change: Snapshot) -> Snapshot:
     ):
         raise Malformed(f"the base {change.base} is not the snapshot {base.sequence} - at `$.base`")
     whole = {}
-    for kind in MOST:
+    for kind in MOST_OF_KIND:
         gone = {each.uid for each in change.deleted if each.kind == kind}
         objects = {e.uid: e for e in chain(getattr(base, kind), getattr(change, kind))}
         whole[kind] = tuple(each for uid, each in objects.items() if uid not in gone)
-        if len(whole[kind]) > MOST[kind]:
+        if len(whole[kind]) > MOST_OF_KIND[kind]:
             raise Malformed(f"makes {len(whole[kind])} {kind} of its base - at `$.{kind}`")
     return replace(change, base=0, deleted=(), **whole)
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from plimsoll_service.wire.documents import Count
 
-MOST: Final = 100
+MOST_INSTANCES: Final = 100
 """Instances in one request."""
 FORWARDED: Final = (
     "aws-node-termination-handler/spot-itn",
@@ -28,7 +28,7 @@ type InstanceId = Annotated[str, Meta(pattern=r"^i-([0-9a-f]{8}|[0-9a-f]{17})\Z"
 class TaintedInstances(Struct, frozen=True, kw_only=True):
     """Instances on whose Nodes another handler's interruption taint stands."""
 
-    instances: Annotated[tuple[InstanceId, ...], Meta(min_length=1, max_length=MOST)]
+    instances: Annotated[tuple[InstanceId, ...], Meta(min_length=1, max_length=MOST_INSTANCES)]
 
 
 class Forwarded(Struct, frozen=True, kw_only=True):

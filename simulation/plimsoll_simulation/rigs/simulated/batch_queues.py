@@ -10,7 +10,7 @@ from plimsoll.services.ports import Telemetry
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain.names import QUEUE
 from plimsoll_batch.services.queues import PLAN_SECONDS, QueueService
-from plimsoll_batch.services.wake_ups import AFTER_CHANGE, AFTER_NOTICE, SHARED
+from plimsoll_batch.services.wake_ups import AFTER_CHANGE_SECONDS, AFTER_NOTICE_SECONDS, SHARED
 from plimsoll_simulation.fake_cluster.edits import Json, look
 from plimsoll_simulation.fake_cluster.store import Change
 from plimsoll_simulation.rigs.simulated.network import SimulatedNetwork
@@ -76,12 +76,12 @@ class BatchQueues:
         if change.resource == "jobs" and QUEUE in look(
             change.object, "metadata", "labels", default={}
         ):
-            self._wake(AFTER_CHANGE)
+            self._wake(AFTER_CHANGE_SECONDS)
         elif change.resource == "nodes" and _interruption(change.object) not in {
             None,
             _interruption(change.before or {}),
         }:
-            self._wake(AFTER_NOTICE)
+            self._wake(AFTER_NOTICE_SECONDS)
 
     def _wake(self, after: tuple[int, ...]) -> None:
         now = self._clock.now()

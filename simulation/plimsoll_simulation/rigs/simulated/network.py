@@ -15,7 +15,7 @@ from plimsoll.domain.errors import Temporary, Throttled
 from plimsoll_simulation.rigs.simulated.fault_injector import FaultInjector
 from plimsoll_simulation.rigs.simulated.time import VirtualClock
 
-BACKOFF: Final = 0.5
+BACKOFF_SECONDS: Final = 0.5
 """Seconds before botocore's second attempt on average; doubled before each further one.
 
 Source: https://boto3.amazonaws.com/v1/documentation/api/latest/guide/retries.html
@@ -75,7 +75,7 @@ class SimulatedNetwork:
         """
         for attempt in range(ATTEMPTS):
             if attempt:
-                self.clock.sleep(BACKOFF * 2 ** (attempt - 1))
+                self.clock.sleep(BACKOFF_SECONDS * 2 ** (attempt - 1))
             if self.counter is not None:
                 self.counter.aws_call(operation)
             if self.fault_injector is None or not self.fault_injector.throttles(

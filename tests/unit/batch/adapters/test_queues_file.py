@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_batch.adapters.queues_file import forest_of
+from plimsoll_batch.adapters.queues_file import configuration_of
 from plimsoll_batch.adapters.snapshot_file import state_of
 from plimsoll_batch.domain.quota.cohorts import Order, Quota, Reclaim
 from tests.support.cli_environment import MemoryEnvironment, run
@@ -42,13 +42,13 @@ def quota_path(queue, field):
 
 
 def test_quantities_limits_and_policies_are_read():
-    forest = forest_of(QUEUES)
-    research, tests = forest.queues
+    configuration = configuration_of(QUEUES)
+    research, tests = configuration.queues
     assert research.quotas["on-demand", GPU] == Quota(nominal=4, lending_limit=0)
     assert tests.quotas["spot", GPU] == Quota(nominal=8, borrowing_limit=4)
     assert research.groups[0].flavors == ("spot", "on-demand")
     assert research.preemption.reclaim is Reclaim.ANY
-    assert forest.cohorts[0].order is Order.DOMINANT_RESOURCE_SHARE
+    assert configuration.cohorts[0].order is Order.DOMINANT_RESOURCE_SHARE
 
 
 @pytest.mark.parametrize(
@@ -57,15 +57,15 @@ def test_quantities_limits_and_policies_are_read():
 )
 def test_amounts_are_those_of_kubernetes(quantity, resource, amount):
     group = {"flavors": [{"name": "f", "resources": {resource: {"nominal": quantity}}}]}
-    forest = forest_of(
+    configuration = configuration_of(
         {"flavors": [{"name": "f"}], "queues": [{"name": "q", "resourceGroups": [group]}]}
     )
-    assert forest.queues[0].quotas["f", resource].nominal == amount
+    assert configuration.queues[0].quotas["f", resource].nominal == amount
 
 
 def test_a_weight_is_exact():
-    forest = forest_of({"cohorts": [{"name": "c", "weight": "0.1"}]})
-    assert forest.cohorts[0].weight == Fraction(1, 10)
+    configuration = configuration_of({"cohorts": [{"name": "c", "weight": "0.1"}]})
+    assert configuration.cohorts[0].weight == Fraction(1, 10)
 
 
 @pytest.mark.parametrize(
@@ -105,17 +105,17 @@ def test_a_weight_is_exact():
 )
 def test_what_is_wrong_is_named_with_its_place(path, value, told):
     with pytest.raises(BadInput) as error:
-        forest_of(changed(QUEUES, path, value))
+        configuration_of(changed(QUEUES, path, value))
     assert told in str(error.value)
 
 
 def test_a_share_on_spot_is_a_number_from_0_to_1():
     share = changed(QUEUES, ("queues", 0, "spotShare"), 0.25)
     labels = ("flavors", 0, "nodeLabels")
-    found = forest_of(changed(share, labels, {"karpenter.sh/capacity-type": "spot"}))
+    found = configuration_of(changed(share, labels, {"karpenter.sh/capacity-type": "spot"}))
     assert found.queues[0].spot_share == Fraction(1, 4)
     with pytest.raises(BadInput, match=r"queues\.0\.spotShare"):
-        forest_of(changed(QUEUES, ("queues", 0, "spotShare"), 1.5))
+        configuration_of(changed(QUEUES, ("queues", 0, "spotShare"), 1.5))
 
 
 @pytest.mark.parametrize(
@@ -132,46 +132,46 @@ def test_a_share_on_spot_is_a_number_from_0_to_1():
 def test_a_price_that_says_nothing_or_too_much_is_refused(flavor, told):
     named = QUEUES["flavors"][0]["name"]
     with pytest.raises(BadInput) as error:
-        forest_of(changed(QUEUES, ("flavors", 0), {"name": named, **flavor}))
+        configuration_of(changed(QUEUES, ("flavors", 0), {"name": named, **flavor}))
     assert told in str(error.value)
 
 
 def test_a_weight_of_0_is_refused_where_shares_are_divided_by_it():
     document = changed(QUEUES, ("queues", 0, "weight"), 0)
-    assert forest_of(document).queues[0].weight == 0
+    assert configuration_of(document).queues[0].weight == 0
     with pytest.raises(BadInput, match="queue research: weight: 0 means"):
-        forest_of(changed(document, ("cohorts", 0, "order"), "drf"))
+        configuration_of(changed(document, ("cohorts", 0, "order"), "drf"))
 
 
 def test_a_cycle_of_several_cohorts_is_named_once_for_each():
     cohorts = [{"name": a, "parent": b} for a, b in (("a", "b"), ("b", "c"), ("c", "a"))]
     with pytest.raises(BadInput, match="cohort a: parent: a cycle: a < b < c < a"):
-        forest_of({"cohorts": cohorts})
+        configuration_of({"cohorts": cohorts})
 
 
 def test_only_the_root_says_the_order_of_a_tree():
     cohorts = [{"name": "a"}, {"name": "b", "parent": "a", "order": "drf"}]
     with pytest.raises(BadInput, match="cohort b: order: only the root"):
-        forest_of({"cohorts": cohorts})
+        configuration_of({"cohorts": cohorts})
 
 
 def test_cohorts_too_deep_are_refused():
     cohorts = [{"name": f"c{n}", "parent": f"c{n - 1}" if n else None} for n in range(20)]
     with pytest.raises(BadInput, match="cohort c16: parent: more than 16 cohorts above each other"):
-        forest_of({"cohorts": cohorts})
+        configuration_of({"cohorts": cohorts})
 
 
 def test_many_problems_are_told_together_and_bounded():
     queues = [{"name": f"q{n}", "cohort": "gone"} for n in range(100)]
     with pytest.raises(BadInput) as error:
-        forest_of({"queues": queues})
+        configuration_of({"queues": queues})
     assert len(str(error.value).splitlines()) == 21
     assert str(error.value).endswith("and 80 more")
 
 
 def test_gangs_that_are_alike_share_one_shape():
     document = changed(SNAPSHOT, ("gangs", 5, "roles"), SNAPSHOT["gangs"][4]["roles"])
-    seen = state_of(document, forest_of(QUEUES))
+    seen = state_of(document, configuration_of(QUEUES))
     notebook, huge = seen.gangs[1:3]
     assert notebook.shape is huge.shape
 
@@ -190,7 +190,7 @@ def test_gangs_that_are_alike_share_one_shape():
 )
 def test_what_is_wrong_in_a_snapshot_is_named_with_its_place(path, value, told):
     with pytest.raises(BadInput) as error:
-        state_of(changed(SNAPSHOT, path, value), forest_of(QUEUES))
+        state_of(changed(SNAPSHOT, path, value), configuration_of(QUEUES))
     assert told in str(error.value)
 
 
@@ -257,7 +257,7 @@ def test_apply_keeps_a_checked_configuration_in_the_cluster_and_replaces_it():
     assert run(environment, *apply).exit_code == 0
     result = run(environment, *apply)
     assert result.output == "ConfigMap plimsoll/plimsoll-queues replaced\n"
-    assert scene.service().cluster.configuration() == forest_of(QUEUES)
+    assert scene.service().cluster.configuration() == configuration_of(QUEUES)
 
 
 def test_apply_writes_nothing_of_a_wrong_configuration(tmp_path):

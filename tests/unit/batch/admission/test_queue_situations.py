@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_batch.adapters.queues_file import forest_of
+from plimsoll_batch.adapters.queues_file import configuration_of
 from plimsoll_batch.adapters.snapshot_file import state_of
 from plimsoll_batch.domain.admission.decisions import QueuePlan
 from plimsoll_batch.domain.admission.planner import plan_queues
@@ -30,7 +30,7 @@ def plan_of(
     queues: str, *gangs: dict[str, Any], nodes: list[dict[str, Any]] | None = None
 ) -> QueuePlan:
     snapshot = {"gangs": list(gangs)} | ({} if nodes is None else {"nodes": nodes})
-    return plan_queues(state_of(snapshot, forest_of(yaml.safe_load(queues))), NOON)
+    return plan_queues(state_of(snapshot, configuration_of(yaml.safe_load(queues))), NOON)
 
 
 def a_gang(
@@ -319,4 +319,4 @@ def test_where_a_free_resource_is_short_on_nodes_who_holds_it_makes_way():
 )
 def test_a_level_that_stands_twice_and_a_free_resource_with_quota_are_refused(line, told):
     with pytest.raises(BadInput, match=told):
-        forest_of(yaml.safe_load(RACKS.replace("topologyLevels: [block, rack]", line)))
+        configuration_of(yaml.safe_load(RACKS.replace("topologyLevels: [block, rack]", line)))

@@ -16,8 +16,8 @@ from tests.support.queue_scenes import (
     killed_at_each_write,
     record,
 )
-from tests.unit.batch.test_queue_leases import LEASES, marked
-from tests.unit.batch.test_queue_service import TWO_FLAVORS
+from tests.unit.batch.capacity.test_dedicated_nodes import LEASES, marked
+from tests.unit.batch.services.test_queues import TWO_FLAVORS
 
 PODS = "/api/v1/namespaces/lab/pods"
 

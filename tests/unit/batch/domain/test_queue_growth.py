@@ -371,9 +371,9 @@ def test_a_request_of_a_former_run_counts_no_more():
 
 def explained(scene: GrowingScene, job: str) -> str:
     cluster = scene.service().cluster
-    forest = cluster.configuration()
-    assert forest is not None
-    seen = seen_in(cluster.read(), forest, scene.clock.now())
+    configuration = cluster.configuration()
+    assert configuration is not None
+    seen = seen_in(cluster.read(), configuration, scene.clock.now())
     found = why(seen.state, scene.job(job)["metadata"]["uid"], scene.clock.now())
     assert found is not None
     return in_words(found)

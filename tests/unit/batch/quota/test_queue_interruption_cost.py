@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll_batch.adapters.queues_file import forest_of
+from plimsoll_batch.adapters.queues_file import configuration_of
 from plimsoll_batch.adapters.snapshot_file import state_of
 from plimsoll_batch.domain.admission.planner import plan_queues
 from plimsoll_batch.domain.admission.queue_state import QueueState
@@ -21,7 +21,7 @@ from plimsoll_batch.domain.quota.cohorts import Flavor
 from plimsoll_batch.domain.quota.flavors import by_cost, cost_of, priced_queues
 from tests.support.builders import NOON
 from tests.support.queue_scenes import Scene, a_job, record
-from tests.support.queued import a_forest, a_gang, a_queue, a_shape, planned
+from tests.support.queued import a_configuration, a_gang, a_queue, a_shape, planned
 
 SPOT = Flavor(name="spot", price=Fraction(3, 10), interruptions_per_hour=Fraction(1, 20))
 BASE = Flavor(name="base", price=Fraction(1))
@@ -41,15 +41,15 @@ queues:
 
 def a_tree(spot: int = 99, base: int = 99):
     queue = a_queue("q", cohort=None, flavors={"spot": spot, "base": base})
-    return a_forest(queue, flavors=(SPOT, BASE))
+    return a_configuration(queue, flavors=(SPOT, BASE))
 
 
 def a_trainer(loses: timedelta | None, pods: int = 8, name: str = "g"):
     return a_gang(name, "q", shape=replace(a_shape(1, pods), loses=loses))
 
 
-def flavors(forest, *gangs):
-    return [{f for f, _ in each.usage} for each in planned(forest, gangs).admitted]
+def flavors(configuration, *gangs):
+    return [{f for f, _ in each.usage} for each in planned(configuration, gangs).admitted]
 
 
 @pytest.mark.parametrize(
@@ -132,16 +132,16 @@ def test_only_queues_with_two_flavors_that_all_have_prices_compare_them():
         a_queue("one", cohort=None, flavors={"spot": 1}),
         a_queue("half", cohort=None, flavors={"spot": 1, "old": 1}),
     )
-    forest = a_forest(*queues, flavors=(SPOT, BASE, Flavor(name="old")))
-    assert priced_queues(forest) == {"both"}
+    configuration = a_configuration(*queues, flavors=(SPOT, BASE, Flavor(name="old")))
+    assert priced_queues(configuration) == {"both"}
 
 
 def test_why_says_the_costs_that_order_the_flavors():
-    seen = QueueState(forest=a_tree(spot=4, base=4), gangs=(gang := a_trainer(DAY / 2),))
+    seen = QueueState(configuration=a_tree(spot=4, base=4), gangs=(gang := a_trainer(DAY / 2),))
     found = why(seen, gang.uid, NOON)
     assert found is not None
     assert "43200 s lost by an interruption: base 1, spot 1.74" in in_words(found)
-    silent = why(QueueState(forest=a_tree(), gangs=(a_trainer(None),)), gang.uid, NOON)
+    silent = why(QueueState(configuration=a_tree(), gangs=(a_trainer(None),)), gang.uid, NOON)
     assert silent is not None
     assert silent.costs == ()
 
@@ -159,7 +159,7 @@ def test_a_job_without_checkpoints_that_may_run_for_a_day_is_started_on_demand()
 
 
 def test_a_snapshot_says_what_a_gang_loses_as_jobs_do():
-    forest = forest_of(yaml.safe_load(QUEUES))
+    configuration = configuration_of(yaml.safe_load(QUEUES))
     gang = {
         "namespace": "lab",
         "name": "daily",
@@ -169,7 +169,7 @@ def test_a_snapshot_says_what_a_gang_loses_as_jobs_do():
         "roles": [{"name": "workers", "pods": 8, "requests": {"cpu": "1"}}],
     }
     saved = gang | {"name": "saved", "checkpointSeconds": 600}
-    seen = state_of({"gangs": [gang, saved]}, forest)
+    seen = state_of({"gangs": [gang, saved]}, configuration)
     found = plan_queues(seen, NOON).admitted
     assert {each.gang.name: [*each.usage] for each in found} == {
         "daily": [("base", "cpu")],

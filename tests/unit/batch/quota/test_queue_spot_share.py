@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from plimsoll_batch.domain.admission.queue_state import QueueState
 from plimsoll_batch.domain.explanation import in_words, why
 from plimsoll_batch.domain.jobs.gangs import Gang, RunningGang
-from plimsoll_batch.domain.quota.cohorts import Flavor, Forest, problems_of
+from plimsoll_batch.domain.quota.cohorts import Flavor, QueueConfiguration, problems_of
 from tests.support.builders import NOON
 from tests.support.queued import (
     ANY,
     GPU,
-    a_forest,
+    a_configuration,
     a_gang,
     a_queue,
     a_shape,
@@ -34,10 +34,10 @@ FLAVORS = (
 SHARES = st.sampled_from([Fraction(n, 4) for n in range(5)])
 
 
-def a_tree(share: Fraction | None, spot: int = 9, base: int = 9, **fields) -> Forest:
+def a_tree(share: Fraction | None, spot: int = 9, base: int = 9, **fields) -> QueueConfiguration:
     quota = {"spot": spot, "base": base}
     queue = a_queue("q", cohort=None, flavors=quota, spot_share=share, **fields)
-    return a_forest(queue, flavors=FLAVORS)
+    return a_configuration(queue, flavors=FLAVORS)
 
 
 def flavors(plan) -> list[str]:
@@ -66,17 +66,17 @@ def test_what_runs_counts():
 
 
 def test_who_finds_no_quota_beside_spot_waits_and_is_told_the_share():
-    forest, gang = a_tree(Fraction(1, 2), base=1), a_gang("g", "q", 2)
+    configuration, gang = a_tree(Fraction(1, 2), base=1), a_gang("g", "q", 2)
     told = f"spotShare: queue q lets 50% of its {GPU} ride on spot, and with it 2 of 2 would"
-    assert told in waiting(planned(forest, [gang]))["g"]
-    found = why(QueueState(forest=forest, gangs=(gang,)), "g", NOON)
+    assert told in waiting(planned(configuration, [gang]))["g"]
+    found = why(QueueState(configuration=configuration, gangs=(gang,)), "g", NOON)
     assert found is not None
     assert told in in_words(found)
 
 
 def test_a_share_without_a_flavor_that_is_spot_by_its_labels_is_a_mistake():
     queue = a_queue("q", 1, cohort=None, spot_share=Fraction(1, 2))
-    [told] = problems_of(a_forest(queue))
+    [told] = problems_of(a_configuration(queue))
     assert told.startswith("queue q: spotShare: none of its flavors is spot by a node label")
 
 
@@ -109,8 +109,10 @@ def on_spot_only(gpus: int, **fields) -> Gang:
 
 @pytest.mark.parametrize(("share", "makes_way"), [(Fraction(1, 2), []), (Fraction(1), ["both"])])
 def test_nobody_makes_way_where_what_is_left_on_demand_would_be_too_little(share, makes_way):
-    forest = a_tree(share, spot=7, base=8, preemption=ANY)
-    plan = planned(forest, [on_spot_only(1)], [uses("both", 4, 8), uses("kept", 3, 0, priority=2)])
+    configuration = a_tree(share, spot=7, base=8, preemption=ANY)
+    plan = planned(
+        configuration, [on_spot_only(1)], [uses("both", 4, 8), uses("kept", 3, 0, priority=2)]
+    )
     assert [v.holder.running.gang.name for p in plan.preempting for v in p.victims] == makes_way
 
 

@@ -58,7 +58,7 @@ def test_new_nodes_are_as_present_ones_of_the_group_then_as_the_table_says():
     present = a_node("n", cpu="3500m", labels={"eks.amazonaws.com/nodegroup": "base"})
     (known,) = groups_of([BASE], None, [present])
     assert known.template is not None
-    assert (known.desired, known.headroom) == (1, 3)
+    assert (known.desired, known.addable_nodes) == (1, 3)
     assert known.template.allocatable.cpu == 3500
 
     (new,) = groups_of([BASE], None, [a_node("n")])

@@ -421,7 +421,7 @@ def test_every_pod_is_placed_or_refused_and_no_group_outgrows_its_maximum(shorta
     assert plan.placed.keys() | plan.unplaceable.keys() == {p.uid for p in shortage.unschedulable}
     assert not plan.placed.keys() & plan.unplaceable.keys()
     for group in shortage.groups:
-        assert sum(g.add for g in plan.growths if g.group.key == group.key) <= group.headroom
+        assert sum(g.add for g in plan.growths if g.group.key == group.key) <= group.addable_nodes
     assert all(g.add > 0 for g in plan.growths)
 
 

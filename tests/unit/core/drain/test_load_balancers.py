@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.domain.actions import Exclude
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.drain.load_balancers import LEAD, MOST, SETTLED
+from plimsoll.domain.drain.load_balancers import LEAD, MOST_SERVICES, SETTLED
 from plimsoll.domain.kubernetes import (
     EXCLUDED,
     EXCLUDED_BY_US,
@@ -164,7 +164,7 @@ def test_of_too_many_services_in_a_namespace_all_pods_are_taken_to_be():
     elsewhere = Selector(labels={"app": "another"})
     many = [
         replace(LOCAL, ref=Ref("Service", "default", f"s-{n}"), selector=elsewhere)
-        for n in range(MOST + 1)
+        for n in range(MOST_SERVICES + 1)
     ]
     mine, theirs = a_pod("a", node="spot"), a_pod("b", node="spot", namespace="theirs")
     nodes = [interrupted("spot"), a_node("od")]

@@ -24,7 +24,7 @@ from plimsoll.domain.observation import (
     start_samples,
     times_are_kept,
 )
-from plimsoll.domain.observation.observed_times import COUNT_KEPT, LONGEST_KEY
+from plimsoll.domain.observation.observed_times import COUNT_KEPT, LONGEST_KEY_BYTES
 from plimsoll.services.observed_times import disrupted
 from tests.support.builders import NOON, a_pod, mounting, pods_of
 from tests.support.observations import WEB, interrupted, looked, noon
@@ -177,7 +177,7 @@ def test_nothing_is_remembered_of_what_has_another_name_the_next_time(kind):
 
 def test_a_workload_of_which_the_kind_fills_a_key_is_not_remembered():
     assert times_are_kept(Ref("Database", "default", "x"))
-    assert not times_are_kept(Ref("D" * LONGEST_KEY, "default", "x"))
+    assert not times_are_kept(Ref("D" * LONGEST_KEY_BYTES, "default", "x"))
 
 
 def test_a_tenant_of_many_workloads_does_not_keep_others_from_being_remembered():

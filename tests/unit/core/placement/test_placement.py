@@ -32,7 +32,7 @@ from plimsoll.domain.kubernetes import (
 from plimsoll.domain.observation import Observation, ObservedTime
 from plimsoll.domain.placement import floor_of, plan_placement
 from plimsoll.domain.placement.rebalancing import HELD
-from plimsoll.domain.placement.spread_groups import TOLERATED, family_of, groups_of
+from plimsoll.domain.placement.spread_groups import TOLERATED_FACTOR, family_of, groups_of
 from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import (
     NOON,
@@ -272,7 +272,7 @@ def test_a_run_moves_at_most_one_labelled_family_and_settles(sizes, spot_groups)
     loads = Counter(groups_of(nodes, spot_groups)[family_of(n)] for n in nodes)
     biggest = max(Counter(family_of(n) for n in nodes).values())
     even = len(nodes) / spot_groups
-    assert max(loads.values()) <= max(TOLERATED * even, even + biggest)
+    assert max(loads.values()) <= max(TOLERATED_FACTOR * even, even + biggest)
 
 
 def test_carrying_the_plan_out_leaves_nothing_to_do():

@@ -14,10 +14,10 @@ from moto import mock_aws
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.sns import SnsAnnouncer
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.registry import LABELLED, Cluster
+from plimsoll.domain.registry import LABELLED_CLUSTERS, Cluster
 from plimsoll.domain.registry.clusters import OTHERS
 from plimsoll.domain.reports import Metric, Report, announcement
-from plimsoll.domain.reports.announcements import LISTED
+from plimsoll.domain.reports.announcements import LISTED_NAMES
 from tests.support.workload_sets import WiredServices
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -65,7 +65,7 @@ def test_a_message_about_a_storm_stays_short():
     subject, text = announcement("c" * 300, [a_report(f"n{n}", killed=pods) for n in range(500)])
     assert len(subject) < 100, "SNS takes no longer subject"
     assert len(text) < 256 * 1024
-    assert f"and {500 - LISTED} more" in text
+    assert f"and {500 - LISTED_NAMES} more" in text
 
 
 def test_a_resync_tells_once_of_all_that_is_over_and_counts_it_by_cluster():
@@ -114,7 +114,7 @@ def test_a_topic_that_does_not_answer_costs_no_report(monkeypatch: pytest.Monkey
 
 def test_no_more_than_fifty_clusters_have_metrics_of_their_own():
     world = WiredServices()
-    for number in range(LABELLED + 5):
+    for number in range(LABELLED_CLUSTERS + 5):
         world.registry.add(a_cluster(world.cluster, f"m{number:03}"))
 
     def away(_: Cluster) -> Any:
@@ -123,9 +123,9 @@ def test_no_more_than_fifty_clusters_have_metrics_of_their_own():
     world.open = away  # type: ignore[method-assign,assignment] # every cluster is away
     world.resync.run()
     counted = {c: n for (m, c), n in world.telemetry.of_clusters.items()}
-    assert len(counted) == LABELLED + 1
+    assert len(counted) == LABELLED_CLUSTERS + 1
     assert counted[OTHERS] == 6
-    assert world.telemetry.metrics[Metric.CLUSTERS_NOT_RESYNCED] == LABELLED + 6
+    assert world.telemetry.metrics[Metric.CLUSTERS_NOT_RESYNCED] == LABELLED_CLUSTERS + 6
 
 
 def a_cluster(like: Cluster, name: str) -> Cluster:

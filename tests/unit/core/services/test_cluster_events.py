@@ -20,7 +20,7 @@ from plimsoll.domain.errors import (
     Temporary,
 )
 from plimsoll.domain.kubernetes import (
-    LONGEST_MESSAGE,
+    LONGEST_MESSAGE_CHARACTERS,
     MIN_ON_DEMAND,
     ClusterEvent,
     Pod,
@@ -29,7 +29,7 @@ from plimsoll.domain.kubernetes import (
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Report
-from plimsoll.services.cluster_events import AT_ONCE, MOST, create_events
+from plimsoll.services.cluster_events import EVENTS_AT_ONCE, MOST_EVENTS, create_events
 from plimsoll.services.drains import TELLING
 from plimsoll.services.retry_policy import RECONCILE_SECONDS
 from tests.support.builders import NOON, a_node, pods_of
@@ -140,16 +140,16 @@ def test_an_owner_is_told_of_a_floor_that_cannot_be_understood():
 
 def test_owners_are_told_in_time_however_many_others_there_are_to_tell():
     rig = WiredServices()
-    for n in range(MOST + 4):
+    for n in range(MOST_EVENTS + 4):
         manifest = deployment(f"web-{n}", replicas=0)
         manifest["metadata"]["annotations"] = {MIN_ON_DEMAND: "many"}
         rig.apply(manifest, settle=0)
     rig.placement.run()
-    assert len(told(rig)) == MOST
+    assert len(told(rig)) == MOST_EVENTS
     for _ in range(9):
         rig.sleep(300)
         rig.placement.run()
-    assert len(told(rig)) == MOST + 4
+    assert len(told(rig)) == MOST_EVENTS + 4
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_what_the_next_try_may_do_and_what_moves_nothing_is_not_told(pod):
 def test_what_tenants_wrote_does_not_make_an_event_long(pod):
     event = event_of_action(Evict(pod=pod, reason="a test"), error=BadInput("x" * 5000))
     assert event is not None
-    assert len(event.message) == LONGEST_MESSAGE
+    assert len(event.message) == LONGEST_MESSAGE_CHARACTERS
 
 
 def test_a_report_is_told_once_its_node_is_empty_or_gone():
@@ -242,14 +242,14 @@ def some_events(count: int) -> list[ClusterEvent]:
 @pytest.mark.parametrize(
     ("error", "tried"),
     [
-        (None, MOST),
-        (Conflict("it is there"), MOST),
-        (Temporary("away"), AT_ONCE),
-        (MissingRights("not granted"), AT_ONCE),
+        (None, MOST_EVENTS),
+        (Conflict("it is there"), MOST_EVENTS),
+        (Temporary("away"), EVENTS_AT_ONCE),
+        (MissingRights("not granted"), EVENTS_AT_ONCE),
     ],
     ids=["taken", "told before", "away", "not granted"],
 )
 def test_events_are_bounded_and_a_cluster_that_takes_none_is_pressed_no_further(error, tried):
     cluster: Any = Cluster(error)
-    create_events(cluster, some_events(3 * MOST), SerialWorkers(), Telemetry())
+    create_events(cluster, some_events(3 * MOST_EVENTS), SerialWorkers(), Telemetry())
     assert len(cluster.tried) == tried

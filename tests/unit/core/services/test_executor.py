@@ -24,7 +24,14 @@ from plimsoll.domain.actions import (
 from plimsoll.domain.errors import Blocked, Conflict, NotFound, Refused, Throttled
 from plimsoll.domain.interruptions import Interruption, LifecycleHook
 from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, Node, Pod, Ref, ReplicaSet
-from plimsoll.services.executor import ROUND, TOGETHER, ActionResult, Executor, Writers, perform
+from plimsoll.services.executor import (
+    ACTIONS_PER_ROUND,
+    ACTIONS_TOGETHER,
+    ActionResult,
+    Executor,
+    Writers,
+    perform,
+)
 from tests.support.builders import a_group, pods_of
 from tests.support.observations import interrupted
 from tests.support.workload_sets import Aws, Telemetry
@@ -74,7 +81,7 @@ def carried_out(
 def test_who_lost_the_lease_begins_nothing_more_not_even_of_the_actions_that_are_done_together(
     cluster,
 ):
-    outcomes = carried_out(cluster, TOGETHER, lambda: len(cluster.names) < 3)
+    outcomes = carried_out(cluster, ACTIONS_TOGETHER, lambda: len(cluster.names) < 3)
 
     assert len(cluster.names) == len(outcomes) == 3
 
@@ -86,23 +93,28 @@ def test_who_never_had_the_lease_does_nothing(cluster):
 
 def test_when_time_is_over_the_rest_is_left_to_another_look(cluster):
     outcomes = carried_out(
-        cluster, 3 * TOGETHER, lambda: True, lambda: len(cluster.names) >= 2 * TOGETHER
+        cluster,
+        3 * ACTIONS_TOGETHER,
+        lambda: True,
+        lambda: len(cluster.names) >= 2 * ACTIONS_TOGETHER,
     )
 
-    assert len(cluster.names) == 2 * TOGETHER
-    assert [outcome.done for outcome in outcomes] == [True] * (2 * TOGETHER)
+    assert len(cluster.names) == 2 * ACTIONS_TOGETHER
+    assert [outcome.done for outcome in outcomes] == [True] * (2 * ACTIONS_TOGETHER)
 
 
 def test_something_is_done_however_late_it_is(cluster):
-    outcomes = carried_out(cluster, 2 * TOGETHER, lambda: True, lambda: True)
+    outcomes = carried_out(cluster, 2 * ACTIONS_TOGETHER, lambda: True, lambda: True)
 
-    assert len(cluster.names) == len(outcomes) == ROUND
+    assert len(cluster.names) == len(outcomes) == ACTIONS_PER_ROUND
 
 
 def test_where_calls_are_slow_no_action_begins_after_the_time(cluster):
-    outcomes = carried_out(cluster, TOGETHER, lambda: True, lambda: len(cluster.names) >= ROUND + 3)
+    outcomes = carried_out(
+        cluster, ACTIONS_TOGETHER, lambda: True, lambda: len(cluster.names) >= ACTIONS_PER_ROUND + 3
+    )
 
-    assert len(cluster.names) == len(outcomes) == ROUND + 3
+    assert len(cluster.names) == len(outcomes) == ACTIONS_PER_ROUND + 3
 
 
 def test_pods_are_told_to_go_however_long_the_waves_before_them_took(cluster):
@@ -122,13 +134,13 @@ def test_an_api_that_asks_for_patience_gets_no_more_of_that_wave_but_something_o
         telemetry=Telemetry(),
     )
     grow = Grow(group=a_group(), add=1, zone=None, token="grow", reason="a test")
-    steps = [Step(action=grow, nodes=frozenset())] * (TOGETHER + 1)
+    steps = [Step(action=grow, nodes=frozenset())] * (ACTIONS_TOGETHER + 1)
     steps += [
         Step(action=Evict(pod=p, reason="a test"), nodes=frozenset()) for p in pods_of("web", 2)
     ]
     outcomes = executor.carry_out(Plan(steps=tuple(steps)))
 
-    assert [outcome.done for outcome in outcomes] == [False] * TOGETHER + [True] * 2
+    assert [outcome.done for outcome in outcomes] == [False] * ACTIONS_TOGETHER + [True] * 2
 
 
 def test_no_action_waits_for_a_slow_one_beside_it():
@@ -140,7 +152,7 @@ def test_no_action_waits_for_a_slow_one_beside_it():
             if pod.name == "web-0":
                 assert self.others.wait(10), "the last is not begun before the first has ended"
             super().evict(pod, grace_seconds)
-            if len(self.names) == 2 * TOGETHER - 1:
+            if len(self.names) == 2 * ACTIONS_TOGETHER - 1:
                 self.others.set()
 
     cluster: Any = OneIsSlow()
@@ -149,7 +161,7 @@ def test_no_action_waits_for_a_slow_one_beside_it():
         workers=ThreadWorkers(2),
         telemetry=Telemetry(),
     )
-    leave = [Evict(pod=pod, reason="a test") for pod in pods_of("web", 2 * TOGETHER)]
+    leave = [Evict(pod=pod, reason="a test") for pod in pods_of("web", 2 * ACTIONS_TOGETHER)]
 
     executor.carry_out(Plan(steps=tuple(Step(action=one, nodes=frozenset()) for one in leave)))
 

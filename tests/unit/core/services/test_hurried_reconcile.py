@@ -11,7 +11,7 @@ import pytest
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.drain.deadline_evictions import AT_ONCE, MOST_EVICTIONS
 from plimsoll.domain.drain.queued_replacements import MOST_UNDER_WAY_PODS
-from plimsoll.services.executor import ROUND
+from plimsoll.services.executor import ACTIONS_PER_ROUND
 from tests.support.workload_sets import WiredServices, deployment, handled
 
 
@@ -34,7 +34,7 @@ def evicted(replicas: int) -> int:
 
 
 def test_who_has_few_pods_to_tell_leaves_them_to_the_next_reconcile():
-    assert evicted(AT_ONCE // 2) == ROUND
+    assert evicted(AT_ONCE // 2) == ACTIONS_PER_ROUND
 
 
 @pytest.mark.parametrize("pods", [AT_ONCE + 1, 3 * AT_ONCE])
@@ -44,7 +44,7 @@ def test_who_has_many_to_tell_tells_them_all(pods: int):
 
 @pytest.mark.parametrize(
     ("pods", "released"),
-    [(MOST_EVICTIONS, ROUND), (MOST_EVICTIONS + 1, MOST_UNDER_WAY_PODS)],
+    [(MOST_EVICTIONS, ACTIONS_PER_ROUND), (MOST_EVICTIONS + 1, MOST_UNDER_WAY_PODS)],
     ids=["few", "many"],
 )
 def test_who_has_more_pods_to_move_than_one_plan_tells_leaves_none_to_the_next_reconcile(

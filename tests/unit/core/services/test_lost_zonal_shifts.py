@@ -19,7 +19,7 @@ from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 from plimsoll.services.zonal_shifts import ZonalShiftService
 from tests.support.builders import NOON, ZONE_A, ZONE_B, deployment_json
 from tests.support.workload_sets import Aws, WiredServices, handled
-from tests.unit.core.services.test_zonal_shift_service import EKS, reconciled, shift, tainted
+from tests.unit.core.services.test_zonal_shifts import EKS, reconciled, shift, tainted
 
 ZONE = "us-east-1a"
 AUTOSHIFT = ("Autoshift In Progress", "Autoshift Completed")

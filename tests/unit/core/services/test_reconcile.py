@@ -132,7 +132,7 @@ def test_capacity_is_asked_for_in_the_first_observation(rig):
 
 
 def test_a_reconcile_begins_nothing_more_when_its_time_is_over(rig, monkeypatch):
-    monkeypatch.setattr(executor, "ROUND", 1)
+    monkeypatch.setattr(executor, "ACTIONS_PER_ROUND", 1)
     interrupt(rig, deployment("web"), deployment("shop"), elsewhere=True)
 
     rig.drains.reconcile("harbor", "me", seconds=0)

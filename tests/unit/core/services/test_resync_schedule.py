@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.registry import LABELLED, RESYNC_EVERY, Cluster, ResyncRequest
+from plimsoll.domain.registry import LABELLED_CLUSTERS, RESYNC_EVERY, Cluster, ResyncRequest
 from plimsoll.domain.registry.clusters import OTHERS
 from plimsoll.domain.reports import Metric
 from tests.support.workload_sets import WiredServices
@@ -39,7 +39,7 @@ def asked(wired: WiredServices) -> list[ResyncRequest]:
 
 
 def test_each_registered_cluster_has_a_message_of_its_own(wired: WiredServices):
-    for number in range(LABELLED):
+    for number in range(LABELLED_CLUSTERS):
         wired.registry.add(replace(wired.cluster, name=f"m{number:03}"))
     requests = asked(wired)
     assert [r.cluster for r in requests] == [c.name for c in wired.registry.list()]

@@ -9,13 +9,19 @@ import pytest
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_service.domain.gpu import CARDS
-from plimsoll_service.domain.gpu.geometry import Counts, Splits, feasible, splits, splits_of
+from plimsoll_service.domain.gpu.geometry import (
+    Counts,
+    MigGeometries,
+    feasible,
+    geometries_of,
+    mig_geometries,
+)
 from tests.support.exact_geometry import fewest_by_solver, optima
 
-H100 = splits_of(CARDS["H100-80GB-HBM3"])
-RTX = splits_of(CARDS["RTX-PRO-6000-Blackwell-Server-Edition"])
+H100 = geometries_of(CARDS["H100-80GB-HBM3"])
+RTX = geometries_of(CARDS["RTX-PRO-6000-Blackwell-Server-Edition"])
 SINGLE = tuple(p for n, p in CARDS["H100-80GB-HBM3"].profiles.items() if n != "1g.20gb")
-PLAIN = splits(SINGLE, 8)
+PLAIN = mig_geometries(SINGLE, 8)
 """A card of seven slices without the 1g of double memory."""
 
 
@@ -40,12 +46,12 @@ def test_the_1g_of_double_memory_makes_it_28():
 
 @pytest.mark.parametrize("model", ["A30", "RTX-PRO-6000-Blackwell-Server-Edition"])
 def test_a_card_of_four_slices_has_4(model: str):
-    assert len(splits_of(CARDS[model]).maximal) == 4 + 1
+    assert len(geometries_of(CARDS[model]).maximal) == 4 + 1
 
 
 def test_a_card_without_mig_has_whole_gpus_only():
-    assert splits_of(CARDS["L4"]).names == ("gpu",)
-    assert splits_of(CARDS["L4"]).needed((9,)) == 9
+    assert geometries_of(CARDS["L4"]).names == ("gpu",)
+    assert geometries_of(CARDS["L4"]).needed((9,)) == 9
 
 
 @pytest.mark.parametrize("model", [m for m, card in CARDS.items() if card.profiles])
@@ -57,7 +63,7 @@ def test_no_geometry_takes_more_compute_slices_than_the_card_has(model: str):
 
 
 @pytest.mark.parametrize("each", [H100, PLAIN, RTX])
-def test_no_geometry_is_worth_more_than_one_gpu_in_any_bound(each: Splits):
+def test_no_geometry_is_worth_more_than_one_gpu_in_any_bound(each: MigGeometries):
     for size, covered in each.bounds:
         for geometry in each.maximal:
             assert sum(a * b for a, b in zip(covered, geometry, strict=True)) <= size
@@ -85,7 +91,7 @@ def test_the_bound_is_the_exact_optimum_for_each_demand_up_to_ten_on_four_slices
         assert RTX.needed((0, d1, d2, 3)) == best + 3 == 3 + -(-(2 * d2 + d1) // 4)
 
 
-def check(each: Splits, demand: Counts) -> None:
+def check(each: MigGeometries, demand: Counts) -> None:
     """A plan proves itself: it holds the demand on as many GPUs as the bound says."""
     plan = each.fewest(demand)
     assert plan.total() == each.needed(demand)
@@ -104,7 +110,7 @@ def test_each_demand_up_to_ten_has_a_plan_that_meets_its_bound():
 
 @pytest.mark.parametrize("each", [H100, PLAIN, RTX], ids=["double", "seven", "four"])
 @pytest.mark.parametrize("seed", range(60))
-def test_a_plan_meets_its_bound(each: Splits, seed: int):
+def test_a_plan_meets_its_bound(each: MigGeometries, seed: int):
     draw = random.Random(seed)
     most = draw.choice([3, 10, 100, 2000])
     check(each, tuple(draw.randint(0, most) for _ in each.names))
@@ -120,7 +126,7 @@ def test_a_fleet_of_up_to_2268_gpus_needs_no_fewer_than_the_solver_says(seed: in
 
 def test_where_no_geometry_lowers_the_bound_it_searches_and_takes_one_gpu_more():
     # Without its other bounds a card looks as if 3g and 4g cost their compute slices only.
-    loose = Splits(names=PLAIN.names, maximal=PLAIN.maximal, bounds=PLAIN.bounds[2:3])
+    loose = MigGeometries(names=PLAIN.names, maximal=PLAIN.maximal, bounds=PLAIN.bounds[2:3])
     demand = (0, 0, 0, 7, 0, 0)
     assert loose.needed(demand) == 3
     assert loose.fewest(demand).total() == 4

@@ -10,17 +10,19 @@ from plimsoll_service.domain.gpu import (
     CARDS,
     Choice,
     cheapest_cards,
+    geometries_of,
     layout_name,
     layout_of,
     mig_config,
     pair_layouts,
-    splits_of,
     supply,
 )
-from plimsoll_service.domain.gpu.geometry import splits
+from plimsoll_service.domain.gpu.geometry import mig_geometries
 
-H100 = splits_of(CARDS["H100-80GB-HBM3"])
-PLAIN = splits(tuple(p for n, p in CARDS["H100-80GB-HBM3"].profiles.items() if n != "1g.20gb"), 8)
+H100 = geometries_of(CARDS["H100-80GB-HBM3"])
+PLAIN = mig_geometries(
+    tuple(p for n, p in CARDS["H100-80GB-HBM3"].profiles.items() if n != "1g.20gb"), 8
+)
 MIG = PLAIN.maximal[1:]
 """The twelve geometries, without the whole GPU."""
 A_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -33,7 +35,7 @@ def test_a_node_of_eight_has_474_layouts_of_at_most_two_geometries():
 
 @pytest.mark.parametrize("model", [m for m, card in CARDS.items() if card.profiles])
 def test_each_pair_has_a_name_of_its_own_that_is_a_label_and_says_its_layout(model: str):
-    each = splits_of(CARDS[model])
+    each = geometries_of(CARDS[model])
     layouts = pair_layouts(each.maximal, 8)
     names = [layout_name(each, layout) for layout in layouts]
     assert len(set(names)) == len(layouts)

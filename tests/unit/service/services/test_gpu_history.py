@@ -9,7 +9,7 @@ from typing import Any
 from plimsoll_service.domain.gpu import ClassDaySum, GpuMinute
 from plimsoll_service.domain.gpu.minutes import MOST_CLASSES, ClassMinute, PodMinute
 from plimsoll_service.services.gpu_history import (
-    MOST_OF_DAY,
+    MOST_CLASSES_OF_DAY,
     _Day,
     _with,
     class_days,
@@ -164,9 +164,9 @@ def largest(number: int, pods: int) -> ClassDay:
 
 
 def test_a_day_at_its_bounds_fits_into_one_document_and_is_read_in_pages():
-    found = [largest(n, MOST_PODS) for n in range(MOST_OF_DAY + 1)]
+    found = [largest(n, MOST_PODS) for n in range(MOST_CLASSES_OF_DAY + 1)]
     day = _with(_Day(), found, 0)
-    assert (len(day.days), day.left_out) == (MOST_OF_DAY, 1)
+    assert (len(day.days), day.left_out) == (MOST_CLASSES_OF_DAY, 1)
     data = some_data()
     expires = NOON + timedelta(days=1)
     data.put(SHOP, f"gpu#{NOON.date()}", encode(day), expires=expires)

@@ -17,7 +17,7 @@ from plimsoll_service.wire.snapshot import Snapshot
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support import fake_clusters
 from tests.support.advised import SIGNER, AdvisedCluster
-from tests.unit.agent.test_agent_executor import CLUSTER, Site
+from tests.unit.agent.test_instruction_executor import CLUSTER, Site
 
 PRICED = {
     "node.kubernetes.io/instance-type": "m5.2xlarge",

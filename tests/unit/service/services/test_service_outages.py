@@ -39,7 +39,7 @@ from tests.support.cli_environment import StillClock
 from tests.support.enrolled import Key, admitted, invitation
 from tests.support.snapshots import wire_node, wire_pods, wire_workload
 from tests.support.total_queue import TotalQueue
-from tests.unit.agent.test_agent_snapshot_sender import EMPTY, Counted
+from tests.unit.agent.test_snapshot_sender import EMPTY, Counted
 
 MINUTE = timedelta(minutes=1)
 TABLE = {"get", "put", "list", "delete"}

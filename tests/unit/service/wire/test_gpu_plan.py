@@ -7,7 +7,7 @@ import json
 import pytest
 
 from plimsoll_service.wire.documents import Malformed
-from plimsoll_service.wire.gpu_plan import MOST_BYTES, parse_plan
+from plimsoll_service.wire.gpu_plan import MOST_CHARACTERS, parse_plan
 
 NODE = {
     "name": "gpu-1",
@@ -54,7 +54,7 @@ def test_a_slip_of_the_pen_is_refused_by_its_name(change, named):
         parse_plan(json.dumps(PLAN | change))
 
 
-@pytest.mark.parametrize("text", ["", "nodes: []", "[" * 10_000, "x" * (MOST_BYTES + 1)])
+@pytest.mark.parametrize("text", ["", "nodes: []", "[" * 10_000, "x" * (MOST_CHARACTERS + 1)])
 def test_other_text_is_no_plan(text):
     with pytest.raises(Malformed):
         parse_plan(text)

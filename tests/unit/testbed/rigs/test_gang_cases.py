@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll_batch.adapters.queues_file import forest_of
+from plimsoll_batch.adapters.queues_file import configuration_of
 from plimsoll_testbed.rigs.gangs.cases import (
     CLIENTS,
     Arrival,
@@ -43,4 +43,4 @@ def test_interleaved_jobs_come_from_six_clients_and_spaced_ones_a_second_apart()
 
 
 def test_the_queues_of_the_cases_are_right():
-    assert [queue.name for queue in forest_of(configuration([CASE])).queues] == ["a"]
+    assert [queue.name for queue in configuration_of(configuration([CASE])).queues] == ["a"]

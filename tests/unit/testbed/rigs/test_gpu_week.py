@@ -18,9 +18,9 @@ from plimsoll_service.domain.gpu import (
     Slice,
     audit_gpus,
     fit_classes,
+    geometries_of,
     plan_fleet,
     profiles_needed,
-    splits_of,
 )
 from plimsoll_service.wire.gpu import ClassDay
 from plimsoll_testbed.rigs.gpus.week import DAYS, class_days
@@ -98,8 +98,8 @@ def test_the_geometry_needs_one_node_less_and_leaves_that_of_the_training(fit: F
     (demand,) = wanted_of({"demand": profiles_needed(fit.classes)}).values()
     assert demand == {"1g.10gb": 6, "1g.20gb": 2, "3g.40gb": 7, "gpu": 9}
     nodes = fleet_of({"items": [*objects(BEGIN)]}).nodes[MODEL]
-    splits = splits_of(CARDS[MODEL])
-    plan = plan_fleet(splits, splits.counts(demand), nodes, per_node=PER_NODE)
+    geometries = geometries_of(CARDS[MODEL])
+    plan = plan_fleet(geometries, geometries.counts(demand), nodes, per_node=PER_NODE)
     assert (plan.before, plan.needed, plan.after) == (24, 14, 16)
     found = {node.name: node for node in plan.nodes}
     assert found["gpu-a"].changed
@@ -107,6 +107,6 @@ def test_the_geometry_needs_one_node_less_and_leaves_that_of_the_training(fit: F
     assert found["gpu-c"].stays
     given = Counter[str]()
     for geometry in found["gpu-a"].after or ():
-        given.update(splits.by_name(geometry))
+        given.update(geometries.by_name(geometry))
     needs = demand | {"gpu": 1}
     assert all(given[name] >= number for name, number in needs.items())

@@ -34,7 +34,7 @@ from plimsoll_batch.adapters.kubernetes.job_reader import (
     parse_failed_pod,
 )
 from plimsoll_batch.adapters.kubernetes.pod_admission import PodAdmission
-from plimsoll_batch.adapters.queues_file import forest_of
+from plimsoll_batch.adapters.queues_file import configuration_of
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.capacity import taint_of
 from plimsoll_batch.domain.jobs import (
@@ -46,7 +46,7 @@ from plimsoll_batch.domain.jobs import (
     Stop,
     toleration_record,
 )
-from plimsoll_batch.domain.quota import Forest
+from plimsoll_batch.domain.quota import QueueConfiguration
 from plimsoll_batch.services.ports import ClusterObjects
 
 
@@ -81,7 +81,7 @@ class KubernetesQueues:
         self._jobs = Collection(calls.LIST_JOBS, self._job, labels=names.QUEUE)
         self._bare = Collection(LIST_PODS, parse_bare_pod, labels=names.QUEUE)
         self._failed = Collection(LIST_PODS, parse_failed_pod, fields=FAILED, labels=names.GANG)
-        self._configuration: tuple[str, Forest] | None = None
+        self._configuration: tuple[str, QueueConfiguration] | None = None
         """The text that was read last, and what it says."""
         self._read_job = job_reader(PodAdmission())
         self._admission_known = False
@@ -99,7 +99,7 @@ class KubernetesQueues:
         """What makes other calls to the cluster."""
         return self._requests
 
-    def configuration(self) -> Forest | None:
+    def configuration(self) -> QueueConfiguration | None:
         """Return the configuration of the queues; None where there is none.
 
         Raises:
@@ -119,7 +119,7 @@ class KubernetesQueues:
                 document = msgspec.json.decode(text)
             except (msgspec.DecodeError, RecursionError) as error:
                 raise BadInput(f"ConfigMap {names.CONFIGURATION}: is no JSON: {error}") from None
-            self._configuration = text, forest_of(document)
+            self._configuration = text, configuration_of(document)
         return self._configuration[1]
 
     def read(self) -> ClusterObjects:

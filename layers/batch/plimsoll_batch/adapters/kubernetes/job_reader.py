@@ -22,7 +22,7 @@ from plimsoll.adapters.kubernetes import schema
 from plimsoll.adapters.kubernetes.decoding import Json, decoded, naming
 from plimsoll.adapters.kubernetes.scheduling import read_scheduling
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.fields import LIST_LIMIT, Field, clip
+from plimsoll.domain.fields import LIST_LIMIT_ITEMS, Field, clip
 from plimsoll.domain.kubernetes import PREFIX, OwnerKind, Ref
 from plimsoll_batch.adapters.kubernetes.pod_admission import PodAdmission
 from plimsoll_batch.domain import names
@@ -289,7 +289,7 @@ class _Container(_Read):
     state: _State = field(default_factory=_State)
 
 
-type _Containers = Annotated[tuple[_Container, ...], Meta(max_length=LIST_LIMIT)]
+type _Containers = Annotated[tuple[_Container, ...], Meta(max_length=LIST_LIMIT_ITEMS)]
 
 
 class _Status(_Read):

@@ -6,12 +6,12 @@ from plimsoll_batch.domain.admission.decisions import QueuePlan
 from plimsoll_batch.domain.admission.fair_sharing_order import age_of
 from plimsoll_batch.domain.admission.plan_actions import actions_of
 from plimsoll_batch.domain.admission.planner import plan_queues
-from plimsoll_batch.domain.admission.queue_state import QueueState, Standing
+from plimsoll_batch.domain.admission.queue_state import QueueSnapshot, QueueState
 
 __all__ = [
     "QueuePlan",
+    "QueueSnapshot",
     "QueueState",
-    "Standing",
     "actions_of",
     "age_of",
     "plan_queues",

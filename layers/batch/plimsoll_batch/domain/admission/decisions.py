@@ -49,7 +49,7 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Awaiting:
-    """A gang has quota, and waits for nodes that come: they are promised to it."""
+    """A gang has quota, and waits for nodes that come: they are reserved for it."""
 
     gang: Gang
     place: Place

@@ -1,4 +1,4 @@
-"""Which queue of a forest is admitted next, kept up to date while usage changes.
+"""Which queue is admitted next, kept up to date while usage changes.
 
 Each cohort compares the candidates of its children, and sends the first of them up. What a child is
 compared by depends on its own subtree only, so that an admission changes nothing but the path above its
@@ -39,7 +39,7 @@ def age_of(gang: Gang) -> Age:
     return gang.turn, -gang.priority, gang.since, gang.uid
 
 
-class Tournament:
+class FairSharingOrder:
     """The heads of all queues, in the order of their trees."""
 
     def __init__(self, shares: Mapping[Order, Shares]) -> None:

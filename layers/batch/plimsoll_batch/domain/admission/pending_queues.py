@@ -17,7 +17,7 @@ type Kind = tuple[Shape, timedelta | None]
 """Gangs of one kind differ in priority and age only; so if the first cannot start, none can."""
 
 
-class WaitingLine:
+class PendingQueue:
     """One queue's gangs, in order."""
 
     def __init__(self, queue: Queue, gangs: Iterable[Gang]) -> None:

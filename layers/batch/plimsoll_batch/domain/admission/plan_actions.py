@@ -19,13 +19,13 @@ from plimsoll_batch.domain.jobs import (
     with_baseline,
 )
 from plimsoll_batch.domain.names import LEASED_TO
-from plimsoll_batch.domain.quota import Flavor, Forest, Queue, RoleFlavors, grouped
+from plimsoll_batch.domain.quota import Flavor, Queue, QueueConfiguration, RoleFlavors, grouped
 
 
 def actions_of(
     plan: QueuePlan,
     gangs: Mapping[str, GangJobs],
-    forest: Forest,
+    configuration: QueueConfiguration,
     now: datetime,
     not_yet: Collection[str] = (),
 ) -> Sequence[JobAction]:
@@ -34,7 +34,7 @@ def actions_of(
     Args:
         plan: the plan.
         gangs: all of them, by uid.
-        forest: the configuration that the plan was made by.
+        configuration: what the plan was made by.
         now: the present.
         not_yet: uids of admitted gangs that do not start yet.
     """
@@ -44,8 +44,8 @@ def actions_of(
             jobs = gangs[victim.holder.running.gang.uid]
             if jobs.plan is not None:
                 steps.append(make_way(jobs, jobs.plan, each.gang, victim.reason, now))
-    queues = {queue.name: queue for queue in forest.queues}
-    flavors = {flavor.name: flavor for flavor in forest.flavors}
+    queues = {queue.name: queue for queue in configuration.queues}
+    flavors = {flavor.name: flavor for flavor in configuration.flavors}
     for start in plan.admitted:
         if start.gang.uid in not_yet:
             continue

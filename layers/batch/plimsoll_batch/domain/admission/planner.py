@@ -22,19 +22,19 @@ from plimsoll_batch.domain.admission.decisions import (
     Reserved,
     Waiting,
 )
-from plimsoll_batch.domain.admission.fair_sharing_order import Candidate, Tournament
-from plimsoll_batch.domain.admission.pending_queues import WaitingLine
+from plimsoll_batch.domain.admission.fair_sharing_order import Candidate, FairSharingOrder
+from plimsoll_batch.domain.admission.pending_queues import PendingQueue
 from plimsoll_batch.domain.admission.preemption_trial import Trials
-from plimsoll_batch.domain.admission.promises import Promises
-from plimsoll_batch.domain.admission.queue_state import QueueState, Standing
+from plimsoll_batch.domain.admission.queue_state import QueueSnapshot, QueueState
+from plimsoll_batch.domain.admission.upcoming_reservations import UpcomingReservations
 from plimsoll_batch.domain.capacity import NoPlace, Place, earliest_place
 from plimsoll_batch.domain.jobs import Gang, RunningGang, Shape
 from plimsoll_batch.domain.quota import (
     Assignment,
     Attempt,
     QueueOrder,
-    QuotaForest,
     QuotaNode,
+    QuotaTrees,
     Reclaim,
     RoleFlavors,
     Unassigned,
@@ -72,25 +72,25 @@ class _Planner:
     def __init__(self, seen: QueueState, now: datetime, most_pods: int | None) -> None:
         """Line up all gangs."""
         self._seen, self._now, self._pods_left = seen, now, most_pods
-        self._standing = Standing(seen)
+        self._snapshot = QueueSnapshot(seen)
         self._placement = seen.placement()
         self._waiting: list[Waiting] = []
-        self._lines = {
-            self._standing.quotas.queues[name]: WaitingLine(self._standing.queues[name], gangs)
+        self._pending = {
+            self._snapshot.quotas.queues[name]: PendingQueue(self._snapshot.queues[name], gangs)
             for name, gangs in self._sorted_out()
         }
         self._blocked: set[QuotaNode] = set()
-        self._shares = self._standing.shares(self._blocked)
-        self._tournament = Tournament(self._shares)
-        self._present: QuotaForest | None = None
+        self._shares = self._snapshot.shares(self._blocked)
+        self._order = FairSharingOrder(self._shares)
+        self._present: QuotaTrees | None = None
         """Use as it is until victims have stopped; made with the first of them."""
         self._no_place: dict[tuple[Shape, bool], dict[tuple[RoleFlavors, ...], str]] = {}
         """Shape, and whether it may stand on reserved nodes -> flavors in which it has no place, and why."""
-        asked = [g for g in seen.gangs if g.request and self._standing.why_held(g) is None]
-        self._promises = (
+        asked = [g for g in seen.gangs if g.request and self._snapshot.why_held(g) is None]
+        self._reservations = (
             None
             if self._placement is None
-            else Promises(self._placement, seen.capacity, asked, now)
+            else UpcomingReservations(self._placement, seen.capacity, asked, now)
         )
         self._trials = MOST_TRIALS
         self._reserved_in: set[QuotaNode] = set()
@@ -100,9 +100,9 @@ class _Planner:
 
     def run(self) -> QueuePlan:
         """Admit as long as anything can be."""
-        for queue in self._lines:
+        for queue in self._pending:
             self._enter(queue)
-        while (candidate := self._tournament.first()) is not None:
+        while (candidate := self._order.first()) is not None:
             fresh = self._candidate(candidate.queue)
             if fresh is None or _changed(fresh, candidate):
                 self._enter(candidate.queue, fresh)
@@ -112,29 +112,29 @@ class _Planner:
                 break
             self._decide(candidate)
             self._enter(candidate.queue)
-        for line in self._lines.values():
+        for line in self._pending.values():
             self._waiting += line.rest("this plan starts no more pods than the control plane takes")
-        promises = self._promises
+        reservations = self._reservations
         return QueuePlan(
             admitted=tuple(self._admitted),
             preempting=tuple(self._preempting),
             reserved=tuple(self._reserved),
             waiting=tuple(self._waiting),
-            awaiting=() if promises is None else tuple(promises.awaiting),
-            given_up=() if promises is None else tuple(promises.given_up),
-            lacks_nodes=promises is not None and promises.lacks_nodes,
+            awaiting=() if reservations is None else tuple(reservations.awaiting),
+            given_up=() if reservations is None else tuple(reservations.given_up),
+            lacks_nodes=reservations is not None and reservations.lacks_nodes,
         )
 
     def _sorted_out(self) -> Iterator[tuple[str, list[Gang]]]:
         """Yield each queue's gangs; those that cannot be considered wait, each kind with its reason."""
         by_queue: dict[str, list[Gang]] = defaultdict(list)
         others: dict[tuple[str, str], list[Gang]] = defaultdict(list)
-        open_queues = {name for name, queue in self._standing.queues.items() if not queue.stopped}
+        open_queues = {name for name, queue in self._snapshot.queues.items() if not queue.stopped}
         for gang in self._seen.gangs:
             if not gang.gates and gang.queue in open_queues:  # as nearly all are
                 by_queue[gang.queue].append(gang)
                 continue
-            why = self._standing.why_held(gang)
+            why = self._snapshot.why_held(gang)
             (by_queue[gang.queue] if why is None else others[gang.queue, why]).append(gang)
         for (name, why), gangs in others.items():
             self._waiting.append(Waiting(queue=name, gangs=tuple(gangs), reason=why))
@@ -146,17 +146,17 @@ class _Planner:
             self._blocked.add(queue)
         else:
             self._blocked.discard(queue)
-        self._tournament.enter(queue, candidate)
+        self._order.enter(queue, candidate)
 
     def _candidate(self, node: QuotaNode) -> Candidate | None:
         """Return the head of a queue with flavors; what can have none waits."""
-        line = self._lines.get(node)
+        line = self._pending.get(node)
         while line is not None and (gang := line.head()) is not None:
-            options = self._standing.options(gang)
+            options = self._snapshot.options(gang)
             if isinstance(options, Unassigned):
                 line.park("; ".join(options.reasons))
                 continue
-            queue = self._standing.queues[gang.queue]
+            queue = self._snapshot.queues[gang.queue]
             refused = self._no_place.get((gang.shape, self._is_short(gang)), {})
             found = assign(node, queue, options, refused)
             if isinstance(found, Unassigned) and refused:
@@ -195,7 +195,7 @@ class _Planner:
 
     def _preempt_or_wait(self, candidate: Candidate) -> None:
         """Let others make way for a gang without quota, or keep nodes for it where it has quota elsewhere."""
-        preempts_first = self._standing.queues[candidate.gang.queue].preempt_first
+        preempts_first = self._snapshot.queues[candidate.gang.queue].preempt_first
         if not preempts_first and self._await(candidate) is None:
             return
         if self._preempt(candidate) or (preempts_first and self._await(candidate) is None):
@@ -208,9 +208,9 @@ class _Planner:
     def _choices(self, candidate: Candidate) -> Iterator[Candidate]:
         """Yield a head with all flavors that it may get, in the order in which they are tried."""
         gang, node = candidate.gang, candidate.queue
-        options = self._standing.options(gang)
+        options = self._snapshot.options(gang)
         if not isinstance(options, Unassigned):
-            for found in assignments(node, self._standing.queues[gang.queue], options):
+            for found in assignments(node, self._snapshot.queues[gang.queue], options):
                 yield Candidate(node, gang, found)
 
     def _admit(self, candidate: Candidate, place: Place | None) -> None:
@@ -223,14 +223,14 @@ class _Planner:
             Admitted(
                 gang=gang,
                 flavors=_by_role(gang, assignment),
-                usage=self._standing.usage(assignment),
+                usage=self._snapshot.usage(assignment),
                 place=place,
                 reason="borrows from its cohort" if borrows else "within the quota of its queue",
             )
         )
-        self._lines[candidate.queue].pop()
-        if self._promises is not None:
-            self._promises.settle(gang)
+        self._pending[candidate.queue].pop()
+        if self._reservations is not None:
+            self._reservations.settle(gang)
 
     def _count(self, candidate: Candidate) -> None:
         """Count what a gang uses, now and once victims have stopped."""
@@ -269,7 +269,7 @@ class _Planner:
         Where it may choose, it rather takes back what others borrow than stops gangs of its own queue. A queue
         that would preempt before it tries the next flavor does that only where it can.
         """
-        preempts_first = self._standing.queues[candidate.gang.queue].preempt_first
+        preempts_first = self._snapshot.queues[candidate.gang.queue].preempt_first
         no_place = self._no_place.get((candidate.gang.shape, self._is_short(candidate.gang)), {})
         best: tuple[Candidate, Attempt, Sequence[Victim]] | None = None
         for each in self._choices(candidate):
@@ -296,7 +296,7 @@ class _Planner:
             queue=candidate.queue,
             gang=candidate.gang,
             amounts=candidate.assignment.amounts,
-            holders={node: held.values() for node, held in self._standing.holders.items()},
+            holders={node: held.values() for node, held in self._snapshot.holders.items()},
             shares=self._shares,
             has_nodes=trials.has_nodes,
             took=trials.took,
@@ -318,46 +318,46 @@ class _Planner:
             self._placement.hold([v.holder.running for v in victims], place)
         candidate.queue.add_all(assignment.amounts)
         for victim in victims:
-            del self._standing.holders[victim.holder.queue][victim.holder.running.gang.uid]
+            del self._snapshot.holders[victim.holder.queue][victim.holder.running.gang.uid]
         self._preempting.append(
             Preempting(
                 gang=gang,
                 victims=victims,
-                usage=self._standing.usage(assignment),
+                usage=self._snapshot.usage(assignment),
                 reason=_waits_for(victims),
             )
         )
-        self._lines[candidate.queue].pop()
+        self._pending[candidate.queue].pop()
         for queue in {victim.holder.queue for victim in victims} - {candidate.queue}:
             self._enter(queue)
         return True
 
-    def _as_it_is(self) -> QuotaForest:
+    def _as_it_is(self) -> QuotaTrees:
         """Return what is used at present: what runs, and what this plan admitted or reserved."""
-        present = QuotaForest(self._seen.forest)
+        present = QuotaTrees(self._seen.configuration)
         for name, node in present.queues.items():
-            mine = self._standing.quotas.queues[name]
+            mine = self._snapshot.quotas.queues[name]
             node.add_all([(i, used) for i, used in enumerate(mine.usage) if used])
         return present
 
     def _await(self, candidate: Candidate) -> str | None:
         """Let a gang that has quota wait for nodes that come; or say why it does not."""
         gang = candidate.gang
-        if self._promises is None:
+        if self._reservations is None:
             return ""
         free = (each.assignment for each in self._choices(candidate))
-        found = self._promises.promise(gang, (each for each in free if not each.preempts))
+        found = self._reservations.reserve(gang, (each for each in free if not each.preempts))
         if isinstance(found, str):
             return found
-        promised = Candidate(candidate.queue, gang, found.assignment)
+        reserved = Candidate(candidate.queue, gang, found.assignment)
         if found.comes:
-            self._count(promised)
-            self._keep_for(promised, "nodes come for it")
-        elif self._fits_at_present(promised):
-            self._admit(promised, found.place)
+            self._count(reserved)
+            self._keep_for(reserved, "nodes come for it")
+        elif self._fits_at_present(reserved):
+            self._admit(reserved, found.place)
         else:
-            self._promises.withdraw(found)
-            self._park(promised, _ENDING)
+            self._reservations.withdraw(found)
+            self._park(reserved, _ENDING)
         return None
 
     def _reserve(self, candidate: Candidate) -> bool:
@@ -368,7 +368,7 @@ class _Planner:
             return False
         self._reserved_in.add(root)
         gang = candidate.gang
-        running = [h.running for held in self._standing.holders.values() for h in held.values()]
+        running = [h.running for held in self._snapshot.holders.values() for h in held.values()]
         found = earliest_place(self._placement, running, gang, candidate.assignment.flavors)
         if found is None:
             return False
@@ -390,22 +390,22 @@ class _Planner:
 
     def _keep_for(self, candidate: Candidate, how: str) -> None:
         """Go on without a gang that something is kept for; in strict order nobody overtakes it."""
-        line = self._lines[candidate.queue]
+        line = self._pending[candidate.queue]
         line.pop()
-        if self._standing.queues[candidate.gang.queue].order is QueueOrder.STRICT_FIFO:
+        if self._snapshot.queues[candidate.gang.queue].order is QueueOrder.STRICT_FIFO:
             line.block(f"{candidate.gang} is first, and {how}")
 
     def _park(self, candidate: Candidate, reason: str) -> None:
         """Let a kind of gang wait; a strict queue keeps what its head needs from those who would borrow it."""
-        node, queue = candidate.queue, self._standing.queues[candidate.gang.queue]
-        self._lines[node].park(reason)
+        node, queue = candidate.queue, self._snapshot.queues[candidate.gang.queue]
+        self._pending[node].park(reason)
         if queue.order is QueueOrder.STRICT_FIFO and node.may_preempt.reclaim is not Reclaim.ANY:
             for i, amount in candidate.assignment.amounts:
                 node.add(i, max(0, min(amount, node.available(i))))
 
     def _short_of(self, candidate: Candidate) -> str:
         short = [
-            f"{self._standing.quotas.frs[i][1]} of {self._standing.quotas.frs[i][0]}"
+            f"{self._snapshot.quotas.frs[i][1]} of {self._snapshot.quotas.frs[i][0]}"
             for i, amount in candidate.assignment.amounts
             if amount > candidate.queue.available(i)
         ]

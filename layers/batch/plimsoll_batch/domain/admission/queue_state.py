@@ -14,13 +14,13 @@ from plimsoll_batch.domain.quota import (
     Assignment,
     DominantResourceShare,
     Drf,
-    Forest,
     HierarchicalDrf,
     Holder,
     Options,
     Order,
-    QuotaForest,
+    QueueConfiguration,
     QuotaNode,
+    QuotaTrees,
     Shares,
     Unassigned,
     WaterFilling,
@@ -33,7 +33,7 @@ from plimsoll_batch.domain.quota import (
 class QueueState:
     """Everything that a plan is made from."""
 
-    forest: Forest
+    configuration: QueueConfiguration
     gangs: Sequence[Gang]
     """Those that wait."""
     running: Sequence[RunningGang] = ()
@@ -53,11 +53,11 @@ class QueueState:
         if self.nodes is None:
             return None
         return Placement(
-            self.nodes, self.sums, self.running, self.forest, self.pods, shared=self.shared
+            self.nodes, self.sums, self.running, self.configuration, self.pods, shared=self.shared
         )
 
 
-class Standing:
+class QueueSnapshot:
     """What runs, counted in the trees of a configuration."""
 
     def __init__(self, seen: QueueState) -> None:
@@ -66,13 +66,13 @@ class Standing:
         Raises:
             BadInput: the configuration has problems.
         """
-        found = problems_of(seen.forest)
+        found = problems_of(seen.configuration)
         if found:
             raise BadInput("the configuration of the queues: " + "; ".join(found))
-        self.quotas = QuotaForest(seen.forest)
-        self._waiting, self._free = seen.gangs, seen.forest.free_resources
-        self.queues = {queue.name: queue for queue in seen.forest.queues}
-        self.flavors = {flavor.name: flavor for flavor in seen.forest.flavors}
+        self.quotas = QuotaTrees(seen.configuration)
+        self._waiting, self._free = seen.gangs, seen.configuration.free_resources
+        self.queues = {queue.name: queue for queue in seen.configuration.queues}
+        self.flavors = {flavor.name: flavor for flavor in seen.configuration.flavors}
         self.holders: dict[QuotaNode, dict[str, Holder]] = defaultdict(dict)
         """Queue -> uid -> what runs in it."""
         self._options: dict[tuple[str, Shape], Options | Unassigned] = {}

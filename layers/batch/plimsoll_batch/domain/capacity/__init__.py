@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plimsoll_batch.domain.capacity.dedicated_nodes import (
-    Leasing,
+    NodeLease,
     by_lease,
     plan_leases,
     taint_of,
@@ -18,17 +18,17 @@ from plimsoll_batch.domain.capacity.placement import (
     Placement,
     earliest_place,
 )
-from plimsoll_batch.domain.capacity.upcoming_nodes import Capacity, Coming, ComingNodes
+from plimsoll_batch.domain.capacity.upcoming_nodes import Capacity, UpcomingNodes, UpcomingPlace
 
 __all__ = [
     "Capacity",
-    "Coming",
-    "ComingNodes",
     "Domain",
-    "Leasing",
     "NoPlace",
+    "NodeLease",
     "Place",
     "Placement",
+    "UpcomingNodes",
+    "UpcomingPlace",
     "by_lease",
     "earliest_place",
     "plan_leases",

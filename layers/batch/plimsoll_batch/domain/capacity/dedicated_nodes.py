@@ -22,7 +22,7 @@ EFFECT: Final = "NoSchedule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leasing:
+class NodeLease:
     """What is to be written on one node."""
 
     node: Node
@@ -34,7 +34,7 @@ class Leasing:
 class LeasePlan:
     """Leases to take and to give back."""
 
-    writes: Sequence[Leasing] = ()
+    writes: Sequence[NodeLease] = ()
     not_yet: frozenset[str] = frozenset()
     """Uids of gangs that are not started before that is done."""
 
@@ -54,7 +54,7 @@ def plan_leases(
     leased = by_lease(nodes)
     keeps = {jobs.gang.lease for jobs in gangs if jobs.admitted} if leased else set[str]()
     starting = {gang.lease: gang for gang in wanted.values()}
-    writes: list[Leasing] = []
+    writes: list[NodeLease] = []
     not_yet: set[str] = set()
     for node in nodes:
         if INTERRUPTION in node.annotations:
@@ -63,9 +63,9 @@ def plan_leases(
         if gang is not None and not _is_marked(node, gang):
             not_yet.add(gang.uid)
             if there is None or there not in keeps:
-                writes.append(Leasing(node=node, gang=gang))
+                writes.append(NodeLease(node=node, gang=gang))
         elif gang is None and there is not None and there not in keeps:
-            writes.append(Leasing(node=node, gang=None))
+            writes.append(NodeLease(node=node, gang=None))
             if there in starting:
                 not_yet.add(starting[there].uid)
     return LeasePlan(writes=writes, not_yet=frozenset(not_yet))

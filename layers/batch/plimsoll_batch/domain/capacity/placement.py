@@ -20,7 +20,7 @@ from plimsoll.domain.kubernetes import Node, Pod, Ref, Resources, Scheduling, to
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_batch.domain.capacity.dedicated_nodes import lease_of
 from plimsoll_batch.domain.jobs import Gang, Role, RunningGang, Shape, Topology, amounts_of
-from plimsoll_batch.domain.quota import Forest, RoleFlavors
+from plimsoll_batch.domain.quota import QueueConfiguration, RoleFlavors
 
 type Domain = tuple[tuple[str, str], ...]
 """Labels and their values, the widest level first, where all pods have to stand in one domain. Empty: anywhere."""
@@ -58,7 +58,7 @@ class Placement:
         nodes: Sequence[Node],
         sums: Mapping[str, Resources],
         running: Iterable[RunningGang],
-        forest: Forest,
+        configuration: QueueConfiguration,
         pods: Sequence[Pod] = (),
         *,
         shared: Iterable[str] = (),
@@ -69,7 +69,7 @@ class Placement:
             nodes: all nodes.
             sums: node -> what its pods request, without those of gangs and those in `pods`.
             running: gangs that were admitted.
-            forest: the configuration.
+            configuration: the queues'.
             pods: those that have to be known one by one.
             shared: nodes with pods that are of no gang and do not belong to the node.
         """
@@ -78,8 +78,8 @@ class Placement:
         """Node -> gangs and others on it: who takes whole nodes takes those without."""
         self._coming: frozenset[str] = frozenset()
         """Nodes that are not there yet: whoever starts now has no place on them."""
-        self._flavors = {flavor.name: flavor for flavor in forest.flavors}
-        self._levels = forest.topology_levels
+        self._flavors = {flavor.name: flavor for flavor in configuration.flavors}
+        self._levels = configuration.topology_levels
         self._standing: dict[str, Resources] = {}
         """Node -> what stands there as one sum."""
         self._scheduling: dict[tuple[int, RoleFlavors, Domain], tuple[Role, Scheduling]] = {}

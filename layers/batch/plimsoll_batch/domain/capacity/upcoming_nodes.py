@@ -1,7 +1,7 @@
 """Nodes that do not exist yet: those on their way, and those that a gang could ask for.
 
 Which group is asked, and for how many, is decided by the bin packing that interruptions use, with the same
-ranking, refusals and memory of pools. What is on its way is given out here gang by gang: a coming node that
+ranking, refusals and memory of pools. What is on its way is given out here gang by gang: an upcoming node that
 was promised is one more node of the plan, with its gang on it.
 """
 
@@ -51,7 +51,7 @@ class Capacity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coming:
+class UpcomingPlace:
     """A place for a gang, partly on nodes that do not exist yet."""
 
     place: Place
@@ -63,8 +63,8 @@ class Coming:
     """What has to be asked for first."""
 
 
-class ComingNodes:
-    """What comes and could come, while a plan promises it."""
+class UpcomingNodes:
+    """What comes and could come, while a plan reserves it."""
 
     def __init__(
         self, capacity: Capacity, requests: Mapping[str, NodeRequest], now: datetime
@@ -89,12 +89,12 @@ class ComingNodes:
 
     def find(
         self, placement: Placement, gang: Gang, flavors: Sequence[RoleFlavors]
-    ) -> Coming | str:
+    ) -> UpcomingPlace | str:
         """Return a place for a whole gang on as few new nodes as can be; or say why there is none."""
         topology = gang.shape.topology
         if topology is None:
             return self._find(placement, gang, flavors, ())
-        found: list[tuple[int, int, Domain, Coming]] = []
+        found: list[tuple[int, int, Domain, UpcomingPlace]] = []
         reasons: list[str] = []
         for domain in self._domains(placement.levels_of(topology)):
             answer = self._find(placement, gang, flavors, domain)
@@ -109,29 +109,29 @@ class ComingNodes:
             return self._find(placement, gang, flavors, ())
         return next(iter(reasons), f"nothing tells which {topology.label} new nodes will have")
 
-    def take(self, placement: Placement, gang: Gang, coming: Coming) -> Place:
-        """Promise a place to a gang, and to no other."""
-        for growth in coming.growths:
+    def take(self, placement: Placement, gang: Gang, upcoming: UpcomingPlace) -> Place:
+        """Reserve a place for a gang, and for no other."""
+        for growth in upcoming.growths:
             group = self._groups[growth.group.key]
             self._groups[group.key] = replace(group, desired=group.desired + growth.add)
             self._upcoming[group.key, growth.zone] += growth.add
         left = self._unasked()
-        for key, node in zip(coming.groups, coming.nodes, strict=True):
+        for key, node in zip(upcoming.groups, upcoming.nodes, strict=True):
             known = (key, node.zone)
             taken = known if left[known] > 0 else (key, None)
             left[taken] -= 1
             self._upcoming[taken] -= 1
             group = self._groups[key]
             self._groups[key] = replace(group, instances=group.instances | {node.name})
-        return placement.join(coming.nodes, gang, coming.place)
+        return placement.join(upcoming.nodes, gang, upcoming.place)
 
-    def request(self, coming: Coming, number: int) -> NodeRequest:
+    def request(self, upcoming: UpcomingPlace, number: int) -> NodeRequest:
         """Return what to ask for so that its nodes come; `number` gangs have been promised theirs before."""
         cluster, now, nodes = self._capacity.cluster, self._now, self._capacity.nodes
         return NodeRequest(
             at=now,
             number=number,
-            expected=now + max(start_up(growth.group, nodes) for growth in coming.growths),
+            expected=now + max(start_up(growth.group, nodes) for growth in upcoming.growths),
             asks=tuple(
                 Ask(
                     group=growth.group.key,
@@ -140,7 +140,7 @@ class ComingNodes:
                     zone=growth.zone,
                     token=grow_token(cluster, growth.group, growth.zone, growth.add, now),
                 )
-                for growth, before in _in_turn(coming.growths)
+                for growth, before in _in_turn(upcoming.growths)
             ),
         )
 
@@ -163,7 +163,7 @@ class ComingNodes:
 
     def _find(
         self, placement: Placement, gang: Gang, flavors: Sequence[RoleFlavors], domain: Domain
-    ) -> Coming | str:
+    ) -> UpcomingPlace | str:
         members = [
             (role.name, pod)
             for role, pods in placement.members(gang, flavors, domain)
@@ -189,7 +189,7 @@ class ComingNodes:
             name = nodes[name].name if name in nodes else name
             placed.append((pod, name))
             on.setdefault(role, Counter())[name] += 1
-        return Coming(
+        return UpcomingPlace(
             place=Place(nodes=on, domain=domain, pods=tuple(placed)),
             nodes=tuple(nodes.values()),
             groups=[plan.group_of[name] for name in plan.awaited],

@@ -35,7 +35,7 @@ from plimsoll_batch.domain.jobs.job_annotations import (
 )
 from plimsoll_batch.domain.jobs.jobs import BARE_POD, FailedPod, GangJobs, Job
 from plimsoll_batch.domain.jobs.lifecycle import (
-    LONGEST_TIMEOUT,
+    LONGEST_TIMEOUT_SECONDS,
     MOST_CODES,
     MOST_POLICIES,
     MOST_RETRIES,
@@ -55,7 +55,7 @@ from plimsoll_batch.domain.jobs.policies import waits_for, with_baseline
 
 __all__ = [
     "BARE_POD",
-    "LONGEST_TIMEOUT",
+    "LONGEST_TIMEOUT_SECONDS",
     "MOST_CODES",
     "MOST_POLICIES",
     "MOST_RETRIES",

@@ -18,16 +18,16 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
 from plimsoll.domain.kubernetes import Toleration
 
-LONGEST: Final = 200 * 1024
+LONGEST_RECORD_CHARACTERS: Final = 200 * 1024
 """Characters of a record: an object's annotations may have 256 KiB together."""
-MOST_NODES: Final = 4_000
+MOST_RECORDED_NODES: Final = 4_000
 """Nodes that one record names. Of a role on more of them the plan forgets where the others are to be."""
 MOST_ROLES: Final = 100
 MOST_COUNTED: Final = 10**6
 """Pods, failures or attempts in one field."""
 MOST_REMEMBERED: Final = 64
 """Gangs in `Gang.made_way_for`; it is kept on the gang's own objects."""
-LONGEST_WHY: Final = 500
+LONGEST_WHY_CHARACTERS: Final = 500
 """Characters of a reason in one record."""
 BACKOFF: Final = timedelta(seconds=10)
 """After the first failure of a gang; twice as long after each more in a row."""
@@ -113,7 +113,7 @@ class Admission:
                 "steering": _steering(self.steering),
                 "standing": _steering(self.standing),
                 "roles": dict(self.roles),
-                "nodes": dict(list(self.nodes.items())[:MOST_NODES]),
+                "nodes": dict(list(self.nodes.items())[:MOST_RECORDED_NODES]),
                 "parallelism": self.parallelism,
                 "failed": self.failed,
                 "seen": self.seen,
@@ -129,7 +129,7 @@ class Admission:
         Raises:
             BadInput: it is no such record; the message names the field.
         """
-        found = record_in(text, limit=LONGEST)
+        found = record_in(text, limit=LONGEST_RECORD_CHARACTERS)
         return cls(
             plan=found["plan"].matching(_PLAN, "the id of a plan"),
             at=found["at"].time(),
@@ -139,7 +139,8 @@ class Admission:
             standing=_steered(found["standing"]),
             roles=_texts(found["roles"], MOST_ROLES),
             nodes={
-                name: pods.whole(1, MOST_COUNTED) for name, pods in found["nodes"].pairs(MOST_NODES)
+                name: pods.whole(1, MOST_COUNTED)
+                for name, pods in found["nodes"].pairs(MOST_RECORDED_NODES)
             },
             parallelism=None
             if found["parallelism"].value is None
@@ -189,7 +190,7 @@ class Stop:
             {
                 "plan": self.plan,
                 "at": self.at.isoformat(),
-                "why": self.why[:LONGEST_WHY],
+                "why": self.why[:LONGEST_WHY_CHARACTERS],
                 "madeWay": self.made_way,
                 "madeWayFor": list(self.made_way_for),
                 "first": self.first,
@@ -207,11 +208,11 @@ class Stop:
         Raises:
             BadInput: it is no such record; the message names the field.
         """
-        found = record_in(text, limit=LONGEST)
+        found = record_in(text, limit=LONGEST_RECORD_CHARACTERS)
         return cls(
             plan=found["plan"].matching(_PLAN, "the id of a plan"),
             at=found["at"].time(),
-            why=found["why"].optional(limit=LONGEST_WHY) or "",
+            why=found["why"].optional(limit=LONGEST_WHY_CHARACTERS) or "",
             made_way=found["madeWay"].optional(limit=600) or "",
             made_way_for=tuple(
                 each.required(limit=600) for each in found["madeWayFor"].each(MOST_REMEMBERED)

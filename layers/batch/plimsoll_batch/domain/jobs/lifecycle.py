@@ -17,13 +17,13 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
 from plimsoll_batch.domain.jobs.job_annotations import record_in, text_of
 
-LONGEST: Final = 16 * 1024
+LONGEST_POLICIES_CHARACTERS: Final = 16 * 1024
 """Characters of the annotation."""
 MOST_POLICIES: Final = 20
 MOST_CODES: Final = 255
 MOST_RETRIES: Final = 1000
 MOST_TIMES: Final = 100_000
-LONGEST_TIMEOUT: Final = 24 * 3600
+LONGEST_TIMEOUT_SECONDS: Final = 24 * 3600
 MOST_WAITED_FOR: Final = 20
 READY: Final = "Ready"
 COMPLETED: Final = "Completed"
@@ -139,7 +139,7 @@ class Lifecycle:
         Raises:
             BadInput: it is none; the message names the field.
         """
-        found = record_in(text, limit=LONGEST)
+        found = record_in(text, limit=LONGEST_POLICIES_CHARACTERS)
         return cls(
             policies=tuple(_policy(each) for each in found["policies"].each(MOST_POLICIES)),
             retries=found["retries"].whole(0, MOST_RETRIES, default=3),
@@ -168,7 +168,9 @@ def _policy(found: Field) -> Policy:
         exit_codes=_codes(found["exitCodes"]),
         except_codes=_codes(found["exceptExitCodes"]),
         times=found["times"].whole(1, MOST_TIMES, default=1),
-        timeout=timedelta(seconds=found["timeoutSeconds"].whole(0, LONGEST_TIMEOUT, default=0)),
+        timeout=timedelta(
+            seconds=found["timeoutSeconds"].whole(0, LONGEST_TIMEOUT_SECONDS, default=0)
+        ),
     )
     if (problem := policy.problem()) is not None:
         raise BadInput(f"{found.path}: {problem}")

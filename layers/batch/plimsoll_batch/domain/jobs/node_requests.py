@@ -17,13 +17,18 @@ from typing import Final, Self
 
 from plimsoll.domain.fields import Field
 from plimsoll.domain.node_groups import FIRST_SIGN_WITHIN, NODES_JOIN_WITHIN, NodeGroup
-from plimsoll_batch.domain.jobs.job_annotations import LONGEST_WHY, pause_after, record_in, text_of
+from plimsoll_batch.domain.jobs.job_annotations import (
+    LONGEST_WHY_CHARACTERS,
+    MOST_COUNTED,
+    pause_after,
+    record_in,
+    text_of,
+)
 
 MOST_ASKS: Final = 50
 """Node groups, and zones of them, that one request names."""
-MOST_NODES: Final = 10_000
-MOST_COUNTED: Final = 10**6
-LONGEST: Final = 32 * 1024
+MOST_REQUESTED_NODES: Final = 10_000
+LONGEST_REQUEST_CHARACTERS: Final = 32 * 1024
 """Characters of the annotation."""
 
 
@@ -79,7 +84,7 @@ class NodeRequest:
             self,
             attempts=attempts,
             not_before=now + pause_after(attempts),
-            why=why[:LONGEST_WHY],
+            why=why[:LONGEST_WHY_CHARACTERS],
             refused=tuple(refused),
             told=now,
         )
@@ -146,7 +151,7 @@ class NodeRequest:
         Raises:
             BadInput: it is no such record; the message names the field.
         """
-        found = record_in(text, limit=LONGEST)
+        found = record_in(text, limit=LONGEST_REQUEST_CHARACTERS)
         return cls(
             at=found["at"].time(),
             expected=found["expected"].time(),
@@ -155,7 +160,7 @@ class NodeRequest:
             answered=found["answered"].flag(),
             attempts=found["attempts"].whole(0, MOST_COUNTED, default=0),
             not_before=found["notBefore"].optional_time(),
-            why=found["why"].optional(limit=LONGEST_WHY) or "",
+            why=found["why"].optional(limit=LONGEST_WHY_CHARACTERS) or "",
             refused=tuple(each.required() for each in found["refused"].each(MOST_ASKS)),
             told=found["told"].optional_time(),
         )
@@ -197,7 +202,7 @@ def _ask(found: Field) -> Ask:
     return Ask(
         group=found["group"].required(),
         desired=found["desired"].whole(0, MOST_COUNTED),
-        add=found["add"].whole(1, MOST_NODES),
+        add=found["add"].whole(1, MOST_REQUESTED_NODES),
         zone=found["zone"].optional(),
         token=found["token"].required(),
     )

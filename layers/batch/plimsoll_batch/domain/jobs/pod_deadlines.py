@@ -9,23 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from plimsoll.domain.kubernetes import (
+    MOST_TOLD,
     Pod,
     Ref,
     class_of,
     deadline_text,
+    is_told,
+    pods_to_tell,
     queued_gang_of,
-    too_late_to_tell,
 )
 from plimsoll.domain.observation import WorkloadTimes
 from plimsoll_batch.domain.jobs.gangs import Gang
 from plimsoll_batch.domain.jobs.jobs import GangJobs
-from plimsoll_batch.domain.names import DEADLINE
-
-MOST_TOLD: Final = 500
-"""Pods that one cycle tells their deadline, the earliest first: the next cycle tells the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +54,10 @@ def plan_deadlines(
         if not any(role.told for role in jobs.roles):
             continue
         first = _first_end(jobs, ends)
-        if first is not None and _too_late(jobs, times, first, now):
-            continue
         text = None if first is None else deadline_text(first)
-        found += [
-            PodDeadline(pod=pod, gang=jobs.gang, deadline=text)
-            for pod in jobs.pods
-            if pod.deleting is None and pod.annotations.get(DEADLINE) != text
-        ]
+        observed = None if first is None else _observed(jobs, times)
+        told = pods_to_tell(jobs.pods, first, now, stated=_stated(jobs), observed=observed)
+        found += [PodDeadline(pod=pod, gang=jobs.gang, deadline=text) for pod in told]
     found.sort(key=lambda each: each.deadline or "~")
     return found[:MOST_TOLD]
 
@@ -72,24 +65,14 @@ def plan_deadlines(
 def unstated_classes(gangs: Iterable[GangJobs], ends: Mapping[str, datetime]) -> Iterator[Ref]:
     """Yield the classes of the gangs that are to be told, and whose owners do not say how long a checkpoint takes."""
     for jobs in gangs:
-        asks = any(role.told for role in jobs.roles) and not _is_told(jobs)
+        asks = any(role.told for role in jobs.roles) and not is_told(jobs.pods)
         if asks and not _stated(jobs) and _first_end(jobs, ends) is not None:
             yield from _class_of(jobs)
 
 
-def _too_late(
-    jobs: GangJobs, times: Mapping[Ref, WorkloadTimes], end: datetime, now: datetime
-) -> bool:
-    """Whether a gang that nobody has told cannot write a checkpoint any more, as far as anybody knows."""
-    if _is_told(jobs):
-        return False
+def _observed(jobs: GangJobs, times: Mapping[Ref, WorkloadTimes]) -> int | None:
     seen = (times[each].checkpoint_seconds for each in _class_of(jobs) if each in times)
-    observed = max((seconds for seconds in seen if seconds is not None), default=None)
-    return too_late_to_tell(end, now, stated=_stated(jobs), observed=observed)
-
-
-def _is_told(jobs: GangJobs) -> bool:
-    return any(DEADLINE in pod.annotations for pod in jobs.pods)
+    return max((seconds for seconds in seen if seconds is not None), default=None)
 
 
 def _stated(jobs: GangJobs) -> int:

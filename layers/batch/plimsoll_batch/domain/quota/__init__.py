@@ -9,10 +9,10 @@ from plimsoll_batch.domain.quota.admission_attempt import Attempt, Holder, Victi
 from plimsoll_batch.domain.quota.cohorts import (
     Cohort,
     Flavor,
-    Forest,
     Order,
     Preemption,
     Queue,
+    QueueConfiguration,
     QueueOrder,
     Quota,
     Reclaim,
@@ -35,7 +35,7 @@ from plimsoll_batch.domain.quota.flavors import (
     priced_queues,
 )
 from plimsoll_batch.domain.quota.preemption import victims_of
-from plimsoll_batch.domain.quota.quota_tree import Amounts, QuotaForest, QuotaNode
+from plimsoll_batch.domain.quota.quota_tree import Amounts, QuotaNode, QuotaTrees
 from plimsoll_batch.domain.quota.shares import (
     DominantResourceShare,
     Drf,
@@ -52,17 +52,17 @@ __all__ = [
     "DominantResourceShare",
     "Drf",
     "Flavor",
-    "Forest",
     "HierarchicalDrf",
     "Holder",
     "Options",
     "Order",
     "Preemption",
     "Queue",
+    "QueueConfiguration",
     "QueueOrder",
     "Quota",
-    "QuotaForest",
     "QuotaNode",
+    "QuotaTrees",
     "Reclaim",
     "ResourceGroup",
     "RoleFlavors",

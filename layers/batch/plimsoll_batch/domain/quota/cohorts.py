@@ -1,4 +1,4 @@
-"""The configuration of a cluster's queues: a forest of cohorts whose leaves are queues.
+"""The configuration of a cluster's queues: trees of cohorts whose leaves are queues.
 
 Amounts are in the planner's units: millicores of CPU, bytes, pieces.
 """
@@ -18,7 +18,7 @@ from plimsoll.domain.kubernetes import CAPACITY_LABELS, Taint, Toleration, capac
 from plimsoll_batch.domain.jobs import FlavorResource
 
 SPOT: Final = "spot"
-DEEPEST: Final = 16
+MOST_COHORTS_ABOVE: Final = 16
 """Cohorts above a queue: more than anybody means."""
 
 
@@ -159,8 +159,8 @@ _STRATEGIES: Final = (*((strategy,) for strategy in Strategy), tuple(Strategy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forest:
-    """All queues of a cluster."""
+class QueueConfiguration:
+    """All queues of a cluster, with their cohorts and flavors."""
 
     flavors: tuple[Flavor, ...] = ()
     cohorts: tuple[Cohort, ...] = ()
@@ -172,34 +172,34 @@ class Forest:
     """No queue counts them: a gang may request as much of them as its nodes have."""
 
 
-def problems_of(forest: Forest) -> list[str]:
+def problems_of(configuration: QueueConfiguration) -> list[str]:
     """Say what is wrong with a configuration, each with its place; nothing where all is well."""
-    cohorts = {cohort.name: cohort for cohort in forest.cohorts}
-    found = twice("flavor", (flavor.name for flavor in forest.flavors))
-    found += twice("cohort", (cohort.name for cohort in forest.cohorts))
-    found += twice("queue", (queue.name for queue in forest.queues))
-    found += twice("topology level", forest.topology_levels)
-    found += _parents(forest, cohorts)
+    cohorts = {cohort.name: cohort for cohort in configuration.cohorts}
+    found = twice("flavor", (flavor.name for flavor in configuration.flavors))
+    found += twice("cohort", (cohort.name for cohort in configuration.cohorts))
+    found += twice("queue", (queue.name for queue in configuration.queues))
+    found += twice("topology level", configuration.topology_levels)
+    found += _parents(configuration, cohorts)
     if found:
         return found  # what follows walks up the trees
-    flavors = {flavor.name for flavor in forest.flavors}
-    for cohort in forest.cohorts:
+    flavors = {flavor.name for flavor in configuration.flavors}
+    for cohort in configuration.cohorts:
         found += _of_cohort(cohort, flavors)
-    on_spot = {flavor.name for flavor in forest.flavors if flavor.spot}
-    for queue in forest.queues:
+    on_spot = {flavor.name for flavor in configuration.flavors if flavor.spot}
+    for queue in configuration.queues:
         found += _of_queue(queue, root_of(queue, cohorts), flavors)
         if queue.spot_share is not None:
             found += _of_spot_share(queue, on_spot)
     quotas = chain(
-        chain.from_iterable(cohort.quotas for cohort in forest.cohorts),
-        chain.from_iterable(queue.quotas for queue in forest.queues),
+        chain.from_iterable(cohort.quotas for cohort in configuration.cohorts),
+        chain.from_iterable(queue.quotas for queue in configuration.queues),
     )
     found += [
         f"free resource {resource}: a queue or cohort has quota of it"
-        for resource in sorted({resource for _, resource in quotas} & forest.free_resources)
+        for resource in sorted({resource for _, resource in quotas} & configuration.free_resources)
     ]
-    weighed = [(f"cohort {c.name}", c.weight, root_of(c, cohorts)) for c in forest.cohorts]
-    weighed += [(f"queue {q.name}", q.weight, root_of(q, cohorts)) for q in forest.queues]
+    weighed = [(f"cohort {c.name}", c.weight, root_of(c, cohorts)) for c in configuration.cohorts]
+    weighed += [(f"queue {q.name}", q.weight, root_of(q, cohorts)) for q in configuration.queues]
     for place, weight, root in weighed:
         if weight < 0:
             found.append(f"{place}: weight: must be at least 0")
@@ -231,11 +231,11 @@ def twice(kind: str, names: Iterable[str]) -> list[str]:
     return [f"{kind} {name}: stands there twice" for name in sorted(counted) if counted[name] > 1]
 
 
-def _parents(forest: Forest, cohorts: Mapping[str, Cohort]) -> Iterator[str]:
-    for queue in forest.queues:
+def _parents(configuration: QueueConfiguration, cohorts: Mapping[str, Cohort]) -> Iterator[str]:
+    for queue in configuration.queues:
         if queue.cohort is not None and queue.cohort not in cohorts:
             yield f"queue {queue.name}: cohort: there is no cohort {queue.cohort}"
-    for cohort in forest.cohorts:
+    for cohort in configuration.cohorts:
         path, above = [cohort.name], cohort.parent
         while above is not None:
             if above not in cohorts:
@@ -248,8 +248,8 @@ def _parents(forest: Forest, cohorts: Mapping[str, Cohort]) -> Iterator[str]:
                 break
             path.append(above)
             above = cohorts[above].parent
-        if len(path) > DEEPEST:
-            yield f"cohort {cohort.name}: parent: more than {DEEPEST} cohorts above each other"
+        if len(path) > MOST_COHORTS_ABOVE:
+            yield f"cohort {cohort.name}: parent: more than {MOST_COHORTS_ABOVE} cohorts above each other"
 
 
 def _of_cohort(cohort: Cohort, flavors: Iterable[str]) -> Iterator[str]:

@@ -23,9 +23,9 @@ from plimsoll.domain.kubernetes import Node, NodeTerm, Scheduling, node_selected
 from plimsoll_batch.domain.jobs import Role, Shape, amounts_of
 from plimsoll_batch.domain.quota.cohorts import (
     Flavor,
-    Forest,
     Order,
     Queue,
+    QueueConfiguration,
     Reclaim,
     ResourceGroup,
     WithinQueue,
@@ -328,12 +328,12 @@ def by_cost(names: Sequence[str], flavors: Mapping[str, Flavor], shape: Shape) -
     return sorted(names, key=costs.__getitem__)
 
 
-def priced_queues(forest: Forest) -> frozenset[str]:
+def priced_queues(configuration: QueueConfiguration) -> frozenset[str]:
     """Return the queues in which costs may change an order."""
-    priced = {flavor.name for flavor in forest.flavors if flavor.price is not None}
+    priced = {flavor.name for flavor in configuration.flavors if flavor.price is not None}
     return frozenset(
         queue.name
-        for queue in forest.queues
+        for queue in configuration.queues
         if any(
             len(group.flavors) > 1 and priced.issuperset(group.flavors) for group in queue.groups
         )

@@ -13,10 +13,10 @@ from typing import override
 from plimsoll_batch.domain.jobs import FlavorResource
 from plimsoll_batch.domain.quota.cohorts import (
     Cohort,
-    Forest,
     Order,
     Preemption,
     Queue,
+    QueueConfiguration,
     Quota,
     order_of,
 )
@@ -210,19 +210,19 @@ class QuotaNode:
         return node
 
 
-class QuotaForest:
+class QuotaTrees:
     """The trees of a configuration, with nothing used yet."""
 
-    def __init__(self, forest: Forest) -> None:
+    def __init__(self, configuration: QueueConfiguration) -> None:
         """Build the trees of a configuration that has no problems."""
-        definitions: Sequence[Queue | Cohort] = (*forest.cohorts, *forest.queues)
+        definitions: Sequence[Queue | Cohort] = (*configuration.cohorts, *configuration.queues)
         self.frs = tuple(sorted({fr for each in definitions for fr in each.quotas}))
         """Flavors and resources by their numbers."""
         self.number = {fr: i for i, fr in enumerate(self.frs)}
         made = [QuotaNode(each, n, self.frs) for n, each in enumerate(definitions)]
-        cohorts = dict(zip((c.name for c in forest.cohorts), made, strict=False))
-        self.queues = {node.name: node for node in made[len(forest.cohorts) :]}
-        on_spot = _on_spot(forest, self.frs)
+        cohorts = dict(zip((c.name for c in configuration.cohorts), made, strict=False))
+        self.queues = {node.name: node for node in made[len(configuration.cohorts) :]}
+        on_spot = _on_spot(configuration, self.frs)
         for node in self.queues.values():
             node.on_spot = on_spot
         for node in made:
@@ -248,10 +248,10 @@ class QuotaForest:
 
 
 def _on_spot(
-    forest: Forest, frs: Sequence[FlavorResource]
+    configuration: QueueConfiguration, frs: Sequence[FlavorResource]
 ) -> Mapping[str, tuple[Sequence[int], Sequence[int]]]:
     """Return for each resource its numbers in flavors that are spot, and in all."""
-    spot = {flavor.name for flavor in forest.flavors if flavor.spot}
+    spot = {flavor.name for flavor in configuration.flavors if flavor.spot}
     found: dict[str, tuple[list[int], list[int]]] = {}
     for i, (flavor, resource) in enumerate(frs):
         on_spot, everywhere = found.setdefault(resource, ([], []))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from plimsoll.adapters.aws import Aws
 
-WRITE_BATCH: Final = 25
+WRITE_BATCH_ITEMS: Final = 25
 
 
 class DynamoNodeIndex:
@@ -61,7 +61,7 @@ class DynamoNodeIndex:
             for e in newest.values()
             if e.instance not in known or known[e.instance].seen <= e.seen
         ]
-        for batch in batched(wanted, WRITE_BATCH, strict=False):
+        for batch in batched(wanted, WRITE_BATCH_ITEMS, strict=False):
             self._write([{"PutRequest": {"Item": entry_to_item(entry)}} for entry in batch])
 
     def _write(self, requests: Sequence[WriteRequestTypeDef]) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 type Warn = Callable[[str], None]
 _log: Final = logging.getLogger(__name__)
-READ_BATCH: Final = 100
+READ_BATCH_ITEMS: Final = 100
 ROUNDS: Final = 5
 """How often what DynamoDB left unprocessed is sent again before it counts as throttling."""
 
@@ -45,7 +45,7 @@ def items_of(
     Raises:
         Throttled: DynamoDB left some unread, again and again.
     """
-    for batch in batched(keys, READ_BATCH, strict=False):
+    for batch in batched(keys, READ_BATCH_ITEMS, strict=False):
         left: list[dict[str, Any]] = [dict(key) for key in batch]
         for _ in range(ROUNDS):
             with translated(f"read {what}"):

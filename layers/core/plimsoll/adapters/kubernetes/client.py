@@ -24,9 +24,9 @@ from plimsoll.domain.errors import Refused, Temporary
 
 CONNECT_SECONDS: Final = 2.0
 READ_SECONDS: Final = 5.0
-WATCHES: Final = 16
+WATCH_CONNECTIONS: Final = 16
 """More than a reconcile begins."""
-CONNECTIONS: Final = THREADS + WATCHES
+CONNECTIONS: Final = THREADS + WATCH_CONNECTIONS
 """One for each thread, and one for each watch."""
 
 _OK: Final = 200

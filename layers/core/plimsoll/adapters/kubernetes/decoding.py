@@ -19,7 +19,7 @@ from plimsoll.domain.errors import BadInput
 
 type Json = Mapping[str, Any]
 
-SAID: Final = 300
+SAID_CHARACTERS: Final = 300
 """Characters that are kept of what an object says in words, and of a complaint about it."""
 _AT: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
 """How the decoder says where what is wrong."""
@@ -70,7 +70,7 @@ def naming[T](kind: str) -> Callable[[Callable[[Raw], T]], Callable[[Json | Raw]
                 return read(raw(obj))
             except Exception as error:  # whatever an object is made of, it costs itself only
                 why = error if isinstance(error, BadInput) else type(error).__name__
-                raise BadInput(f"{kind} {_name_of(obj)}: {why}"[:SAID]) from error
+                raise BadInput(f"{kind} {_name_of(obj)}: {why}"[:SAID_CHARACTERS]) from error
 
         return named
 

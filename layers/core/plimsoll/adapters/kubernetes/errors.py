@@ -27,6 +27,7 @@ from plimsoll.domain.errors import (
     Temporary,
     Throttled,
 )
+from plimsoll.domain.fields import retry_after_of
 
 _SERVER_ERROR: Final = 500
 _TOO_MANY: Final = 429
@@ -162,10 +163,5 @@ def _causes(answer: Response, key: str) -> frozenset[object]:
 
 
 def _retry_after(answer: Response) -> float | None:
-    """Read how many seconds we shall wait. A date, which the header may hold too, is ignored."""
-    for said in (answer.headers.get("retry-after"), _details(answer).get("retryAfterSeconds")):
-        try:
-            return max(0.0, float(said))  # type: ignore[arg-type] # None raises as a word does
-        except (TypeError, ValueError):
-            continue
-    return None
+    header, body = answer.headers.get("retry-after"), _details(answer).get("retryAfterSeconds")
+    return retry_after_of(header, body)

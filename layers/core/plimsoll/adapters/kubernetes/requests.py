@@ -14,7 +14,7 @@ from plimsoll.adapters.kubernetes.errors import GRANT, Grant, refusal
 from plimsoll.adapters.kubernetes.transport import Events, Response, Transport
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 
-PAGE: Final = 500
+PAGE_OBJECTS: Final = 500
 """Objects in a page of a list: the API server answers larger ones with more delay and memory.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
@@ -76,7 +76,7 @@ class Requests:
             ExpiredError: the later pages have expired; read again from the start.
             PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
         """
-        query = {"limit": str(PAGE)} | _selectors(fields, labels)
+        query = {"limit": str(PAGE_OBJECTS)} | _selectors(fields, labels)
         while True:
             answer = self.transport.call(call.method, call.path(), query=query)
             if answer.status == _EXPIRED:

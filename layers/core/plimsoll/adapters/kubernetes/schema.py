@@ -13,12 +13,12 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct, field
 
-from plimsoll.domain.fields import LIST_LIMIT, WHOLE_LIMIT
+from plimsoll.domain.fields import LIST_LIMIT_ITEMS, WHOLE_LIMIT
 from plimsoll.domain.kubernetes import Requirement, Taint, Toleration
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_MANY: Final = Meta(max_length=LIST_LIMIT)
+_MANY: Final = Meta(max_length=LIST_LIMIT_ITEMS)
 _TERMS: Final = Meta(max_length=20)
 _HUNDRED: Final = Meta(max_length=100)
 

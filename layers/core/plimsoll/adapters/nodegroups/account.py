@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
     from plimsoll.services.ports import Clock
 
-KEPT: Final = timedelta(minutes=5)
+TEMPLATE_KEPT: Final = timedelta(minutes=5)
 """How long a launch template is believed: `$Latest` may mean another one tomorrow."""
 _BATCH: Final = 100
 EVERY_ARCHITECTURE: Final = ("x86_64", "arm64")
@@ -49,7 +49,7 @@ class Account:
         key = str(reference.get(which)), str(reference.get("Version") or "$Default")
         known = self._templates.get(key)
         now = self._clock.now()
-        if known is None or now - known[1] >= KEPT:
+        if known is None or now - known[1] >= TEMPLATE_KEPT:
             known = self._read_template(which, *key), now
             self._templates[key] = known
         return known[0]

@@ -30,7 +30,7 @@ from plimsoll.adapters.kubernetes.schema import (
 from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError, Refused
-from plimsoll.domain.fields import INSTANCE, LIST_LIMIT, Field
+from plimsoll.domain.fields import INSTANCE, LIST_LIMIT_ITEMS, Field
 from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
     GPU,
@@ -65,8 +65,8 @@ _NOT_TRIED: Final = ("AwaitingReconciliation", "ReconciliationInProgress", "")
 
 
 class _TemplateSpec(Struct, rename="camel", gc=False):
-    requirements: Annotated[tuple[Requirement, ...], Meta(max_length=LIST_LIMIT)] = ()
-    taints: Annotated[tuple[Taint, ...], Meta(max_length=LIST_LIMIT)] = ()
+    requirements: Annotated[tuple[Requirement, ...], Meta(max_length=LIST_LIMIT_ITEMS)] = ()
+    taints: Annotated[tuple[Taint, ...], Meta(max_length=LIST_LIMIT_ITEMS)] = ()
 
 
 class _TemplateMeta(Struct, gc=False):

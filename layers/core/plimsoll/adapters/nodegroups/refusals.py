@@ -19,7 +19,7 @@ from typing import Any, Final
 from plimsoll.adapters.aws_errors import kind_of
 from plimsoll.domain.errors import Throttled
 from plimsoll.domain.node_groups import (
-    LONGEST_WHY,
+    LONGEST_WHY_CHARACTERS,
     GroupMaximum,
     InsufficientCapacity,
     LaunchesThrottled,
@@ -103,7 +103,7 @@ def refusal_of(
     said_type, said_zone = _TYPE.search(words), _ZONE.search(words)
     return kind(
         at=at,
-        why=(f"{code}: {words}" if code and not coded else words)[:LONGEST_WHY],
+        why=(f"{code}: {words}" if code and not coded else words)[:LONGEST_WHY_CHARACTERS],
         zone=zone or (said_zone[1] if said_zone else None),
         instance_type=instance_type
         or (next(filter(None, said_type.groups()), None) if said_type else None),

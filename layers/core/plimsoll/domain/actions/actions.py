@@ -50,6 +50,9 @@ class Wave(IntEnum):
 class AboutNode:
     """What actions on a node have in common."""
 
+    refusable: ClassVar[bool] = False
+    """Whether an action that the API server refused is left out of the next plans, with the reason."""
+
     node: Node
     reason: str
 
@@ -62,6 +65,9 @@ class AboutNode:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AboutPod:
     """What actions on a pod have in common."""
+
+    refusable: ClassVar[bool] = False
+    """As of `AboutNode`."""
 
     pod: Pod
     reason: str
@@ -95,6 +101,7 @@ class LabelNode(AboutNode):
     """Change the spread labels of a node. Running pods do not move: labels decide where new ones go."""
 
     verb: ClassVar[str] = "label"
+    refusable: ClassVar[bool] = True
 
     labels: Mapping[str, str | None]
     """Label -> its new value; None takes it off."""
@@ -109,6 +116,7 @@ class Exclude(AboutNode):
     verb: ClassVar[str] = "exclude"
     wave: ClassVar[Wave] = Wave.LEAVE
     """Behind evictions, which a plan adds before it: in a large storm no pod may wait for hundreds of labels."""
+    refusable: ClassVar[bool] = True
 
     excluded: bool = True
     """False takes the label off again."""
@@ -126,6 +134,7 @@ class TaintNode(AboutNode):
 
     verb: ClassVar[str] = "taint"
     wave: ClassVar[Wave] = Wave.CORDON
+    refusable: ClassVar[bool] = True
 
     tainted: bool = True
     """False takes the taint off again."""
@@ -143,6 +152,7 @@ class Grow:
 
     verb: ClassVar[str] = "grow"
     wave: ClassVar[Wave] = Wave.CAPACITY
+    refusable: ClassVar[bool] = False
 
     group: NodeGroup
     add: int
@@ -184,6 +194,7 @@ class UndoRelease(AboutPod):
 
     verb: ClassVar[str] = "undo-release"
     wave: ClassVar[Wave] = Wave.REPLACE
+    refusable: ClassVar[bool] = True
 
     replica_set: ReplicaSet
 
@@ -201,6 +212,7 @@ class Evict(AboutPod):
     """
 
     verb: ClassVar[str] = "evict"
+    refusable: ClassVar[bool] = True
 
     grace_seconds: int | None = None
     """None keeps the pod's own grace period."""
@@ -269,6 +281,7 @@ class DoNotDisrupt(AboutPod):
 
     verb: ClassVar[str] = "do-not-disrupt"
     wave: ClassVar[Wave] = Wave.REPLACE
+    refusable: ClassVar[bool] = True
 
     duration: str | None
     """The age; None takes off what we set."""
@@ -287,6 +300,7 @@ class TellDeadline(AboutPod):
     verb: ClassVar[str] = "tell-deadline"
     wave: ClassVar[Wave] = Wave.LEAVE
     """Behind evictions, which a plan adds before it."""
+    refusable: ClassVar[bool] = True
 
     deadline: str | None
     """None takes the annotation off."""
@@ -304,6 +318,7 @@ class InjectFloors:
 
     verb: ClassVar[str] = "inject"
     wave: ClassVar[Wave] = Wave.CLOSE
+    refusable: ClassVar[bool] = False
 
     namespace: str
     entries: Mapping[str, str | None]
@@ -324,6 +339,7 @@ class Guard:
 
     verb: ClassVar[str] = "guard"
     wave: ClassVar[Wave] = Wave.CORDON
+    refusable: ClassVar[bool] = True
 
     workload: Workload
     name: str
@@ -343,6 +359,7 @@ class Unguard:
     verb: ClassVar[str] = "unguard"
     wave: ClassVar[Wave] = Wave.CORDON
     """Before evictions: the eviction API refuses pods of two budgets, and the owner's would be overruled."""
+    refusable: ClassVar[bool] = True
 
     budget: Budget
     reason: str

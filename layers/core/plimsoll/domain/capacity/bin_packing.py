@@ -62,7 +62,7 @@ class BinPacking:
         self._groups = groups
         self._upcoming = Counter[Asked](upcoming)
         self._doubts = doubts
-        self._headroom = {group.key: group.headroom for group in groups}
+        self._addable = {group.key: group.addable_nodes for group in groups}
         self._in_zone = _zones_in_use(snapshot, groups)
         self._daemons = Daemons(snapshot)
         self._serial: Counter[str] = Counter()
@@ -146,7 +146,7 @@ class BinPacking:
                     continue
                 zones = self._on_the_way_to(group, zone)
                 fresh = max(0, len(zones) - self._ready_to_open(group, zone))
-                if fresh > self._headroom[group.key]:
+                if fresh > self._addable[group.key]:
                     if group.grows:
                         self.full.add(group.key)
                     reasons[group.name] = _why_full(group)
@@ -204,7 +204,7 @@ class BinPacking:
                 self._upcoming[before] -= 1
                 return
         asked = (group.key, node.zone if group.launchable else None)
-        self._headroom[group.key] -= 1
+        self._addable[group.key] -= 1
         self.opened[node.name] = asked
         if asked not in self.cause:
             self.cause[asked] = self._why_unschedulable(pod)

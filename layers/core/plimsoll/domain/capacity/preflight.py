@@ -98,7 +98,7 @@ def images_of(groups: Iterable[NodeGroup]) -> Sequence[str]:
 
 def short_of_maxima(loss: SpotLoss, groups: Iterable[NodeGroup]) -> Iterator[Shortfall]:
     """Yield it where on-demand groups may not grow by as much as the spot nodes are."""
-    growth = [(g.headroom, g.template.allocatable) for g in _on_demand(groups) if g.template]
+    growth = [(g.addable_nodes, g.template.allocatable) for g in _on_demand(groups) if g.template]
     if lacking := _lacking(loss, growth):
         yield Shortfall(
             short=Short.MAXIMUM,
@@ -140,11 +140,11 @@ def short_of_addresses(
     """
     left, asked, fed, bound = dict(free), list[_Growth](), list[_Growth](), list[str]()
     for group in _on_demand(groups):
-        if group.template is None or not group.headroom:
+        if group.template is None or not group.addable_nodes:
             continue
         one = group.template.allocatable
         alone = max(1, _nodes(loss.amounts.cpu, one.cpu), _nodes(loss.amounts.memory, one.memory))
-        most = min(group.headroom, alone)
+        most = min(group.addable_nodes, alone)
         each = 1 + math.ceil(loss.pods / alone)
         known = [subnet for subnet in group.subnets if subnet in left]
         there = sum(left[subnet] for subnet in known)

@@ -31,7 +31,7 @@ from plimsoll.domain.kubernetes import (
 )
 from plimsoll.domain.observation import Observation
 
-LONGEST: Final = 253
+LONGEST_NAME_CHARACTERS: Final = 253
 """Characters of an object's name. Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/"""
 
 
@@ -138,7 +138,7 @@ def _place(ref: Ref) -> tuple[str, str]:
 
 def guard_name(ref: Ref) -> str:
     """Return the name of a workload's budget: the same in every run."""
-    return f"plimsoll-{ref.kind.lower()}-{ref.name}"[:LONGEST].rstrip("-.")
+    return f"plimsoll-{ref.kind.lower()}-{ref.name}"[:LONGEST_NAME_CHARACTERS].rstrip("-.")
 
 
 def guards_of(seen: Observation, pod: Pod) -> list[Budget]:

@@ -13,7 +13,7 @@ from plimsoll.domain.drain.added_nodes import (
 from plimsoll.domain.drain.cordon_rate_limit import GATHER_NOTICES, MOST_REPORTS, waiting_for_turn
 from plimsoll.domain.drain.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll.domain.drain.planner import plan_drain
-from plimsoll.domain.drain.strategies import undo_for_good, way_of
+from plimsoll.domain.drain.strategies import strategy_of, undo_for_good
 
 __all__ = [
     "EMPTY_FOR",
@@ -29,7 +29,7 @@ __all__ = [
     "plan_undo",
     "report_of_added",
     "reports_wanted",
+    "strategy_of",
     "undo_for_good",
     "waiting_for_turn",
-    "way_of",
 ]

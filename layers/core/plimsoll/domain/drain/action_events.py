@@ -22,7 +22,7 @@ from plimsoll.domain.actions import (
 from plimsoll.domain.disruptions import least_seconds
 from plimsoll.domain.errors import BadInput, Blocked, PlimsollError, Refused
 from plimsoll.domain.kubernetes import (
-    LONGEST_MESSAGE,
+    LONGEST_MESSAGE_CHARACTERS,
     ClusterEvent,
     Ref,
     about_node,
@@ -88,6 +88,6 @@ def _of_pod(
         about=Ref("Pod", pod.namespace, pod.name),
         uid=pod.uid,
         reason=reason,
-        message=message[:LONGEST_MESSAGE],
+        message=message[:LONGEST_MESSAGE_CHARACTERS],
         warning=warning,
     )

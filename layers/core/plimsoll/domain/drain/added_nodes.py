@@ -27,7 +27,7 @@ EMPTY_FOR: Final = timedelta(minutes=10)
 MOST_KINDS: Final = 100
 """Kinds of Pending pods that are compared with every node."""
 
-LATEST: Final = 100
+LATEST_REPORTS: Final = 100
 """How many reports are read for that: what an older one tells is left to the cluster's autoscaler."""
 
 
@@ -67,7 +67,7 @@ def reports_wanted(seen: Observation) -> int:
     if waiting_for_turn(seen):
         return MOST_REPORTS
     empty = _calm(seen) and any(node.interruption or is_empty(seen, node) for node in seen.nodes)
-    return LATEST if empty else 0
+    return LATEST_REPORTS if empty else 0
 
 
 def taken_back(seen: Observation) -> Mapping[str, NodeGroup]:

@@ -10,7 +10,7 @@ from plimsoll.domain.capacity import ScaleUp, plan_scale_up
 from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.drain.cordon_rate_limit import given_back
 from plimsoll.domain.drain.plan_builder import MOST_NAMED, PlanBuilder
-from plimsoll.domain.drain.strategies import returning, way_of
+from plimsoll.domain.drain.strategies import returning, strategy_of
 from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.node_groups import Refusal
 from plimsoll.domain.scheduling import Headroom
@@ -47,7 +47,7 @@ def plan_capacity(
     back = list(given_back(draft.seen, scale_up.unplaceable, headroom.snapshot, now))
     for uncordon in back:
         draft.add(uncordon, {uncordon.node.name})
-    owed = (pod for one in disruptions if not way_of(one)[0].surges for pod in owed_of(one))
+    owed = (pod for one in disruptions if not strategy_of(one)[0].surges for pod in owed_of(one))
     for pod in (*owed, *returning(draft.seen)):
         headroom.reserve(pod)
     return CapacityPhase(scale_up=scale_up, uncordons=bool(back))

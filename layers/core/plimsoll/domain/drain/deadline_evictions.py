@@ -16,7 +16,7 @@ from typing import Final
 
 from plimsoll.domain.actions import Evict, Wave
 from plimsoll.domain.disruptions import Allowance, EvictablePod, WorkloadDisruption
-from plimsoll.domain.drain.strategies import way_of
+from plimsoll.domain.drain.strategies import strategy_of
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes import is_recreated
 from plimsoll.domain.scheduling import Headroom
@@ -147,7 +147,7 @@ def _early(
     """
     found: list[EvictablePod] = []
     for disruption in disruptions:
-        if not way_of(disruption)[0].surges:
+        if not strategy_of(disruption)[0].surges:
             continue
         late = frozenset(o.pod.uid for o in disruption.evictable if o.late(last))
         rest = disruption.without(late)

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Final
 
 from plimsoll.domain.actions import Step, TellDeadline, Uncordon
 from plimsoll.domain.disruptions import WorkloadDisruption, why_opted_out
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes import (
     DEADLINE,
+    MOST_TOLD,
     Pod,
     Ref,
     class_of,
     deadline_text,
     gang_of,
-    too_late_to_tell,
+    pods_to_tell,
 )
-from plimsoll.domain.observation import Observation, WorkloadTimes
-
-MOST_TOLD: Final = 500
-"""Pods that one plan tells, those of the earliest deadlines and smallest gangs first: the next plan tells the others."""
+from plimsoll.domain.observation import Observation
 
 
 def gang_deadlines(
@@ -61,37 +58,24 @@ def gang_deadlines(
     found: list[tuple[tuple[str, int], TellDeadline]] = []
     for gang, pods in gangs.items():
         end = going.get(gang)
-        if (
-            _too_late(pods, seen.times.get(class_of(gang)), end, now)
-            if end
-            else any(pod.node in leave for pod in pods)
-        ):
+        if end is None and any(pod.node in leave for pod in pods):
             continue
         text, reason = None, "no node of its gang goes any more"
         if end is not None:
             text, reason = deadline_text(end), f"a node of {gang} goes then"
+        times = seen.times.get(class_of(gang))
+        told = pods_to_tell(
+            pods,
+            end,
+            now,
+            stated=max(pod.checkpoint_seconds or 0 for pod in pods),
+            observed=None if times is None else times.checkpoint_seconds,
+        )
         news = [
             TellDeadline(pod=pod, deadline=text, reason=reason)
-            for pod in pods
-            if pod.annotations.get(DEADLINE) != text
-            and pod.deleting is None
-            and not pod.finished
-            and why_opted_out(seen, pod) is None
+            for pod in told
+            if not pod.finished and why_opted_out(seen, pod) is None
         ]
         found += [((text or "~", len(news)), one) for one in news]
-    found.sort(key=lambda each: each[0])
+    found.sort(key=lambda each: each[0])  # of one deadline, small gangs before large ones
     return [one for _, one in found[:MOST_TOLD]]
-
-
-def _too_late(
-    pods: Sequence[Pod], times: WorkloadTimes | None, end: datetime, now: datetime
-) -> bool:
-    """Whether a gang that nobody has told cannot write a checkpoint any more, as far as anybody knows."""
-    if any(DEADLINE in pod.annotations for pod in pods):
-        return False
-    return too_late_to_tell(
-        end,
-        now,
-        stated=max(pod.checkpoint_seconds or 0 for pod in pods),
-        observed=None if times is None else times.checkpoint_seconds,
-    )

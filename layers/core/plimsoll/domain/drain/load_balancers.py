@@ -31,7 +31,7 @@ https://github.com/kubernetes-sigs/aws-load-balancer-controller/issues/1834"""
 LEAD: Final = timedelta(seconds=30)
 """How long before its deadline a node is left out at the latest, if any target stays: requests that are
 under way end by then, and new ones would be lost with it."""
-MOST: Final = 100
+MOST_SERVICES: Final = 100
 """Of how many Services with local traffic in a namespace the pods are looked for; more count as all of them."""
 
 
@@ -106,7 +106,7 @@ class _LocalTraffic:
         """Whether a pod here would lose its requests: one that leaves, or the last that serves."""
         for pod in self.seen.on_node.get(node.name, ()):
             services = self.services.get(pod.namespace, ()) if pod.serving else ()
-            if len(services) > MOST:
+            if len(services) > MOST_SERVICES:
                 return True
             for service in services:
                 selected = matches(service.selector, pod.labels)

@@ -11,15 +11,8 @@ from typing import Final, Self
 from plimsoll.domain.actions import (
     AboutPod,
     Action,
-    DoNotDisrupt,
     Evict,
-    Exclude,
-    Guard,
     Step,
-    TaintNode,
-    TellDeadline,
-    UndoRelease,
-    Unguard,
 )
 from plimsoll.domain.disruptions import WorkloadDisruption
 from plimsoll.domain.kubernetes import Pod, Ref
@@ -65,17 +58,10 @@ class PlanBuilder:
 
     def add(self, action: Action, nodes: Iterable[str]) -> None:
         """Add an action that serves these nodes, unless the API server has refused it already."""
+        overrules = isinstance(action, Evict) and action.overrule
+        why = self.refused.get(action.target) if action.refusable and not overrules else None
         match action:
-            case (
-                UndoRelease()
-                | Guard()
-                | Unguard()
-                | Exclude()
-                | TaintNode()
-                | DoNotDisrupt()
-                | TellDeadline()
-                | Evict(overrule=False)
-            ) if why := self.refused.get(action.target):
+            case _ if why is not None:
                 self.refuse(why, nodes)
             case Evict(pod=pod) if pod.uid in self.grace:
                 left, kept_up = self.grace[pod.uid]

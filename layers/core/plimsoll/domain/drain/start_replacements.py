@@ -11,7 +11,7 @@ from plimsoll.domain.disruptions import Allowance, EvictablePod, WorkloadDisrupt
 from plimsoll.domain.drain.do_not_disrupt import protections
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.rounds import Beginning, in_rounds
-from plimsoll.domain.drain.strategies import way_of
+from plimsoll.domain.drain.strategies import strategy_of
 from plimsoll.domain.interruptions import NEAR, NEVER
 from plimsoll.domain.kubernetes import Pod, replacement_of
 from plimsoll.domain.scheduling import Headroom
@@ -46,8 +46,8 @@ def plan_replacements(  # noqa: PLR0913 - what is interrupted, and what bounds i
         headroom.move(pod)
     left = allowance.copy()
     for disruption in ordered:  # before any place is sure: theirs may be asked for first
-        way, _ = way_of(disruption)
-        for pod in way.leaving_anyway(disruption, left):
+        strategy, _ = strategy_of(disruption)
+        for pod in strategy.leaving_anyway(disruption, left):
             headroom.contention.join(replacement_of(pod))
     begun: list[Beginning] = []
     for disruption in ordered:
@@ -81,8 +81,8 @@ def _continue(
     if not (disruption.evictable or disruption.released):
         return
     nodes = _nodes_of(disruption, draft.interrupted.names)
-    way, why = way_of(disruption)
-    steps = way.steps(disruption, headroom, allowance)
+    strategy, why = strategy_of(disruption)
+    steps = strategy.steps(disruption, headroom, allowance)
     for mark in protections(disruption, steps.actions):
         draft.add(mark, nodes)
     for action in steps.actions:
@@ -91,7 +91,7 @@ def _continue(
         else:
             draft.add(action, nodes)
     if steps.waiting is not None:
-        draft.wait(f"{steps.waiting} ({way.name}, because {why})", nodes, disruption.ref)
+        draft.wait(f"{steps.waiting} ({strategy.name}, because {why})", nodes, disruption.ref)
 
 
 def _begin(begun: Sequence[Beginning], draft: PlanBuilder, *, most: int) -> None:
@@ -117,18 +117,18 @@ def _need(disruption: WorkloadDisruption) -> tuple[bool, int, int, datetime, boo
     One place makes a single replica whole, and leaves a workload of many below its floor. Whose pods may stay for
     long waits; of others whose last pod goes first, then who cannot run twice.
     """
-    way, _ = way_of(disruption)
+    strategy, _ = strategy_of(disruption)
     end = max((one.deadline or NEVER for one in disruption.evictable), default=NEVER)
     priority = max((one.pod.priority for one in disruption.evictable), default=0)
     patient = end - disruption.now >= NEAR
-    return patient, -priority, -_spare(disruption), end, way.surges, str(disruption.ref)
+    return patient, -priority, -_spare(disruption), end, strategy.surges, str(disruption.ref)
 
 
 def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, bool, int]:
     """Who would be at zero chooses first, then who would be below its floor, then who cannot run twice."""
-    way, _ = way_of(disruption)
+    strategy, _ = strategy_of(disruption)
     spare, at_zero = _spare(disruption), disruption.staying_ready == 0
-    return spare >= 0, not at_zero, way.surges, 0 if at_zero else spare
+    return spare >= 0, not at_zero, strategy.surges, 0 if at_zero else spare
 
 
 def _spare(disruption: WorkloadDisruption) -> int:

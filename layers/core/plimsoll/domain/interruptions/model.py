@@ -21,7 +21,7 @@ from plimsoll.domain.notices import GONE, HealthScheduledChange, InstanceNotice,
 MARGIN: Final = timedelta(seconds=2)
 """Taken off the deadline once, for clocks that differ and calls on their way."""
 
-PER_KIND: Final = 8
+NOTICES_PER_KIND: Final = 8
 """How many notices of a kind are kept: the newest. A record must fit on a Node, whoever writes to
 the bus. (That forgetting the oldest first is what lets it go with any order of arrival.)"""
 
@@ -250,7 +250,10 @@ def kept(notices: Iterable[NoticeRecord]) -> tuple[NoticeRecord, ...]:
     for notice in sorted(distinct.values(), key=lambda n: n.order):
         by_kind.setdefault(notice.kind, []).append(notice)
     return tuple(
-        sorted((n for kind in by_kind.values() for n in kind[-PER_KIND:]), key=lambda n: n.order)
+        sorted(
+            (n for kind in by_kind.values() for n in kind[-NOTICES_PER_KIND:]),
+            key=lambda n: n.order,
+        )
     )
 
 

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from typing import Final
 
 from plimsoll.domain.errors import BadInput, Permanent
-from plimsoll.domain.fields import ARN_LIMIT, TEXT_LIMIT, Field, clip
+from plimsoll.domain.fields import ARN_LIMIT_CHARACTERS, TEXT_LIMIT_CHARACTERS, Field, clip
 from plimsoll.domain.interruptions.model import Interruption, NoticeRecord, kept
 
 VERSION: Final = 1
 """Raised only when an older Plimsoll must not touch the record; a new key does not need it."""
 
-LIMIT: Final = 256 * 1024
+RECORD_CHARACTERS: Final = 256 * 1024
 """Characters: Kubernetes allows no more for all annotations of an object together."""
 
 _MAX_NOTICES: Final = 1000
@@ -56,8 +56,8 @@ def from_record(text: str) -> Interruption:
         NewerRecord: Its version is one that we cannot know.
         BadInput: It is no record; the message names the field.
     """
-    if len(text) > LIMIT:
-        raise BadInput(f"the record has {len(text)} characters, more than {LIMIT}")
+    if len(text) > RECORD_CHARACTERS:
+        raise BadInput(f"the record has {len(text)} characters, more than {RECORD_CHARACTERS}")
     try:
         said = json.loads(text)
     except RecursionError:
@@ -111,8 +111,8 @@ def _read_notice(fields: Field) -> NoticeRecord:
         time=fields["time"].time(),
         id=fields["id"].required(limit=_ID_LIMIT),
         ends=fields["ends"].optional_time(),
-        about=fields["about"].optional(limit=ARN_LIMIT),
-        state=fields["state"].optional(limit=TEXT_LIMIT),
+        about=fields["about"].optional(limit=ARN_LIMIT_CHARACTERS),
+        state=fields["state"].optional(limit=TEXT_LIMIT_CHARACTERS),
         guessed=fields["guessed"].flag(),
         heartbeat=fields["heartbeat"].optional_time(),
     )

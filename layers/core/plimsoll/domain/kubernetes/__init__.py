@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plimsoll.domain.kubernetes.cluster_events import (
-    LONGEST_MESSAGE,
+    LONGEST_MESSAGE_CHARACTERS,
     MOST_NAMED,
     ClusterEvent,
     about_namespace,
@@ -22,12 +22,14 @@ from plimsoll.domain.kubernetes.floors import (
     unavailable,
 )
 from plimsoll.domain.kubernetes.gangs import (
+    MOST_TOLD,
     class_of,
     deadline_text,
     gang_of,
     in_gang,
+    is_told,
+    pods_to_tell,
     queued_gang_of,
-    too_late_to_tell,
 )
 from plimsoll.domain.kubernetes.names import (
     AUTO_FLOOR,
@@ -168,13 +170,14 @@ __all__ = [
     "INTERRUPTION",
     "KUBE_SYSTEM",
     "LEASE",
-    "LONGEST_MESSAGE",
+    "LONGEST_MESSAGE_CHARACTERS",
     "MATCHES_NOTHING",
     "MIG_SLICES",
     "MIG_STATE",
     "MIN_ON_DEMAND",
     "MIRROR",
     "MOST_NAMED",
+    "MOST_TOLD",
     "MOVED",
     "NAMESPACE",
     "NAMESPACE_NAME",
@@ -236,6 +239,7 @@ __all__ = [
     "in_gang",
     "is_ignored",
     "is_recreated",
+    "is_told",
     "left_by_karpenter",
     "matches",
     "misread_mark",
@@ -244,6 +248,7 @@ __all__ = [
     "parse_labels",
     "parse_quantity",
     "passes",
+    "pods_to_tell",
     "protection",
     "queued_gang_of",
     "quorum",
@@ -260,7 +265,6 @@ __all__ = [
     "taints_of",
     "tolerated",
     "tolerates_interruption",
-    "too_late_to_tell",
     "total_resources",
     "unavailable",
     "untolerated",

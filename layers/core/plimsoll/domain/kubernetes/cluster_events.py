@@ -15,7 +15,7 @@ from plimsoll.domain.kubernetes.pods import Ref
 from plimsoll.domain.kubernetes.workloads import Workload
 from plimsoll.domain.reports import Report
 
-LONGEST_MESSAGE: Final = 1000
+LONGEST_MESSAGE_CHARACTERS: Final = 1000
 """Characters of a message: tenants write some of its words."""
 MOST_NAMED: Final = 10
 """Workloads that one message names."""
@@ -49,9 +49,9 @@ def about_workload(workload: Workload, reason: str, message: str) -> ClusterEven
         about=workload.ref,
         uid=workload.uid,
         reason=reason,
-        message=message[:LONGEST_MESSAGE],
+        message=message[:LONGEST_MESSAGE_CHARACTERS],
         warning=True,
-        cause=message[:LONGEST_MESSAGE],
+        cause=message[:LONGEST_MESSAGE_CHARACTERS],
     )
 
 
@@ -61,9 +61,9 @@ def about_namespace(name: str, reason: str, message: str) -> ClusterEvent:
         about=Ref("Namespace", "", name),
         uid=name,
         reason=reason,
-        message=message[:LONGEST_MESSAGE],
+        message=message[:LONGEST_MESSAGE_CHARACTERS],
         warning=True,
-        cause=message[:LONGEST_MESSAGE],
+        cause=message[:LONGEST_MESSAGE_CHARACTERS],
     )
 
 
@@ -75,7 +75,7 @@ def about_node(
         about=Ref("Node", "", node),
         uid=node,
         reason=reason,
-        message=message[:LONGEST_MESSAGE],
+        message=message[:LONGEST_MESSAGE_CHARACTERS],
         warning=warning,
         cause=interruption,
     )

@@ -7,15 +7,18 @@ controlling owner has the kind and the name that the label stands for.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.kubernetes.names import GANGS, LEADER_WORKER_SET, TRAINING_JOB
+from plimsoll.domain.kubernetes.names import DEADLINE, GANGS, LEADER_WORKER_SET, TRAINING_JOB
 from plimsoll.domain.kubernetes.pods import OwnerKind, Pod, Ref
 
 LAG: Final = timedelta(seconds=60)
 """How long it takes at most until a container reads what was written on its pod: the kubelet's period.
 https://kubernetes.io/docs/concepts/workloads/pods/downward-api/"""
+MOST_TOLD: Final = 500
+"""Pods that one plan tells a deadline, the earliest first: the next plan tells the others."""
 
 _GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
 _SERVES: Final = "ray.io/serve"
@@ -89,19 +92,39 @@ def deadline_text(deadline: datetime) -> str:
     return f"{deadline:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def too_late_to_tell(
-    deadline: datetime, now: datetime, *, stated: int | None, observed: int | None
-) -> bool:
-    """Whether a gang that is told now cannot write a checkpoint any more; not where nobody knows how long one takes.
+def is_told(pods: Iterable[Pod]) -> bool:
+    """Whether a deadline stands on any pod of a gang."""
+    return any(DEADLINE in pod.annotations for pod in pods)
 
-    What was observed holds the lag already; what its owner states does not.
+
+def pods_to_tell(
+    pods: Sequence[Pod],
+    deadline: datetime | None,
+    now: datetime,
+    *,
+    stated: int,
+    observed: int | None,
+) -> Sequence[Pod]:
+    """Return the pods of a gang on which this deadline does not stand yet.
+
+    There are none where the gang was not told before and can write no checkpoint any more. It is told where nobody
+    knows how long a checkpoint takes.
 
     Args:
-        deadline: when the first of its nodes goes.
+        pods: all of the gang.
+        deadline: when the first of its nodes goes; None: none goes any more, and what stands there is taken off.
         now: the present.
         stated: seconds that a checkpoint takes, as its owner says; where they do, nothing else counts.
         observed: seconds from the notice until its pods had ended by themselves, in earlier runs.
     """
+    if deadline is not None and not is_told(pods) and _too_late(deadline - now, stated, observed):
+        return ()
+    text = None if deadline is None else deadline_text(deadline)
+    return [p for p in pods if p.deleting is None and p.annotations.get(DEADLINE) != text]
+
+
+def _too_late(left: timedelta, stated: int, observed: int | None) -> bool:
+    """Whether a checkpoint takes longer than is left. Only what was observed holds the lag already."""
     if stated:
-        return deadline - now - LAG < timedelta(seconds=stated)
-    return observed is not None and deadline - now < timedelta(seconds=observed)
+        return left - LAG < timedelta(seconds=stated)
+    return observed is not None and left < timedelta(seconds=observed)

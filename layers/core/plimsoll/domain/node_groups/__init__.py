@@ -9,7 +9,7 @@ from plimsoll.domain.node_groups.instance_devices import (
 )
 from plimsoll.domain.node_groups.instances import Instance, clusters_of
 from plimsoll.domain.node_groups.launch_failures import (
-    LONGEST_WHY,
+    LONGEST_WHY_CHARACTERS,
     GroupMaximum,
     InsufficientCapacity,
     LaunchesThrottled,
@@ -42,7 +42,7 @@ __all__ = [
     "DOUBTED_AFTER_REFUSAL",
     "FIRST_SIGN_WITHIN",
     "GPU_COUNT",
-    "LONGEST_WHY",
+    "LONGEST_WHY_CHARACTERS",
     "NODES_JOIN_WITHIN",
     "Asked",
     "Expectation",

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from plimsoll.domain.errors import Refused
 
-LONGEST_WHY: Final = 300
+LONGEST_WHY_CHARACTERS: Final = 300
 """Characters that are kept of AWS's words."""
 
 

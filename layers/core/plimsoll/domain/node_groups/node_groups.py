@@ -93,6 +93,6 @@ class NodeGroup:
         return self.may_grow and self.launches and self.closed is None
 
     @property
-    def headroom(self) -> int:
+    def addable_nodes(self) -> int:
         """How many nodes more it may hold."""
         return max(0, self.max_size - self.desired) if self.grows else 0

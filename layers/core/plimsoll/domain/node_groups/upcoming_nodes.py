@@ -36,7 +36,7 @@ NODES_JOIN_WITHIN: Final = timedelta(minutes=15)
 """How long after a request its nodes join, as for cluster-autoscaler (`--max-node-provision-time`)."""
 DEVICES_REPORT_WITHIN: Final = timedelta(minutes=10)
 """How long after it is Ready a node may lack the devices of its group: a GPU operator builds its driver first."""
-PATIENCE: Final = 2
+LAUNCH_TIME_FACTOR: Final = 2
 """A launch may take so many times as long as the slowest known one of its group."""
 
 
@@ -157,7 +157,7 @@ def _rebalanced(group: NodeGroup, here: Iterable[Node], now: datetime) -> int:
 
 def _limit(launches: Sequence[timedelta]) -> timedelta:
     """Return how long a launch may take. What is known is when nodes joined, seconds before they were Ready."""
-    return max(LEAST, PATIENCE * max(launches)) if launches else USUAL
+    return max(LEAST, LAUNCH_TIME_FACTOR * max(launches)) if launches else USUAL
 
 
 def _starts_up(group: NodeGroup, node: Node, now: datetime) -> bool:

@@ -11,7 +11,7 @@ from plimsoll.domain.notices.canary import (
     canary_word,
 )
 from plimsoll.domain.notices.decision import Decision, Effect, Unknown, clock_text, nothing
-from plimsoll.domain.notices.envelope import BODY_LIMIT, open_envelope
+from plimsoll.domain.notices.envelope import BODY_LIMIT_BYTES, open_envelope
 from plimsoll.domain.notices.health import Change, HealthScheduledChange
 from plimsoll.domain.notices.lifecycle import HOOK_TIMEOUT, LifecycleTerminate
 from plimsoll.domain.notices.rebalance import RebalanceRecommendation
@@ -28,7 +28,7 @@ from plimsoll.domain.notices.zonal_shift import Cause, ZonalShift
 
 __all__ = [
     "AGENT_ID",
-    "BODY_LIMIT",
+    "BODY_LIMIT_BYTES",
     "CANARY_DETAIL_TYPE",
     "CANARY_SOURCE",
     "DRILL_SOURCE",

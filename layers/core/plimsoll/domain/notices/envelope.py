@@ -17,10 +17,10 @@ from datetime import datetime
 from typing import Final, Self
 
 from plimsoll.domain.errors import BadInput, Discardable
-from plimsoll.domain.fields import ARN_LIMIT, Field, clip
+from plimsoll.domain.fields import ARN_LIMIT_CHARACTERS, Field, clip
 from plimsoll.domain.notices.about import Common
 
-BODY_LIMIT: Final = 256 * 1024
+BODY_LIMIT_BYTES: Final = 256 * 1024
 """Bytes. No event of AWS is nearly so large; whoever may put events may put 1 MiB."""
 
 AUTO_SCALING: Final = "aws.autoscaling"
@@ -143,8 +143,10 @@ def open_envelope(body: object) -> Opened:
 def _object(body: object, place: str) -> Mapping[str, object]:
     if isinstance(body, (str, bytes, bytearray)):
         size = len(body.encode("utf-8", "replace")) if isinstance(body, str) else len(body)
-        if size > BODY_LIMIT:
-            raise BadInput(f"{place}: has {size} bytes, more than an event can have ({BODY_LIMIT})")
+        if size > BODY_LIMIT_BYTES:
+            raise BadInput(
+                f"{place}: has {size} bytes, more than an event can have ({BODY_LIMIT_BYTES})"
+            )
         try:
             body = json.loads(body)
         except RecursionError:
@@ -159,4 +161,4 @@ def _object(body: object, place: str) -> Mapping[str, object]:
 def _resources(value: object) -> tuple[str, ...]:
     """Accept anything: one documented event has a bare string here, and we only look for a zone."""
     found = value if isinstance(value, list) else [value]
-    return tuple(arn for arn in found if isinstance(arn, str) and len(arn) <= ARN_LIMIT)
+    return tuple(arn for arn in found if isinstance(arn, str) and len(arn) <= ARN_LIMIT_CHARACTERS)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final, Literal, override
 
-from plimsoll.domain.fields import ARN_LIMIT, INSTANCE
+from plimsoll.domain.fields import ARN_LIMIT_CHARACTERS, INSTANCE
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.decision import Decision, Effect, Unknown, clock_text, drains
 from plimsoll.domain.notices.envelope import Envelope
@@ -76,12 +76,12 @@ def parse(event: Envelope) -> tuple[HealthScheduledChange | Unknown, ...]:
     region = detail["eventRegion"].region() if detail["eventRegion"] else event.region
     communication = detail["communicationId"].optional() or event.id
     code = detail["eventTypeCode"].required()
-    arn = detail["eventArn"].required(limit=ARN_LIMIT)
+    arn = detail["eventArn"].required(limit=ARN_LIMIT_CHARACTERS)
     starts = detail["startTime"].optional_time()
     closed = detail["statusCode"].optional() == "closed"
     found: dict[str, HealthScheduledChange] = {}
     for entity in detail["affectedEntities"].each(MAX_ENTITIES):
-        instance = _instance(entity["entityValue"].required(limit=ARN_LIMIT))
+        instance = _instance(entity["entityValue"].required(limit=ARN_LIMIT_CHARACTERS))
         if instance is None:
             continue
         about = event.about(instance)

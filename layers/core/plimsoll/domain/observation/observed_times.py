@@ -26,7 +26,7 @@ MOST_SAMPLES: Final = 20
 """How many pods of a workload are remembered, of each kind of time."""
 MOST_WORKLOADS: Final = 200
 """How many workloads a run may write: tenants can create any number."""
-LONGEST_KEY: Final = 900
+LONGEST_KEY_BYTES: Final = 900
 """Bytes of a workload's reference: DynamoDB takes 1,024 in a sort key."""
 
 _P95: Final = 95
@@ -129,7 +129,7 @@ class Samples:
 
 def times_are_kept(workload: Ref) -> bool:
     """Whether times of a workload are remembered."""
-    return workload.kind not in _NAMED_ANEW and len(str(workload).encode()) <= LONGEST_KEY
+    return workload.kind not in _NAMED_ANEW and len(str(workload).encode()) <= LONGEST_KEY_BYTES
 
 
 def start_samples(of_workload: Mapping[Ref, Sequence[Pod]]) -> Mapping[Ref, Samples]:

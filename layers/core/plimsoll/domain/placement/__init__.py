@@ -15,14 +15,14 @@ from plimsoll.domain.placement.injection import (
 )
 from plimsoll.domain.placement.move_history import heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
-from plimsoll.domain.placement.on_demand import OnDemandFloor, Way, floor_of
+from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor, floor_of
 from plimsoll.domain.placement.pending import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.placement.plan import PlacementPlan, between_runs, plan_placement
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
-from plimsoll.domain.placement.status import Standing
+from plimsoll.domain.placement.status import FloorStatus
 
 __all__ = [
     "ALL_SPOT",
@@ -32,13 +32,13 @@ __all__ = [
     "NO_INJECTION",
     "ON_DEMAND",
     "SPOT",
+    "FloorConstraint",
+    "FloorStatus",
     "Injected",
     "Injection",
     "OnDemandFloor",
     "PlacementPlan",
     "SpreadGroup",
-    "Standing",
-    "Way",
     "between_runs",
     "canaries_told",
     "floor_of",

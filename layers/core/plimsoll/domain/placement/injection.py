@@ -30,7 +30,7 @@ from plimsoll.domain.kubernetes import (
     about_workload,
 )
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement.on_demand import MOST_GROUPS, OnDemandFloor, Way
+from plimsoll.domain.placement.on_demand import MOST_GROUPS, FloorConstraint, OnDemandFloor
 from plimsoll.domain.placement.slots import held_by_on_demand
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
 
@@ -91,9 +91,9 @@ def injection_key(workload: Ref) -> str:
 
 def entry_of(floor: OnDemandFloor) -> str | None:
     """Return what the policy is told of a workload; None: nothing."""
-    if floor.way is Way.SPREAD:
+    if floor.way is FloorConstraint.SPREAD:
         return str(floor.spot_groups)
-    return ON_DEMAND if floor.way is Way.AFFINITY else None
+    return ON_DEMAND if floor.way is FloorConstraint.AFFINITY else None
 
 
 def spread_keys(scheduling: Scheduling) -> Sequence[int]:

@@ -17,12 +17,12 @@ from typing import Final
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, Node, Resources, Workload, why_never
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.pending import places_of_waiting
-from plimsoll.domain.placement.reserve import GOES, STAYS, takes
+from plimsoll.domain.placement.reserve import GOES_FACTOR, STAYS_FACTOR, takes
 from plimsoll.domain.placement.slots import count_places, free_without
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of, groups_of, label_key
 from plimsoll.domain.scheduling import creatable
 
-REOPENS: Final = 0.9
+REOPENS_SHARE: Final = 0.9
 """A closed group opens when its share fills at most this much of it: else it would open and close."""
 
 
@@ -163,7 +163,7 @@ def _judge(
     if name == ON_DEMAND:
         return True, "on-demand nodes carry it always"
     if key == label_key(0):
-        times = STAYS if was_open else GOES
+        times = STAYS_FACTOR if was_open else GOES_FACTOR
         reserve = [n for n in seen.nodes if n.capacity == ON_DEMAND and n.staying]
         riders = [
             (w.scheduling, _most_pods(seen, w) * times)
@@ -184,7 +184,7 @@ def _judge(
         shares.append((share, each))
     filled = _filled(shares, free)
     return (
-        filled <= (1.0 if was_open else REOPENS),
+        filled <= (1.0 if was_open else REOPENS_SHARE),
         f"its share fills {filled:.0%} of what its {len(staying)} nodes have free",
     )
 

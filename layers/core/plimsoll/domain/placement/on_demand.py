@@ -42,7 +42,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _KINDS: Final = frozenset({OwnerKind.DEPLOYMENT, OwnerKind.STATEFUL_SET})
 
 
-class Way(StrEnum):
+class FloorConstraint(StrEnum):
     """How a floor is kept."""
 
     FREE = "free"
@@ -64,7 +64,7 @@ class OnDemandFloor:
     """How many its owner asked for."""
     keep: int
     """How many replicas must stand on on-demand: at most `replicas`."""
-    way: Way
+    way: FloorConstraint
     spot_groups: int
     """Over how many spot groups the rest is spread; 0 of SPREAD: a single replica, see `reserve`."""
     reason: str
@@ -107,7 +107,7 @@ def floor_of(
         raise BadInput(f"{ref}: the annotation {MIN_ON_DEMAND}: {error}") from error
     keep = min(asked, replicas) if ref.kind in _KINDS else 0
 
-    def floor(way: Way, reason: str, spot_groups: int = 0) -> OnDemandFloor:
+    def floor(way: FloorConstraint, reason: str, spot_groups: int = 0) -> OnDemandFloor:
         return OnDemandFloor(
             workload=ref,
             replicas=replicas,
@@ -120,10 +120,12 @@ def floor_of(
         )
 
     if keep < 1:
-        return floor(Way.FREE, "it asks for no replica on on-demand")
+        return floor(FloorConstraint.FREE, "it asks for no replica on on-demand")
     volumes = bool(workload.scheduling.claims) or workload.claim_templates
     if replicas == asked == 1 and said not in {"100%", AUTO_FLOOR} and not volumes:
-        return floor(Way.SPREAD, "a single replica may stand on spot while on-demand can take it")
+        return floor(
+            FloorConstraint.SPREAD, "a single replica may stand on spot while on-demand can take it"
+        )
     spot_groups = min(MOST_GROUPS, replicas // keep - 1)
     if asked > replicas:
         why = f"it asks for {asked} on on-demand and has {replicas} replicas"
@@ -135,12 +137,12 @@ def floor_of(
         why = f"an even half of {replicas} replicas is fewer than {keep}"
     else:
         return floor(
-            Way.SPREAD,
+            FloorConstraint.SPREAD,
             f"{replicas} replicas over {spot_groups + 1} groups leave at least "
             f"{replicas // (spot_groups + 1)} on on-demand, and {keep} are asked for",
             spot_groups,
         )
-    return floor(Way.AFFINITY, why)
+    return floor(FloorConstraint.AFFINITY, why)
 
 
 def _even_share(replicas: int, slow: ObservedTime | None) -> int:
@@ -183,7 +185,7 @@ def problems_of(
     nodes: Sequence[Node], floors: Sequence[tuple[Workload, OnDemandFloor]]
 ) -> Iterator[ClusterEvent]:
     """Yield what its owner can change: floors that cannot stand, nodes whose pods count for none; a few of each."""
-    asking = [pair for pair in floors if pair[1].way is not Way.FREE]
+    asking = [pair for pair in floors if pair[1].way is not FloorConstraint.FREE]
     if not asking:
         return
     above = [(workload, floor) for workload, floor in asking if floor.asked > floor.replicas]

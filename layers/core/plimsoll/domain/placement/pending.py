@@ -18,7 +18,7 @@ from plimsoll.domain.scheduling import ClusterSnapshot
 
 WAITED: Final = timedelta(seconds=30)
 """How long a pod is Pending before the groups that have no place for it are closed."""
-TRIES: Final = 50
+TRIED_PENDING_WORKLOADS: Final = 50
 """For how many workloads with such a pod one plan looks where it fits: each look is at all nodes."""
 
 
@@ -54,7 +54,7 @@ def places_of_waiting(
     if not waiting:
         return frozenset()
     snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
-    for pod in sorted(waiting, key=lambda p: (p.created, p.uid))[:TRIES]:
+    for pod in sorted(waiting, key=lambda p: (p.created, p.uid))[:TRIED_PENDING_WORKLOADS]:
         unspread = replace(pod, scheduling=without_spread_groups(pod.scheduling))
         if places := frozenset(node.name for node in snapshot.candidates(unspread)):
             return places

@@ -24,8 +24,8 @@ from plimsoll.domain.placement.injection import (
 )
 from plimsoll.domain.placement.node_labels import SpreadGroup, label_changes, spread_groups
 from plimsoll.domain.placement.on_demand import (
+    FloorConstraint,
     OnDemandFloor,
-    Way,
     deletion_costs,
     floor_of,
     problems_of,
@@ -34,7 +34,7 @@ from plimsoll.domain.placement.pending import waited
 from plimsoll.domain.placement.rebalancing import plan_moves, why_not_now
 from plimsoll.domain.placement.reserve import Loss, losses
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
-from plimsoll.domain.placement.status import Standing, lacks, standing_of
+from plimsoll.domain.placement.status import FloorStatus, lacks, status_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class PlacementPlan:
     """What a placement run would do, and what it found."""
 
     steps: tuple[Step, ...]
-    workloads: tuple[Standing, ...]
+    workloads: tuple[FloorStatus, ...]
     """Those with a floor."""
     groups: tuple[SpreadGroup, ...]
     held: str | None
@@ -88,7 +88,7 @@ def plan_placement(
             events.append(about_workload(workload, "FloorNotUnderstood", str(error)))
             unread.add(workload.ref)
             continue
-        if floor.way is not Way.FREE or workload.ref in spread_now:
+        if floor.way is not FloorConstraint.FREE or workload.ref in spread_now:
             floors.append((workload, floor))
             if not seen.policy.observes(workload.ref.namespace):
                 acting.append((workload, floor))
@@ -120,12 +120,12 @@ def plan_placement(
     held = why_not_now(seen, now) or ("labels change first" if steps else None)
     if held is None:
         by_policy = [(w, floor) for w, floor in acting if is_injected(gives, floor)]
-        pinned = [w for w, floor in by_policy if floor.way is Way.AFFINITY]
+        pinned = [w for w, floor in by_policy if floor.way is FloorConstraint.AFFINITY]
         steps += _move_steps(seen, _next_pods(acting, by_policy), groups, now, pinned)
     return PlacementPlan(
         steps=tuple(sorted(steps, key=lambda step: step.action.wave)),
         workloads=tuple(
-            standing_of(
+            status_of(
                 seen,
                 workload,
                 floor,
@@ -133,7 +133,7 @@ def plan_placement(
                 lacks=None if is_injected(gives, floor) else needs[workload.ref],
             )
             for workload, floor in floors
-            if floor.way is not Way.FREE
+            if floor.way is not FloorConstraint.FREE
         ),
         groups=tuple(groups),
         held=held,
@@ -247,7 +247,7 @@ def _spread(
     """
     found = defaultdict(list, {number: [*there] for number, there in constrained.items()})
     for workload, floor in floors:
-        lacks = floor.way is Way.SPREAD and not spread_keys(workload.scheduling)
+        lacks = floor.way is FloorConstraint.SPREAD and not spread_keys(workload.scheduling)
         if lacks and floor.spot_groups not in constrained:
             found[floor.spot_groups].append(workload)
     return found
@@ -263,6 +263,6 @@ def _next_pods(
         for spot_groups in spread_keys(workload.scheduling):
             found[spot_groups].append(workload)
     for workload, floor in by_policy:
-        if floor.way is Way.SPREAD and not spread_keys(workload.scheduling):
+        if floor.way is FloorConstraint.SPREAD and not spread_keys(workload.scheduling):
             found[floor.spot_groups].append(workload)
     return found

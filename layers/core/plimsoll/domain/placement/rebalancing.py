@@ -38,7 +38,7 @@ MOST_MOVES: Final = 10
 """Moves under way in a cluster at a time: the next begin when the drain has ended these."""
 HELD: Final = timedelta(minutes=10)
 """For how long a Pending pod holds moves: one that no node ever takes must not hold them for ever."""
-TRIES: Final = 50
+TRIED_WORKLOADS: Final = 50
 """For how many workloads one run looks whether a pod fits elsewhere: each look is at all nodes."""
 
 
@@ -88,7 +88,7 @@ def plan_moves(
         return  # a snapshot of a large cluster takes seconds
     waiting.sort(key=lambda u: (u.emptiest != ON_DEMAND, crc32(f"{now}{u.workload.ref}".encode())))
     snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
-    moves = (_move(seen, snapshot, uneven, now) for uneven in waiting[:TRIES])
+    moves = (_move(seen, snapshot, uneven, now) for uneven in waiting[:TRIED_WORKLOADS])
     found = (move for move in moves if move is not None)
     yield from islice(found, min(MOST_MOVES, max(0, _left(seen, now))))
 

@@ -16,9 +16,9 @@ from plimsoll.domain.kubernetes import Node, Resources, Scheduling, total_resour
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of
 
-STAYS: Final = 2
+STAYS_FACTOR: Final = 2
 """Single replicas stay on spot while the reserve has a place for each of them twice: others take of it too."""
-GOES: Final = 3
+GOES_FACTOR: Final = 3
 """They go there while it has three: else they would go and come back."""
 ALL_SPOT: Final = "all spot"
 _LOSSES: Final[Mapping[str, Callable[[Node], str | None]]] = {

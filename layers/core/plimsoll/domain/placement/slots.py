@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from plimsoll.domain.kubernetes import Ref, Resources, Workload, total_resources, why_never
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement.pending import TRIES
+from plimsoll.domain.placement.pending import TRIED_PENDING_WORKLOADS
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
 
 
@@ -27,7 +27,7 @@ def held_by_on_demand(seen: Observation, workloads: Iterable[Workload]) -> froze
         )
         if left > 0:
             looks += 1
-        if looks > TRIES:
+        if looks > TRIED_PENDING_WORKLOADS:
             break
         after: dict[str, Resources] = {}
         for node in nodes:

@@ -17,7 +17,7 @@ from plimsoll.domain.kubernetes import INSTANCE_TYPE, SPREAD_PREFIX, Node
 ON_DEMAND: Final = "on-demand"
 SPOT: Final = "spot"
 UNKNOWN_FAMILY: Final = "unknown"
-TOLERATED: Final = 1.5
+TOLERATED_FACTOR: Final = 1.5
 """A group may hold this many times its even share before a family is moved out of it."""
 
 
@@ -84,7 +84,7 @@ def _rebalance(
     """Move one family from the fullest group to the emptiest, where that mends a large imbalance."""
     fullest = max(sorted(loads), key=lambda name: loads[name])
     emptiest = min(sorted(loads), key=lambda name: loads[name])
-    if loads[fullest] <= TOLERATED * sum(loads.values()) / len(loads):
+    if loads[fullest] <= TOLERATED_FACTOR * sum(loads.values()) / len(loads):
         return
     gap = loads[fullest] - loads[emptiest]
     movable = [f for f in group if group[f] == fullest and 0 < weights[f] < gap]

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, Scheduling, Workload, capacity_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import spread_keys
-from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
+from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class FloorStatus:
     """Where one workload with a floor stands now, against what its floor asks for."""
 
     floor: OnDemandFloor
@@ -33,14 +33,14 @@ class Standing:
         return there >= self.floor.keep
 
 
-def standing_of(
+def status_of(
     seen: Observation,
     workload: Workload,
     floor: OnDemandFloor,
     *,
     reserved: bool,
     lacks: str | None,
-) -> Standing:
+) -> FloorStatus:
     """Return where a workload stands."""
     ready: Counter[str] = Counter()
     pending = 0
@@ -51,11 +51,11 @@ def standing_of(
         if node is not None and pod.serving:
             ready[node.capacity or "unknown"] += 1
         pending += pod.pending
-    return Standing(
+    return FloorStatus(
         floor=floor,
         ready=dict(ready),
         pending=pending,
-        reserved=reserved and floor.way is Way.SPREAD and not floor.spot_groups,
+        reserved=reserved and floor.way is FloorConstraint.SPREAD and not floor.spot_groups,
         lacks=lacks,
     )
 
@@ -64,13 +64,13 @@ def lacks(workload: Workload, floor: OnDemandFloor) -> str | None:
     """Return what the pod template of a workload lacks for its floor, in words; None where nothing."""
     if _on_demand_only(workload.scheduling):
         return None
-    if floor.way is Way.SPREAD:
+    if floor.way is FloorConstraint.SPREAD:
         there = spread_keys(workload.scheduling)
         if not there:
             return f"a spread constraint over {label_key(floor.spot_groups)}"
         if max(there) > floor.spot_groups:
             return f"a spread over {floor.spot_groups} spot groups instead of {max(there)}"
-    elif floor.way is Way.AFFINITY:
+    elif floor.way is FloorConstraint.AFFINITY:
         return "node affinity to on-demand nodes"
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plimsoll.domain.registry.clusters import (
-    LABELLED,
+    LABELLED_CLUSTERS,
     Cluster,
     ClusterKind,
     IndexEntry,
@@ -27,7 +27,7 @@ __all__ = [
     "JOB_NODES",
     "JOB_QUEUE",
     "JOB_STOP",
-    "LABELLED",
+    "LABELLED_CLUSTERS",
     "QUEUE_CHANGE_DETAIL_TYPE",
     "RESYNC_EVERY",
     "Cluster",

@@ -11,7 +11,7 @@ from typing import Final
 from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import Resources
 
-LABELLED: Final = 50
+LABELLED_CLUSTERS: Final = 50
 """How many clusters, the first by name, have metrics of their own: each costs as much as one."""
 OTHERS: Final = "others"
 _ACCOUNT: Final = 4
@@ -91,4 +91,4 @@ class IndexEntry:
 def labelled(clusters: Sequence[Cluster]) -> Iterator[tuple[Cluster, str]]:
     """Yield each cluster with the name that it has in metrics."""
     for number, cluster in enumerate(clusters):
-        yield cluster, cluster.name if number < LABELLED else OTHERS
+        yield cluster, cluster.name if number < LABELLED_CLUSTERS else OTHERS

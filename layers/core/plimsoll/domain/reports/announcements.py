@@ -8,7 +8,7 @@ from typing import Final
 from plimsoll.domain.reports.metrics import Metric
 from plimsoll.domain.reports.report import Report
 
-LISTED: Final = 20
+LISTED_NAMES: Final = 20
 """Nodes, and killed pods of a node, that one message names: a mail is read, not searched."""
 
 
@@ -17,11 +17,11 @@ def announcement(cluster: str, reports: Sequence[Report]) -> tuple[str, str]:
     killed = sum(len(report.killed) for report in reports)
     nodes = "1 node" if len(reports) == 1 else f"{len(reports)} nodes"
     worst = sorted(reports, key=lambda report: (-len(report.killed), report.noticed))
-    lines = [line for report in worst[:LISTED] for line in _about(report)]
-    if len(worst) > LISTED:
-        lines.append(f"and {len(worst) - LISTED} more: plimsoll reports --cluster {cluster}")
+    lines = [line for report in worst[:LISTED_NAMES] for line in _about(report)]
+    if len(worst) > LISTED_NAMES:
+        lines.append(f"and {len(worst) - LISTED_NAMES} more: plimsoll reports --cluster {cluster}")
     cures = dict.fromkeys(said for report in reports for said in report.refused.values())
-    lines += [f"No nodes: {said}" for said in [*cures][:LISTED]]
+    lines += [f"No nodes: {said}" for said in [*cures][:LISTED_NAMES]]
     hurt = next((r for r in worst if r.killed or 0 in r.lowest_ready.values()), None)
     if hurt is None:
         lines.append("Nothing is left to do.")
@@ -59,5 +59,5 @@ def _about(report: Report) -> Iterator[str]:
     }
     for what, names in told.items():
         if names:
-            more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-            yield f"  {what}: {', '.join(names[:LISTED])}{more}"
+            more = f" and {len(names) - LISTED_NAMES} more" if len(names) > LISTED_NAMES else ""
+            yield f"  {what}: {', '.join(names[:LISTED_NAMES])}{more}"

@@ -38,7 +38,7 @@ MOST_CHANGES: Final = 10_000
 """So many changes are remembered for domains that were full; then these are looked through again."""
 
 
-class Standing(NamedTuple):
+class NodeRank(NamedTuple):
     """Where a node stands among those of its domain: the least is the best."""
 
     shunned: bool
@@ -170,9 +170,9 @@ class NodeRanking:
         self._nodes, self._fits = nodes, fits
         self._here, self._around = here, around
         self._stale = {name for name, count in here.items() if count}
-        self._peers: dict[str, Standing] = {}
+        self._peers: dict[str, NodeRank] = {}
         """Nodes with pods of the owner."""
-        self._heaps: dict[Domain, list[Standing]] = {}
+        self._heaps: dict[Domain, list[NodeRank]] = {}
 
     def changed(self, name: str) -> None:
         """Look at a node again: a pod came to it or left it."""
@@ -202,7 +202,7 @@ class NodeRanking:
                 nodes=sum(self._fits(name) for domain in firsts for *_, name in order[domain]),
             )
 
-            def rank(s: Standing) -> tuple[bool, float, float, int]:
+            def rank(s: NodeRank) -> tuple[bool, float, float, int]:
                 near = by_host * s.here + by_zone * zone_of[s]
                 return s.shunned, near, s.minus_left, s.place
 
@@ -216,13 +216,13 @@ class NodeRanking:
                 self._peers.pop(name, None)
                 continue
             domain, (shunned, minus_left, place, _) = known
-            standing = Standing(shunned, here, minus_left, place, name)
-            if self._peers.get(name) != standing:
-                self._peers[name] = standing
-                heappush(self._heaps.setdefault(domain, []), standing)
+            ranked = NodeRank(shunned, here, minus_left, place, name)
+            if self._peers.get(name) != ranked:
+                self._peers[name] = ranked
+                heappush(self._heaps.setdefault(domain, []), ranked)
         self._stale.clear()
 
-    def _first_in(self, domain: Domain, spares: Sequence[Spare]) -> Standing | None:
+    def _first_in(self, domain: Domain, spares: Sequence[Spare]) -> NodeRank | None:
         """Return the best of a domain: of its nodes without pods of the owner, or of the others."""
         freed = self._order.freed(domain, self._requests, self._fits)
         if freed is not None:
@@ -235,10 +235,10 @@ class NodeRanking:
                 self._order.note_full(domain, self._requests)
             return peer
         shunned, minus_left, place, name = spare
-        first = Standing(shunned, 0, minus_left, place, name)
+        first = NodeRank(shunned, 0, minus_left, place, name)
         return first if peer is None else min(first, peer)
 
-    def _first_peer(self, domain: Domain) -> Standing | None:
+    def _first_peer(self, domain: Domain) -> NodeRank | None:
         """Return the best with pods of the owner, and forget what stands before it but is not so now."""
         heap = self._heaps.get(domain, [])
         while heap:

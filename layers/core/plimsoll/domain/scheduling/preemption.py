@@ -28,14 +28,14 @@ from plimsoll.domain.scheduling.cluster_snapshot import ClusterSnapshot
 MOST_BUDGETS: Final = 100
 """Of one namespace: each pod there is compared with all of them, and tenants may make any number."""
 
-YIELDING_GRACE: Final = 30
+YIELDING_GRACE_SECONDS: Final = 30
 """The longest grace period, in seconds, of a pod that makes way: kube-scheduler waits until it has ended.
 It is Kubernetes' default; that of a balloon is usually 0."""
 
 
 def makes_way(pod: Pod) -> bool:
     """Whether the place of a pod is free to others at once, as far as its budgets let it go."""
-    return pod.priority < 0 and pod.grace_seconds <= YIELDING_GRACE and not pod.mirror
+    return pod.priority < 0 and pod.grace_seconds <= YIELDING_GRACE_SECONDS and not pod.mirror
 
 
 def violating(pods: Iterable[Pod], budgets_in: Mapping[str, Sequence[Budget]]) -> frozenset[str]:

@@ -33,7 +33,7 @@ _QUOTAS: Final = ("dl", "trn", "inf", "vt", "hpc", "mac", "u", "f", "g", "p", "x
 `g` and `vt` have one in common. https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html"""
 
 
-SIBLING: Final = 0.22
+SIBLING_SHARE: Final = 0.22
 """How much of the risk of a pool the same type shares in another zone of the region. Measured on recordings
 of GPU types: given that one zone lost them, the others lost them too in a fifth of the cases beyond chance,
 and other families in none."""
@@ -141,7 +141,8 @@ def risk_of(
         1.0
         if pool in avoided
         else max(
-            remembered.get(pool, 0.0), SIBLING * ((pool.instance_type, pool.capacity) in alike)
+            remembered.get(pool, 0.0),
+            SIBLING_SHARE * ((pool.instance_type, pool.capacity) in alike),
         )
         for pool in pools
     ]

@@ -18,7 +18,7 @@ from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.domain.analysis import Consolidation, View
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.advice import Kind, Recommendation
-from plimsoll_service.wire.documents import MOST_TEXT, shortened
+from plimsoll_service.wire.documents import MOST_TEXT_CHARACTERS, shortened
 from plimsoll_service.wire.instructions import (
     Action,
     Instruction,
@@ -206,7 +206,7 @@ def instruction_for(
                 *(
                     Action(
                         verb="evict",
-                        target=shortened(f"Pod {pod.namespace}/{pod.name}", MOST_TEXT),
+                        target=shortened(f"Pod {pod.namespace}/{pod.name}", MOST_TEXT_CHARACTERS),
                         reason=f"it fits on {where}",
                     )
                     for pod, where in list(moves)[:1000]

@@ -25,7 +25,7 @@ from plimsoll_service.domain.analysis.instance_mix import (
     cheaper_mix,
     standing_instance,
 )
-from plimsoll_service.domain.analysis.prices import HOURS, Price, PriceTable
+from plimsoll_service.domain.analysis.prices import HOURS_PER_MONTH, Price, PriceTable
 from plimsoll_service.domain.analysis.right_sizing import Resize, resizes
 from plimsoll_service.domain.analysis.time_limit import OutOfTime, never
 from plimsoll_service.domain.analysis.unused_resources import idle_load_balancers, unused_volumes
@@ -189,13 +189,13 @@ def _configuration(instances: Iterable[Instance], table: PriceTable) -> Configur
             for each in flat
         ),
         memory=sum(each.allocatable.memory for each in flat),
-        monthly=round(sum(each.hourly for each in flat) * HOURS, 2),
+        monthly=round(sum(each.hourly for each in flat) * HOURS_PER_MONTH, 2),
         instances=tuple(
             InstanceRow(
                 type=name,
                 capacity=capacity,
                 count=len(row),
-                monthly=round(sum(each.hourly for each in row) * HOURS, 2),
+                monthly=round(sum(each.hourly for each in row) * HOURS_PER_MONTH, 2),
             )
             for (name, capacity), row in sorted(rows.items())
         ),

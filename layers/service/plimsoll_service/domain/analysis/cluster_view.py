@@ -41,7 +41,7 @@ from plimsoll.domain.kubernetes import (
     why_protected,
 )
 from plimsoll.domain.observation import ObservedTime
-from plimsoll.domain.placement import Way, floor_of
+from plimsoll.domain.placement import FloorConstraint, floor_of
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.wire import snapshot as wire
 
@@ -292,11 +292,11 @@ def may_stand_on_spot(view: View, workload: wire.Workload) -> int:
     except BadInput:
         return 0
     match floor.way:
-        case Way.FREE:
+        case FloorConstraint.FREE:
             return workload.replicas
-        case Way.SPREAD if floor.spot_groups:
+        case FloorConstraint.SPREAD if floor.spot_groups:
             return workload.replicas - workload.replicas // (floor.spot_groups + 1)
-        case Way.SPREAD | Way.AFFINITY:
+        case FloorConstraint.SPREAD | FloorConstraint.AFFINITY:
             return 0
 
 

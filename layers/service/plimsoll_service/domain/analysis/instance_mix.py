@@ -39,14 +39,14 @@ from plimsoll_service.domain.analysis.cluster_view import (
 )
 from plimsoll_service.domain.analysis.consolidation import spared
 from plimsoll_service.domain.analysis.fleet import FAMILIES, Fleet, Offer, Worth, useful, worth_of
-from plimsoll_service.domain.analysis.prices import HOURS, PriceTable
+from plimsoll_service.domain.analysis.prices import HOURS_PER_MONTH, PriceTable
 from plimsoll_service.domain.analysis.time_limit import OutOfTime, TimeIsOver, never
 
-LIMITS: Final = (4000, 8000, 16_000, 32_000, 64_000)
+LIMITS_MILLICORES: Final = (4000, 8000, 16_000, 32_000, 64_000)
 """The heuristic is tried with instances of up to so many millicores, and the cheapest outcome taken."""
-MANY: Final = 1000
+MANY_PODS: Final = 1000
 """With more pods than this it is tried once, with all instances."""
-MOST: Final = 5000
+MOST_PODS: Final = 5000
 """With more pods than this no mix is made: one cluster must not take the time of all others."""
 
 
@@ -121,7 +121,9 @@ def _mix(
                 out_of_time=out_of_time,
                 offers=[offer for offer in offers if offer.cpu <= most],
             )
-            for most in (LIMITS if len(view.pods) <= MANY else LIMITS[-1:])
+            for most in (
+                LIMITS_MILLICORES if len(view.pods) <= MANY_PODS else LIMITS_MILLICORES[-1:]
+            )
         ]
         best = min(fleets, key=lambda fleet: (len(fleet.stuck), fleet.hourly))
         if not best.stuck:
@@ -255,8 +257,8 @@ def _instances(fleet: Fleet) -> Iterator[Instance]:
 
 
 def _kept(view: View, table: PriceTable) -> Mapping[str, str]:
-    if len(view.pods) > MOST:
-        return dict.fromkeys(view.nodes, f"there are more than {MOST} pods")
+    if len(view.pods) > MOST_PODS:
+        return dict.fromkeys(view.nodes, f"there are more than {MOST_PODS} pods")
     found = {}
     for told in view.seen.nodes:
         node = view.nodes[told.name]
@@ -283,7 +285,7 @@ def standing_instance(view: View, table: PriceTable, name: str) -> Instance:
         type=type_,
         capacity=node.capacity,
         zone=node.zone,
-        hourly=price.monthly(node.capacity) / HOURS if price else 0.0,
+        hourly=price.monthly(node.capacity) / HOURS_PER_MONTH if price else 0.0,
         allocatable=node.allocatable,
         pods=len(view.on_node[name]),
     )

@@ -9,7 +9,7 @@ from typing import Final
 
 from plimsoll.domain.kubernetes import Resources
 
-HOURS: Final = 730
+HOURS_PER_MONTH: Final = 730
 """Of a month, as AWS counts them."""
 _USUAL: Final = re.compile(r"[cmr][5-9][a-z]*\.(?!metal)[a-z0-9]+")
 """Instances for pods that ask for nothing special: no accelerators, no burst credits, no metal."""
@@ -25,11 +25,11 @@ class Price:
     @property
     def saved_monthly(self) -> float:
         """What a month of it on spot saves."""
-        return (self.on_demand - self.spot) * HOURS
+        return (self.on_demand - self.spot) * HOURS_PER_MONTH
 
     def monthly(self, capacity: str | None) -> float:
         """Return what a month costs; of a node that does not tell its capacity, on on-demand."""
-        return (self.spot if capacity == "spot" else self.on_demand) * HOURS
+        return (self.spot if capacity == "spot" else self.on_demand) * HOURS_PER_MONTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Final
 from plimsoll_service.domain.analysis.cluster_view import View
 from plimsoll_service.domain.analysis.commands import commands
 from plimsoll_service.domain.analysis.drafts import draft
-from plimsoll_service.domain.analysis.prices import HOURS, PriceTable
+from plimsoll_service.domain.analysis.prices import HOURS_PER_MONTH, PriceTable
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.advice import About, Recommendation
 
@@ -79,7 +79,7 @@ def idle_load_balancers(
             view,
             "idle-load-balancer",
             About(kind=first.kind, namespace=first.namespace, name=first.name, uid=first.uid),
-            table.load_balancer * HOURS,
+            table.load_balancer * HOURS_PER_MONTH,
             f"it has an address, and had no Ready endpoint for a day{shared}",
             patch=commands([_deletion(each) for each in (first, *others)]),
         )

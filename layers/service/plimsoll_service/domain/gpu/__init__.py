@@ -14,7 +14,7 @@ from plimsoll_service.domain.gpu.fit import (
     profiles_needed,
 )
 from plimsoll_service.domain.gpu.fleet import FleetPlan, GpuNode, NodePlan, plan_fleet
-from plimsoll_service.domain.gpu.geometry import WHOLE, Counts, Splits, splits_of
+from plimsoll_service.domain.gpu.geometry import WHOLE_GPU, Counts, MigGeometries, geometries_of
 from plimsoll_service.domain.gpu.layouts import (
     Layout,
     geometry_name,
@@ -32,7 +32,7 @@ from plimsoll_service.wire.gpu import model_of
 
 __all__ = [
     "CARDS",
-    "WHOLE",
+    "WHOLE_GPU",
     "Audit",
     "Choice",
     "ClassDaySum",
@@ -45,6 +45,7 @@ __all__ = [
     "GpuNode",
     "Layout",
     "Mechanism",
+    "MigGeometries",
     "NodePlan",
     "Owner",
     "OwnerUse",
@@ -52,11 +53,11 @@ __all__ = [
     "Schedule",
     "Size",
     "Slice",
-    "Splits",
     "TimeSlices",
     "audit_gpus",
     "cheapest_cards",
     "fit_classes",
+    "geometries_of",
     "geometry_name",
     "gpu_minute_of",
     "layout_name",

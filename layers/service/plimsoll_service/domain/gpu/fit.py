@@ -13,7 +13,8 @@ from math import ceil
 from typing import Final, Literal
 
 from plimsoll_service.domain.gpu.cards import CARDS
-from plimsoll_service.domain.gpu.headroom import HEADROOMS, Judgement, splits_of
+from plimsoll_service.domain.gpu.geometry import WHOLE_GPU
+from plimsoll_service.domain.gpu.holdout import HEADROOMS, Judgement, holdouts_of
 from plimsoll_service.domain.gpu.series import ClassSeries, series_of
 from plimsoll_service.domain.gpu.sizing import DoNotSplit, Size, Sizer, Slice, TimeSlices, learn
 from plimsoll_service.wire.gpu import WINDOWS_PER_DAY, ClassDay, GpuClass
@@ -22,8 +23,6 @@ WITHIN: Final = 0.01
 """Share of pods that may overflow in held-out time."""
 LEAST_SPLIT: Final = 0.05
 """Share of the pods: where headroom leaves fewer in a slice, a card is not split."""
-WHOLE: Final = "gpu"
-"""Stands beside the names of profiles for a GPU that is not split."""
 ENOUGH_DAYS: Final = 7
 """With fewer, a weekly peak may be missing."""
 
@@ -117,14 +116,14 @@ def fit_classes(days: Iterable[ClassDay], question: Question) -> Fit:
 def profiles_needed(fits: Iterable[ClassFit]) -> Mapping[str, Mapping[str, int]]:
     """Return how many pods at once need each profile, by the model of the card.
 
-    Pods of a class that is not split need `WHOLE` ones. Cards without MIG are left out.
+    Pods of a class that is not split need `WHOLE_GPU` ones. Cards without MIG are left out.
     """
     found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for each in fits:
         if isinstance(each.size, Slice):
             found[each.card][each.size.profile.name] += each.pods
         elif each.card in CARDS and CARDS[each.card].profiles:
-            found[each.card][WHOLE] += each.pods * each.gpus
+            found[each.card][WHOLE_GPU] += each.pods * each.gpus
     return {model: dict(pods) for model, pods in found.items()}
 
 
@@ -139,11 +138,11 @@ def _card(
         ]
     sizer = Sizer(card=CARDS[model], cpu_bound=question.cpu_bound)
     whole = [learn(each, *span) for each in classes]
-    splits = splits_of(classes, *span)
+    holdouts = holdouts_of(classes, *span)
     judgements: Sequence[Judgement] = ()
     why = ""
     for headroom in HEADROOMS:
-        judgements = [each.judged(sizer, headroom) for each in splits]
+        judgements = [each.judged(sizer, headroom) for each in holdouts]
         worst = max((each for each in judgements if each.decides), key=lambda each: each.share)
         why = _overflows(worst, headroom)
         if worst.share > question.within:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll_service.domain.gpu.geometry import Counts, Splits, less
+from plimsoll_service.domain.gpu.geometry import Counts, MigGeometries, less
 from plimsoll_service.domain.gpu.layouts import Layout, in_order, supply
 
 
@@ -76,12 +76,12 @@ class FleetPlan:
 
 
 def plan_fleet(
-    splits: Splits, demand: Counts, nodes: Sequence[GpuNode], *, per_node: int
+    geometries: MigGeometries, demand: Counts, nodes: Sequence[GpuNode], *, per_node: int
 ) -> FleetPlan:
     """Return the plan of the fewest whole nodes that hold a demand.
 
     Args:
-        splits: of the GPU model.
+        geometries: of the GPU model.
         demand: all instances that pods need, those of pods that stay included.
         nodes: those that there are.
         per_node: GPUs of a node that has to be added.
@@ -91,16 +91,16 @@ def plan_fleet(
     rest = demand
     for node in staying:
         rest = less(rest, supply(node.layout))
-    used, added = _fewest_nodes(free, splits.needed(rest), per_node)
+    used, added = _fewest_nodes(free, geometries.needed(rest), per_node)
     limit = sum(len(node.layout) for node in used) + added * per_node
-    needed = sum(len(node.layout) for node in staying) + splits.needed(rest)
-    kept, rest = _kept(splits, rest, free, limit)
+    needed = sum(len(node.layout) for node in staying) + geometries.needed(rest)
+    kept, rest = _kept(geometries, rest, free, limit)
     names = {node.name for node in kept}
     others = [node for node in free if node.name not in names]
-    used, added = _fewest_nodes(others, splits.needed(rest), per_node)
+    used, added = _fewest_nodes(others, geometries.needed(rest), per_node)
     new = [f"new-{number}" for number in range(1, added + 1)]
     sizes = [*(len(node.layout) for node in used), *(per_node for _ in new)]
-    layouts = _layouts(splits.fewest(rest), sizes)
+    layouts = _layouts(geometries.fewest(rest), sizes)
     after: Mapping[str, Layout] = dict(
         zip([*(node.name for node in used), *new], layouts, strict=True)
     ) | {node.name: node.layout for node in (*staying, *kept)}
@@ -109,7 +109,7 @@ def plan_fleet(
         for node in nodes
     ]
     found += [NodePlan(name=name, before=None, after=after[name]) for name in new]
-    return FleetPlan(nodes=found, bound=splits.needed(demand), needed=needed)
+    return FleetPlan(nodes=found, bound=geometries.needed(demand), needed=needed)
 
 
 def _fewest_nodes(nodes: Iterable[GpuNode], gpus: int, per_node: int) -> tuple[list[GpuNode], int]:
@@ -129,7 +129,7 @@ def _fewest_nodes(nodes: Iterable[GpuNode], gpus: int, per_node: int) -> tuple[l
 
 
 def _kept(
-    splits: Splits, rest: Counts, nodes: Sequence[GpuNode], limit: int
+    geometries: MigGeometries, rest: Counts, nodes: Sequence[GpuNode], limit: int
 ) -> tuple[list[GpuNode], Counts]:
     """Return the nodes whose layout is kept, and what is left of the demand.
 
@@ -141,7 +141,7 @@ def _kept(
         alike.setdefault((len(node.layout), supply(node.layout)), []).append(node)
     room = [
         size * limit - sum(a * b for a, b in zip(covered, rest, strict=True)) + 1
-        for size, covered in splits.bounds
+        for size, covered in geometries.bounds
     ]
 
     def waste(kind: tuple[int, Counts]) -> float:
@@ -149,13 +149,13 @@ def _kept(
         useful = [min(pair) for pair in zip(given, rest, strict=True)]
         return sum(
             (size * gpus - sum(a * b for a, b in zip(covered, useful, strict=True))) / free / gpus
-            for (size, covered), free in zip(splits.bounds, room, strict=True)
+            for (size, covered), free in zip(geometries.bounds, room, strict=True)
         )
 
     kept: list[GpuNode] = []
     for gpus, given in sorted(alike, key=waste):
         same = alike[gpus, given]
-        number = splits.most(rest, given, limit, gpus, len(same))
+        number = geometries.most(rest, given, limit, gpus, len(same))
         rest = less(rest, given, number)
         limit -= gpus * number
         kept += same[:number]

@@ -8,7 +8,7 @@ compute slices are {3}, {1, 3, 5}, {0..6} and {0..7}; together they give
     d7 + ceil(max(d4, (2d4+d3+d2)/3, (4d4+3d3+2d2+d1)/7, (4d4+4d3+2d2+d1)/8))
 
 with double-memory 1g once in the third term and twice in the fourth, and for a card of four slices
-`d4 + ceil((2d2+d1)/4)`. `Splits.fewest` reaches this bound by a plan, which proves the plan optimal.
+`d4 + ceil((2d2+d1)/4)`. `MigGeometries.fewest` reaches this bound by a plan, which proves the plan optimal.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from typing import Final
 from plimsoll.domain.errors import BadInput
 from plimsoll_service.domain.gpu.cards import Card, Profile
 
-WHOLE: Final = "gpu"
+WHOLE_GPU: Final = "gpu"
 """What a GPU without MIG gives: one `nvidia.com/gpu`. It stands beside the names of profiles."""
 
 type Demand = Mapping[str, int]
-"""Instances by the name of their profile, or `WHOLE`."""
+"""Instances by the name of their profile, or `WHOLE_GPU`."""
 type Counts = tuple[int, ...]
-"""Instances in the order of `Splits.names`."""
+"""Instances in the order of `MigGeometries.names`."""
 type Bound = tuple[int, Counts]
 """The size of a set of memory slices, and how many of them an instance of each profile covers at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Splits:
+class MigGeometries:
     """The maximal geometries of a card, and the bounds that they set."""
 
     names: tuple[str, ...]
-    """`WHOLE`, then the profiles, smallest first."""
+    """`WHOLE_GPU`, then the profiles, smallest first."""
     maximal: tuple[Counts, ...]
-    """Geometries to which no instance can be added, fullest profiles first; the first is `WHOLE`."""
+    """Geometries to which no instance can be added, fullest profiles first; the first is `WHOLE_GPU`."""
     bounds: tuple[Bound, ...]
 
     def counts(self, demand: Demand) -> Counts:
@@ -136,13 +136,13 @@ def less(counts: Counts, supply: Counts, nodes: int = 1) -> Counts:
     )
 
 
-def splits_of(card: Card) -> Splits:
+def geometries_of(card: Card) -> MigGeometries:
     """Return how a card can be split; one without MIG gives whole GPUs only."""
-    return splits(tuple(card.profiles.values()), max(card.memory, 1))
+    return mig_geometries(tuple(card.profiles.values()), max(card.memory, 1))
 
 
 @cache
-def splits(profiles: tuple[Profile, ...], slices: int) -> Splits:
+def mig_geometries(profiles: tuple[Profile, ...], slices: int) -> MigGeometries:
     """Return the geometries of some profiles on so many memory slices, and their bounds."""
     found = feasible(profiles, slices)
     most = sorted(
@@ -159,8 +159,8 @@ def splits(profiles: tuple[Profile, ...], slices: int) -> Splits:
     for one in sorted(bounds):
         if any(_imply(*pair, one) for pair in combinations(sorted(bounds - {one}), 2)):
             bounds.remove(one)
-    return Splits(
-        names=(WHOLE, *(profile.name for profile in profiles)),
+    return MigGeometries(
+        names=(WHOLE_GPU, *(profile.name for profile in profiles)),
         maximal=((1, *(0 for _ in profiles)), *((0, *geometry) for geometry in most)),
         bounds=tuple((size, (size, *covered)) for size, covered in sorted(bounds)),
     )

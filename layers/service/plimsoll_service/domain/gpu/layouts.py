@@ -14,14 +14,14 @@ from hashlib import sha256
 from itertools import combinations, groupby
 from typing import Any, Final
 
-from plimsoll_service.domain.gpu.geometry import WHOLE, Counts, Splits, fullest_first
+from plimsoll_service.domain.gpu.geometry import WHOLE_GPU, Counts, MigGeometries, fullest_first
 
 type Layout = tuple[Counts, ...]
 """The geometry of each GPU of a node, by index."""
 
 DISABLED: Final = "all-disabled"
 """NVIDIA's name of the configuration without MIG."""
-LONGEST: Final = 63
+LONGEST_LABEL_CHARACTERS: Final = 63
 """Characters of a label's value."""
 _RUN: Final = re.compile(r"(?:(\d+)-of-)?(.+)")
 _PART: Final = re.compile(r"(.+?)(?:x(\d+))?")
@@ -32,66 +32,66 @@ def supply(layout: Layout) -> Counts:
     return tuple(map(sum, zip(*layout, strict=True)))
 
 
-def geometry_name(splits: Splits, geometry: Counts) -> str:
+def geometry_name(geometries: MigGeometries, geometry: Counts) -> str:
     """Return the name of a geometry, such as `3g-1gx4`, fullest profiles first."""
     parts = [
         f"{short}x{number}" if number > 1 else short
-        for short, number in zip(_shorts(splits), geometry, strict=True)
+        for short, number in zip(_shorts(geometries), geometry, strict=True)
         if number
     ]
     return "-".join(reversed(parts)) or "empty"
 
 
-def layout_name(splits: Splits, layout: Layout) -> str:
+def layout_name(geometries: MigGeometries, layout: Layout) -> str:
     """Return the value of the label `nvidia.com/mig.config` for a layout."""
-    runs = [(geometry_name(splits, geometry), len(gpus)) for geometry, gpus in _runs(layout)]
-    if runs == [(WHOLE, len(layout))]:
+    runs = [(geometry_name(geometries, geometry), len(gpus)) for geometry, gpus in _runs(layout)]
+    if runs == [(WHOLE_GPU, len(layout))]:
         return DISABLED
     if len(runs) == 1:
-        return f"{splits.names[-1]}.{runs[0][0]}"
-    name = ".".join([splits.names[-1], *(f"{gpus}-of-{of}" for of, gpus in runs)])
-    if len(name) <= LONGEST:
+        return f"{geometries.names[-1]}.{runs[0][0]}"
+    name = ".".join([geometries.names[-1], *(f"{gpus}-of-{of}" for of, gpus in runs)])
+    if len(name) <= LONGEST_LABEL_CHARACTERS:
         return name
-    return f"{splits.names[-1]}.{sha256(name.encode()).hexdigest()[:12]}"
+    return f"{geometries.names[-1]}.{sha256(name.encode()).hexdigest()[:12]}"
 
 
-def layout_of(splits: Splits, name: str, gpus: int) -> Layout | None:
+def layout_of(geometries: MigGeometries, name: str, gpus: int) -> Layout | None:
     """Return the layout that a name of ours or of NVIDIA's default configuration means; None: neither."""
-    prefix = f"{splits.names[-1]}."
+    prefix = f"{geometries.names[-1]}."
     if name == DISABLED:
-        return (splits.counts({WHOLE: 1}),) * gpus
+        return (geometries.counts({WHOLE_GPU: 1}),) * gpus
     if name == "all-balanced":
         # https://github.com/NVIDIA/mig-parted/blob/main/deployments/container/config.yaml
         shares = (("1g", 2), ("2g", 1), ("3g", 1))
-        balanced = [dict(shares).get(short, 0) for short in _shorts(splits)]
+        balanced = [dict(shares).get(short, 0) for short in _shorts(geometries)]
         return (tuple(balanced),) * gpus
-    if name.removeprefix("all-") in splits.names:
-        place = splits.names.index(name.removeprefix("all-"))
-        most = max(geometry[place] for geometry in splits.maximal)
-        return (splits.counts({splits.names[place]: most}),) * gpus
+    if name.removeprefix("all-") in geometries.names:
+        place = geometries.names.index(name.removeprefix("all-"))
+        most = max(geometry[place] for geometry in geometries.maximal)
+        return (geometries.counts({geometries.names[place]: most}),) * gpus
     if not name.startswith(prefix):
         return None
     found: list[Counts] = []
     for run in map(_RUN.fullmatch, name.removeprefix(prefix).split(".")):
-        geometry = None if run is None else _geometry(splits, run[2])
+        geometry = None if run is None else _geometry(geometries, run[2])
         if run is None or geometry is None:
             return None
         found += [geometry] * int(run[1] or gpus)
     return tuple(found) if len(found) == gpus else None
 
 
-def mig_config(splits: Splits, layout: Layout) -> list[dict[str, Any]]:
+def mig_config(geometries: MigGeometries, layout: Layout) -> list[dict[str, Any]]:
     """Return a layout as an entry of `mig-configs` in a configuration of mig-parted."""
     found: list[dict[str, Any]] = []
     first = 0
     for geometry, gpus in _runs(layout):
-        whole = splits.by_name(geometry) == {WHOLE: 1}
+        whole = geometries.by_name(geometry) == {WHOLE_GPU: 1}
         devices = list(range(first, first + len(gpus)))
         entry = {
             "devices": "all" if len(gpus) == len(layout) else devices,
             "mig-enabled": not whole,
         }
-        found.append(entry if whole else entry | {"mig-devices": splits.by_name(geometry)})
+        found.append(entry if whole else entry | {"mig-devices": geometries.by_name(geometry)})
         first += len(gpus)
     return found
 
@@ -115,21 +115,21 @@ def in_order(layout: Sequence[Counts]) -> Layout:
     return tuple(sorted(layout, key=fullest_first))
 
 
-def _geometry(splits: Splits, name: str) -> Counts | None:
-    shorts: Mapping[str, str] = dict(zip(_shorts(splits), splits.names, strict=True))
+def _geometry(geometries: MigGeometries, name: str) -> Counts | None:
+    shorts: Mapping[str, str] = dict(zip(_shorts(geometries), geometries.names, strict=True))
     found = {}
     for part in [] if name == "empty" else name.split("-"):
         read = _PART.fullmatch(part)
         if read is None or read[1] not in shorts:
             return None
         found[shorts[read[1]]] = int(read[2] or 1)
-    return splits.counts(found)
+    return geometries.counts(found)
 
 
-def _shorts(splits: Splits) -> list[str]:
+def _shorts(geometries: MigGeometries) -> list[str]:
     """Return a short name of each profile: its compute slices, with `d` for the one of double memory."""
     found: list[str] = []
-    for name in splits.names:
+    for name in geometries.names:
         short = name.partition(".")[0]
         found.append(f"{short}d" if short in found else short)
     return found

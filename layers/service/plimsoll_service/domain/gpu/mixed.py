@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from plimsoll_service.domain.gpu.cards import Card
-from plimsoll_service.domain.gpu.geometry import WHOLE
+from plimsoll_service.domain.gpu.geometry import WHOLE_GPU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class Choice:
 
     pods: int
     slices: Mapping[str, str]
-    """The profile that a pod needs, or `WHOLE`, by GPU model."""
+    """The profile that a pod needs, or `WHOLE_GPU`, by GPU model."""
 
 
 def cheapest_cards(
@@ -44,7 +44,7 @@ def cheapest_cards(
 
 def share(card: Card, profile: str) -> float:
     """Return how much of a GPU a profile takes, from 0 to 1."""
-    if profile == WHOLE:
+    if profile == WHOLE_GPU:
         return 1.0
     slice_ = card.profiles[profile]
     return max(slice_.compute / card.compute, slice_.memory / card.memory)

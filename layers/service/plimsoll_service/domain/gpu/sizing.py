@@ -11,14 +11,14 @@ from plimsoll_service.domain.gpu.cards import CARDS, Card, Profile
 from plimsoll_service.domain.gpu.series import MINUTES_PER_WINDOW, ClassSeries, Windows
 from plimsoll_service.domain.gpu.time_slicing import slowdown
 
-DRAM_HIGH: Final = 500
+DRAM_HIGH_PERMILLE: Final = 500
 """Thousandths of the memory bandwidth: a class that uses more and its neighbours slow each other down."""
 QUANTILE: Final = 0.95
 """Of the maxima of 15 minutes: so busy a class counts as."""
 MOST_REPLICAS: Final = 8
-MOST_SLOWDOWN: Final = 1.5
+MOST_SLOWDOWN_FACTOR: Final = 1.5
 """Replicas by time-slicing are not advised where a kernel would take longer by more than this factor."""
-_WHOLE: Final = 1000
+_FULL_DUTY_PERMILLE: Final = 1000
 
 type Cause = Literal[
     "memory bandwidth", "cpu", "bursts", "memory", "duty", "several GPUs", "unknown"
@@ -117,10 +117,10 @@ class Sizer:
         if (of.of.namespace, of.of.owner) in self.cpu_bound:
             reason = "its CPUs hold it back: raise its CPU request first"
             return DoNotSplit(cause="cpu", reason=reason)
-        if learnt.dram is not None and learnt.dram >= DRAM_HIGH:
+        if learnt.dram is not None and learnt.dram >= DRAM_HIGH_PERMILLE:
             reason = (
                 f"it uses {learnt.dram / 10:.0f} % of the memory bandwidth; "
-                f"{DRAM_HIGH / 10:.0f} % and more is not shared"
+                f"{DRAM_HIGH_PERMILLE / 10:.0f} % and more is not shared"
             )
             return DoNotSplit(cause="memory bandwidth", reason=reason)
         return None
@@ -134,7 +134,9 @@ class Sizer:
             reason = f"it needs {need} MiB, and no slice has more than {most} MiB"
             return DoNotSplit(cause="memory", reason=reason)
         fitting = [
-            each for each in holding if learnt.duty <= _WHOLE * each.compute / self.card.compute
+            each
+            for each in holding
+            if learnt.duty <= _FULL_DUTY_PERMILLE * each.compute / self.card.compute
         ]
         if not fitting:
             reason = f"it works {learnt.duty / 10:.0f} % of the time, more than a slice could"
@@ -165,7 +167,7 @@ def _replicas(card: Card, learnt: Learnt, headroom: float) -> Size:
         if need > card.memory_mib:
             reason = f"{count} pods need {need} MiB of {card.memory_mib} MiB"
             return best or DoNotSplit(cause="memory", reason=reason)
-        if slower > MOST_SLOWDOWN:
+        if slower > MOST_SLOWDOWN_FACTOR:
             reason = f"{count} pods would slow each other down {slower:.1f} times"
             return best or DoNotSplit(cause="duty", reason=reason)
         best = TimeSlices(replicas=count, slowdown=slower)

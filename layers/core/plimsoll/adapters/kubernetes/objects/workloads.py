@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from plimsoll.adapters.kubernetes import schema
-from plimsoll.adapters.kubernetes.decoding import SAID, decoded, naming
+from plimsoll.adapters.kubernetes.decoding import SAID_CHARACTERS, decoded, naming
 from plimsoll.adapters.kubernetes.objects.metadata import (
     LONGEST_GRACE,
     annotations_of,
@@ -44,7 +44,7 @@ def parse_deployment(obj: Raw) -> Workload:
         failing_since=Field(
             failure.last_transition_time if failure else "", "status.conditions.lastTransitionTime"
         ).time_or_bound(),
-        replica_failure=(failure.message or failure.reason or failure.type)[:SAID]
+        replica_failure=(failure.message or failure.reason or failure.type)[:SAID_CHARACTERS]
         if failure and holds(failure)
         else None,
     )

@@ -1,4 +1,4 @@
-"""Ways to replace a pod: one file for each, and one line in the table. The first that says why wins."""
+"""Strategies to replace a pod: one file for each, and one line in the table. The first that says why wins."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from plimsoll.domain.drain.strategies.release import (
     undo_for_good,
 )
 from plimsoll.domain.drain.strategies.stateful_set import STATEFUL_SET, returning
-from plimsoll.domain.drain.strategies.steps import CONTENDED, Way
+from plimsoll.domain.drain.strategies.steps import CONTENDED, Strategy
 
-WAYS: Final = (RELEASE, AT_DEADLINE, STATEFUL_SET, EVICT_WITHIN_FLOOR)
+STRATEGIES: Final = (RELEASE, AT_DEADLINE, STATEFUL_SET, EVICT_WITHIN_FLOOR)
 
 
-def way_of(disruption: WorkloadDisruption) -> tuple[Way, str]:
+def strategy_of(disruption: WorkloadDisruption) -> tuple[Strategy, str]:
     """Return how the pods of a disruption are replaced, and why so."""
-    for way in WAYS:
-        if (why := way.why(disruption)) is not None:
-            return way, why
+    for strategy in STRATEGIES:
+        if (why := strategy.why(disruption)) is not None:
+            return strategy, why
     raise AssertionError("EVICT_WITHIN_FLOOR takes every workload")
 
 
@@ -32,6 +32,6 @@ __all__ = [
     "releasable",
     "releases",
     "returning",
+    "strategy_of",
     "undo_for_good",
-    "way_of",
 ]

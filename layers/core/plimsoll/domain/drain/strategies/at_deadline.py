@@ -7,7 +7,7 @@ that these need.
 from __future__ import annotations
 
 from plimsoll.domain.disruptions import Allowance, WorkloadDisruption
-from plimsoll.domain.drain.strategies.steps import Steps, Way
+from plimsoll.domain.drain.strategies.steps import Steps, Strategy
 from plimsoll.domain.kubernetes import in_gang
 from plimsoll.domain.scheduling import Headroom
 
@@ -28,4 +28,4 @@ def _steps(disruption: WorkloadDisruption, _headroom: Headroom, _allowance: Allo
     return Steps(waiting="evicted at its eviction deadline")
 
 
-AT_DEADLINE = Way(name="late", surges=False, why=_why, steps=_steps)
+AT_DEADLINE = Strategy(name="late", surges=False, why=_why, steps=_steps)

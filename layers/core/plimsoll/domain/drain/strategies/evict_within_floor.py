@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.disruptions import Allowance, WorkloadDisruption
-from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
+from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Strategy
 from plimsoll.domain.scheduling import Headroom
 
 
@@ -69,4 +69,4 @@ def _why_held(disruption: WorkloadDisruption, *, hurried: bool) -> str | None:
     return None
 
 
-EVICT_WITHIN_FLOOR = Way(name="within the ready floor", surges=False, why=_why, steps=_steps)
+EVICT_WITHIN_FLOOR = Strategy(name="within the ready floor", surges=False, why=_why, steps=_steps)

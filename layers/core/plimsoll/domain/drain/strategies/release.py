@@ -18,7 +18,7 @@ from datetime import datetime
 from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
 from plimsoll.domain.disruptions import PATIENCE, Allowance, EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
-from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Way
+from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Strategy
 from plimsoll.domain.kubernetes import MOVED, Pod, Workload, replacement_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import heir_of
@@ -351,4 +351,6 @@ def _share(disruption: WorkloadDisruption, standing: int) -> tuple[int, str | No
     return share, "waits: its autoscaler counts replacements as idle"
 
 
-RELEASE = Way(name="release", surges=True, why=_why, steps=_steps, leaving_anyway=_leaving_anyway)
+RELEASE = Strategy(
+    name="release", surges=True, why=_why, steps=_steps, leaving_anyway=_leaving_anyway
+)

@@ -18,7 +18,7 @@ from plimsoll.domain.drain.strategies.steps import (
     SHORT_OF_TIME,
     TIME_TO_STOP,
     Steps,
-    Way,
+    Strategy,
 )
 from plimsoll.domain.interruptions import NEVER
 from plimsoll.domain.kubernetes import OwnerKind, Pod, quorum, replacement_of
@@ -185,6 +185,6 @@ def _in_time(
             yield Evict(pod=one.pod, reason=f"{TIME_TO_STOP}; its budget lets it go{kept}")
 
 
-STATEFUL_SET = Way(
+STATEFUL_SET = Strategy(
     name="one by one", surges=False, why=_why, steps=_steps, leaving_anyway=_leaving_anyway
 )

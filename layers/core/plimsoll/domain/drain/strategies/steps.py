@@ -1,4 +1,4 @@
-"""What a way to replace pods answers."""
+"""What a strategy to replace pods answers."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """One way to replace pods."""
+class Strategy:
+    """How pods are replaced."""
 
     name: str
     surges: bool
-    """Replacements stand beside the old pods. Ways that cannot do that choose their headroom first."""
+    """Replacements stand beside the old pods. Strategies that cannot do that choose their headroom first."""
     why: Callable[[WorkloadDisruption], str | None]
     """Return why a disruption is treated this way, or None when it is not."""
     steps: Callable[[WorkloadDisruption, Headroom, Allowance], Steps]

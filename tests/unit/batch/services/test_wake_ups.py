@@ -11,7 +11,12 @@ import pytest
 
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE, Cluster, ClusterKind, IndexEntry
-from plimsoll_batch.services.wake_ups import AFTER_CHANGE, AFTER_NOTICE, SHARED, Waking
+from plimsoll_batch.services.wake_ups import (
+    AFTER_CHANGE_SECONDS,
+    AFTER_NOTICE_SECONDS,
+    SHARED,
+    WakeUpService,
+)
 from tests.support.builders import NOON
 from tests.support.queue_scenes import Heard
 from tests.support.repeating import VirtualTime
@@ -60,7 +65,7 @@ class World:
     def __post_init__(self) -> None:
         self.clock = VirtualTime(NOON)
         self.heard = Heard()
-        self.waking = Waking(
+        self.wake_ups = WakeUpService(
             registry=self,  # type: ignore[arg-type] # it is only listed
             index=self,  # type: ignore[arg-type] # it is only read
             wake_ups=self,
@@ -87,20 +92,20 @@ class World:
         self.sent.append((cluster, delays))
 
     def receive(self, *bodies: str) -> Sequence[PlimsollError | None]:
-        return self.waking.receive(bodies)
+        return self.wake_ups.receive(bodies)
 
 
 def test_a_notice_wakes_the_cluster_of_its_node_and_again_until_the_node_says_it_too():
     world = World()
     assert world.receive(notice(1)) == [None]
-    assert world.sent == [("harbor", AFTER_NOTICE)]
-    assert AFTER_NOTICE[0] <= 5
+    assert world.sent == [("harbor", AFTER_NOTICE_SECONDS)]
+    assert AFTER_NOTICE_SECONDS[0] <= 5
 
 
 def test_a_job_that_changed_wakes_the_cluster_that_is_bound_to_the_agent_and_no_other():
     world = World()
     assert world.receive(change(), change("a-foreign")) == [None, None]
-    assert world.sent == [("harbor", AFTER_CHANGE)]
+    assert world.sent == [("harbor", AFTER_CHANGE_SECONDS)]
 
 
 def test_a_storm_of_notices_is_one_series_of_wake_ups_for_each_cluster():
@@ -108,7 +113,7 @@ def test_a_storm_of_notices_is_one_series_of_wake_ups_for_each_cluster():
     world.receive(*(notice(number) for number in (1, 2, 3, 1)))
     world.clock.sleep(1)
     world.receive(notice(2))
-    assert world.sent == [("harbor", AFTER_NOTICE), ("pier", AFTER_NOTICE)]
+    assert world.sent == [("harbor", AFTER_NOTICE_SECONDS), ("pier", AFTER_NOTICE_SECONDS)]
     world.clock.sleep(SHARED.total_seconds())
     world.receive(notice(2))
     assert len(world.sent) == 3
@@ -116,7 +121,7 @@ def test_a_storm_of_notices_is_one_series_of_wake_ups_for_each_cluster():
 
 def test_a_series_covers_what_it_is_shared_with():
     """What comes last within the shared time still has a wake-up well after it."""
-    for series in (AFTER_NOTICE, AFTER_CHANGE):
+    for series in (AFTER_NOTICE_SECONDS, AFTER_CHANGE_SECONDS):
         assert timedelta(seconds=series[-1]) > SHARED
 
 
@@ -146,7 +151,7 @@ def test_where_the_index_is_away_events_come_back_and_wake_once_it_answers():
     assert unread is None
     world.away = set()
     assert world.receive(notice(1)) == [None]
-    assert world.sent == [("harbor", AFTER_NOTICE)]
+    assert world.sent == [("harbor", AFTER_NOTICE_SECONDS)]
 
 
 def test_a_wake_up_that_was_not_taken_comes_back_and_the_other_cluster_is_woken():
@@ -154,7 +159,7 @@ def test_a_wake_up_that_was_not_taken_comes_back_and_the_other_cluster_is_woken(
     [failed, done] = world.receive(notice(1), notice(3))
     assert isinstance(failed, Temporary)
     assert done is None
-    assert world.sent == [("pier", AFTER_NOTICE)]
+    assert world.sent == [("pier", AFTER_NOTICE_SECONDS)]
     world.away = set()
     world.receive(notice(1))
-    assert world.sent[-1] == ("harbor", AFTER_NOTICE)
+    assert world.sent[-1] == ("harbor", AFTER_NOTICE_SECONDS)

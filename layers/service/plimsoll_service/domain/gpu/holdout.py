@@ -1,6 +1,6 @@
 """How much memory above its peak a class is given on a card: as little as held-out time allows.
 
-Each split learns from the first part of the time and judges the rest. A pod is counted once in a split,
+Each holdout learns from the first part of the time and judges the rest. A pod is counted once in a holdout,
 however often it overflows: its windows depend on each other. Pods that would keep the whole GPU cannot
 overflow, and do not count.
 """
@@ -24,15 +24,15 @@ from plimsoll_service.domain.gpu.sizing import (
 )
 
 HEADROOMS: Final = (0.0, 0.1, 0.2, 0.3, 0.5)
-SPLITS: Final = (0.3, 0.4, 0.5, 0.6, 0.7)
-"""Shares of the time that are learnt from."""
+LEARNT_SHARES: Final = (0.3, 0.4, 0.5, 0.6, 0.7)
+"""Shares of the time that are learnt from, one holdout each."""
 DECIDES_FROM: Final = 0.5
-"""A split that learns from less is reported, and does not decide."""
+"""A holdout that learns from less is reported, and does not decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """A split, and how many pods overflow in the time that was not learnt from."""
+    """A holdout, and how many pods overflow in the time that was not learnt from."""
 
     learnt: float
     """Share of the time that was learnt from."""
@@ -64,7 +64,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class Holdout:
     """A part of the time that is learnt from, and the rest."""
 
     share: float
@@ -120,14 +120,14 @@ class Split:
         return len(found)
 
 
-def splits_of(classes: Sequence[ClassSeries], begin: int, end: int) -> Sequence[Split]:
-    """Return the splits of the windows from `begin` to before `end`."""
-    return [_split(classes, begin, end, share) for share in SPLITS]
+def holdouts_of(classes: Sequence[ClassSeries], begin: int, end: int) -> Sequence[Holdout]:
+    """Return the holdouts of the windows from `begin` to before `end`."""
+    return [_holdout(classes, begin, end, share) for share in LEARNT_SHARES]
 
 
-def _split(classes: Sequence[ClassSeries], begin: int, end: int, share: float) -> Split:
+def _holdout(classes: Sequence[ClassSeries], begin: int, end: int, share: float) -> Holdout:
     cut = begin + round((end - begin) * share)
-    return Split(
+    return Holdout(
         share=share,
         learnt=[learn(each, begin, cut) for each in classes],
         held_out=[each.peaks(cut, end) for each in classes],

@@ -11,14 +11,14 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll_cli.plan.spot_savings import Savings, savings_of
 from plimsoll_service.adapters.price_table import price_table
-from plimsoll_service.domain.analysis.prices import HOURS, Price, PriceTable
+from plimsoll_service.domain.analysis.prices import HOURS_PER_MONTH, Price, PriceTable
 from tests.support.builders import NOON, a_deployment, a_node, a_pod, pod_spec_json
 from tests.support.observations import WEB, looked
 
 TABLE = PriceTable(
     region="us-east-1", dates="of today", prices={"m5.large": Price(on_demand=0.3, spot=0.1)}
 )
-MONTH = 0.2 * HOURS
+MONTH = 0.2 * HOURS_PER_MONTH
 
 
 def node(name: str, kind: str = "m5.large", capacity: str = "spot"):

@@ -18,7 +18,7 @@ type Kind = Literal["done", "under way", "next", "refused", "stopped", "alert"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class NodeProgress:
     """One node."""
 
     name: str
@@ -34,9 +34,9 @@ class Standing:
         return f"{words}: {self.reason}" if self.reason else words
 
 
-def standings(
+def progress_of(
     plan: GpuPlan, layouts: str | None, seen: Observation, now: datetime
-) -> Sequence[Standing]:
+) -> Sequence[NodeProgress]:
     """Return where each node of a plan stands.
 
     Args:
@@ -60,7 +60,7 @@ def standings(
                     look, entry, plan, layouts, seen, now
                 )
         found.append(
-            Standing(
+            NodeProgress(
                 name=entry.name,
                 label="" if node is None else node.labels.get(entry.label, ""),
                 planned=entry.value,

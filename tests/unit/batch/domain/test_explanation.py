@@ -13,7 +13,7 @@ from tests.support.builders import NOON
 from tests.support.queued import (
     GPU,
     a_cohort,
-    a_forest,
+    a_configuration,
     a_gang,
     a_gpu_node,
     a_queue,
@@ -21,11 +21,13 @@ from tests.support.queued import (
     runs,
 )
 
-SHARED = a_forest(a_cohort(), a_queue("mine", 4), a_queue("yours", 4))
+SHARED = a_configuration(a_cohort(), a_queue("mine", 4), a_queue("yours", 4))
 
 
-def explained(forest, gang, others=(), running=(), nodes=None):
-    seen = QueueState(forest=forest, gangs=(gang, *others), running=running, nodes=nodes)
+def explained(configuration, gang, others=(), running=(), nodes=None):
+    seen = QueueState(
+        configuration=configuration, gangs=(gang, *others), running=running, nodes=nodes
+    )
     found = why(seen, gang.uid, NOON)
     assert found is not None
     return found
@@ -100,9 +102,9 @@ def test_it_names_what_no_end_changes(gang, reason):
 
 
 def test_it_counts_who_is_before_it_and_says_so_of_strict_queues():
-    forest = a_forest(a_queue("q", 9, None, order=QueueOrder.STRICT_FIFO))
+    configuration = a_configuration(a_queue("q", 9, None, order=QueueOrder.STRICT_FIFO))
     others = (a_gang("first", "q"), a_gang("urgent", "q", minute=9, priority=1))
-    found = explained(forest, a_gang("g", "q", minute=5), others)
+    found = explained(configuration, a_gang("g", "q", minute=5), others)
     assert found.ahead == 2
     assert "strictly first in, first out: 2 are before it" in found.held[0]
 
@@ -114,5 +116,5 @@ def test_of_a_gang_that_fits_it_says_that_it_starts_in_its_turn():
 
 
 def test_of_a_gang_that_does_not_wait_nothing_is_said():
-    seen = QueueState(forest=SHARED, gangs=())
+    seen = QueueState(configuration=SHARED, gangs=())
     assert why(seen, "g", NOON) is None

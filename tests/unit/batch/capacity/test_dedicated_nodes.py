@@ -10,7 +10,7 @@ import pytest
 from plimsoll.adapters.kubernetes import Response
 from tests.support.fake_clusters import NODES, a_daemon_set, a_pod
 from tests.support.queue_scenes import KilledError, Scene, a_job, a_training, stop_of
-from tests.unit.batch.test_queue_service import reclaim
+from tests.unit.batch.services.test_queues import reclaim
 
 LEASES = {"plimsoll.dev/lease-nodes": "true"}
 ALL_LEASE = """

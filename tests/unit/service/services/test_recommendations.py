@@ -15,7 +15,7 @@ from plimsoll_service.domain.advice.advice_requests import configuration_of
 from plimsoll_service.services import instructions, recommendations
 from plimsoll_service.services.history import LAST, newest
 from plimsoll_service.services.recommendations import (
-    MOST_KEPT,
+    MOST_RECOMMENDATIONS,
     RECOMMENDATIONS,
     SAVINGS,
     Advised,
@@ -297,8 +297,8 @@ def test_of_twenty_thousand_volumes_those_that_save_most_are_advised_in_one_writ
     found = recommendations.recommendations(service.data, "harbor")
     assert written.count(RECOMMENDATIONS) == 1
     assert len(written) < 10
-    assert len(found.recommendations) == MOST_KEPT
-    assert found.left_out + MOST_KEPT > 20_000
+    assert len(found.recommendations) == MOST_RECOMMENDATIONS
+    assert found.left_out + MOST_RECOMMENDATIONS > 20_000
     assert "orphan-volume pv-19999" in service.all()
     service.accept("orphan-volume pv-19999")
     service.advise(harbor(volumes=volumes[:-1]))
@@ -317,7 +317,7 @@ def test_what_was_accepted_is_kept_whatever_saves_more(service):
             since=OLD,
             created_at=OLD,
         )
-        for n in range(MOST_KEPT)
+        for n in range(MOST_RECOMMENDATIONS)
     )
     service.advise(harbor(volumes=volumes))
     assert service.all()[NODE].state == "accepted"

@@ -12,7 +12,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import Taint, Toleration
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_batch.domain.admission.fair_sharing_order import age_of
-from plimsoll_batch.domain.admission.pending_queues import WaitingLine
+from plimsoll_batch.domain.admission.pending_queues import PendingQueue
 from plimsoll_batch.domain.jobs.gangs import Topology
 from plimsoll_batch.domain.quota.cohorts import Flavor, Order, QueueOrder
 from tests.support.builders import NOON
@@ -21,7 +21,7 @@ from tests.support.queued import (
     FAIR,
     GPU,
     a_cohort,
-    a_forest,
+    a_configuration,
     a_gang,
     a_gpu_node,
     a_queue,
@@ -40,19 +40,19 @@ STRICT = QueueOrder.STRICT_FIFO
 
 
 def test_gangs_start_by_priority_and_then_by_age():
-    forest = a_forest(a_queue("q", 3, None))
+    configuration = a_configuration(a_queue("q", 3, None))
     gangs = [
         a_gang("late", "q", minute=2),
         a_gang("early", "q", minute=1),
         a_gang("urgent", "q", minute=3, priority=10),
     ]
-    assert admitted(planned(forest, gangs)) == ["urgent", "early", "late"]
+    assert admitted(planned(configuration, gangs)) == ["urgent", "early", "late"]
 
 
 def test_who_others_were_stopped_for_comes_before_everybody():
-    forest = a_forest(a_queue("q", 1, None))
+    configuration = a_configuration(a_queue("q", 1, None))
     gangs = [a_gang("urgent", "q", priority=10), a_gang("promised", "q", nominated=True)]
-    assert admitted(planned(forest, gangs)) == ["promised"]
+    assert admitted(planned(configuration, gangs)) == ["promised"]
 
 
 @pytest.mark.parametrize(
@@ -60,18 +60,18 @@ def test_who_others_were_stopped_for_comes_before_everybody():
     [(QueueOrder.BEST_EFFORT_FIFO, ["small"]), (STRICT, [])],
 )
 def test_a_gang_that_does_not_fit_is_overtaken_only_in_best_effort_order(order, expected):
-    forest = a_forest(a_queue("q", 2, None, order=order))
+    configuration = a_configuration(a_queue("q", 2, None, order=order))
     running = [runs(a_gang("old", "q"))]
     gangs = [a_gang("large", "q", 2, minute=1), a_gang("small", "q", 1, minute=2)]
-    plan = planned(forest, gangs, running)
+    plan = planned(configuration, gangs, running)
     assert admitted(plan) == expected
     assert "no quota left" in waiting(plan)["large"]
 
 
 def test_who_is_behind_in_a_strict_queue_is_told_who_is_first():
-    forest = a_forest(a_queue("q", 2, None, order=STRICT))
+    configuration = a_configuration(a_queue("q", 2, None, order=STRICT))
     gangs = [a_gang("large", "q", 2), a_gang("small", "q", minute=1)]
-    told = waiting(planned(forest, gangs, [runs(a_gang("old", "q"))]))["small"]
+    told = waiting(planned(configuration, gangs, [runs(a_gang("old", "q"))]))["small"]
     assert "lab/large is first" in told
 
 
@@ -86,21 +86,23 @@ def test_who_is_behind_in_a_strict_queue_is_told_who_is_first():
     ],
 )
 def test_who_cannot_be_considered_is_told_why_and_others_go_on(gang, reason):
-    forest = a_forest(a_queue("q", 2, None), a_queue("stopped", 2, None, stopped=True))
-    plan = planned(forest, [gang, a_gang("other", "q")])
+    configuration = a_configuration(
+        a_queue("q", 2, None), a_queue("stopped", 2, None, stopped=True)
+    )
+    plan = planned(configuration, [gang, a_gang("other", "q")])
     assert admitted(plan) == ["other"]
     assert reason in waiting(plan)["g"]
 
 
 def test_a_configuration_with_problems_is_refused():
     with pytest.raises(BadInput, match="queue q: cohort: there is no cohort all"):
-        planned(a_forest(a_queue("q", 1)), [])
+        planned(a_configuration(a_queue("q", 1)), [])
 
 
 def test_no_more_pods_start_than_the_control_plane_takes():
-    forest = a_forest(a_queue("q", 100, None))
+    configuration = a_configuration(a_queue("q", 100, None))
     gangs = [a_gang(f"g{n}", "q", shape=a_shape(1, 4), minute=n) for n in range(5)]
-    plan = planned(forest, gangs, most_pods=10)
+    plan = planned(configuration, gangs, most_pods=10)
     assert admitted(plan) == ["g0", "g1"]
     assert "control plane" in waiting(plan)["g2"]
 
@@ -109,13 +111,13 @@ def test_no_more_pods_start_than_the_control_plane_takes():
 
 
 def test_by_priority_who_need_not_borrow_comes_before_who_must():
-    forest = a_forest(a_cohort(), a_queue("poor", 0), a_queue("rich", 2))
+    configuration = a_configuration(a_cohort(), a_queue("poor", 0), a_queue("rich", 2))
     gangs = [a_gang("borrower", "poor", 2, priority=10), a_gang("owner", "rich", 2)]
-    assert admitted(planned(forest, gangs)) == ["owner"]
+    assert admitted(planned(configuration, gangs)) == ["owner"]
 
 
 def test_a_queue_that_borrows_from_its_own_cohort_comes_before_one_that_borrows_from_further_up():
-    forest = a_forest(
+    configuration = a_configuration(
         a_cohort("root", 1),
         a_cohort("left", 1, "root"),
         a_cohort("right", 0, "root"),
@@ -123,19 +125,19 @@ def test_a_queue_that_borrows_from_its_own_cohort_comes_before_one_that_borrows_
         a_queue("far", 0, "right"),
     )
     gangs = [a_gang("far", "far", priority=10), a_gang("near", "near")]
-    assert admitted(planned(forest, gangs)) == ["near", "far"]
+    assert admitted(planned(configuration, gangs)) == ["near", "far"]
 
 
 def shares_of(order, queues, gpus, each=200, cohorts=(), **minutes):
     """How many of a tree's GPUs each queue gets while all want more than there are."""
-    forest = a_forest(a_cohort("root", gpus, order=order), *cohorts, *queues)
+    configuration = a_configuration(a_cohort("root", gpus, order=order), *cohorts, *queues)
     gangs = [
         a_gang(f"{queue.name}-{n:03}", queue.name, minute=minutes.get(queue.name, 0) + n)
         for queue in queues
         for n in range(each)
     ]
     counted = dict.fromkeys((queue.name for queue in queues), 0)
-    for each_admitted in planned(forest, gangs).admitted:
+    for each_admitted in planned(configuration, gangs).admitted:
         counted[each_admitted.gang.queue] += 1
     return counted
 
@@ -181,13 +183,13 @@ def test_use_within_quota_counts_nothing_for_the_borrowed_share_and_everything_f
 
 
 def test_water_filling_gives_what_a_queue_does_not_want_to_the_others():
-    forest = a_forest(
+    configuration = a_configuration(
         a_cohort("root", 90, order=Order.WATER_FILLING),
         *(a_queue(name, 0, "root") for name in "abc"),
     )
     gangs = [a_gang(f"a{n:02}", "a") for n in range(10)]
     gangs += [a_gang(f"{q}{n:02}", q) for q in "bc" for n in range(90)]
-    got = [each.gang.queue for each in planned(forest, gangs).admitted]
+    got = [each.gang.queue for each in planned(configuration, gangs).admitted]
     assert {q: got.count(q) for q in "abc"} == {"a": 10, "b": 40, "c": 40}
 
 
@@ -208,17 +210,20 @@ def flavors_of(plan):
 
 
 def test_flavors_are_taken_in_their_order_as_long_as_quota_lasts():
-    forest = a_forest(a_queue("q", cohort=None, flavors={"spot": 1, "on-demand": 1}))
+    configuration = a_configuration(a_queue("q", cohort=None, flavors={"spot": 1, "on-demand": 1}))
     gangs = [a_gang("first", "q"), a_gang("second", "q", minute=1)]
-    assert flavors_of(planned(forest, gangs)) == {"first": ("spot",), "second": ("on-demand",)}
+    assert flavors_of(planned(configuration, gangs)) == {
+        "first": ("spot",),
+        "second": ("on-demand",),
+    }
 
 
 def test_a_gang_that_selects_nodes_of_one_flavor_gets_no_other():
-    forest = a_forest(
+    configuration = a_configuration(
         a_queue("q", cohort=None, flavors={"spot": 5, "on-demand": 5}), flavors=(SPOT, ON_DEMAND)
     )
     gang = a_gang("g", "q", shape=a_shape(selector={"capacity": "on-demand", "disk": "fast"}))
-    assert flavors_of(planned(forest, [gang])) == {"g": ("on-demand",)}
+    assert flavors_of(planned(configuration, [gang])) == {"g": ("on-demand",)}
 
 
 @pytest.mark.parametrize("tolerated", [True, False])
@@ -228,33 +233,35 @@ def test_a_taint_of_a_flavor_has_to_be_tolerated(tolerated):
         taints=(Taint(key="spot"),),
         tolerations=(Toleration(key="spot", operator="Exists"),) if tolerated else (),
     )
-    forest = a_forest(a_queue("q", cohort=None, flavors={"spot": 5}), flavors=(tainted,))
-    plan = planned(forest, [a_gang("g", "q")])
+    configuration = a_configuration(
+        a_queue("q", cohort=None, flavors={"spot": 5}), flavors=(tainted,)
+    )
+    plan = planned(configuration, [a_gang("g", "q")])
     assert admitted(plan) == (["g"] if tolerated else [])
     assert tolerated or "untolerated taint {spot: }" in waiting(plan)["g"]
 
 
 @pytest.mark.parametrize(("borrow_first", "flavor"), [(True, "spot"), (False, "on-demand")])
 def test_a_queue_says_whether_it_borrows_before_it_tries_the_next_flavor(borrow_first, flavor):
-    forest = a_forest(
+    configuration = a_configuration(
         a_cohort(),
         a_queue("q", flavors={"spot": 0, "on-demand": 1}, borrow_first=borrow_first),
         a_queue("other", flavors={"spot": 1, "on-demand": 0}),
     )
-    assert flavors_of(planned(forest, [a_gang("g", "q")])) == {"g": (flavor,)}
+    assert flavors_of(planned(configuration, [a_gang("g", "q")])) == {"g": (flavor,)}
 
 
 def test_each_role_has_a_flavor_of_its_own_and_all_count_together():
-    forest = a_forest(a_queue("q", cohort=None, flavors={"spot": 4, "on-demand": 2}))
+    configuration = a_configuration(a_queue("q", cohort=None, flavors={"spot": 4, "on-demand": 2}))
     gang = a_gang("g", "q", shape=a_shape(roles=(("workers", 4, 1), ("ps", 2, 1))))
-    plan = planned(forest, [gang])
+    plan = planned(configuration, [gang])
     assert plan.admitted[0].flavors == {"workers": ("spot",), "ps": ("on-demand",)}
     assert plan.admitted[0].usage == {("spot", GPU): 4, ("on-demand", GPU): 2}
 
 
 # --- Places -------------------------------------------------------------------------------------
 
-PLENTY = a_forest(a_queue("q", 1000, None))
+PLENTY = a_configuration(a_queue("q", 1000, None))
 
 
 def test_a_gang_starts_only_when_all_its_pods_have_a_place():
@@ -281,11 +288,11 @@ def test_what_runs_takes_its_place():
 
 
 def test_a_gang_goes_to_the_next_flavor_where_nodes_of_the_first_are_full():
-    forest = a_forest(
+    configuration = a_configuration(
         a_queue("q", cohort=None, flavors={"spot": 9, "on-demand": 9}), flavors=(SPOT, ON_DEMAND)
     )
     nodes = [a_gpu_node("s", 1, capacity="spot"), a_gpu_node("o", 2, capacity="on-demand")]
-    plan = planned(forest, [a_gang("g", "q", shape=a_shape(1, 2))], nodes=nodes)
+    plan = planned(configuration, [a_gang("g", "q", shape=a_shape(1, 2))], nodes=nodes)
     assert flavors_of(plan) == {"g": ("on-demand",)}
     assert place_of(plan).nodes == {"workers": {"o": 2}}
 
@@ -319,7 +326,7 @@ def test_ten_thousand_hopeless_gangs_cost_one_search_for_a_place(monkeypatch):
 
     monkeypatch.setattr(ClusterSnapshot, "choose", counted)
     gangs = [a_gang(f"g{n}", "q", shape=a_shape(8)) for n in range(10_000)]
-    plan = planned(a_forest(a_queue("q", 10**9, None)), gangs, nodes=[a_gpu_node("n", 4)])
+    plan = planned(a_configuration(a_queue("q", 10**9, None)), gangs, nodes=[a_gpu_node("n", 4)])
     assert len(plan.waiting) == 1
     assert len(plan.waiting[0].gangs) == 10_000
     assert len(tries) < 10
@@ -380,7 +387,7 @@ def test_where_nobody_says_when_gangs_end_nothing_runs_on_reserved_nodes():
 def test_every_gang_is_in_one_decision_and_neither_quota_nor_nodes_are_exceeded(
     order, drawn, sizes
 ):
-    forest = a_forest(
+    configuration = a_configuration(
         a_cohort("all", 4, order=order),
         a_queue("q0", 5),
         a_queue("q1", 3, borrow=2),
@@ -392,7 +399,7 @@ def test_every_gang_is_in_one_decision_and_neither_quota_nor_nodes_are_exceeded(
         for n, (q, pods, priority) in enumerate(drawn)
     ]
     nodes = [a_gpu_node(f"n{n}", size) for n, size in enumerate(sizes)]
-    plan = planned(forest, gangs, nodes=nodes)
+    plan = planned(configuration, gangs, nodes=nodes)
     decided = [*admitted(plan), *waiting(plan), *(r.gang.name for r in plan.reserved)]
     assert sorted(decided) == sorted(gang.name for gang in gangs)
     used = dict.fromkeys(("q0", "q1", "q2", "q3"), 0)
@@ -419,7 +426,7 @@ def test_a_line_gives_its_gangs_in_the_order_of_their_age(drawn):
         a_gang(f"g{n}", "q", nominated=nominated, priority=priority, minute=minute)
         for n, (nominated, priority, minute) in enumerate(drawn)
     ]
-    line = WaitingLine(a_queue("q", 1), gangs)
+    line = PendingQueue(a_queue("q", 1), gangs)
     (waiting,) = line.rest("")
     assert list(waiting.gangs) == sorted(gangs, key=age_of)
     taken = []

@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from plimsoll_service.domain.gpu import CARDS, GpuNode, plan_fleet, splits_of, supply
-from plimsoll_service.domain.gpu.geometry import Counts, Splits
+from plimsoll_service.domain.gpu import CARDS, GpuNode, geometries_of, plan_fleet, supply
+from plimsoll_service.domain.gpu.geometry import Counts, MigGeometries
 from plimsoll_service.domain.gpu.layouts import Layout
 from tests.support.exact_geometry import most_kept_by_solver
 
-H100 = splits_of(CARDS["H100-80GB-HBM3"])
+H100 = geometries_of(CARDS["H100-80GB-HBM3"])
 WHOLE = H100.counts({"gpu": 1})
 SEVEN = H100.counts({"1g.10gb": 7})
 TWO = H100.counts({"3g.40gb": 2})
@@ -30,8 +30,12 @@ def holds(layouts: list[Layout], demand: Counts) -> bool:
     return all(have >= want for have, want in zip(given(layouts), demand, strict=True))
 
 
-def random_counts(draw: random.Random, most: int, splits: Splits = H100) -> Counts:
-    return (0, *(draw.randint(0, most) for _ in splits.names[1:-1]), draw.randint(0, most // 10))
+def random_counts(draw: random.Random, most: int, geometries: MigGeometries = H100) -> Counts:
+    return (
+        0,
+        *(draw.randint(0, most) for _ in geometries.names[1:-1]),
+        draw.randint(0, most // 10),
+    )
 
 
 def test_whole_gpus_that_nobody_needs_whole_become_slices_and_the_other_nodes_may_go():

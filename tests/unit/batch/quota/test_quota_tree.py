@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll_batch.domain.quota.cohorts import Cohort, Forest, Queue
-from plimsoll_batch.domain.quota.quota_tree import QuotaForest, QuotaNode
+from plimsoll_batch.domain.quota.cohorts import Cohort, Queue, QueueConfiguration
+from plimsoll_batch.domain.quota.quota_tree import QuotaNode, QuotaTrees
 from plimsoll_batch.domain.quota.shares import DominantResourceShare, water_fill
-from tests.support.queued import DEFAULT, GPU, a_cohort, a_forest, a_queue
+from tests.support.queued import DEFAULT, GPU, a_cohort, a_configuration, a_queue
 
 
-def trees(*parts: Queue | Cohort) -> QuotaForest:
-    return QuotaForest(a_forest(*parts))
+def trees(*parts: Queue | Cohort) -> QuotaTrees:
+    return QuotaTrees(a_configuration(*parts))
 
 
 def test_a_queue_alone_has_its_quota():
@@ -100,7 +100,7 @@ def test_how_far_up_a_queue_borrows_is_the_height_of_the_subtree_that_holds_it()
 
 
 @st.composite
-def random_trees(draw: st.DrawFn) -> Forest:
+def random_trees(draw: st.DrawFn) -> QueueConfiguration:
     """Up to three levels, with all limits."""
     limit = st.none() | st.integers(0, 12)
     cohorts = [a_cohort("c0", draw(st.integers(0, 9)))]
@@ -117,7 +117,7 @@ def random_trees(draw: st.DrawFn) -> Forest:
         )
         for number in range(draw(st.integers(1, 5)))
     ]
-    return a_forest(*cohorts, *queues)
+    return a_configuration(*cohorts, *queues)
 
 
 def usage_above(node: QuotaNode) -> int:
@@ -128,8 +128,8 @@ def usage_above(node: QuotaNode) -> int:
 
 
 @given(random_trees(), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 20)), max_size=8))
-def test_use_added_and_removed_in_any_order_is_what_the_definition_says(forest, changes):
-    quotas = QuotaForest(forest)
+def test_use_added_and_removed_in_any_order_is_what_the_definition_says(configuration, changes):
+    quotas = QuotaTrees(configuration)
     queues = list(quotas.queues.values())
     for index, amount in changes:
         queues[index % len(queues)].add(0, amount)
@@ -141,8 +141,10 @@ def test_use_added_and_removed_in_any_order_is_what_the_definition_says(forest, 
 
 
 @given(random_trees(), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 20)), max_size=8))
-def test_no_queue_can_use_more_than_its_potential_nor_the_tree_more_than_it_has(forest, wishes):
-    quotas = QuotaForest(forest)
+def test_no_queue_can_use_more_than_its_potential_nor_the_tree_more_than_it_has(
+    configuration, wishes
+):
+    quotas = QuotaTrees(configuration)
     queues = list(quotas.queues.values())
     for index, wish in wishes:
         queue = queues[index % len(queues)]
@@ -155,8 +157,8 @@ def test_no_queue_can_use_more_than_its_potential_nor_the_tree_more_than_it_has(
 
 
 @given(random_trees(), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 20)), max_size=8))
-def test_what_a_queue_does_not_lend_is_never_lost_to_others(forest, wishes):
-    quotas = QuotaForest(forest)
+def test_what_a_queue_does_not_lend_is_never_lost_to_others(configuration, wishes):
+    quotas = QuotaTrees(configuration)
     queues = list(quotas.queues.values())
     patient = queues[0]
     for index, wish in wishes:

@@ -28,7 +28,7 @@ from plimsoll_service.domain.snapshots.rollups import Span
 from plimsoll_service.services import gpu_history
 from plimsoll_service.services.gpu_history import class_days
 from plimsoll_service.services.history import ADVISED, last_advice, newest, rollups, usage
-from plimsoll_service.services.ingest import MOST_COMPRESSED, IngestService, Intake
+from plimsoll_service.services.ingest import MOST_COMPRESSED_BYTES, IngestService, Intake
 from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.gpu import GpuSample
 from plimsoll_service.wire.snapshot import Snapshot, Usage, Workload, delta, encode
@@ -206,7 +206,7 @@ def test_what_the_queue_does_not_take_is_not_acknowledged():
             Malformed,
         ),
         (encode(msgspec.structs.replace(a_snapshot(), cluster_id="other")), Forbidden),
-        (bytes(MOST_COMPRESSED + 1), TooLarge),
+        (bytes(MOST_COMPRESSED_BYTES + 1), TooLarge),
     ],
     ids=[
         "empty",
@@ -417,7 +417,7 @@ def test_no_snapshot_writes_more_for_gpus_but_that_which_closes_an_hour():
 
 
 def test_of_too_many_classes_on_a_day_the_rest_is_counted(monkeypatch):
-    monkeypatch.setattr(gpu_history, "MOST_OF_DAY", 2)
+    monkeypatch.setattr(gpu_history, "MOST_CLASSES_OF_DAY", 2)
     rig = Rig()
     pods = tuple(
         structs.replace(pod, uid=f"p{n}", gpus={"nvidia.com/gpu": 1}, template=f"t{n}")

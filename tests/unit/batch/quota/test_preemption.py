@@ -16,7 +16,7 @@ from tests.support.queued import (
     FAIR,
     GPU,
     a_cohort,
-    a_forest,
+    a_configuration,
     a_gang,
     a_gpu_node,
     a_queue,
@@ -60,41 +60,41 @@ def standing(*specs):
     ],
 )
 def test_within_its_queue_a_gang_preempts_what_its_policy_says(policy, priority, minute, expected):
-    forest = a_forest(a_queue("q", 2, None, preemption=policy))
+    configuration = a_configuration(a_queue("q", 2, None, preemption=policy))
     running = standing(("high", "q", 1, 3), ("low", "q", 1, 1))
-    plan = planned(forest, [a_gang("new", "q", priority=priority, minute=minute)], running)
+    plan = planned(configuration, [a_gang("new", "q", priority=priority, minute=minute)], running)
     assert victims(plan) == expected
 
 
 def test_the_lowest_priority_goes_first_and_of_equals_the_last_admitted():
-    forest = a_forest(a_queue("q", 4, None, preemption=LOWER))
+    configuration = a_configuration(a_queue("q", 4, None, preemption=LOWER))
     running = standing(("a", "q", 1, 1), ("b", "q", 1, 0), ("c", "q", 1, 0), ("d", "q", 1, 1))
-    plan = planned(forest, [a_gang("new", "q", 3, priority=9)], running)
+    plan = planned(configuration, [a_gang("new", "q", 3, priority=9)], running)
     assert victims(plan)["new"] == ["c", "b", "d"]
 
 
 def test_who_is_stopping_already_goes_before_all_others():
-    forest = a_forest(a_queue("q", 2, None, preemption=LOWER))
+    configuration = a_configuration(a_queue("q", 2, None, preemption=LOWER))
     running = [
         runs(a_gang("stops", "q", priority=3), stopping=True),
         runs(a_gang("runs", "q", priority=0)),
     ]
-    plan = planned(forest, [a_gang("new", "q", priority=9)], running)
+    plan = planned(configuration, [a_gang("new", "q", priority=9)], running)
     assert victims(plan) == {"new": ["stops"]}
     assert plan.preempting[0].reason == "waits until lab/stops stopped"
 
 
 def test_who_need_not_have_been_taken_is_put_back():
-    forest = a_forest(a_queue("q", 5, None, preemption=LOWER))
+    configuration = a_configuration(a_queue("q", 5, None, preemption=LOWER))
     running = standing(("small", "q", 1, 0), ("large", "q", 4, 1))
-    plan = planned(forest, [a_gang("new", "q", 4, priority=9)], running)
+    plan = planned(configuration, [a_gang("new", "q", 4, priority=9)], running)
     assert victims(plan) == {"new": ["large"]}
 
 
 def test_nobody_is_stopped_for_a_gang_that_does_not_fit_all_the_same():
-    forest = a_forest(a_queue("q", 5, None, preemption=LOWER))
+    configuration = a_configuration(a_queue("q", 5, None, preemption=LOWER))
     running = standing(("low", "q", 1, 0), ("high", "q", 4, 9))
-    plan = planned(forest, [a_gang("new", "q", 3, priority=5)], running)
+    plan = planned(configuration, [a_gang("new", "q", 3, priority=5)], running)
     assert (victims(plan), plan.admitted) == ({}, ())
 
 
@@ -112,25 +112,29 @@ def test_nobody_is_stopped_for_a_gang_that_does_not_fit_all_the_same():
     ],
 )
 def test_who_is_entitled_to_quota_takes_it_from_who_borrows_it(policy, priority, expected):
-    forest = a_forest(a_cohort(), a_queue("a", 10), a_queue("b", 10, preemption=policy))
+    configuration = a_configuration(
+        a_cohort(), a_queue("a", 10), a_queue("b", 10, preemption=policy)
+    )
     running = standing(*((f"a{n}", "a", 5, 0) for n in range(4)))
-    plan = planned(forest, [a_gang("mine", "b", 5, priority=priority)], running)
+    plan = planned(configuration, [a_gang("mine", "b", 5, priority=priority)], running)
     assert victims(plan) == expected
 
 
 def test_nobody_loses_what_its_own_quota_holds():
-    forest = a_forest(a_cohort(), a_queue("a", 10), a_queue("b", 10, preemption=RECLAIM))
+    configuration = a_configuration(
+        a_cohort(), a_queue("a", 10), a_queue("b", 10, preemption=RECLAIM)
+    )
     running = standing(("a0", "a", 5, 0), ("a1", "a", 5, 0), ("b0", "b", 8, 0))
-    plan = planned(forest, [a_gang("mine", "b", 5, priority=99)], running)
+    plan = planned(configuration, [a_gang("mine", "b", 5, priority=99)], running)
     assert (victims(plan), plan.admitted) == ({}, ())
 
 
 def test_who_would_borrow_itself_reclaims_nothing():
-    forest = a_forest(
+    configuration = a_configuration(
         a_cohort(), a_queue("a", 4), a_queue("b", 4, preemption=RECLAIM), a_queue("c", 4)
     )
     running = standing(("a0", "a", 4, 0), ("a1", "a", 4, 0), ("b0", "b", 4, 0))
-    assert victims(planned(forest, [a_gang("more", "b", 2, priority=9)], running)) == {}
+    assert victims(planned(configuration, [a_gang("more", "b", 2, priority=9)], running)) == {}
 
 
 @pytest.mark.parametrize(
@@ -141,17 +145,18 @@ def test_who_may_preempt_while_it_borrows_takes_lower_priorities_up_to_a_thresho
     threshold, priority, expected
 ):
     policy = Preemption(reclaim=Reclaim.ANY, borrow=True, borrow_threshold=threshold)
-    forest = a_forest(
+    configuration = a_configuration(
         a_cohort(), a_queue("a", 4), a_queue("b", 4, preemption=policy), a_queue("c", 4)
     )
     running = standing(("a0", "a", 4, 0), ("a1", "a", 4, 0), ("b0", "b", 4, 0))
     assert (
-        victims(planned(forest, [a_gang("more", "b", 2, priority=priority)], running)) == expected
+        victims(planned(configuration, [a_gang("more", "b", 2, priority=priority)], running))
+        == expected
     )
 
 
 def test_a_queue_takes_what_its_cohort_is_entitled_to_from_outside_and_not_from_a_sibling():
-    forest = a_forest(
+    configuration = a_configuration(
         a_cohort("root"),
         a_cohort("left", 4, "root"),
         a_cohort("right", 4, "root"),
@@ -162,25 +167,25 @@ def test_a_queue_takes_what_its_cohort_is_entitled_to_from_outside_and_not_from_
     running = standing(
         ("sibling", "sibling", 2, 0), ("s1", "stranger", 3, 0), ("s2", "stranger", 3, 0)
     )
-    plan = planned(forest, [a_gang("new", "mine", 2)], running)
+    plan = planned(configuration, [a_gang("new", "mine", 2)], running)
     assert victims(plan) == {"new": ["s2"]}
 
 
 def test_what_waits_for_others_to_stop_is_not_given_to_anybody_else():
-    forest = a_forest(
+    configuration = a_configuration(
         a_cohort(), a_queue("a", 2), a_queue("b", 2, preemption=RECLAIM), a_queue("c")
     )
     running = standing(*((f"a{n}", "a", 1, 0) for n in range(4)))
     gangs = [a_gang("mine", "b", 2), a_gang("guest", "c", 1, minute=1)]
-    plan = planned(forest, gangs, running)
+    plan = planned(configuration, gangs, running)
     assert (victims(plan), admitted(plan)) == ({"mine": ["a3", "a2"]}, [])
 
 
 def test_what_victims_leave_over_is_used_only_once_they_have_stopped():
-    forest = a_forest(a_queue("q", 4, None, preemption=LOWER))
+    configuration = a_configuration(a_queue("q", 4, None, preemption=LOWER))
     running = standing(("low", "q", 4, 0))
     gangs = [a_gang("first", "q", 2, priority=9), a_gang("second", "q", 2, priority=5)]
-    plan = planned(forest, gangs, running)
+    plan = planned(configuration, gangs, running)
     assert (victims(plan), admitted(plan)) == ({"first": ["low"]}, [])
     assert "asked to stop" in waiting(plan)["second"]
 
@@ -189,27 +194,27 @@ def test_what_victims_leave_over_is_used_only_once_they_have_stopped():
 
 
 def fair(*queues, gpus=10, **fields):
-    return a_forest(a_cohort("all", gpus, order=FAIR, **fields), *queues)
+    return a_configuration(a_cohort("all", gpus, order=FAIR, **fields), *queues)
 
 
 def test_the_queue_with_the_largest_share_loses_first():
-    forest = fair(a_queue("a"), a_queue("b"), a_queue("new", preemption=ANY))
+    configuration = fair(a_queue("a"), a_queue("b"), a_queue("new", preemption=ANY))
     running = standing(
         *((f"a{n}", "a", 1, 0) for n in range(7)), *((f"b{n}", "b", 1, 0) for n in range(3))
     )
-    assert victims(planned(forest, [a_gang("g", "new", 2)], running)) == {"g": ["a6", "a5"]}
+    assert victims(planned(configuration, [a_gang("g", "new", 2)], running)) == {"g": ["a6", "a5"]}
 
 
 def test_a_weight_of_0_loses_first_however_little_it_has():
-    forest = fair(a_queue("a"), a_queue("b", weight=0), a_queue("new", preemption=ANY))
+    configuration = fair(a_queue("a"), a_queue("b", weight=0), a_queue("new", preemption=ANY))
     running = standing(*((f"a{n}", "a", 1, 0) for n in range(9)), ("b0", "b", 1, 0))
-    assert victims(planned(forest, [a_gang("g", "new", 1)], running)) == {"g": ["b0"]}
+    assert victims(planned(configuration, [a_gang("g", "new", 1)], running)) == {"g": ["b0"]}
 
 
 def test_nobody_gains_a_larger_share_than_the_loser_keeps():
-    forest = fair(a_queue("a", preemption=ANY), a_queue("b"))
+    configuration = fair(a_queue("a", preemption=ANY), a_queue("b"))
     running = standing(*((f"{q}{n}", q, 1, 0) for q in "ab" for n in range(5)))
-    assert victims(planned(forest, [a_gang("more", "a", 1)], running)) == {}
+    assert victims(planned(configuration, [a_gang("more", "a", 1)], running)) == {}
 
 
 @pytest.mark.parametrize(
@@ -221,35 +226,37 @@ def test_nobody_gains_a_larger_share_than_the_loser_keeps():
     ],
 )
 def test_one_huge_gang_is_stopped_for_a_small_one_only_by_its_initial_share(strategies, expected):
-    forest = fair(a_queue("a"), a_queue("b", preemption=ANY), strategies=strategies)
-    plan = planned(forest, [a_gang("small", "b", 1)], standing(("greedy", "a", 10, 0)))
+    configuration = fair(a_queue("a"), a_queue("b", preemption=ANY), strategies=strategies)
+    plan = planned(configuration, [a_gang("small", "b", 1)], standing(("greedy", "a", 10, 0)))
     assert victims(plan) == expected
 
 
 def test_what_a_queue_is_entitled_to_comes_back_whatever_the_shares():
-    forest = fair(a_queue("owner", 4, preemption=ANY), a_queue("guest", weight=100), gpus=6)
+    configuration = fair(a_queue("owner", 4, preemption=ANY), a_queue("guest", weight=100), gpus=6)
     running = standing(*((f"g{n}", "guest", 2, 0) for n in range(5)))
-    assert victims(planned(forest, [a_gang("g", "owner", 4)], running)) == {"g": ["g4", "g3"]}
+    assert victims(planned(configuration, [a_gang("g", "owner", 4)], running)) == {
+        "g": ["g4", "g3"]
+    }
 
 
 def test_a_queue_within_its_quota_loses_nothing_by_shares():
-    forest = fair(a_queue("owner", 4), a_queue("guest", preemption=ANY), gpus=0)
+    configuration = fair(a_queue("owner", 4), a_queue("guest", preemption=ANY), gpus=0)
     running = standing(("o0", "owner", 4, 0))
-    assert victims(planned(forest, [a_gang("g", "guest", 1, priority=9)], running)) == {}
+    assert victims(planned(configuration, [a_gang("g", "guest", 1, priority=9)], running)) == {}
 
 
 def test_what_a_lender_keeps_for_itself_is_never_preempted_for_a_borrower():
-    forest = fair(a_queue("lender", 6, lend=2), a_queue("guest", preemption=ANY), gpus=0)
+    configuration = fair(a_queue("lender", 6, lend=2), a_queue("guest", preemption=ANY), gpus=0)
     running = standing(("l0", "lender", 6, 0))
-    plan = planned(forest, [a_gang("g", "guest", 2, priority=9)], running)
+    plan = planned(configuration, [a_gang("g", "guest", 2, priority=9)], running)
     assert (victims(plan), admitted(plan)) == ({}, [])
 
 
-def settled(forest, gangs, running, *, rounds=60):
+def settled(configuration, gangs, running, *, rounds=60):
     """Plan and carry out until nothing changes any more; return who runs, and how often anybody stopped."""
     stops = 0
     for number in range(rounds):
-        plan = planned(forest, gangs, running)
+        plan = planned(configuration, gangs, running)
         if not plan.admitted and not plan.preempting:
             return running, stops
         stops += sum(len(each) for each in victims(plan).values())
@@ -265,7 +272,7 @@ def gpus_by_queue(running):
 
 
 def test_a_flooded_tree_settles_at_its_weights_level_by_level():
-    forest = a_forest(
+    configuration = a_configuration(
         a_cohort("root", 300, order=FAIR),
         a_cohort("c1", 0, "root"),
         a_cohort("c2", 0, "root"),
@@ -276,7 +283,7 @@ def test_a_flooded_tree_settles_at_its_weights_level_by_level():
     )
     running = standing(*((f"flood{n}", "1a", 10, 0) for n in range(30)))
     gangs = [a_gang(f"{q}-{n}", q, 10) for q in ("1b", "1c", "2a") for n in range(30)]
-    got, _ = settled(forest, gangs, running)
+    got, _ = settled(configuration, gangs, running)
     assert gpus_by_queue(got) == {"1a": 30, "1b": 30, "1c": 90, "2a": 150}
 
 
@@ -284,29 +291,29 @@ def test_a_flooded_tree_settles_at_its_weights_level_by_level():
 
 
 def test_nobody_is_stopped_for_a_gang_that_would_find_no_place():
-    forest = a_forest(a_queue("q", 4, None, preemption=LOWER))
+    configuration = a_configuration(a_queue("q", 4, None, preemption=LOWER))
     running = [runs(a_gang(f"low{n}", "q", 2), on={f"n{n}": 2}) for n in range(2)]
     nodes = [a_gpu_node("n0", 2), a_gpu_node("n1", 2)]
-    plan = planned(forest, [a_gang("new", "q", 4, priority=9)], running, nodes)
+    plan = planned(configuration, [a_gang("new", "q", 4, priority=9)], running, nodes)
     assert (victims(plan), admitted(plan)) == ({}, [])
 
 
 def test_where_quota_is_free_and_nodes_are_not_lower_priorities_make_way():
-    forest = a_forest(a_queue("q", 100, None, preemption=LOWER))
+    configuration = a_configuration(a_queue("q", 100, None, preemption=LOWER))
     running = [
         runs(a_gang("scattered", "q", 2), on={"n0": 1, "n1": 1}),
         runs(a_gang("whole", "q", 4, priority=1), on={"n2": 4}),
     ]
     nodes = [a_gpu_node("n0", 2), a_gpu_node("n1", 2), a_gpu_node("n2", 4)]
-    plan = planned(forest, [a_gang("new", "q", 4, priority=9)], running, nodes)
+    plan = planned(configuration, [a_gang("new", "q", 4, priority=9)], running, nodes)
     assert victims(plan) == {"new": ["whole"]}
 
 
 def test_the_place_of_victims_is_kept_for_the_gang_they_stop_for():
-    forest = a_forest(a_queue("q", 100, None, preemption=LOWER))
+    configuration = a_configuration(a_queue("q", 100, None, preemption=LOWER))
     running = [runs(a_gang("low", "q", 4), on={"n0": 4})]
     gangs = [a_gang("new", "q", 3, priority=9), a_gang("next", "q", 1, priority=5)]
-    plan = planned(forest, gangs, running, [a_gpu_node("n0", 4)])
+    plan = planned(configuration, gangs, running, [a_gpu_node("n0", 4)])
     assert victims(plan) == {"new": ["low"]}
     assert admitted(plan) == []
 
@@ -322,7 +329,7 @@ _WAITING = st.lists(
 
 
 def three_queues(order, *, policy=ANY, lend=None, borrow=None):
-    return a_forest(
+    return a_configuration(
         a_cohort("all", 3, order=order),
         a_queue("a", 4, preemption=policy, lend=lend, borrow=borrow),
         a_queue("b", 2, preemption=policy, borrow=borrow),
@@ -337,15 +344,15 @@ def drawn_gangs(specs, prefix, minute=0):
     ]
 
 
-def drawn_running(forest, specs):
+def drawn_running(configuration, specs):
     """What a plan would have admitted of them: nothing beyond quota."""
-    plan = planned(forest, drawn_gangs(specs, "r", -60))
+    plan = planned(configuration, drawn_gangs(specs, "r", -60))
     _, running = carried_out(plan, [], [], NOON)
     return running
 
 
 def cohorts_of_cohorts(order):
-    return a_forest(
+    return a_configuration(
         a_cohort("root", 3, order=order),
         a_cohort("left", 2, "root"),
         a_cohort("right", 0, "root", weight=2),
@@ -359,14 +366,17 @@ def cohorts_of_cohorts(order):
 @pytest.mark.parametrize("order", [*Order], ids=str)
 @given(_RUNNING, _WAITING)
 def test_plans_settle_nobody_is_stopped_back_and_forth(make, order, running, gangs):
-    forest = make(order)
-    settled(forest, drawn_gangs(gangs, "w"), drawn_running(forest, running))
+    configuration = make(order)
+    settled(configuration, drawn_gangs(gangs, "w"), drawn_running(configuration, running))
 
 
-def beyond_quota(forest, queue, running):
+def beyond_quota(configuration, queue, running):
     """Return by how much a queue is above its nominal quota with what runs in it."""
     (nominal,) = (
-        q.nominal for each in forest.queues if each.name == queue for q in each.quotas.values()
+        q.nominal
+        for each in configuration.queues
+        if each.name == queue
+        for q in each.quotas.values()
     )
     return sum(sum(r.usage.values()) for r in running if r.gang.queue == queue) - nominal
 
@@ -375,15 +385,18 @@ def beyond_quota(forest, queue, running):
 @example(Order.PRIORITY, [("a", 1, 0), ("a", 1, 0), ("a", 1, 0), ("b", 4, 0)], [("a", 3, 1)])
 def test_no_victim_could_have_been_spared(order, running, gangs):
     """By priority a queue first tries not to borrow, and stops more of its own for that, as Kueue's."""
-    forest = three_queues(order)
-    standing_now = drawn_running(forest, running)
+    configuration = three_queues(order)
+    standing_now = drawn_running(configuration, running)
     for gang in drawn_gangs(gangs, "w"):
-        plan = planned(forest, [gang], standing_now)
+        plan = planned(configuration, [gang], standing_now)
         for preempting in plan.preempting:
             names = {v.holder.running.gang.uid for v in preempting.victims}
             kept = [r for r in standing_now if r.gang.uid not in names]
             size = sum(role.pods for role in gang.shape.roles)
-            within = order is Order.PRIORITY and beyond_quota(forest, gang.queue, kept) + size <= 0
+            within = (
+                order is Order.PRIORITY
+                and beyond_quota(configuration, gang.queue, kept) + size <= 0
+            )
             no_preemption = three_queues(order, policy=Preemption(), borrow=0 if within else None)
             for spared in names:
                 rest = [r for r in standing_now if r.gang.uid not in names - {spared}]
@@ -392,22 +405,22 @@ def test_no_victim_could_have_been_spared(order, running, gangs):
 
 @given(st.sampled_from([*Order]), _RUNNING, _WAITING)
 def test_a_gang_for_which_others_stopped_starts_next(order, running, gangs):
-    forest = three_queues(order)
-    standing_now = drawn_running(forest, running)
+    configuration = three_queues(order)
+    standing_now = drawn_running(configuration, running)
     waits = drawn_gangs(gangs, "w")
-    plan = planned(forest, waits, standing_now)
+    plan = planned(configuration, waits, standing_now)
     promised = set(victims(plan))
     waits, standing_now = carried_out(plan, waits, standing_now, NOON)
-    assert promised <= set(admitted(planned(forest, waits, standing_now)))
+    assert promised <= set(admitted(planned(configuration, waits, standing_now)))
 
 
 @given(_RUNNING, _WAITING)
 def test_a_lender_gets_back_what_it_does_not_lend_at_once(running, gangs):
-    forest = three_queues(FAIR, lend=1)
+    configuration = three_queues(FAIR, lend=1)
     others = [spec for spec in running if spec[0] != "a"]
-    standing_now = drawn_running(forest, others)
+    standing_now = drawn_running(configuration, others)
     mine = a_gang("mine", "a", 3)
     plan = planned(
-        forest, [mine, *drawn_gangs([g for g in gangs if g[0] != "a"], "w")], standing_now
+        configuration, [mine, *drawn_gangs([g for g in gangs if g[0] != "a"], "w")], standing_now
     )
     assert "mine" in admitted(plan)

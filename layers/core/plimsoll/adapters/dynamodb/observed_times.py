@@ -25,7 +25,7 @@ ATTEMPTS: Final = 3
 """A reconcile and a placement run that write the same workload at the same time."""
 
 
-class DynamoTimes:
+class DynamoObservedTimes:
     """The table `times`."""
 
     def __init__(self, aws: Aws, table: str, warn: Warn = logged) -> None:

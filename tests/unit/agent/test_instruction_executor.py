@@ -18,7 +18,7 @@ from plimsoll.domain.kubernetes import NAMESPACE, RELEASED
 from plimsoll.domain.reports import Metric
 from plimsoll_agent.calls import JOURNAL, POLICY
 from plimsoll_agent.instruction_executor import InstructionExecutor
-from plimsoll_agent.journal import KEPT, ConfigMapJournal, Journal
+from plimsoll_agent.journal import KEPT_ENTRIES, ConfigMapJournal, Journal
 from plimsoll_agent.owner_policy import OwnerPolicy, read_policy
 from plimsoll_service.wire import instructions as wire
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
@@ -338,13 +338,13 @@ def test_no_flood_of_refused_instructions_makes_it_forget_what_it_drained_in_thi
     site.round(site.consolidate(1))
     site.patch("/api/v1/nodes/old", {"spec": {"unschedulable": None}})
     site.service.waiting.clear()
-    flood = [replace(site.label(n), labels={"team": "red"}) for n in range(2, KEPT + 50)]
+    flood = [replace(site.label(n), labels={"team": "red"}) for n in range(2, KEPT_ENTRIES + 50)]
     for each in flood:
         site.service.waiting.clear()
         assert site.round(each) == "refused"
     site.service.waiting.clear()
     nobody = wire.Preconditions()
-    assert site.round(site.consolidate(KEPT + 50, preconditions=nobody)) == "refused"
+    assert site.round(site.consolidate(KEPT_ENTRIES + 50, preconditions=nobody)) == "refused"
     assert "1 nodes an hour" in site.reason
 
 

@@ -29,7 +29,7 @@ from plimsoll.domain.interruptions import (
     waits_for_hooks,
     with_ends,
 )
-from plimsoll.domain.interruptions.model import PER_KIND, join
+from plimsoll.domain.interruptions.model import NOTICES_PER_KIND, join
 from plimsoll.domain.notices import (
     Effect,
     HealthScheduledChange,
@@ -119,13 +119,15 @@ def test_any_permutation_and_any_duplication_give_the_same_interruption(data, no
 @given(
     data=st.data(),
     kind=st.sampled_from([spot, rebalance]),
-    times=st.lists(st.integers(0, 30), min_size=PER_KIND + 1, max_size=3 * PER_KIND),
+    times=st.lists(
+        st.integers(0, 30), min_size=NOTICES_PER_KIND + 1, max_size=3 * NOTICES_PER_KIND
+    ),
 )
 def test_more_notices_than_are_kept_give_the_same_interruption_in_any_order(data, kind, times):
     notices = [kind(time, id_=f"e{index}") for index, time in enumerate(times)]
     shuffled = data.draw(st.permutations(notices))
     assert merged(*shuffled) == merged(*notices)
-    assert len(merged(*notices).notices) == PER_KIND
+    assert len(merged(*notices).notices) == NOTICES_PER_KIND
 
 
 @given(
@@ -168,7 +170,7 @@ def test_a_notice_never_makes_a_deadline_later_unless_it_is_about_the_same_thing
 ):
     if isinstance(notice, HealthScheduledChange | LifecycleTerminate) or not interruption.deadline:
         return
-    if len([n for n in interruption.notices if n.kind == notice.kind]) >= PER_KIND:
+    if len([n for n in interruption.notices if n.kind == notice.kind]) >= NOTICES_PER_KIND:
         return
     if any((n.kind, n.id) == (notice.kind, notice.id) for n in interruption.notices):
         return

@@ -154,7 +154,7 @@ def test_daemons_take_their_part_of_each_new_node():
 
 
 def test_a_cluster_that_is_too_large_costs_no_time(monkeypatch):
-    monkeypatch.setattr(instance_mix, "MOST", 5)
+    monkeypatch.setattr(instance_mix, "MOST_PODS", 5)
     found = mixed(cluster())
     assert set(found.kept.values()) == {"there are more than 5 pods"}
     assert found.hourly == found.bound == pytest.approx(today(cluster()))

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from plimsoll_cli.doctor.policy_checks import SHIPPED, digest_of
-from tests.unit.cli.doctor.test_cli_doctor import findings_by_check, guarding, healthy
+from tests.unit.cli.doctor.test_doctor import findings_by_check, guarding, healthy
 
 INFRA = Path(__file__).parents[4] / "infra"
 BATCH, AGENT = "infra/cluster/batch", "infra/agent/act"

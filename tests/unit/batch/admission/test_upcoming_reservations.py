@@ -19,13 +19,13 @@ from plimsoll_batch.domain.admission.planner import plan_queues
 from plimsoll_batch.domain.admission.queue_state import QueueState
 from plimsoll_batch.domain.capacity.upcoming_nodes import Capacity
 from plimsoll_batch.domain.jobs.gangs import Gang, Topology, amounts_of
-from plimsoll_batch.domain.quota.cohorts import Forest
+from plimsoll_batch.domain.quota.cohorts import QueueConfiguration
 from tests.support.builders import NOON
 from tests.support.queued import (
     DEFAULT,
     GPU,
     a_cohort,
-    a_forest,
+    a_configuration,
     a_gang,
     a_gpu_node,
     a_group_of_gpus,
@@ -38,7 +38,7 @@ IN_ONE_ZONE = Topology(label="topology.kubernetes.io/zone", required=True)
 
 
 class World(NamedTuple):
-    forest: Forest
+    configuration: QueueConfiguration
     gangs: list[Gang]
     nodes: list[Node]
     groups: list[NodeGroup]
@@ -46,7 +46,9 @@ class World(NamedTuple):
     def planned(self) -> QueuePlan:
         nodes = self.nodes
         capacity = Capacity(cluster="harbor", groups=self.groups, nodes=nodes)
-        seen = QueueState(forest=self.forest, gangs=self.gangs, nodes=nodes, capacity=capacity)
+        seen = QueueState(
+            configuration=self.configuration, gangs=self.gangs, nodes=nodes, capacity=capacity
+        )
         return plan_queues(seen, NOON)
 
 
@@ -78,12 +80,12 @@ def worlds(draw: st.DrawFn) -> World:
         )
         for i in range(draw(st.integers(1, 5)))
     ]
-    forest = a_forest(
+    configuration = a_configuration(
         a_cohort(),
         a_queue("a", draw(st.integers(0, 20))),
         a_queue("b", draw(st.integers(0, 20)), borrow=draw(st.integers(0, 5))),
     )
-    return World(forest, gangs, nodes, groups)
+    return World(configuration, gangs, nodes, groups)
 
 
 @given(worlds())
@@ -99,13 +101,13 @@ def test_no_place_is_promised_twice_no_quota_is_exceeded_and_no_group_beyond_its
     whole = {node.name: amounts_of(node.allocatable, 1)[GPU] for node in world.nodes}
     largest = max((gpus_of(group) for group in world.groups), default=0)
     assert all(count[GPU] <= whole.get(node, largest) for node, count in held.items())
-    quota = {queue.name: queue.quotas[DEFAULT, GPU] for queue in world.forest.queues}
+    quota = {queue.name: queue.quotas[DEFAULT, GPU] for queue in world.configuration.queues}
     assert used.total() <= sum(each.nominal for each in quota.values())
     limit = quota["b"].borrowing_limit
     assert limit is not None
     assert used["b"] <= quota["b"].nominal + limit
     assert asked_of(plan).items() <= {
-        (group.key, add) for group in world.groups for add in range(group.headroom + 1)
+        (group.key, add) for group in world.groups for add in range(group.addable_nodes + 1)
     }
 
 
@@ -125,12 +127,14 @@ def a_world(
     quota: tuple[int, int], gangs: Sequence[Gang], node: int, *groups: tuple[int, int, int]
 ) -> World:
     """A world of one node and groups of two zones, as GPUs, desired and maximum; queue `b` does not borrow."""
-    forest = a_forest(a_cohort(), a_queue("a", quota[0]), a_queue("b", quota[1], borrow=0))
+    configuration = a_configuration(
+        a_cohort(), a_queue("a", quota[0]), a_queue("b", quota[1], borrow=0)
+    )
     made = [
         a_group_of_gpus(f"g{n}", gpus, zones=ZONES, desired=desired, max_size=most)
         for n, (gpus, desired, most) in enumerate(groups)
     ]
-    return World(forest, list(gangs), [a_gpu_node("n0", node)], made)
+    return World(configuration, list(gangs), [a_gpu_node("n0", node)], made)
 
 
 REST_OF_A_COMING_NODE = a_world(
@@ -212,7 +216,7 @@ def awaited_by(plan: QueuePlan) -> list[tuple[str, bool]]:
 def test_a_gang_that_fits_on_the_rest_of_a_coming_node_starts_once_that_is_there():
     group = a_group_of_gpus("workers", 4, max_size=5)
     gangs = [a_gang("large", "a", 3), a_gang("small", "a", 1, minute=1)]
-    world = World(a_forest(a_cohort(), a_queue("a", 9)), gangs, [], [group])
+    world = World(a_configuration(a_cohort(), a_queue("a", 9)), gangs, [], [group])
     for plan in (world.planned(), later(world).planned()):
         assert plan.admitted == ()
         assert [name for name, _ in awaited_by(plan)] == ["large", "small"]
@@ -222,7 +226,7 @@ def test_a_gang_that_fits_on_the_rest_of_a_coming_node_starts_once_that_is_there
 
 def test_a_group_that_makes_nodes_by_itself_is_never_promised():
     pool = replace(a_group_of_gpus("pool", 4, max_size=5), provisions=True)
-    world = World(a_forest(a_cohort(), a_queue("a", 9)), [a_gang("j", "a")], [], [pool])
+    world = World(a_configuration(a_cohort(), a_queue("a", 9)), [a_gang("j", "a")], [], [pool])
     plan = world.planned()
     assert (plan.lacks_nodes, plan.awaiting) == (True, ())
 
@@ -230,7 +234,7 @@ def test_a_group_that_makes_nodes_by_itself_is_never_promised():
 def test_a_node_that_joined_a_moment_ago_may_still_lack_its_devices():
     """Its gang waits for ten minutes, and then asks anew."""
     group = a_group_of_gpus("workers", 4, max_size=5)
-    world = World(a_forest(a_cohort(), a_queue("a", 9)), [a_gang("j", "a")], [], [group])
+    world = World(a_configuration(a_cohort(), a_queue("a", 9)), [a_gang("j", "a")], [], [group])
     [first] = world.planned().awaiting
     assert first.request is not None
     request = replace(first.request, answered=True, at=NOON - timedelta(seconds=90))
@@ -239,14 +243,20 @@ def test_a_node_that_joined_a_moment_ago_may_still_lack_its_devices():
     )
     joined = replace(group, desired=1, instances=frozenset({"i-1"}))
     soon = World(
-        world.forest, [replace(world.gangs[0], request=request, nominated=True)], [bare], [joined]
+        world.configuration,
+        [replace(world.gangs[0], request=request, nominated=True)],
+        [bare],
+        [joined],
     )
     plan = soon.planned()
     assert ([e.request for e in plan.awaiting], plan.given_up) == ([None], ())
     request = replace(request, at=request.at - timedelta(minutes=10))
     old = replace(bare, created=NOON - timedelta(minutes=11))
     late = World(
-        world.forest, [replace(world.gangs[0], request=request, nominated=True)], [old], [joined]
+        world.configuration,
+        [replace(world.gangs[0], request=request, nominated=True)],
+        [old],
+        [joined],
     )
     assert [each.request.attempts for each in late.planned().given_up] == [1]
 

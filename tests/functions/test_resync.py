@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from functions import schedule, sweep
+from functions import resync, schedule
 from plimsoll import bootstrap
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.registry import ResyncRequest
@@ -21,7 +21,7 @@ REQUESTS = [
 
 
 def test_a_message_asks_for_the_resync_of_its_cluster(service, context):
-    answer = sweep.handler(batch(REQUESTS[0].message()), context)
+    answer = resync.handler(batch(REQUESTS[0].message()), context)
     assert answer == {"batchItemFailures": []}
     assert service.asked == [REQUESTS[0]]
 
@@ -30,7 +30,7 @@ def test_a_message_of_the_hour_asks_for_the_preflight_of_its_cluster(service, co
     compared = FakeService()
     monkeypatch.setattr(bootstrap.services(), "preflight", compared)
     request = replace(REQUESTS[0], preflight=True)
-    sweep.handler(batch(request.message()), context)
+    resync.handler(batch(request.message()), context)
     assert (service.asked, compared.asked) == ([], [request])
 
 
@@ -40,7 +40,7 @@ def test_a_message_about_an_account_and_region_asks_for_its_zonal_shifts(
     shifts = FakeService()
     monkeypatch.setattr(bootstrap.services(), "zonal_shifts", shifts)
     request = replace(REQUESTS[0], place="us-east-1")
-    sweep.handler(batch(request.message()), context)
+    resync.handler(batch(request.message()), context)
     assert (service.asked, shifts.asked) == ([], [request])
 
 
@@ -49,7 +49,7 @@ def test_a_bug_is_its_clusters_alone_and_no_error_that_slows_the_queue(
     service, context, log, broken
 ):
     service.answers = {REQUESTS[0]: Crash("a bug")}
-    answer = sweep.handler(batch(broken, REQUESTS[1].message()), context)
+    answer = resync.handler(batch(broken, REQUESTS[1].message()), context)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "message-0"}]}
     assert service.asked[-1] == REQUESTS[1]
     assert "resync failed" in [line["message"] for line in log()]

@@ -18,7 +18,7 @@ from plimsoll_batch.domain.jobs import pod_deadlines
 from plimsoll_simulation.fake_aws.stores import MemoryTimes
 from tests.support.fake_clusters import MERGE
 from tests.support.queue_scenes import Scene, a_bare_pod, a_job, a_training, killed_at_each_write
-from tests.unit.batch.test_queue_service import reclaim
+from tests.unit.batch.services.test_queues import reclaim
 
 TELL = {"plimsoll.dev/on-interruption": "tell"}
 TAKES = "plimsoll.dev/checkpoint-takes-seconds"

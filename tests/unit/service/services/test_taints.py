@@ -18,7 +18,7 @@ from plimsoll_service.services.taints import (
     TaintForwarding,
 )
 from plimsoll_service.wire.documents import Malformed, decode, encode
-from plimsoll_service.wire.taints import MOST, TaintedInstances
+from plimsoll_service.wire.taints import MOST_INSTANCES, TaintedInstances
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers
 from tests.support.enrolled import Key, agent_of
 
@@ -94,7 +94,7 @@ def test_what_the_bus_did_not_take_was_not_forwarded():
         ("i-1",),
         ("../i-0123456789abcdef0",),
         ("i-0123456789abcdef0\n",),
-        tuple(f"i-{n:017x}" for n in range(MOST + 1)),
+        tuple(f"i-{n:017x}" for n in range(MOST_INSTANCES + 1)),
     ],
 )
 def test_what_names_no_instances_is_refused(instances):
@@ -103,7 +103,7 @@ def test_what_names_no_instances_is_refused(instances):
 
 
 def test_the_interruption_path_takes_the_largest_request_that_the_service_takes():
-    named = tuple(f"i-{n:017x}" for n in range(MOST))
+    named = tuple(f"i-{n:017x}" for n in range(MOST_INSTANCES))
     decode(encode(TaintedInstances(instances=named)), TaintedInstances)
     event = {
         "id": "1",

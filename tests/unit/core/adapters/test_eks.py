@@ -18,7 +18,7 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clusters import LazyTransport, OpenClusters, check_endpoint
 from plimsoll.adapters.eks import EksToken
 from plimsoll.adapters.kubernetes import Response
-from plimsoll.adapters.secrets import KEPT, SecretToken
+from plimsoll.adapters.secrets import TOKEN_KEPT, SecretToken
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import BadInput, NotFound, Refused, Temporary
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
@@ -182,7 +182,7 @@ def test_a_rotated_secret_is_taken_over_after_a_while_or_when_refused(aws: Aws) 
     assert token.get() == "one"
     aws.secretsmanager.put_secret_value(SecretId="s", SecretString="two")
     assert token.get() == "one"
-    clock.time += KEPT
+    clock.time += TOKEN_KEPT
     assert token.get() == "two"
     aws.secretsmanager.put_secret_value(SecretId="s", SecretString="three")
     token.forget()

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.domain.errors import MissingRights
 from tests.support.cli_environment import MemoryEnvironment, run
-from tests.unit.cli.plan.test_cli_reports import a_report, an_environment
+from tests.unit.cli.plan.test_reports import a_report, an_environment
 
 HARBOR, QUAY = "111122223333", "210987654321"
 
