@@ -17,8 +17,8 @@ from plimsoll_service.domain.gpu import (
     TimeSlices,
     fit_classes,
     profiles_needed,
-    slowdown,
 )
+from plimsoll_service.domain.gpu.time_slicing import slowdown
 from plimsoll_service.wire.gpu import UNSEEN, ClassDay
 from tests.support.gpu_days import MONDAY, a_class_day, a_pod_day, always, never
 

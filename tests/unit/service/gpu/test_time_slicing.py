@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll_service.domain.gpu import slowdown
+from plimsoll_service.domain.gpu.time_slicing import slowdown
 
 MOST_OFF = 0.16
 """The measured figures vary that much between small and large kernels."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from plimsoll_service.domain.gpu.audit import Audit, Owner, OwnerUse, audit_gpus
-from plimsoll_service.domain.gpu.bounds import upper_bound
-from plimsoll_service.domain.gpu.cards import CARDS, Card
+from plimsoll_service.domain.gpu.cards import CARDS
 from plimsoll_service.domain.gpu.class_days import ClassDaySum, merged, with_pods
 from plimsoll_service.domain.gpu.fit import (
     ClassFit,
@@ -29,14 +28,12 @@ from plimsoll_service.domain.gpu.minutes import GpuMinute, gpu_minute_of, pods_o
 from plimsoll_service.domain.gpu.mixed import Choice, cheapest_cards
 from plimsoll_service.domain.gpu.schedules import Schedule
 from plimsoll_service.domain.gpu.sizing import DoNotSplit, Size, Slice, TimeSlices
-from plimsoll_service.domain.gpu.time_slicing import slowdown
 from plimsoll_service.wire.gpu import model_of
 
 __all__ = [
     "CARDS",
     "WHOLE",
     "Audit",
-    "Card",
     "Choice",
     "ClassDaySum",
     "ClassFit",
@@ -71,9 +68,7 @@ __all__ = [
     "plan_fleet",
     "pods_of_each",
     "profiles_needed",
-    "slowdown",
     "splits_of",
     "supply",
-    "upper_bound",
     "with_pods",
 ]
