@@ -7,12 +7,13 @@ wall clock, under its lock. A snapshot never changes, so another thread may draw
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from plimsoll.domain.kubernetes import MIRROR
+from plimsoll_simulation.fake_aws.fleet import Fleet
 from plimsoll_simulation.fake_aws.machines import Machine
 from plimsoll_simulation.fake_cluster.conditions import (
     controller_of,
@@ -22,9 +23,6 @@ from plimsoll_simulation.fake_cluster.conditions import (
 )
 from plimsoll_simulation.measure.measure import Measurement
 from plimsoll_simulation.measure.node_metrics import NodeMetrics
-
-if TYPE_CHECKING:  # a listener needs no cluster: only the rigs load one
-    from plimsoll_simulation.rigs.rig_cluster import RigCluster
 
 type NodeState = Literal["starting", "standing", "gone"]
 
@@ -105,21 +103,42 @@ class Snapshot:
     """Pods that no node was found for."""
 
 
+class ShownCluster(Protocol):
+    """What a snapshot reads of one cluster."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the scenario."""
+
+    @property
+    def fleet(self) -> Fleet:
+        """Its instances."""
+
+    def get(self, resource: str, namespace: str, name: str) -> dict[str, Any] | None:
+        """Return an object, or None."""
+
+    def all(self, resource: str) -> Iterable[dict[str, Any]]:
+        """Return all objects of a kind, named as in a path: `pods`."""
+
+    def on_node(self, node: str) -> Iterable[dict[str, Any]]:
+        """Return the pods that are bound to a node."""
+
+
 def snapshot_of(
-    rig_clusters: Mapping[str, RigCluster], measurement: Measurement, now: datetime, zero: datetime
+    clusters: Mapping[str, ShownCluster], measurement: Measurement, now: datetime, zero: datetime
 ) -> Snapshot:
     """Take a picture. The caller sees to it that nothing moves meanwhile.
 
     Args:
-        rig_clusters: the clusters, by name.
+        clusters: the clusters, by name.
         measurement: what watches them.
         now: the instant; what is due by then has happened.
         zero: time 0.
     """
     nodes = tuple(
         node
-        for rig_cluster in rig_clusters.values()
-        for node in _nodes(rig_cluster, measurement, now)
+        for cluster in clusters.values()
+        for node in _nodes(cluster, measurement, now)
     )
     workloads = tuple(_workloads(measurement, now))
     return Snapshot(
@@ -127,20 +146,20 @@ def snapshot_of(
         phase=_phase(nodes, workloads),
         nodes=nodes,
         workloads=workloads,
-        waiting=sum(_waiting(rig_cluster) for rig_cluster in rig_clusters.values()),
+        waiting=sum(_waiting(cluster) for cluster in clusters.values()),
     )
 
 
 def _nodes(
-    rig_cluster: RigCluster, measurement: Measurement, now: datetime
+    cluster: ShownCluster, measurement: Measurement, now: datetime
 ) -> Iterator[NodeSnapshot]:
-    for group in rig_cluster.fleet.groups.values():
+    for group in cluster.fleet.groups.values():
         for machine in group.machines:
             metrics = measurement.nodes[machine.id]
             state = _state(machine)
             span = _span(machine, metrics)
             yield NodeSnapshot(
-                cluster=rig_cluster.name,
+                cluster=cluster.name,
                 name=machine.node,
                 group=group.spec.name,
                 zone=machine.zone,
@@ -149,8 +168,8 @@ def _nodes(
                 notice=metrics.kind,
                 seconds_left=span and max(0.0, (span[1] - now).total_seconds()),
                 seconds_given=span and (span[1] - span[0]).total_seconds(),
-                cordoned=state == "standing" and _cordoned(rig_cluster, machine),
-                pods=_pods(rig_cluster, machine) if state == "standing" else (),
+                cordoned=state == "standing" and _cordoned(cluster, machine),
+                pods=_pods(cluster, machine) if state == "standing" else (),
                 killed=metrics.killed,
             )
 
@@ -170,17 +189,17 @@ def _span(machine: Machine, metrics: NodeMetrics) -> tuple[datetime, datetime] |
     return None if machine.joined else (machine.launched, machine.ready)
 
 
-def _cordoned(rig_cluster: RigCluster, machine: Machine) -> bool:
-    node = rig_cluster.get("nodes", "", machine.node)
+def _cordoned(cluster: ShownCluster, machine: Machine) -> bool:
+    node = cluster.get("nodes", "", machine.node)
     return node is not None and bool(node["spec"].get("unschedulable"))
 
 
-def _pods(rig_cluster: RigCluster, machine: Machine) -> tuple[PodsSnapshot, ...]:
+def _pods(cluster: ShownCluster, machine: Machine) -> tuple[PodsSnapshot, ...]:
     ready: Counter[str] = Counter()
     starting: Counter[str] = Counter()
     stopping: Counter[str] = Counter()
-    for pod in rig_cluster.on_node(machine.node):
-        workload = _workload_of(rig_cluster, pod)
+    for pod in cluster.on_node(machine.node):
+        workload = _workload_of(cluster, pod)
         if workload is None or is_finished(pod):
             continue
         if is_deleting(pod):
@@ -197,7 +216,7 @@ def _pods(rig_cluster: RigCluster, machine: Machine) -> tuple[PodsSnapshot, ...]
     )
 
 
-def _workload_of(rig_cluster: RigCluster, pod: Mapping[str, Any]) -> str | None:
+def _workload_of(cluster: ShownCluster, pod: Mapping[str, Any]) -> str | None:
     """Return the name of what a pod belongs to; None for what belongs to its node."""
     metadata = pod["metadata"]
     if MIRROR in (metadata.get("annotations") or {}):
@@ -208,7 +227,7 @@ def _workload_of(rig_cluster: RigCluster, pod: Mapping[str, Any]) -> str | None:
     if owner["kind"] == "DaemonSet":
         return None
     if owner["kind"] == "ReplicaSet":
-        found = rig_cluster.get("replicasets", metadata["namespace"], owner["name"])
+        found = cluster.get("replicasets", metadata["namespace"], owner["name"])
         above = None if found is None else controller_of(found)
         owner = above or owner
     return str(owner["name"])
@@ -239,10 +258,10 @@ def _workloads(measurement: Measurement, now: datetime) -> Iterator[WorkloadSnap
         )
 
 
-def _waiting(rig_cluster: RigCluster) -> int:
+def _waiting(cluster: ShownCluster) -> int:
     return sum(
         1
-        for pod in rig_cluster.all("pods")
+        for pod in cluster.all("pods")
         if not pod["spec"].get("nodeName") and not is_deleting(pod) and not is_finished(pod)
     )
 
