@@ -21,8 +21,8 @@ from plimsoll_cli import Failure
 from plimsoll_cli.options import Terminal, console
 from plimsoll_cli.targets import check_target, write_target
 from plimsoll_cli.terminal import say
-from plimsoll_simulation.measure.history import History, RecordingListener
-from plimsoll_simulation.measure.listening import Listener
+from plimsoll_simulation.measure.history import History
+from plimsoll_simulation.measure.listening import Listener, RecordingListener
 from plimsoll_simulation.measure.report import Report, as_text, as_texts, exit_status
 from plimsoll_simulation.output.live import LiveView
 from plimsoll_simulation.output.page.document import page

@@ -6,17 +6,13 @@ before time 0 is kept as the state at time 0, and of one instant only the last s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from plimsoll_simulation.measure.lines import Line, Log
 from plimsoll_simulation.measure.workload_metrics import WorkloadId, WorkloadMetrics
-
-if TYPE_CHECKING:  # `rigs` names the history in its protocol
-    from plimsoll_simulation.measure.listening import Listener, Progress
-    from plimsoll_simulation.measure.snapshot import Snapshot
 
 type Fate = Literal["evicted", "killed", "cut short"]
 
@@ -151,24 +147,3 @@ class History:
 
     def _at(self, now: datetime) -> float:
         return 0.0 if self._zero is None else max(0.0, (now - self._zero).total_seconds())
-
-
-class RecordingListener:
-    """A listener that keeps what it hears, and passes everything on."""
-
-    def __init__(self, listener: Listener, history: History) -> None:
-        self._listener = listener
-        self._history = history
-
-    def progress(self, progress: Progress) -> None:
-        """Pass it on."""
-        self._listener.progress(progress)
-
-    def say(self, seconds: float, what: str) -> None:
-        """Keep it and pass it on."""
-        self._history.said(seconds, what)
-        self._listener.say(seconds, what)
-
-    def show(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Pass it on."""
-        self._listener.show(snapshot)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from plimsoll_simulation.measure.history import History
 from plimsoll_simulation.measure.snapshot import Snapshot
 
 
@@ -46,3 +47,24 @@ class Quiet:
 
     def show(self, snapshot: Callable[[], Snapshot]) -> None:
         """Ignore it."""
+
+
+class RecordingListener:
+    """A listener that keeps what it hears, and passes everything on."""
+
+    def __init__(self, listener: Listener, history: History) -> None:
+        self._listener = listener
+        self._history = history
+
+    def progress(self, progress: Progress) -> None:
+        """Pass it on."""
+        self._listener.progress(progress)
+
+    def say(self, seconds: float, what: str) -> None:
+        """Keep it and pass it on."""
+        self._history.said(seconds, what)
+        self._listener.say(seconds, what)
+
+    def show(self, snapshot: Callable[[], Snapshot]) -> None:
+        """Pass it on."""
+        self._listener.show(snapshot)

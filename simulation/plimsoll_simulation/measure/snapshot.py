@@ -136,9 +136,7 @@ def snapshot_of(
         zero: time 0.
     """
     nodes = tuple(
-        node
-        for cluster in clusters.values()
-        for node in _nodes(cluster, measurement, now)
+        node for cluster in clusters.values() for node in _nodes(cluster, measurement, now)
     )
     workloads = tuple(_workloads(measurement, now))
     return Snapshot(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll_simulation.measure.history import History, RecordingListener
-from plimsoll_simulation.measure.listening import Quiet
+from plimsoll_simulation.measure.history import History
+from plimsoll_simulation.measure.listening import Quiet, RecordingListener
 from plimsoll_simulation.measure.report import Report
 from plimsoll_simulation.rigs.simulated.rig import run
 from plimsoll_simulation.scenario.drill import read_drill

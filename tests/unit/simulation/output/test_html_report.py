@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll_cli import main
-from plimsoll_simulation.measure.history import History, RecordingListener
-from plimsoll_simulation.measure.listening import Quiet
+from plimsoll_simulation.measure.history import History
+from plimsoll_simulation.measure.listening import Quiet, RecordingListener
 from plimsoll_simulation.measure.report import Report
 from plimsoll_simulation.output.page.charts import NODE_STEPS, STEPS
 from plimsoll_simulation.output.page.document import page
