@@ -69,7 +69,6 @@ def test_a_node_is_asked_for_in_the_zone_of_a_volume_although_another_is_on_its_
 
 
 def test_who_would_be_at_zero_at_its_latest_safe_start_moves_before_it():
-    """The oracle found this one; it does not judge kept drills."""
     assert seconds_at_zero(reported("at-its-floor-until-zero")) == {"w0": 0, "w1": 0}
 
 

@@ -30,7 +30,6 @@ def broken(first: int, count: int) -> dict[int, list[str]]:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         results = list(pool.map(_play, range(first, first + count), chunksize=5))
     assert sum(v.playable for v in results) >= 0.9 * count
-    assert any(v.judged for v in results)
     return {
         v.seed: [f"{x.rule} at {x.seconds:g} s: {x.what}" for x in v.violations]
         for v in results

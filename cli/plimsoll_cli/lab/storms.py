@@ -116,7 +116,7 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
     err = Terminal(stderr=True, highlight=False)
     began = progressed = time.monotonic()
     broken: Counter[str] = Counter()
-    played = judged = unplayable = 0
+    played = unplayable = 0
     worse: list[tuple[int, Worse]] = []
     if guarded and other_controller is None:
         raise click.UsageError("--guarded needs --other-controller")
@@ -124,7 +124,6 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
     play = partial(_play, drawn=drawn, twice_every=twice_every, against=against)
     for result in _played(play, range(seed, seed + count), jobs):
         played += 1
-        judged += result.judged
         unplayable += not result.playable
         worse += ((result.seed, each) for each in result.worse)
         for rule in sorted(result.rules):
@@ -137,10 +136,7 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
             progressed = time.monotonic()
             rate = played / (progressed - began)
             err.print(f"{played} of {count} storms, {rate:.1f}/s, {broken.total()} broken rules")
-    out.print(
-        f"{played} storms from seed {seed}: {judged} judged by the oracle, "
-        f"{unplayable} too large for their cluster"
-    )
+    out.print(f"{played} storms from seed {seed}, {unplayable} of them too large for their cluster")
     for excused in (False, True):
         rows = [(seed, each) for seed, each in worse if bool(each.excused) == excused]
         if rows:

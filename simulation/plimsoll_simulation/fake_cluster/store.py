@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 
 from plimsoll_simulation.fake_cluster.edits import Json
 from plimsoll_simulation.fake_cluster.identities import Identities
@@ -197,29 +196,6 @@ class Store:
                 newer.append(change)
         newer.reverse()
         return newer
-
-    def earlier(self, since: datetime) -> Iterator[Store]:
-        """Yield what was kept before each instant with changes down to `since`, the latest first.
-
-        One copy is made and taken back from one instant to the next: use each before the next.
-        """
-        past = Store(self.identities)
-        for resource, objects in self._objects.items():
-            past._objects[resource].update(objects)
-        for at, changes in groupby(reversed(self._log), key=lambda change: change.at):
-            if at < since:
-                return
-            for change in changes:
-                past._take_back(change)
-            yield past
-
-    def _take_back(self, change: Change) -> None:
-        objects = self._objects[change.resource]
-        if change.before is None:
-            del objects[change.key]
-        else:
-            objects[change.key] = change.before
-        self._sorted[change.resource] = None
 
     def _write(self, kind: str, resource: str, obj: Json, now: datetime) -> Json:
         self.revision += 1

@@ -23,7 +23,7 @@ from plimsoll_simulation.storms.draw_workloads import draw_workloads
 from plimsoll_simulation.storms.model import Storm
 
 SMALL: Final = 0.4
-"""The share of storms that are small enough for the oracle."""
+"""The share of storms that have few pods."""
 RENEWED: Final = 0.3
 """The share of groups that can grow whose owner lets Plimsoll terminate empty instances."""
 OTHER_CONTROLLER: Final = 0.5

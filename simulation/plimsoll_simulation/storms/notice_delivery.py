@@ -27,15 +27,9 @@ DELETED: Final = Settings().unreachable + Settings().node_deleted
 """How long after its instance is gone a Node is deleted."""
 FIRST_RECONCILE: Final = timedelta(seconds=5)
 """From a cordon to the end of the first reconcile, when no fault is active."""
-CALLS: Final = 10
-"""How many calls, one after the other, lie between the observation of a plan and its last write."""
-THROTTLED: Final = timedelta(seconds=4)
-"""How long a client of AWS tries a call that is throttled, and the calls before it take."""
 _UNREPORTED: Final = frozenset(
     {"api-server-down", "api-server-slow", "function-killed", "aws-throttled"}
 )
-_ASKED_BY_PLANS: Final = frozenset({"autoscaling", "ec2", "eks"})
-"""Services of AWS on which an observation waits, with their clients' attempts where they throttle."""
 _LATE: Final = frozenset({"notices-delayed", "function-killed", "aws-throttled", "api-server-slow"})
 
 
@@ -44,8 +38,6 @@ class NoticeDelivery:
     """Which notices reach the responder in one play of a storm, and how late."""
 
     faults: Sequence[FaultEntry]
-    call: timedelta
-    """What a call to an API server takes, where no fault is active."""
     _sent: Counter[str] = field(default_factory=Counter)
     _lost: Counter[str] = field(default_factory=Counter)
     _last: str = ""
@@ -91,40 +83,6 @@ class NoticeDelivery:
         stood = gone + DELETED - cordoned
         throttled = any(f.service == "dynamodb" for f in self.faults)
         return stood > FIRST_RECONCILE + self.slack and not throttled
-
-    def plan_age(self, elapsed: timedelta) -> timedelta:
-        """Return how old the observation may be on which a write was decided.
-
-        It is made before the calls of its plan that come first, and each takes its time: seconds where the API
-        server is slow, or where AWS throttles what a plan reads besides. What changes meanwhile no program could know.
-        """
-        slow = (
-            fault.latency
-            for fault in self.faults
-            if fault.fault == "api-server-slow"
-            and fault.at <= elapsed < fault.at + fault.lasts + CALLS * fault.latency
-        )
-        throttled = any(
-            fault.fault == "aws-throttled"
-            and fault.at <= elapsed < fault.at + fault.lasts + THROTTLED
-            for fault in self.faults
-        )
-        return CALLS * (self.call + max(slow, default=timedelta())) + throttled * THROTTLED
-
-    def until_next_plan(self, elapsed: timedelta) -> timedelta:
-        """Return how much later than usual the next plan comes, since AWS throttles what it asks for.
-
-        A plan evicts the pods whose eviction deadline comes before the next plan could.
-        """
-        return sum(
-            (
-                THROTTLED
-                for fault in self.faults
-                if fault.service in _ASKED_BY_PLANS
-                and fault.at <= elapsed < fault.at + fault.lasts + THROTTLED
-            ),
-            timedelta(),
-        )
 
 
 def since(zero: datetime | None, now: datetime) -> timedelta:

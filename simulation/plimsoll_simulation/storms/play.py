@@ -11,7 +11,6 @@ from typing import Final, override
 from plimsoll.domain.actions import Step
 from plimsoll.domain.drain import EMPTY_FOR
 from plimsoll_simulation.measure.listening import Quiet
-from plimsoll_simulation.measure.report import Report
 from plimsoll_simulation.rigs.simulated.other_controllers import OTHER_CONTROLLERS
 from plimsoll_simulation.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_simulation.rigs.simulated.time import Invocation
@@ -28,8 +27,7 @@ from plimsoll_simulation.storms.endings import Ending, ending_of, endings_wrong,
 from plimsoll_simulation.storms.files import read_storm
 from plimsoll_simulation.storms.losses import Loss, losses
 from plimsoll_simulation.storms.model import Storm
-from plimsoll_simulation.storms.notice_delivery import NOTICE, NoticeDelivery
-from plimsoll_simulation.storms.oracle import Before, knows, not_saved
+from plimsoll_simulation.storms.notice_delivery import NoticeDelivery
 from plimsoll_simulation.storms.watch import Violation, Watch
 
 PLIMSOLL: Final = "plimsoll"
@@ -54,8 +52,6 @@ class StormResult:
     settled: bool = False
     playable: bool = True
     """False if its cluster never becomes ready: that is the storm's fault."""
-    judged: bool = False
-    """Whether the oracle knew the answer."""
     killed: int = 0
     losses: Mapping[str, Loss] = field(default_factory=dict)
     """By workload."""
@@ -85,28 +81,28 @@ def play_storm(
         against: other responders under which no workload may be better off.
     """
     drill = read_storm(storm)
-    result = _judged(drill, storm, responder, twice=twice)
+    result = _judged(drill, responder, twice=twice)
     return replace(result, worse=tuple(worse_than(drill, against, result.losses)))
 
 
 def play_kept(drill: Drill, *, twice: bool = False) -> StormResult:
-    """Play a storm that was kept as a drill, without the oracle.
+    """Play a storm that was kept as a drill.
 
     Args:
         drill: the drill.
         twice: as in `play_storm`.
     """
-    return _judged(drill, None, PLIMSOLL, twice=twice)
+    return _judged(drill, PLIMSOLL, twice=twice)
 
 
-def _judged(drill: Drill, storm: Storm | None, responder: str, *, twice: bool) -> StormResult:
+def _judged(drill: Drill, responder: str, *, twice: bool) -> StormResult:
     try:
-        result, ending = _Play(drill, storm, responder).run()
+        result, ending = _Play(drill, responder).run()
     except NeverReadyError:
         return StormResult(seed=drill.scenario.seed, playable=False)
     if not twice or ending is None:
         return result
-    other, again = _Play(drill, storm, responder, doubled=True).run()
+    other, again = _Play(drill, responder, doubled=True).run()
     found = [*result.violations]
     found += [replace(v, rule=f"{v.rule} (doubled)") for v in other.violations]
     if again is not None and result.settled and other.settled:
@@ -124,7 +120,7 @@ def _differences(
     if ending == again:
         return
     _, *more = SCHEDULER_SEEDS
-    alone = [_Play(drill, None, responder, scheduler_seed=seed).run()[1] for seed in more]
+    alone = [_Play(drill, responder, scheduler_seed=seed).run()[1] for seed in more]
     for name in (f.name for f in fields(Ending)):
         left, by_two = getattr(ending, name), getattr(again, name)
         if by_two not in {left, *(getattr(each, name) for each in alone if each is not None)}:
@@ -138,7 +134,6 @@ class _Play(Quiet):
     def __init__(
         self,
         drill: Drill,
-        storm: Storm | None,
         responder: str,
         *,
         doubled: bool = False,
@@ -153,11 +148,8 @@ class _Play(Quiet):
             hooks=FaultHooks(on_call=self._called, doubled=doubled, scheduler_seed=scheduler_seed),
         )
         faults = [e for e in drill.scenario.timeline if isinstance(e, FaultEntry)]
-        self._delivery = NoticeDelivery(faults, self._scenario.latency.api)
+        self._delivery = NoticeDelivery(faults)
         self._watch = Watch(self._simulation, responder, self._delivery, two_leases=doubled)
-        self._storm = storm if storm is not None and knows(storm) else None
-        """None where the oracle is not asked."""
-        self._before: Before | None = None
         self._looks = 2 * LOOKS if doubled else LOOKS
         """Each resync comes twice where messages are doubled."""
         self._calls: Counter[str] = Counter()
@@ -174,7 +166,6 @@ class _Play(Quiet):
             result = replace(
                 result,
                 settled=report["settled"],
-                judged=self._judge(report),
                 killed=report["totals"]["pods_killed"],
                 losses=losses(self._simulation.measurement),
             )
@@ -190,24 +181,13 @@ class _Play(Quiet):
 
     @override
     def say(self, seconds: float, what: str) -> None:
-        """Observe the cluster when the first notice is sent, before any function receives it."""
+        """Take in which notices are sent, and which are lost."""
         self._delivery.record(what)
-        if self._before is None and self._storm is not None and NOTICE.match(what):
-            self._before = Before(seen=self._watch.observe(), at=self._simulation.clock.now())
 
     def _called(self, invocation: Invocation) -> None:
         if invocation.name not in OTHER_CONTROLLERS:  # some observe the cluster themselves
             self._calls[invocation.last_call] += 1
         self._watch.called(invocation)
-
-    def _judge(self, report: Report) -> bool:
-        """Ask the oracle; return whether it knew the answer."""
-        if self._storm is None or self._before is None:
-            return False
-        answer = not_saved(self._storm, self._before, self._simulation, report)
-        for rule, what in answer or ():
-            self._watch.note(rule, what)
-        return answer is not None
 
     def _come_to_rest(self, *, settled: bool) -> None:
         """Let the cluster come to rest, and judge what is left."""

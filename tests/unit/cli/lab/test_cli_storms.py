@@ -58,15 +58,15 @@ def test_a_broken_rule_is_told_with_its_seed_and_kept_as_a_small_drill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def broken(storm: Storm, **_: object) -> StormResult:
-        found = Violation(rule="no-headroom", seconds=1.0, what="a pod has no place")
+        found = Violation(rule="left-healthy-node", seconds=1.0, what="a pod of a")
         return StormResult(seed=storm.seed, violations=(found,) if storm.seed == 8 else ())
 
     monkeypatch.setattr(command, "play_storm", broken)
     result = run("--seed", "7", "--count", "2", "--keep", str(tmp_path))
     assert result.exit_code == 1
-    assert "seed 8 broke no-headroom at 1 s: a pod has no place" in result.stdout
-    assert "no-headroom: 1 storms" in result.stdout
-    kept = read_drill(tmp_path / "storm-8-no-headroom" / "drill.yaml")
+    assert "seed 8 broke left-healthy-node at 1 s: a pod of a" in result.stdout
+    assert "left-healthy-node: 1 storms" in result.stdout
+    kept = read_drill(tmp_path / "storm-8-left-healthy-node" / "drill.yaml")
     assert len(kept.scenario.cluster("harbor").node_groups) == 1
 
 

@@ -5,13 +5,9 @@ The figures stand in docs/guides/beside-karpenter.md; `python -m benchmarks.besi
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from benchmarks.beside_karpenter import SITUATIONS, Figures, played
-from plimsoll_simulation.storms.play import play_storm
-from tests.support.storms import WEB, a_batch, a_group, a_storm
 
 DELAYED = "the queue is delayed by 15 s"
 SLOW = "nodes take 70 s"
@@ -54,18 +50,3 @@ def seconds(found: Figures) -> tuple[float, ...]:
 
 def test_every_situation_has_its_figures():
     assert set(SITUATIONS) == {DELAYED, SLOW, FULL, DYING, SUDDEN, AT_ONCE, FULL_AT_ONCE}
-
-
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
-def test_beside_a_karpenter_that_hears_later_the_oracle_finds_nothing_that_was_lost(kind):
-    spot = a_group("spot-1", "spot").model_copy(update={"kind": "karpenter"})
-    storm = a_storm(
-        groups=(a_group("base", "on-demand"), spot),
-        workloads=(replace(WEB, kind=kind, cpu=1900),),
-        events=(a_batch("spot-1", 1),),
-        other_controllers=("karpenter",),
-        queue_delay_seconds=15,
-    )
-    result = play_storm(storm)
-    assert result.judged
-    assert result.rules == frozenset()

@@ -22,7 +22,6 @@ from tests.support.storms import a_batch, a_group, a_storm
 DRILLS: Final = Path(__file__).parents[3] / "drills" / "other-controllers"
 HANDLER: Final = "handler-at-the-notice"
 GUARD: Final = '  labels: {plimsoll.dev/guard: "true"}\n'
-CALL: Final = timedelta(seconds=0.02)
 
 
 def played(file: Path, responder: str = "plimsoll") -> Report:
@@ -70,14 +69,14 @@ class Silent(Responder):
 @pytest.mark.parametrize("ours", [True, False])
 def test_a_node_that_only_somebody_else_cordoned_needs_no_report(*, ours: bool) -> None:
     simulation = Simulation(read_storm(a_storm()), responder="plimsoll", seed=1)
-    watch = Watch(simulation, "plimsoll", NoticeDelivery([], CALL))
+    watch = Watch(simulation, "plimsoll", NoticeDelivery([]))
     simulation.run()
     simulation.clock.run_until(simulation.clock.now() + timedelta(minutes=3))
     assert list(watch.cordons.ours) == ["spot-1-1"]
     simulation.responder = Silent()
     simulation.measurement.reports.clear()
     cordons = watch.cordons if ours else Cordons(others={"spot-1-1"})
-    rig_cluster, delivery = simulation.rig_clusters["harbor"], NoticeDelivery([], CALL)
+    rig_cluster, delivery = simulation.rig_clusters["harbor"], NoticeDelivery([])
     found = endings_wrong(simulation, rig_cluster, watch.observe(), delivery, cordons)
     assert [rule for rule, _ in found] == (["not-reported"] if ours else [])
 
@@ -91,7 +90,7 @@ def test_it_is_told_who_cordoned_which_node(other_controller: str | None) -> Non
         other_controllers=(other_controller,) if other_controller else (),
     )
     simulation = Simulation(read_storm(storm), responder="plimsoll", seed=1)
-    watch = Watch(simulation, "plimsoll", NoticeDelivery([], CALL))
+    watch = Watch(simulation, "plimsoll", NoticeDelivery([]))
     simulation.prepare()
     simulation.begin()
     simulation.clock.run_until(simulation.clock.now() + timedelta(seconds=50))
