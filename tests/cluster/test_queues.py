@@ -21,8 +21,8 @@ from plimsoll_batch.services.queues import QueueService
 from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.cluster import installation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
-from plimsoll_testbed.rigs.gangs.cases import Arrival, Case
-from plimsoll_testbed.rigs.gangs.play import Silent, play
+from plimsoll_testbed.rigs.gangs.cases import Case
+from plimsoll_testbed.rigs.gangs.play import play
 from tests.cluster.installed import message_of, until
 from tests.contract.rights import CLUSTER
 from tests.support.fake_clusters import Json, a_node
@@ -426,12 +426,6 @@ def test_a_gang_starts_whole_makes_way_and_comes_back_in_another_flavor(
 
 @pytest.mark.parametrize("leases", [False, True], ids=["shared", "leased"])
 def test_two_gangs_on_places_for_one_and_a_half_end_one_after_the_other(lab: Lab, leases):
-    case = Case(
-        name="leased" if leases else "pair",
-        slots=10,
-        jobs=2,
-        arrival=Arrival.INTERLEAVED,
-        leases=leases,
-    )
-    [done] = play(lab.plane, [case], window=40, runs=1, telemetry=Silent())
+    case = Case(name="leased" if leases else "pair", slots=10, jobs=2, leases=leases)
+    [done] = play(lab.plane, [case], window=40, runs=1)
     assert done.makespan is not None

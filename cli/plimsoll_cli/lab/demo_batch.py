@@ -30,8 +30,8 @@ SLOTS: Final = 10
 def play() -> None:
     """Play the cases and print how they compare; end with 1 if a job in a queue did not complete."""
     from plimsoll_testbed.rigs.controlplane.plane import ControlPlane  # noqa: PLC0415 - needs the rigs' libraries
-    from plimsoll_testbed.rigs.gangs.cases import Arrival, Case  # noqa: PLC0415 - as above
-    from plimsoll_testbed.rigs.gangs.play import Progress, Silent  # noqa: PLC0415 - as above
+    from plimsoll_testbed.rigs.gangs.cases import Case  # noqa: PLC0415 - as above
+    from plimsoll_testbed.rigs.gangs.play import Progress  # noqa: PLC0415 - as above
     from plimsoll_testbed.rigs.gangs.play import play as play_cases  # noqa: PLC0415 - as above
 
     cases = [
@@ -39,7 +39,6 @@ def play() -> None:
             name=f"{'queued' if queued else 'alone'}-{jobs}",
             slots=SLOTS,
             jobs=jobs,
-            arrival=Arrival.INTERLEAVED,
             queued=queued,
         )
         for jobs in (1, 2, 5)
@@ -66,7 +65,6 @@ def play() -> None:
             cases,
             window=WINDOW_SECONDS,
             runs=RUNS_SECONDS,
-            telemetry=Silent(),
             seen=seen,
         )
     console().print(comparison(done))

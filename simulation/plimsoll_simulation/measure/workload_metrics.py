@@ -177,30 +177,26 @@ class WorkloadMetrics:
         return runs_twice(self.id[2], self.replicas, self.strategy)
 
     def set_floor(self, now: datetime, *, kept: int, one_budget: bool) -> None:
-        """Work out the ready floor anew; the arguments are those of `floor_of`."""
-        self.advance(now)
-        self.floor = self.floor_of(self.replicas, kept=kept, one_budget=one_budget)
-        self._bind()
-
-    def floor_of(self, replicas: int, *, kept: int, one_budget: bool) -> int:
-        """Return the ready floor of so many replicas.
+        """Work out the ready floor anew.
 
         Args:
-            replicas: how many.
-            kept: how many of them its budgets keep.
+            now: until when the former one counts.
+            kept: how many replicas the budgets keep.
             one_budget: whether exactly one budget covers them.
         """
-        if not self.counted:
-            return 0
-        return ready_floor(
-            self.id[2] if self.id[2] in COUNTED else "StatefulSet",  # may miss one
-            replicas,
-            self.strategy,
-            self.max_unavailable,
-            kept,
-            max_surge=self.max_surge,
-            one_budget=one_budget and self.id[2] in COUNTED,
-        )
+        self.advance(now)
+        self.floor = 0
+        if self.counted:
+            self.floor = ready_floor(
+                self.id[2] if self.id[2] in COUNTED else "StatefulSet",  # may miss one
+                self.replicas,
+                self.strategy,
+                self.max_unavailable,
+                kept,
+                max_surge=self.max_surge,
+                one_budget=one_budget and self.id[2] in COUNTED,
+            )
+        self._bind()
 
     def count(self, now: datetime, replicas: int) -> None:
         """Take in another count to be held to; `set_floor` has to follow."""

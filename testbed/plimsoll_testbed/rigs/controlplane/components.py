@@ -82,25 +82,27 @@ def api_server(folder: Path, ports: Ports) -> list[str]:
     ]
 
 
-def controller_manager(kubeconfig: Path, *, hurried: bool) -> list[str]:
-    """Return kube-controller-manager's flags; its own rate is 20 requests a second, burst 30."""
+def controller_manager(kubeconfig: Path) -> list[str]:
+    """Return kube-controller-manager's flags; by default it would send 20 requests a second, and set-up take minutes."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--controllers={','.join(['*', *(f'-{name}' for name in _NOT_CONTROLLED)])}",
         "--leader-elect=false",
         "--secure-port=0",
-        *(("--kube-api-qps=500", "--kube-api-burst=1000") if hurried else ()),
+        "--kube-api-qps=500",
+        "--kube-api-burst=1000",
         "--profiling=false",
     ]
 
 
-def scheduler(kubeconfig: Path, *, hurried: bool) -> list[str]:
-    """Return kube-scheduler's flags; its own rate is 50 requests a second, burst 100."""
+def scheduler(kubeconfig: Path) -> list[str]:
+    """Return kube-scheduler's flags; by default it would send 50 requests a second."""
     return [
         f"--kubeconfig={kubeconfig}",
         "--leader-elect=false",
         "--secure-port=0",
-        *(("--kube-api-qps=1000", "--kube-api-burst=2000") if hurried else ()),
+        "--kube-api-qps=1000",
+        "--kube-api-burst=2000",
         "--profiling=false",
     ]
 

@@ -159,13 +159,6 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         finally:
             kwok.tell(signal.SIGCONT)
 
-    def take_default_rates(self) -> None:
-        """Start controller manager and scheduler again, as slow as they are by default.
-
-        Elsewhere they are hurried, so that setting a cluster up does not take minutes.
-        """
-        self._run_controllers(hurried=False)
-
     @override
     def __enter__(self) -> Self:
         """Start everything and wait until it is ready.
@@ -217,7 +210,9 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         self._await_api()
         admin = self.transport()
         prepare(admin)
-        self._run_controllers(hurried=True)
+        manager = components.controller_manager(self.kubeconfig(CONTROLLERS))
+        self._run("kube-controller-manager", manager)
+        self._run("kube-scheduler", components.scheduler(self.kubeconfig(SCHEDULER)))
         self._run("kwok", components.kwok(self.kubeconfig(KWOK)))
         self._fake_kubelets = FakeKubelets(
             self.kubeconfig(FAKE_KUBELETS),
@@ -227,15 +222,6 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         )
         self._fake_kubelets.start()
         self._nodes = Nodes(admin)
-
-    def _run_controllers(self, *, hurried: bool) -> None:
-        for name, flags, user in (
-            ("kube-controller-manager", components.controller_manager, CONTROLLERS),
-            ("kube-scheduler", components.scheduler, SCHEDULER),
-        ):
-            if name in self._servers:
-                self._servers[name].end(by_force=True)
-            self._run(name, flags(self.kubeconfig(user), hurried=hurried))
 
     def _await_api(self) -> None:
         self._until(lambda: self._ready() or self._broken(), "kube-apiserver is not ready")

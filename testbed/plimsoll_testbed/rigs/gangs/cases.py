@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from random import Random
 from typing import Any, Final
 
@@ -20,18 +19,7 @@ SIZE: Final = sum(ROLES.values())
 CASE: Final = "gangs.plimsoll.dev/case"
 """On the nodes of a case, label: its pods run there only."""
 CLIENTS: Final = 6
-"""How many submit where they do so interleaved."""
-
-
-class Arrival(StrEnum):
-    """How the Jobs of a case arrive."""
-
-    AT_ONCE = "at once"
-    """One job after the other, as fast as one client can."""
-    INTERLEAVED = "interleaved"
-    """In random order, by six clients."""
-    SPACED = "1 s apart"
-    """One job a second."""
+"""How many submit the Jobs of a case, interleaved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +29,6 @@ class Case:
     name: str
     slots: int
     jobs: int
-    arrival: Arrival
     queued: bool = True
     """Whether the planner of the queues starts its Jobs; else they start at once."""
     leases: bool = False
@@ -86,24 +73,12 @@ def configuration(cases: list[Case]) -> dict[str, Any]:
     }
 
 
-def submissions(case: Case) -> Iterator[tuple[float, int, dict[str, Any]]]:
-    """Yield each Job with the second at which it is submitted, and by which client."""
-    jobs = [
-        _job(case, gang, role) | {"_gang": number}
-        for number, gang in enumerate(case.gangs)
-        for role in ROLES
-    ]
-    if case.arrival is Arrival.INTERLEAVED:
-        Random(case.seed).shuffle(jobs)  # noqa: S311 - which order it is decides nothing secret
+def submissions(case: Case) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the Jobs in random order, each with the client that submits it."""
+    jobs = [_job(case, gang, role) for gang in case.gangs for role in ROLES]
+    Random(case.seed).shuffle(jobs)  # noqa: S311 - which order it is decides nothing secret
     for number, job in enumerate(jobs):
-        gang = job.pop("_gang")
-        match case.arrival:
-            case Arrival.AT_ONCE:
-                yield 0.0, 0, job
-            case Arrival.INTERLEAVED:
-                yield 0.0, number % CLIENTS, job
-            case Arrival.SPACED:
-                yield float(gang), 0, job
+        yield number % CLIENTS, job
 
 
 def _job(case: Case, gang: str, role: str) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import PlimsollError, Refused, Temporary
 from plimsoll.domain.reports import Metric
-from plimsoll.services.ports import Telemetry
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY, GANG
 from plimsoll_batch.services.queues import QueueService
@@ -76,13 +75,12 @@ class Progress:
         return max(self.done.values()) if len(self.done) == self.case.jobs else None
 
 
-def play(  # noqa: PLR0913 - what a case may differ in
+def play(
     plane: ControlPlane,
     cases: Sequence[Case],
     *,
     window: float,
     runs: float,
-    telemetry: Telemetry,
     seen: Callable[[float, Sequence[Progress]], None] = lambda *_: None,
 ) -> Sequence[Progress]:
     """Play cases side by side. What they leave stays on the control plane.
@@ -92,7 +90,6 @@ def play(  # noqa: PLR0913 - what a case may differ in
         cases: their names are those of namespaces, nodes and queues.
         window: seconds after which it ends.
         runs: seconds for which all six pods of a job have to run at once.
-        telemetry: told what the planner does.
         seen: told of the progress, several times a second.
     """
     api = plane.transport()
@@ -101,9 +98,9 @@ def play(  # noqa: PLR0913 - what a case may differ in
     started = time.monotonic()
     with ExitStack() as stack:
         if any(case.queued for case in cases):
-            stack.enter_context(_Planner(plane, telemetry))
+            stack.enter_context(_Planner(plane))
         clients = stack.enter_context(ThreadPoolExecutor(CLIENTS * len(cases)))
-        submitted = [future for case in cases for future in _submit(plane, clients, case, started)]
+        submitted = [future for case in cases for future in _submit(plane, clients, case)]
         last = time.monotonic()
         while (now := time.monotonic()) - started < window:
             with suppress(Temporary):  # it is busy, and is asked again
@@ -121,17 +118,17 @@ def play(  # noqa: PLR0913 - what a case may differ in
 class _Planner:
     """Runs the planner of the queues beside the caller, as events about Jobs would."""
 
-    def __init__(self, plane: ControlPlane, telemetry: Telemetry) -> None:
+    def __init__(self, plane: ControlPlane) -> None:
         self._workers = ThreadWorkers()
+        self._telemetry = Silent()
         clock = SystemClock()
         self._service = QueueService(
             name="gangs",
             cluster=KubernetesQueues.of(plane.transport("admin"), "gangs", clock, self._workers),
             clock=clock,
             workers=self._workers,
-            telemetry=telemetry,
+            telemetry=self._telemetry,
         )
-        self._telemetry = telemetry
         self._ended = Event()
         self._thread = Thread(target=self._run, name="planner", daemon=True)
 
@@ -169,18 +166,15 @@ def _prepare(plane: ControlPlane, api: Transport, cases: Sequence[Case]) -> None
         )
 
 
-def _submit(
-    plane: ControlPlane, clients: ThreadPoolExecutor, case: Case, started: float
-) -> list[Future[None]]:
+def _submit(plane: ControlPlane, clients: ThreadPoolExecutor, case: Case) -> list[Future[None]]:
     """Let each client of a case submit its Jobs, in order."""
-    by_client: dict[int, list[tuple[float, dict[str, Any]]]] = defaultdict(list)
-    for at, client, job in submissions(case):
-        by_client[client].append((at, job))
+    by_client: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for client, job in submissions(case):
+        by_client[client].append(job)
 
-    def submit(jobs: Sequence[tuple[float, dict[str, Any]]]) -> None:
+    def submit(jobs: Sequence[dict[str, Any]]) -> None:
         api = plane.transport()
-        for at, job in jobs:
-            time.sleep(max(0.0, started + at - time.monotonic()))
+        for job in jobs:
             _post(api, f"/apis/batch/v1/namespaces/{case.name}/jobs", job)
 
     return [clients.submit(submit, jobs) for jobs in by_client.values()]

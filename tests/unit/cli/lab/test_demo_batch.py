@@ -6,12 +6,12 @@ from rich.console import Console
 from rich.table import Table
 
 from plimsoll_cli.lab.demo_batch import comparison, line, slots
-from plimsoll_testbed.rigs.gangs.cases import Arrival, Case
+from plimsoll_testbed.rigs.gangs.cases import Case
 from plimsoll_testbed.rigs.gangs.play import Progress
 
 
 def a_progress(*, queued: bool, **more) -> Progress:
-    case = Case(name="c", slots=10, jobs=2, arrival=Arrival.INTERLEAVED, queued=queued)
+    case = Case(name="c", slots=10, jobs=2, queued=queued)
     return Progress(case=case, **more)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes.objects import parse_pod
-from plimsoll.domain.disruptions import Basis, StopTime, least_seconds, stop_time
+from plimsoll.domain.disruptions import Basis, StopTime, least_seconds
+from plimsoll.domain.disruptions.stop_times import stop_time
 from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.observation import ObservedTime
 from tests.support.builders import a_pod, mounting, pod_json

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.disruptions import Basis, disruptions_of, stop_time
+from plimsoll.domain.disruptions import Basis, disruptions_of
+from plimsoll.domain.disruptions.stop_times import stop_time
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import (
     MOST_SAMPLES,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from plimsoll.adapters.kubernetes import KubernetesCluster, calls
 from plimsoll.adapters.kubernetes.objects import parse_pod
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.disruptions import stop_time
+from plimsoll.domain.disruptions.stop_times import stop_time
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.drain.plan_builder import MOST_NAMED
 from plimsoll.domain.observation import Observation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.disruptions.budgets import Allowance, has_one_budget, kept_of
+from plimsoll.domain.disruptions.budgets import Allowance, kept_of
 from plimsoll.domain.disruptions.disruption_builder import by_node, disruptions_of
 from plimsoll.domain.disruptions.guard import guard_name, guards_at_warning, plan_guard
 from plimsoll.domain.disruptions.interruption_end import (
@@ -34,7 +34,6 @@ from plimsoll.domain.disruptions.stop_times import (
     known_stops,
     least_seconds,
     stop_of,
-    stop_time,
 )
 from plimsoll.domain.disruptions.tolerant_pods import (
     NAME_TOLERATIONS,
@@ -63,7 +62,6 @@ __all__ = [
     "evicts_from",
     "guard_name",
     "guards_at_warning",
-    "has_one_budget",
     "has_returned",
     "held_on",
     "kept_of",
@@ -78,7 +76,6 @@ __all__ = [
     "plan_guard",
     "released_by_drain",
     "stop_of",
-    "stop_time",
     "tolerant_workloads",
     "why_never_released",
     "why_not_released",
