@@ -269,8 +269,30 @@ def test_a_long_grace_period_of_which_nobody_says_how_much_is_needed_is_named_wi
     assert not plan_drain(database(stated), noon(1)).notes
 
 
+@pytest.mark.parametrize(
+    ("allowed", "stated", "leave"), [(1, None, 1), (None, "30", 1), (None, None, 0)]
+)
+def test_the_first_of_several_leaves_without_a_place_if_not_all_would_be_replaced_in_turn(
+    allowed, stated, leave
+):
+    marks = {} if stated is None else {STOP_SECONDS: stated}
+    seen = database(members(3, grace_seconds=30, annotations=marks), allowed=allowed, cpu="10m")
+    assert len(evicted(seen, 1)) == leave
+
+
 def test_one_that_moves_alone_waits_for_its_place():
     assert evicted(database(members(1, grace_seconds=30), allowed=1, cpu="10m"), 1) == []
+
+
+STATED = {STOP_SECONDS: "30"}
+
+
+def test_none_leaves_early_without_a_place_where_its_replacement_would_not_serve_in_time():
+    seen = database(members(3, grace_seconds=30, annotations=STATED), cpu="10m")
+    slow = WorkloadTimes(start=ObservedTime(pods=5, p95_seconds=240))
+    seen = replace(seen, times={DB: slow})
+    assert evicted(seen, 1) == []
+    assert len(evicted(seen, 89)) == 3
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,17 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
     return _next(disruption, headroom, sick or places, allowance)
 
 
+def _hurries(disruption: WorkloadDisruption, one: EvictablePod) -> bool:
+    """Whether one of several pods that move in turn leaves although nobody knows of a place.
+
+    It may need all the time that is left to stop. Or not all would be replaced in turn, and would leave together at the
+    end: as far as that is known, or its owner provided for it by a budget. No pod that serves leaves for that where its
+    replacement would not serve before the deadline.
+    """
+    sure = one.stop.known or one.pod.uid in disruption.covering
+    return one.may_need_more(disruption.now) or (sure and _is_short_of_time(disruption))
+
+
 def _is_short_of_time(disruption: WorkloadDisruption) -> bool:
     """Whether its pods would not all be replaced one after the other, each stopped and started, before their deadline."""
     moving = [d for d in disruption.evictable if d.deadline is not None]
@@ -143,7 +154,7 @@ def _next(
     floor = max(disruption.floor, disruption.replicas - 1)
     spare = disruption.serving - floor
     for one, place in places:
-        hurried = one.may_need_more(disruption.now) and (spare > 0 or not one.pod.serving)
+        hurried = _hurries(disruption, one) and (spare > 0 or not one.pod.serving)
         if place is None and not hurried:
             continue
         if one.pod.serving:
@@ -155,7 +166,9 @@ def _next(
                 waiting = blocked
                 continue
         headroom.contention.promise(one.pod)
-        there = TIME_TO_STOP if place is None else f"its place on {place} is ready"
+        there = TIME_TO_STOP if one.may_need_more(disruption.now) else SHORT_OF_TIME
+        if place is not None:
+            there = f"its place on {place} is ready"
         reason = f"{there}, and {disruption.serving} of {disruption.replicas} serve"
         return Steps(actions=(Evict(pod=one.pod, reason=reason),))
     return Steps(waiting=waiting)
