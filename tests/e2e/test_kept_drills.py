@@ -24,7 +24,6 @@ ZERO: Final = "seconds at zero"
 QUORUM: Final = "seconds below quorum"
 FLOOR: Final = "seconds below floor"
 WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
-    "api-server-away-at-the-deadline": {("Job default/report", "drain", KILLED): 1},
     "evicted-pod-preempts": {
         ("Deployment default/web", "none", figure): 70 for figure in (ZERO, FLOOR)
     },
@@ -45,6 +44,7 @@ WORSE: Final[Mapping[str, Mapping[tuple[str, Other, str], float]]] = {
     "pod-stops-longer-than-assumed": {("Deployment default/web", "drain", KILLED): 1},
     "quota-leaves-no-surge": {("Deployment default/web", "drain", FLOOR): 20},
     "rollout-on-nodes-that-end": {("Deployment default/web", "none", FLOOR): 60},
+    "webhook-fails-the-release": {("Deployment default/web", "drain", KILLED): 1},
 }
 """Where a workload is worse off by a rule of ours: in what alone, and by how much at most."""
 

@@ -104,6 +104,11 @@ def test_plain_ascii_is_enough():
 # The listeners.
 
 
+@pytest.fixture(autouse=True)
+def a_terminal_that_can_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+
+
 def taken(*snapshots: Snapshot) -> tuple[Callable[[], Snapshot], list[Snapshot]]:
     """Return what takes each snapshot in turn, and those that were not taken."""
     left = list(snapshots)

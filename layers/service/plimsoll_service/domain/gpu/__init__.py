@@ -69,7 +69,6 @@ __all__ = [
     "plan_fleet",
     "pods_of_each",
     "profiles_needed",
-    "splits_of",
     "supply",
     "with_pods",
 ]
