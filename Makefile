@@ -28,7 +28,7 @@ FOR_LAMBDA := PIP_PLATFORM=manylinux2014_aarch64 PIP_ONLY_BINARY=:all:
 PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
 # Not LocalStack's: its versions are held back, and it runs on loopback only.
 LOCKS     := requirements.lock $(wildcard layers/*/requirements.txt infra/local/*.lock)
-SOURCES   := infra/local/trim_clients.py $(shell find functions layers -name "*.py" -o -name "*.json" -o -name "*.csv" -o -name requirements.txt)
+SOURCES   := $(shell find functions layers -name "*.py" -o -name "*.json" -o -name "*.csv" -o -name requirements.txt)
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -157,7 +157,6 @@ $(LOCALSTACK): infra/local/localstack/install.sh infra/local/localstack/localsta
 $(BUILT): $(VENV) $(SAM) template.yaml samconfig.toml $(SOURCES)
 	$(FOR_LAMBDA) .tools/sam/bin/sam build
 	@rm -rf .aws-sam/build/*Layer/python/requirements.* .aws-sam/build/*Layer/python/*.data
-	@.venv/bin/python infra/local/trim_clients.py .aws-sam/build/CoreLayer
 	@echo "==> beside Lambda's decoder that of this machine, on which rigs run what is built"
 	@cp .venv/lib/python3.13/site-packages/msgspec/_core.*.so .aws-sam/build/CoreLayer/python/msgspec/
 	@echo "==> compiling the modules, because Lambda cannot store what it compiles"
@@ -169,7 +168,6 @@ $(BUILT): $(VENV) $(SAM) template.yaml samconfig.toml $(SOURCES)
 $(SERVICE): $(VENV) $(SAM) service.yaml samconfig.toml layers/service/Makefile $(SOURCES)
 	$(FOR_LAMBDA) .tools/sam/bin/sam build --template service.yaml --build-dir .aws-sam/service/build --cache-dir .aws-sam/service/cache
 	@rm -rf .aws-sam/service/build/*Layer/python/requirements.* .aws-sam/service/build/*Layer/python/*.data
-	@.venv/bin/python infra/local/trim_clients.py .aws-sam/service/build/CoreLayer
 	@echo "==> beside Lambda's compiled modules those of this machine, on which rigs run what is built"
 	@cp .venv/lib/python3.13/site-packages/msgspec/_core.*.so .aws-sam/service/build/CoreLayer/python/msgspec/
 	@cp .venv/lib/python3.13/site-packages/_cffi_backend.*.so .aws-sam/service/build/ServiceLayer/python/
@@ -180,7 +178,6 @@ $(SERVICE): $(VENV) $(SAM) service.yaml samconfig.toml layers/service/Makefile $
 $(BATCH): $(VENV) $(SAM) batch.yaml samconfig.toml $(SOURCES)
 	$(FOR_LAMBDA) .tools/sam/bin/sam build --template batch.yaml --build-dir .aws-sam/batch/build --cache-dir .aws-sam/batch/cache
 	@rm -rf .aws-sam/batch/build/*Layer/python/requirements.* .aws-sam/batch/build/*Layer/python/*.data
-	@.venv/bin/python infra/local/trim_clients.py .aws-sam/batch/build/CoreLayer
 	@echo "==> beside Lambda's compiled modules those of this machine, on which tests import what is built"
 	@cp .venv/lib/python3.13/site-packages/msgspec/_core.*.so .aws-sam/batch/build/CoreLayer/python/msgspec/
 	@cp .venv/lib/python3.13/site-packages/pydantic_core/_pydantic_core.*.so .aws-sam/batch/build/BatchLayer/python/pydantic_core/

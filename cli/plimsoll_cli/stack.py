@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, ProfileNotFound
+
 from plimsoll.adapters.aws_errors import code_of, translate, translated
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 
@@ -70,12 +72,10 @@ def describe(aws: Aws, name: str) -> Stack:
         Refused: there are no credentials, no region, or no right to ask.
         Temporary: there is no answer.
     """
-    from botocore import exceptions  # noqa: PLC0415 - imported late, see `aws`
-
     what = f"describe the stack {name}"
     try:
         region = aws.region
-    except exceptions.ProfileNotFound as error:
+    except ProfileNotFound as error:
         raise BadInput(f"{error}: `aws configure list-profiles` lists them") from error
     if not region:
         raise Refused(
@@ -84,19 +84,19 @@ def describe(aws: Aws, name: str) -> Stack:
         )
     try:
         answer = aws.client("cloudformation").describe_stacks(StackName=name)
-    except exceptions.ClientError as error:
+    except ClientError as error:
         if code_of(error) == "ValidationError":
             raise BadInput(
                 f"there is no stack {name} in {region}: deploy it (make deploy), or name another "
                 "with --stack or PLIMSOLL_STACK, or set AWS_DEFAULT_REGION to where it is"
             ) from error
         raise translate(error, what) from error
-    except exceptions.NoCredentialsError as error:
+    except NoCredentialsError as error:
         raise Refused(
             f"{what}: there are no AWS credentials: run `aws configure` or `aws sso login`, or "
             "choose a profile (AWS_PROFILE)"
         ) from error
-    except exceptions.BotoCoreError as error:
+    except BotoCoreError as error:
         raise Temporary(f"{what}: {error}") from error
     found = answer["Stacks"][0]
     return Stack(

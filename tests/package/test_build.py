@@ -64,16 +64,9 @@ def functions_of(stack: str) -> dict[str, Any]:
 
 
 OF_THE_SERVICE, OF_THE_QUEUES = functions_of("service.yaml"), functions_of("batch.yaml")
-CALLED = {
-    name
-    for path in ROOT.glob("layers/*/*/adapters/aws.py")
-    for name in re.findall(r'_client\("(.+)"\)', path.read_text(encoding="utf-8"))
-}
-PREFIXES = {"pricing": "api.pricing", "service-quotas": "servicequotas"}
-"""Of endpoints, where it is not the name of the service."""
 NEVER_IN_LAMBDA = ("plimsoll_simulation", "plimsoll_testbed", "plimsoll_cli", "tests")
-HEAVY = ("botocore.session", "botocore.client")
-"""What every event needs: a function has it before its first event, and nobody else waits for it."""
+CLIENTS = {"dynamodb", "sqs", "sts"}
+"""What every event needs: a function has them before its first event, and nobody else waits for them."""
 SERVICES = {
     "DrainsFunction": "drains",
     "NoticesFunction": "notices",
@@ -95,12 +88,13 @@ IMPORTS = """
 import importlib, json, pkgutil, sys
 importlib.import_module({module!r})
 at_once = sorted(sys.modules)
-import plimsoll.adapters, plimsoll.services
+import plimsoll.adapters, plimsoll.bootstrap, plimsoll.services
+made = plimsoll.bootstrap.aws()._clients if plimsoll.bootstrap.aws.cache_info().currsize else ()
 for package in (plimsoll.adapters, plimsoll.services):
     for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         importlib.import_module(found.name)
-import botocore.session, msgspec
-print(json.dumps([at_once, sorted(sys.modules), msgspec.__file__]))
+import msgspec
+print(json.dumps([at_once, sorted(sys.modules), msgspec.__file__, sorted(made)]))
 """
 
 
@@ -125,7 +119,7 @@ def layer(request) -> Layer:
 
 @pytest.fixture(scope="module", params=sorted(functions()))
 def imported(request, built) -> Any:
-    """Modules after the import of a handler, and after that of everything it may need."""
+    """Modules after the import of a handler, and after that of everything it may need; clients of the former."""
     return import_handler(request.param, built)
 
 
@@ -158,19 +152,20 @@ def imported_by(
 
 
 def test_every_handler_and_all_it_may_need_import_from_the_built_artefact(imported):
-    _, _, decoder = imported
+    _, _, decoder, _ = imported
     assert "CoreLayer" in decoder
 
 
 def test_who_imports_a_handler_elsewhere_waits_for_no_client(imported):
-    at_once, _, _ = imported
-    assert not [m for m in at_once if m in (*HEAVY, "yaml")]
+    at_once, _, _, clients = imported
+    assert clients == []
+    assert "yaml" not in at_once
 
 
 @pytest.mark.parametrize("name", sorted(OF_THE_SERVICE))
 def test_every_handler_of_the_service_imports_from_its_built_artefact(name):
     layers = [current(each).built for each in LAYERS if each.built.parent == SERVICE]
-    _, everything, _ = imported_by(OF_THE_SERVICE[name], SERVICE / name, layers, {})
+    _, everything, _, _ = imported_by(OF_THE_SERVICE[name], SERVICE / name, layers, {})
     assert "plimsoll_service" in everything
     assert not [m for m in everything if m.startswith((*NEVER_IN_LAMBDA, "plimsoll_agent"))]
 
@@ -178,7 +173,7 @@ def test_every_handler_of_the_service_imports_from_its_built_artefact(name):
 @pytest.mark.parametrize("name", sorted(OF_THE_QUEUES))
 def test_every_handler_of_the_queues_imports_from_its_built_artefact(name):
     layers = [current(each).built for each in LAYERS if each.built.parent == BATCH]
-    _, everything, _ = imported_by(OF_THE_QUEUES[name], BATCH / name, layers, {})
+    _, everything, _, _ = imported_by(OF_THE_QUEUES[name], BATCH / name, layers, {})
     assert "plimsoll_batch" in everything
     others = (*NEVER_IN_LAMBDA, "plimsoll_agent", "plimsoll_service")
     assert not [m for m in everything if m.startswith(others)]
@@ -186,33 +181,19 @@ def test_every_handler_of_the_queues_imports_from_its_built_artefact(name):
 
 @pytest.mark.parametrize("name", sorted(functions()))
 def test_a_function_that_lambda_starts_is_ready_before_its_first_event(built, name):
-    at_once, _, _ = import_handler(name, built, **IN_LAMBDA)
-    assert set(HEAVY) <= set(at_once)
+    _, _, _, clients = import_handler(name, built, **IN_LAMBDA)
+    assert set(clients) >= CLIENTS
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
 def test_a_function_that_lambda_starts_has_its_service_before_its_first_event(built, name):
-    at_once, _, _ = import_handler(name, built, **IN_LAMBDA)
+    at_once, _, _, _ = import_handler(name, built, **IN_LAMBDA)
     assert f"plimsoll.services.{SERVICES[name]}" in at_once
 
 
 def test_the_function_that_cordons_does_not_wait_for_the_import_of_a_plan(built):
-    at_once, _, _ = import_handler("NoticesFunction", built, **IN_LAMBDA)
+    at_once, _, _, _ = import_handler("NoticesFunction", built, **IN_LAMBDA)
     assert not [m for m in at_once if m.startswith(PLANS)]
-
-
-def test_no_function_imports_boto3_whose_transfers_and_resources_nothing_uses(imported):
-    _, everything, _ = imported
-    assert not [m for m in everything if m.startswith(("boto3", "s3transfer"))]
-
-
-@pytest.mark.parametrize("built_layer", [one for one in LAYERS if one.source == "core"])
-def test_a_layer_describes_every_aws_service_that_is_called_and_no_other(built_layer):
-    data = current(built_layer).built / "python" / "botocore" / "data"
-    assert {path.name for path in data.iterdir() if path.is_dir()} == CALLED
-    endpoints = json.loads((data / "endpoints.json").read_text(encoding="utf-8"))
-    known = set().union(*(partition["services"] for partition in endpoints["partitions"]))
-    assert known == {PREFIXES.get(name, name) for name in CALLED}
 
 
 def test_modules_are_compiled_because_lambda_compiles_anew_in_every_cold_start(layer):
@@ -224,7 +205,7 @@ def test_modules_are_compiled_because_lambda_compiles_anew_in_every_cold_start(l
 def test_nothing_that_runs_in_lambda_imports_the_drill_the_fake_cluster_or_the_command_line(
     imported,
 ):
-    _, everything, _ = imported
+    _, everything, _, _ = imported
     assert not [m for m in everything if m.startswith(NEVER_IN_LAMBDA)]
 
 

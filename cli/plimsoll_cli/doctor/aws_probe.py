@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+
 from plimsoll.adapters.aws_errors import code_of, translated
 from plimsoll.adapters.nodegroups import asg
 from plimsoll.adapters.nodegroups.account import Account
@@ -32,8 +34,6 @@ def send_past_the_rules(aws: Aws, queue: str, word: str, now: datetime) -> Direc
     Raises:
         PlimsollError: the queue cannot be asked.
     """
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - imported late, see `aws`
-
     event: dict[str, Any] = {
         "id": word,
         "source": CANARY_SOURCE,

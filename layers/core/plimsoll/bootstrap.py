@@ -1,7 +1,7 @@
 """Wires the services to AWS and to Kubernetes: of the layer the only module that names adapters.
 
-Each factory runs on first use, and what it makes is kept for the life of the process. botocore, and the services
-beside the notices, are heavy and imported when they are first needed, or by `make_ready` before the first event.
+Each factory runs on first use, and what it makes is kept for the life of the process. The services beside the
+notices are imported when they are first needed, or by `make_ready` before the first event.
 """
 
 from __future__ import annotations

@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, override
 
+from boto3.session import Session
+from botocore.credentials import CredentialProvider, DeferredRefreshableCredentials
+from botocore.session import get_session
+
 if TYPE_CHECKING:
-    from botocore.session import Session
     from mypy_boto3_sts import STSClient
 
 SESSION: Final = "plimsoll"
@@ -30,11 +33,6 @@ def session_of_role(
         external_id: what its owner asks for, so that nobody else has us assume it.
         region: of the session.
     """
-    from botocore.credentials import (  # noqa: PLC0415 - see `aws`
-        CredentialProvider,
-        DeferredRefreshableCredentials,
-    )
-    from botocore.session import Session  # noqa: PLC0415 - see `aws`
 
     def fetch() -> Mapping[str, str]:
         answer = sts().assume_role(RoleArn=role, RoleSessionName=SESSION, ExternalId=external_id)
@@ -55,8 +53,7 @@ def session_of_role(
         def load(self) -> DeferredRefreshableCredentials:
             return credentials
 
-    session = Session()
-    session.set_config_variable("region", region)
+    session = get_session()
     resolver = session.get_component("credential_provider")
     resolver.insert_before(resolver.providers[0].METHOD, OfRole())
-    return session
+    return Session(botocore_session=session, region_name=region)

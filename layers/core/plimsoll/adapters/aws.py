@@ -1,9 +1,4 @@
-"""AWS clients: made on first use, each once, with time limits that fit a two-minute notice.
-
-The import of botocore costs a cold start a fifth of a second, and a client some tens of milliseconds more;
-neither happens before a call needs it, or a function makes itself ready. boto3 would add a quarter to the
-import, for resources and transfers that nothing here uses.
-"""
+"""AWS clients: boto3's, each made once and on first use, with time limits that fit a two-minute notice."""
 
 from __future__ import annotations
 
@@ -12,12 +7,14 @@ from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from boto3.session import Session
+from botocore.config import Config
+
 from plimsoll.adapters.assumed_role import session_of_role
 from plimsoll.adapters.workers import THREADS
 from plimsoll.domain.registry import Cluster
 
 if TYPE_CHECKING:
-    from botocore.session import Session
     from mypy_boto3_autoscaling import AutoScalingClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_ec2 import EC2Client
@@ -30,6 +27,12 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 2
 READ_SECONDS: Final = 5
 ATTEMPTS: Final = 3
+CONFIG: Final = Config(
+    connect_timeout=CONNECT_SECONDS,
+    read_timeout=READ_SECONDS,
+    retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+    max_pool_connections=THREADS,
+)
 
 
 class Aws:
@@ -37,7 +40,7 @@ class Aws:
 
     Args:
         region: None leaves it to the environment, as in Lambda.
-        endpoints: Service id -> URL, for tests; botocore's own `AWS_ENDPOINT_URL_<SERVICE>` works too.
+        endpoints: Service id -> URL, for tests; boto3's own `AWS_ENDPOINT_URL_<SERVICE>` works too.
         profile: of the AWS settings of a person; None: what the environment says.
         session: makes the session of a region, where its credentials are not those of the environment.
     """
@@ -50,7 +53,7 @@ class Aws:
         profile: str | None = None,
         session: Callable[[str | None], Session] | None = None,
     ) -> None:
-        self._open = session or partial(_own_session, profile)
+        self._open = session or (lambda region: Session(profile_name=profile, region_name=region))
         self._region = region
         self._endpoints = dict(endpoints or {})
         self._clients: dict[str, Any] = {}
@@ -98,7 +101,7 @@ class Aws:
     @property
     def region(self) -> str | None:
         """The region of the session; None: the environment has none."""
-        return self.session.get_config_variable("region")  # type: ignore[no-any-return] # by its name
+        return self.session.region_name
 
     def client(self, service: str) -> Any:
         """Return the client of a service that has no property here."""
@@ -107,17 +110,10 @@ class Aws:
     def _client(self, service: str) -> Any:
         with self._lock:  # making a client is not thread-safe, using one is
             if service not in self._clients:
-                from botocore.config import Config  # noqa: PLC0415 - see above
-
-                self._clients[service] = self.session.create_client(
-                    service,
+                self._clients[service] = self.session.client(
+                    service,  # type: ignore[call-overload] # the stubs list every name as a Literal
                     endpoint_url=self._endpoints.get(service),
-                    config=Config(
-                        connect_timeout=CONNECT_SECONDS,
-                        read_timeout=READ_SECONDS,
-                        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-                        max_pool_connections=THREADS,
-                    ),
+                    config=CONFIG,
                 )
             return self._clients[service]
 
@@ -175,12 +171,3 @@ class Aws:
     def sqs(self) -> SQSClient:
         """SQS."""
         return self._client("sqs")  # type: ignore[no-any-return] # by its name
-
-
-def _own_session(profile: str | None, region: str | None) -> Session:
-    from botocore.session import Session  # noqa: PLC0415 - see above
-
-    session = Session(profile=profile)
-    if region is not None:
-        session.set_config_variable("region", region)
-    return session

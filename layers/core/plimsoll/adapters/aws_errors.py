@@ -10,7 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+)
 
 from plimsoll.domain.errors import (
     BadInput,
@@ -22,9 +30,6 @@ from plimsoll.domain.errors import (
     Temporary,
     Throttled,
 )
-
-if TYPE_CHECKING:
-    from botocore.exceptions import ClientError
 
 _THROTTLED: Final = frozenset(
     {
@@ -157,15 +162,13 @@ def translated(what: str) -> Iterator[None]:
     Raises:
         PlimsollError: see `translate`; no answer in time is `Temporary`.
     """
-    from botocore import exceptions  # noqa: PLC0415 - imported late, see `aws`
-
     try:
         yield
-    except exceptions.ClientError as error:
+    except ClientError as error:
         raise translate(error, what) from error
-    except (exceptions.NoCredentialsError, exceptions.NoRegionError) as error:
+    except (NoCredentialsError, NoRegionError) as error:
         raise MissingRights(f"{what}: {error}") from error
-    except exceptions.ParamValidationError as error:
+    except ParamValidationError as error:
         raise BadInput(f"{what}: {error}") from error
-    except exceptions.BotoCoreError as error:  # no connection, no answer in time, a broken answer
+    except BotoCoreError as error:  # no connection, no answer in time, a broken answer
         raise Temporary(f"{what}: {error}") from error

@@ -14,6 +14,8 @@ from functools import partial
 from itertools import batched
 from typing import TYPE_CHECKING, Any, Final
 
+from botocore.exceptions import ClientError
+
 from plimsoll.adapters.aws_errors import code_of, message_of, translated
 from plimsoll.domain.node_groups import Instance
 from plimsoll.domain.notices import (
@@ -139,8 +141,6 @@ class Ec2Instances:
 
     def _known(self, what: str, ids: Sequence[str], ask: Callable[..., Any]) -> Json:
         """Ask for instances; EC2 refuses a whole batch for one id that it does not know."""
-        from botocore.exceptions import ClientError  # noqa: PLC0415 - see `aws`
-
         left = list(ids)
         while left:
             with translated(what):

@@ -15,6 +15,9 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from botocore.auth import SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import MissingRights, Refused, Temporary
 
@@ -85,9 +88,6 @@ class EksToken:
             self._made = None
 
     def _make(self) -> str:
-        from botocore.auth import SigV4QueryAuth  # noqa: PLC0415 - see `aws`
-        from botocore.awsrequest import AWSRequest  # noqa: PLC0415 - see `aws`
-
         with translated(f"make a token for EKS cluster {self._cluster}"):
             session = self._aws.session
             credentials = session.get_credentials()

@@ -6,15 +6,15 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, override
+from typing import TYPE_CHECKING, Any, Final
+
+from boto3.session import Session
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.aws_errors import translated
 from plimsoll_service.domain.access import session_policy
 
 if TYPE_CHECKING:
-    from botocore.session import Session
-
     from plimsoll_service.services.ports import Clock
 
 SESSION_LIFE: Final = timedelta(minutes=15)
@@ -41,27 +41,6 @@ class ServiceAws(Aws):
     def pricing(self) -> Any:
         """The price list; there are no types for it among ours."""
         return self._client("pricing")
-
-
-class _SessionAws(ServiceAws):
-    """The AWS clients of a role that was assumed."""
-
-    def __init__(self, region: str, credentials: Any) -> None:
-        super().__init__(region)
-        self._credentials = credentials
-
-    @property
-    @override
-    def session(self) -> Session:
-        from botocore.session import Session  # noqa: PLC0415 - imported late, see the core layer's `aws`
-
-        given = self._credentials
-        session = Session()
-        session.set_config_variable("region", self._region)
-        session.set_credentials(
-            given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]
-        )
-        return session
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,4 +81,10 @@ class TenantSessions:
                 Policy=policy,
                 DurationSeconds=int(SESSION_LIFE.total_seconds()),
             )
-        return _SessionAws(self.region, answer["Credentials"])
+        given = answer["Credentials"]
+        return ServiceAws(
+            self.region,
+            session=lambda region: Session(
+                given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], region
+            ),
+        )

@@ -11,6 +11,8 @@ from hashlib import sha256
 from itertools import islice
 from typing import Any, Final
 
+from botocore.exceptions import ClientError
+
 from plimsoll.adapters.aws_errors import code_of, translated
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.faults import Tell, logged
@@ -172,8 +174,6 @@ class AwsTenantData:
 
     def _asked(self, name: str, ask: Callable[..., Any]) -> Any:
         """Ask for an object; None: it is not there."""
-        from botocore.exceptions import ClientError  # noqa: PLC0415 - see the core layer's `aws`
-
         with translated(f"read {name}"):
             try:
                 return ask(Bucket=self.bucket, Key=name)

@@ -1,4 +1,4 @@
-"""Requests over HTTPS, by the connection pools that botocore uses too.
+"""Requests over HTTPS, by the connection pools that boto3 uses too.
 
 The token is asked for at each request, because it outlives neither Lambda's freezes nor a drain.
 """

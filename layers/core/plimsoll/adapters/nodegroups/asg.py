@@ -11,6 +11,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from zlib import crc32
 
+from botocore.exceptions import ClientError
+
 from plimsoll.adapters.aws_errors import (
     UNKNOWN_OPERATION,
     code_of,
@@ -127,8 +129,6 @@ class AutoScalingGroups:
         The call takes one zone. Where the caller leaves it open the token decides, so that the same
         ask sent twice is the same.
         """
-        from botocore.exceptions import ClientError  # noqa: PLC0415 - see `plimsoll.adapters.aws`
-
         zone = zone or group.zones[crc32(token.encode()) % len(group.zones)]
         what = f"launch {add} instances of {group.name} in {zone}"
         try:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from botocore.exceptions import ClientError
+
 from plimsoll.adapters.aws_errors import code_of, translate, translated
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import calls
@@ -136,8 +138,6 @@ class AwsNodeGroups:
     @contextmanager
     def _changing(self, instance: str, what: str) -> Iterator[None]:
         """Ask EC2 whose an instance is, since a Node may say of itself what it likes; then change it."""
-        from botocore.exceptions import ClientError  # noqa: PLC0415 - see `plimsoll.adapters.aws`
-
         said = self._instances.describe([instance]).get(instance)
         if said is None:
             raise NotFound(f"EC2 does not know {instance}")
