@@ -165,6 +165,8 @@ def _performed(action: Action, writers: Writers) -> ActionResult:  # noqa: C901,
         case Heartbeat():
             return _keep_up(action, writers)
         case CompleteLifecycle():
+            # The record comes last: it says that nothing is left to do, and a hook that was not completed holds
+            # the instance until its timeout.
             for hook in action.hooks:
                 with suppress(NotFound):  # one that is already over counts as completed
                     capacity.complete_lifecycle(hook, action.node.instance or "")

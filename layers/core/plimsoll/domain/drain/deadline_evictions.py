@@ -73,6 +73,8 @@ def plan_deadline_evictions(  # noqa: PLR0913, PLR0917 - what a plan knows by th
     """
     pods = _evicted(disruptions, allowance, last, turn)
     for one in pods:
+        # The eviction API subtracts only pods that are Ready from what a budget allows.
+        # https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
         blocked = (allowance.take if one.pod.ready else allowance.why_not)(one.pod)
         if is_recreated(one.pod) and (blocked is None or one.overrules_at(last)):
             headroom.move(one.pod)

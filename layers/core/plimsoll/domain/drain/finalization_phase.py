@@ -98,6 +98,7 @@ def _plan_endings(draft: PlanBuilder, headroom: Headroom) -> None:
             found = draft.interrupted.interruption[node.name]
             words = f"{draft.seen.policy.response(found)} on {found.kind}"
             draft.wait(f"these stay until there is a deadline ({words}): {named}", {node.name})
+    # A node that this plan opens again is not at its end, whatever its record says.
     back = {
         name for step in draft.steps if isinstance(step.action, Uncordon) for name in step.nodes
     }

@@ -78,18 +78,25 @@ def plan_drain(
     _note_assumptions(disruptions, draft)
     _note_tolerant(draft)
     _note_misread(draft)
+    # Nodes that this plan cordons are closed before anything asks for a place: a replacement that was
+    # placed on one would have to move again.
     turn_of = list(turns(seen, now))
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
+    # Counted before the first place is claimed: from then on the headroom knows of this plan too.
     most = most_begun(disruptions, headroom)
     allowance = Allowance.of(seen)
 
+    # The order of the phases is the order in which places and budgets are spent. Capacity first, because it says
+    # which pods no node can take. Deadline evictions next: these pods leave in any case, and what they take of
+    # places and budgets nobody else may count on.
     capacity = plan_capacity(draft, disruptions, headroom, refusals or {})
     evictions = plan_deadline_evictions(
         disruptions, headroom, allowance, interrupted.turn, now, last
     )
     plan_replacements(
         draft,
+        # A node that is opened again holds places that this headroom does not know.
         () if capacity.uncordons else disruptions,
         headroom,
         allowance,
@@ -101,6 +108,7 @@ def plan_drain(
     for one in evictions.pods[:MOST_EVICTIONS]:  # after those whose replacements are Ready
         draft.add(evict_now(one, now, last, owner.get(one.pod.uid)), {one.pod.node or ""})
     plan_finalization(draft, turn_of, headroom)
+    # Last, since what a gang is told depends on which of its pods leave in this plan.
     for told in gang_deadlines(seen, interrupted.names, disruptions, draft.steps, now):
         draft.add(told, {told.pod.node or ""})
 
@@ -111,6 +119,7 @@ def plan_drain(
         or under_way(seen, disruptions, interrupted, now)
     )
     draft.steps += between_runs(seen, now, idle=not busy, refused=draft.refused)
+    # A stable sort: within a wave, steps keep the order in which the phases added them.
     steps = sorted(draft.steps, key=lambda step: step.action.wave)
     reasons = draft.told()
     return Plan(

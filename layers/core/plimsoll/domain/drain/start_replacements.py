@@ -37,10 +37,14 @@ def plan_replacements(  # noqa: PLR0913 - what is interrupted, and what bounds i
         most: how many replacements may begin.
     """
     told = frozenset(one.pod.uid for one in evicted)
+    # Two sorts, and both are stable: who would be at zero or below its floor comes first, and among these the
+    # one that needs a place most.
     by_need = sorted(disruptions, key=_need)
     rest = {disruption.ref: disruption.without(told) for disruption in by_need}
     ordered = [rest[disruption.ref] for disruption in sorted(by_need, key=_urgency)]
     first = {ref: pod for ref, one in rest.items() if (pod := _first(one)) is not None}
+    # One place for each workload with nothing elsewhere, before any has its second. It is given back just before
+    # its workload's own turn, which then claims as many as it can.
     homes = {pod.uid: headroom.snapshot.where(pod) for pod in first.values()}
     for pod in first.values():
         headroom.move(pod)

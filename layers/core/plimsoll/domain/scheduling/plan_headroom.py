@@ -36,10 +36,13 @@ def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:
     for pod in dead:
         snapshot.remove(pod)
     waiting = [*(p for p in seen.pods if p.pending), *_owed(seen, dead)]
+    # The contention keeps a copy from before anybody is placed: it asks what others could do, not what is planned.
     contention = _contention(seen, Contention(snapshot.copy(), interrupted.names), waiting)
     surging = {ref for ref, w in seen.workload.items() if w.ref.kind == "Deployment"}
     short: list[Pod] = []
     coming = map(successor_of, waiting)
+    # Pods that cannot run twice before those of Deployments, then as kube-scheduler's queue sorts: by priority, and the
+    # one that has waited longest. https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
     for pod in sorted(coming, key=lambda p: (seen.owner(p) in surging, -p.priority, p.created)):
         node = snapshot.choose(pod)
         if node is None:

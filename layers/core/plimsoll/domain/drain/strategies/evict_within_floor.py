@@ -23,6 +23,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
     serving = steady = sum(map(disruption.steady, disruption.pods))
     actions = []
     waiting = None
+    # Those that do not serve first: they cost nobody anything, and need no spare pod.
     for one in sorted(disruption.evictable, key=lambda d: d.pod.serving):
         place = headroom.reserve(one.pod)
         hurried = one.may_need_more(disruption.now)
