@@ -123,17 +123,16 @@ def test_a_pod_that_preempts_nobody_has_no_place_where_others_make_way():
     assert not contention.holds(a_pod("other", cpu="8", priority=-1))
 
 
-def test_a_place_that_is_kept_is_spared_while_there_is_time():
+def test_a_place_that_is_kept_is_spared():
     snapshot = a_snapshot([("4", "a")])
     contention = Contention(snapshot.copy())
     later = a_pod("db-0", cpu="2")
     contention.keep(later)
     assert contention.spares(a_pod("web", cpu="1"), 9) == 2
-    assert contention.spares(a_pod("web", cpu="1"), 9, in_time=False) == 9
     assert contention.holds(a_pod("leader", cpu="1"))
     assert contention.holds(later)
     contention.promise(later)
-    assert contention.spares(a_pod("web", cpu="1"), 9, in_time=False) == 1
+    assert contention.spares(a_pod("web", cpu="1"), 9) == 1
 
 
 def test_a_pod_for_other_nodes_holds_nobody_back():

@@ -115,13 +115,9 @@ class Contention:
             spare >= 1 for spare in (*self._spares(pod), *self._spares_kept(pod))
         )
 
-    def spares(self, pod: Pod, wanted: int, *, in_time: bool = True) -> int:
-        """Return how many pods like this one may be made beside the promises, at most `wanted`.
-
-        Where they are made in time, they leave the places that are kept too.
-        """
-        kept = [*self._spares_kept(pod)] if in_time else []
-        return max(0, min((*self._spares(pod), *kept, wanted)))
+    def spares(self, pod: Pod, wanted: int) -> int:
+        """Return how many pods like this one may be made beside the promises and the places that are kept, at most `wanted`."""
+        return max(0, min((*self._spares(pod), *self._spares_kept(pod), wanted)))
 
     def _spares(self, pod: Pod) -> Iterator[int]:
         """Yield for each promise how many such pods may come beside its contenders."""

@@ -62,27 +62,6 @@ def violating(pods: Iterable[Pod], budgets_in: Mapping[str, Sequence[Budget]]) -
     return frozenset(found)
 
 
-def victims_on(
-    snapshot: ClusterSnapshot,
-    pod: Pod,
-    node: Node,
-    lower: Iterable[Pod],
-    guarded: Collection[str] = frozenset(),
-) -> Sequence[Pod] | None:
-    """Return the fewest that must leave a node for a pod; None where all of them are not enough.
-
-    Those that stop already go first, then those that are not guarded, of the lowest priority, the youngest.
-    """
-    return snapshot.must_leave(
-        pod,
-        node,
-        sorted(
-            lower,
-            key=lambda p: (p.deleting is not None, p.uid not in guarded, -p.priority, p.created),
-        ),
-    )
-
-
 def snapshot_of(nodes: Iterable[Node], seen: Observation) -> ClusterSnapshot:
     """Return where the pods of an observation stand, on these nodes."""
     yielding = [pod for pod in seen.pods if makes_way(pod)]
@@ -168,7 +147,9 @@ class PreemptingSnapshot(ClusterSnapshot):
         node = self.nodes[node_name]
         if not yielding or self.why_not(pod, node) is None:
             return ()
-        return victims_on(self, pod, node, yielding) or ()
+        # The order in which they are spared: first those that do not stop yet, of the highest priority, the oldest.
+        yielding.sort(key=lambda p: (p.deleting is not None, -p.priority, p.created))
+        return self.must_leave(pod, node, yielding) or ()
 
     @override
     def remove(self, pod: Pod) -> None:

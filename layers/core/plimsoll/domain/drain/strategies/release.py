@@ -311,20 +311,18 @@ def _releases(
         return (), f"{lacking[0].ref} would let none go beside a replacement: others are unhealthy"
     # Those of superseded ReplicaSets last: their rollout takes them away in any case.
     able.sort(key=lambda one: one.replica_set != disruption.current)
-    # Each bound below cuts what the one before left, and its words replace the words of that: the last bound that
-    # cut is the one to wait for. First how many may stand released at all,
+    # Three bounds, each of which cuts what the one before left: how many may stand released, how many have a place, and
+    # how many leave the places sure that others count on. The words of the last one that cut are told.
     share, waiting = _share(disruption, standing)
     chosen = able[:share]
     if len(chosen) == len(able):
         waiting = None
-    # then how many have a place. All of them are asked for, since those without one get a node from the capacity phase,
     fits = sum(headroom.add(one.pod) is not None for one in chosen)
     # Nobody is Pending without a place before the first replacement of each workload has its own.
     headroom.reserved = headroom.reserved or (fits > 0 and not disruption.staying)
     patient = not (disruption.deadline_near or disruption.provisioned)
     if (headroom.reserved or patient) and fits < len(chosen):
         chosen, waiting = chosen[:fits], "waits for headroom for its replacements"
-    # and last how many can be made without endangering a place that somebody who left counts on.
     if chosen:
         new = replacement_of(chosen[0].pod)
         spared = headroom.contention.spares(new, len(chosen))

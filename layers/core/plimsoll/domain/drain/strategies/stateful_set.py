@@ -63,7 +63,7 @@ def _turn(evictable: EvictablePod) -> tuple[datetime, int]:
 
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowance) -> Steps:
-    # By eviction deadline, and of the same one the highest ordinal first, as the controller itself would go down.
+    # By eviction deadline, and of the same one the highest ordinal first, as its controller scales down.
     evictable = sorted(disruption.evictable, key=_turn)
     # Places are claimed for all before one is chosen: the capacity that is short is asked for at once, not one by one.
     places = [(d, headroom.reserve(d.pod)) for d in evictable]
