@@ -184,7 +184,7 @@ class Contention:
             self._open[key] = self._fitting(replace(pod, scheduling=anywhere))
         nodes = self._open[key]
         for spread in snapshot.spread_filters(pod):
-            domains = self.domains(spread.key)
+            domains = self._nodes_by_domain(spread.key)
             nodes &= reduce(
                 or_, (domains[domain] for domain in domains if spread.admits(domain)), 0
             )
@@ -195,7 +195,7 @@ class Contention:
         names = {node.name for node in fitting} - self._closed
         return sum(self._bits[name] for name in names)
 
-    def domains(self, topology_key: str) -> Mapping[str, int]:
+    def _nodes_by_domain(self, topology_key: str) -> Mapping[str, int]:
         """Return the nodes of each domain, as bits, without those that are no place for anybody."""
         known = self._domains.get(topology_key)
         if known is None:
