@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,13 @@ from uuid import uuid4
 import pytest
 
 from plimsoll.adapters.aws import Aws
-from plimsoll.adapters.dynamodb.codec import TTL, item_to_report, report_to_item
+from plimsoll.adapters.dynamodb.codec import (
+    TTL,
+    cluster_to_item,
+    item_to_cluster,
+    item_to_report,
+    report_to_item,
+)
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
 from plimsoll.adapters.dynamodb.observed_times import DynamoObservedTimes
 from plimsoll.adapters.dynamodb.pools import DynamoPools
@@ -306,6 +313,43 @@ def test_a_report_survives_a_newer_version_that_added_a_field() -> None:
     item: Any = report_to_item(REPORT)
     item["report"] = {"S": item["report"]["S"].replace("{", '{"mood":"calm",', 1)}
     assert item_to_report(item) == REPORT
+
+
+def rewritten(item: Any, attribute: str, change: Callable[[Any], object]) -> Any:
+    document = json.loads(item[attribute]["S"])
+    change(document)
+    return item | {attribute: {"S": json.dumps(document)}}
+
+
+def test_a_report_survives_reasons_of_a_newer_version() -> None:
+    newer = {"kind": "priced", "cost": 3}
+    item = rewritten(
+        report_to_item(REPORT),
+        "report",
+        lambda report: report.update(reasons=[report["reasons"][0] | newer, newer]),
+    )
+    assert item_to_report(item) == replace(
+        REPORT, reasons=(*REPORT.reasons, Reason(why='{"kind":"priced","cost":3}'))
+    )
+
+
+def test_a_cluster_survives_a_window_of_a_newer_version() -> None:
+    item = rewritten(
+        cluster_to_item(SHOP),
+        "policy",
+        lambda policy: policy["window"].update(zone="Europe/Berlin"),
+    )
+    assert item_to_cluster(item) == SHOP
+
+
+def test_a_response_of_a_newer_version_writes_nothing() -> None:
+    item = rewritten(
+        cluster_to_item(SHOP),
+        "policy",
+        lambda policy: policy.update(on=[["spot-interruption", "hold"]]),
+    )
+    policy = replace(SHOP.policy, on=(("spot-interruption", Response.OBSERVE),))
+    assert item_to_cluster(item) == replace(SHOP, policy=policy)
 
 
 def test_what_is_merged_or_acted_on_is_read_as_it_was_written_last(moto_aws: Aws) -> None:

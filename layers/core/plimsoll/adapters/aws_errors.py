@@ -77,6 +77,9 @@ attempt signs anew."""
 _TEMPORARY: Final = frozenset(
     {
         "BadDigest",
+        # A write of the same key was under way, and whether it made the object is open. An object that is there
+        # answers 412, `PreconditionFailed`. https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html
+        "ConditionalRequestConflict",
         "IDPCommunicationError",
         "InternalError",
         "InternalFailure",
