@@ -314,7 +314,9 @@ class Executor:
             if throttled and place >= ACTIONS_TOGETHER:
                 return None
             result = perform(step.action, self.writers)
-            throttled = throttled or isinstance(result.error, Throttled)
+            if isinstance(result.error, Throttled):
+                # Threads share both flags, which are only ever set: `throttled or …` would write an old False back.
+                throttled = True
             return result
 
         results: list[ActionResult] = []
