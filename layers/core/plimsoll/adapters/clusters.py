@@ -94,6 +94,7 @@ class LazyTransport:
             made = self._made
         try:
             return made.call(method, path, **more)
+        # Not for a cluster that does not answer: its endpoint and its connections are still good.
         except Refused:
             self._made = None
             raise

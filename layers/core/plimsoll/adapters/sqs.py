@@ -41,6 +41,9 @@ class SqsWakeUps:
         Raises:
             Temporary: some were not taken. Sending all again is harmless: wake-ups are idempotent.
         """
+        # Queues deliver at least once and in no order, so that a
+        # message says which cluster, and never what to do there.
+        # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues-at-least-once-delivery.html
         body = json.dumps({"cluster": cluster})
         messages: list[Message] = [{"MessageBody": body, "DelaySeconds": d} for d in delays]
         send_all(self._aws, self._queue_url, messages, f"wake-ups for cluster {cluster}")

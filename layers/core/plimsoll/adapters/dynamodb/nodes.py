@@ -52,6 +52,8 @@ class DynamoNodeIndex:
         Raises:
             Throttled: DynamoDB left some unwritten, again and again.
         """
+        # By `seen`, so that the newest of an instance stands last; a batch with one key twice is refused whole.
+        # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
         newest: dict[str, IndexEntry] = {}
         for entry in sorted(entries, key=lambda entry: entry.seen):
             newest[entry.instance] = entry

@@ -31,11 +31,13 @@ class DynamoPools:
     def read(self, region: str, now: datetime) -> Sequence[PoolEvent]:
         """Return the events that are not too old to count; DynamoDB deletes an item days late."""
         with translated(f"read the memory of capacity pools in {region}"):
+            # An eventually consistent read, at half the price: an event of the last second may be missing.
             found = [self._read(_event_of, item) for item in self._items(region)]
         return [event for event in found if event and now - event.at < POOL_EVENTS_KEPT]
 
     def put(self, region: str, events: Iterable[PoolEvent]) -> None:
         """Write events."""
+        # Without a condition: the key is what an event tells, so that a second one writes over the first.
         for event in {event.key: event for event in events}.values():
             with translated(f"write the memory of {event.pool}"):
                 self._aws.dynamodb.put_item(TableName=self._table, Item=_item_of(region, event))

@@ -51,6 +51,8 @@ class DynamoRegistry:
         Raises:
             Conflict: the name is taken.
         """
+        # A repetition by botocore of a write whose answer was lost is
+        # a Conflict too: the cluster is then registered, as asked.
         try:
             self._put(cluster, "attribute_not_exists(#cluster)")
         except Conflict as error:

@@ -65,6 +65,7 @@ class DynamoReports:
                 Key=strings(interruption=report.interruption),
                 ConsistentRead=True,
             )
+        # A row that cannot be read is written over under its own version: one broken row must not keep all news out.
         item = answer.get("Item")
         known = None if item is None else self._report(item)
         result = report if known is None else known.merged(report)

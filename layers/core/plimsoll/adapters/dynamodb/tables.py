@@ -46,6 +46,9 @@ def items_of(
         Throttled: DynamoDB left some unread, again and again.
     """
     for batch in batched(keys, READ_BATCH_ITEMS, strict=False):
+        # A batch is answered in part, without an error, where it is throttled
+        # or larger than 16 MB. A key that stands twice fails it whole.
+        # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
         left: list[dict[str, Any]] = [dict(key) for key in batch]
         for _ in range(ROUNDS):
             with translated(f"read {what}"):
@@ -70,6 +73,8 @@ def merged[T](attempts: int, merge: Callable[[], T]) -> T:
     for _ in range(attempts - 1):
         try:
             return merge()
+        # It may have been our own write: botocore repeats one whose answer was lost, and the
+        # repetition finds the version changed. Reading and merging again then changes nothing.
         except Conflict:
             continue
     return merge()
@@ -88,6 +93,7 @@ def put_version(aws: Aws, table: str, item: Item, version: int, what: str) -> No
     Raises:
         Conflict: somebody else wrote in between.
     """
+    # On the version, not on the key: a row of an older Plimsoll has no version, and may be written over.
     condition: dict[str, Any] = (
         {
             "ConditionExpression": "version = :read",

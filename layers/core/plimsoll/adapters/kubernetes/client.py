@@ -95,6 +95,7 @@ class ClientTransport:
             Refused: the certificate is not signed by the given CA.
         """
         answer = self._send(method, path, **more)
+        # Once: a fresh token that is refused as well is refused for another reason than its age.
         if answer.status == _UNAUTHORIZED and self._token is not None:
             self._token.forget()
             answer = self._send(method, path, **more)
@@ -123,6 +124,7 @@ class ClientTransport:
         if self._as_user is not None:
             headers["Impersonate-User"] = self._as_user
         if self._as_group is not None:
+            # A group cannot be impersonated without a user.
             headers |= {"Impersonate-User": PLAYED, "Impersonate-Group": self._as_group}
         try:
             response = self._connected().request(
@@ -133,6 +135,7 @@ class ClientTransport:
                 timeout=Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
                 preload_content=not watch,
             )
+            # A refusal of a watch is read whole, as any other answer.
             if watch and response.status == _OK:
                 return Response(
                     status=response.status,
@@ -160,6 +163,9 @@ class ClientTransport:
 
     @cached_property
     def _pool(self) -> PoolManager:
+        # `allowed_methods` bounds only what is repeated after a request was
+        # sent. A connection that was never made is tried again for every method.
+        # https://urllib3.readthedocs.io/en/stable/reference/urllib3.util.html#urllib3.util.Retry
         settings: dict[str, Any] = {
             "maxsize": self._connections,
             "retries": Retry(
@@ -171,6 +177,7 @@ class ClientTransport:
                 other=0,
                 allowed_methods={"GET"},
                 raise_on_status=False,
+                # How long to wait is for the services to decide: urllib3 would sleep here, whatever deadline is near.
                 respect_retry_after_header=False,
             ),
         }

@@ -99,6 +99,8 @@ class Collection[T]:
         def read() -> tuple[str, dict[Hashable, tuple[str, T | BadInput]]]:
             revision, now = "", dict[Hashable, tuple[str, T | BadInput]]()
             for page in requests.pages(self._call, fields=self._fields, labels=self._labels):
+                # All pages show the same moment, and a watch goes on from there.
+                # https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
                 revision = revision or page.metadata.resource_version
                 for obj in page.items or ():
                     uid, version = version_of(obj)
@@ -107,6 +109,7 @@ class Collection[T]:
                     now[uid or object()] = made or (version, self._read(obj, warn))
             return revision, now
 
+        # Replaced at once, when all pages are read: a list that breaks off leaves what was known.
         self._revision, self._known = again_if_expired(read)
         return self.objects
 
@@ -137,6 +140,7 @@ class Collection[T]:
                 seconds=seconds,
             )
             self._silent = now + timedelta(seconds=seconds) + OVERDUE
+        # The API server keeps changes for some minutes only. Without a revision the next observation lists.
         except ExpiredError:
             self._revision = ""
 
@@ -157,6 +161,7 @@ class Collection[T]:
                 case "BOOKMARK":
                     pass
                 case "DELETED":
+                    # A change that stands earlier in the same lines must not bring it back.
                     newest.pop(uid, None)
                     if self._known.pop(uid, None) is not None and not asked_to_go(obj):
                         self._ended.add(uid)
@@ -165,7 +170,9 @@ class Collection[T]:
                 case _:  # most often 410: what changed meanwhile is no longer kept
                     self._revision = ""
                     break
+            # Of a bookmark, too: it moves a watch on which nothing happens, so that it can be resumed.
             self._revision = version or self._revision
+        # After the last line: of an object that changed several times only the newest version is parsed.
         for uid, (version, obj) in newest.items():
             self._put(uid, version, obj, warn)
         if not self._revision:
@@ -185,6 +192,7 @@ class Collection[T]:
 
     def _put(self, uid: str, version: str, obj: Json | Raw, warn: Callable[[str], None]) -> None:
         known = self._known.get(uid)
+        # The answer to a write of ours may be newer than the events that arrive after it.
         if known is None or _age(known[0]) < _age(version):
             self._known[uid] = version, self._read(obj, warn)
 

@@ -29,10 +29,14 @@ def acquire(
     """
     try:
         lease = requests.send(GET_LEASE, namespace=NAMESPACE, name=name)
+    # The first reconcile of a cluster makes it. Of two at once the API server tells one 409.
     except NotFound:
         return _create(requests, holder, seconds, now, name)
     spec = lease.get("spec") or {}
     other = (spec.get("holderIdentity") or "") not in {"", holder}
+    # By our clock and the holder's. client-go waits instead until no renewal was seen for the
+    # whole duration, which takes no clocks that agree, and time that an invocation does not have.
+    # https://pkg.go.dev/k8s.io/client-go/tools/leaderelection
     if other and now < _expires(spec):
         return False
     mine = _spec(holder, seconds, now)
@@ -52,6 +56,8 @@ def release(requests: Requests, holder: str, name: str = LEASE) -> None:
         return
     spec = lease.get("spec") or {}
     if spec.get("holderIdentity") == holder:
+        # The API server takes no duration below 1.
+        # https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/coordination/validation/validation.go
         _update(requests, lease, {**spec, "holderIdentity": "", "leaseDurationSeconds": 1})
 
 
@@ -81,6 +87,7 @@ def _create(requests: Requests, holder: str, seconds: float, now: datetime, name
 
 def _update(requests: Requests, lease: Json, spec: Json) -> bool:
     try:
+        # The Lease goes back with the resourceVersion that was read: who was quicker makes this a Conflict.
         name = lease["metadata"]["name"]
         requests.send(
             UPDATE_LEASE, namespace=NAMESPACE, name=name, body={**lease, "spec": dict(spec)}

@@ -56,6 +56,7 @@ class Account:
 
     def instance_type(self, name: str) -> Mapping[str, Any] | None:
         """Return what EC2 says of an instance type, or None when it does not know it."""
+        # Remembered for the life of the process: what a type is made of does not change.
         if name not in self._types:
             try:
                 with translated(f"describe instance type {name}"):
@@ -141,6 +142,7 @@ class Account:
         return list(map(dict, found["Activities"]))
 
     def _read_template(self, which: str, name: str, version: str) -> Mapping[str, Any]:
+        # EC2 takes the id or the name, not both.
         arguments: dict[str, Any] = {which: name, "Versions": [version]}
         try:
             with translated(f"describe launch template {name}"):

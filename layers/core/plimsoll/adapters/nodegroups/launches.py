@@ -70,6 +70,7 @@ def launches_of(  # noqa: PLR0913 - what is known of a group, each part named
         except PlimsollError as error:
             warn(str(error))
             continue
+        # Of several groups behind one node group none has the size that the node group is to have.
         if len(groups) == 1:
             asked = _tried(found, desired)
         for activity in found:
@@ -95,6 +96,7 @@ def _tried(activities: Sequence[Mapping[str, Any]], desired: int) -> datetime | 
 def _newest(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
     """Return the newest of each type, zone and instance type, the newest of all first."""
     found: dict[tuple[str, str | None, str | None], Refusal] = {}
+    # The newest first: `setdefault` keeps the first of each kind.
     for refusal in sorted(refusals, key=lambda r: r.at, reverse=True):
         found.setdefault((refusal.kind, refusal.zone, refusal.instance_type), refusal)
     return tuple(found.values())
