@@ -96,16 +96,20 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         now=now,
     )
     plan = grown()
+    # Which groups are idle only a plan tells: it counts on them for pods
+    # that have waited. Then they are doubted, and the plan is made again.
     if idle := [*_idle(plan, short, now)]:
         doubt = f"it has begun no node within {FIRST_SIGN_WITHIN} for a Pending pod"
         doubts |= {key: replace(expected[key], doubt=doubt) for key in idle}
         plan = grown()
+    # Only where somebody gets no node. Everywhere else the order of the packing asks for fewer nodes.
     if any(pod.priority >= 0 and pod.uid in plan.unplaceable for pod in unschedulable):
         plan = grown(foremost=frozenset(_first(seen, interrupted, headroom, unschedulable)))
     lost = [pod for pod in unschedulable if pod.uid in plan.unplaceable]
     told = {
         group.key: [
             refusal
+            # Both lists name their newest first, and of one group and kind the report keeps what comes last.
             for refusal in reversed(
                 (*refusals.get(group.key, ()), *group.refusals, *_at_maximum(plan, group, now))
             )
@@ -151,6 +155,7 @@ def _given_up(
     seen: Observation, lost: Sequence[Pod], plan: GrowthPlan
 ) -> Iterator[tuple[Sequence[Pod], str]]:
     found: dict[tuple[Ref, str], list[Pod]] = defaultdict(list)
+    # The most important first, and then by name: the words of a report do not change from plan to plan.
     for pod in sorted(lost, key=lambda p: (-p.priority, str(p))):
         priority = f" (priority {pod.priority})" if pod.priority else ""
         found[seen.workload_of(pod), f"{plan.unplaceable[pod.uid]}{priority}"].append(pod)
