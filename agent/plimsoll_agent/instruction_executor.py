@@ -86,6 +86,8 @@ class InstructionExecutor:
         Raises:
             PlimsollError: the cluster or the service cannot be reached; the next round goes on.
         """
+        # In this order: nothing is begun before the last thing is
+        # over, and each answer is out before the next instruction.
         self._end_what_was_begun()
         self._report()
         for signed in self.service.instructions().instructions:
@@ -93,6 +95,7 @@ class InstructionExecutor:
             self._report()
 
     def _take(self, signed: SignedInstruction) -> None:
+        # Before the signature: the owner's policy names the keys.
         policy = self.policy()
         try:
             instruction = verify(signed, policy.instruction_keys)
@@ -132,6 +135,7 @@ class InstructionExecutor:
             said = ", ".join(f"{key}={value}" for key, value in instruction.labels.items())
             self._answer(journal, instruction, "would-do", f"would label Node {node.name} {said}")
             return
+        # Written before the patch: an entry without an outcome tells the next process to look at the Node.
         journal = self._begin(journal, instruction)
         try:
             self.api.label(node, instruction.labels)
@@ -162,6 +166,7 @@ class InstructionExecutor:
             said = "; ".join([f"cordon Node {name}", *steps, *waits(plan)])
             self._answer(before, instruction, "would-do", f"would {said}")
             return
+        # Written before the cordon. Of two executors one gets a Conflict here, and does nothing.
         journal = self._begin(before, instruction)
         permission = DrainPermission(
             signed=signed,
@@ -240,6 +245,7 @@ class InstructionExecutor:
         if not unreported:
             return
         told = unreported[:MOST_RESULTS]
+        # Sent before it is noted: after a crash it is sent again, and of two results of a number the first counts.
         self._send(told)
         self.journal.save(journal.reported(told))
 

@@ -148,6 +148,7 @@ class Journal(Struct, frozen=True, kw_only=True):
         kept = (e for e in self.entries if e not in spare[:-KEPT_ENTRIES])
         issued, last = self.issued, self.last
         ours = instruction.issued_at, instruction.number
+        # One from the future must not shut out all that is issued until then.
         if instruction.issued_at <= now + CLOCKS_APART and (
             issued is None or ours > (issued, last)
         ):
@@ -204,11 +205,13 @@ class ConfigMapJournal:
             Conflict: somebody else wrote meanwhile.
             PlimsollError: it cannot be written.
         """
+        # A ConfigMap that changed since it was read answers 409 to this resourceVersion.
         body = {
             "metadata": {"resourceVersion": self._version},
             "data": {_KEY: encode(journal).decode()},
         }
         written = self._requests.send(PATCH_JOURNAL, namespace=NAMESPACE, name=JOURNAL, body=body)
+        # The next write goes on from this one, without another read.
         self._version = written["metadata"]["resourceVersion"]
 
     def _read(self) -> str | None:

@@ -71,6 +71,7 @@ class Loops:
             if now >= send_at:
                 send_at = self.clock.now() + timedelta(seconds=self.sender.send())
                 if not self.sender.spool.entries:
+                    # Both fall together from then on: the loop takes a snapshot, and sends what it has just taken.
                     send_at = take_at = min(
                         take_at, self.clock.now() + self._drifting(self.sender.interval)
                     )
@@ -91,6 +92,7 @@ class Loops:
         """Carry out instructions when there are any; until it is stopped. Without it the agent ends."""
 
         def round_() -> float:
+            # Cleared before the round: a word that comes while it runs calls for another one.
             self.wake.clear()
             self.executor.round()
             return POLL_SECONDS
@@ -113,6 +115,7 @@ class Loops:
                     failures = 0
                     wake.wait(pause)
         finally:
+            # One loop that ends for any other reason ends all: the kubelet starts the agent anew.
             self.stop()
 
     @staticmethod

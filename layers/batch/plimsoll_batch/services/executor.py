@@ -202,7 +202,10 @@ class Executor:
         for role, admission in zip(step.jobs.roles, step.admissions, strict=True):
             if not self.held():
                 return Outcome(step=step, done=False)
+            # On every role before the first one starts: the plan on a
+            # role says by what it is to start, whoever goes on with it.
             planned.append((self._write_plan(role, admission), admission))
+        # After all are written: a role that waits for another one is started by a later cycle, by the same plan.
         planned = [each for each in planned if waits_for(step.jobs, each[0]) is None]
         return self._start(step, planned, now)
 
@@ -229,9 +232,13 @@ class Executor:
         for role, admission in planned:
             try:
                 self._start_one(role, admission)
+            # A Temporary error ends the attempt and leaves the plan: the next
+            # cycle goes on with it, or plans anew where no role has started.
             except Permanent as error:
                 why = f"{role} could not be started: {error}"
                 back = taken_back(step.jobs, admission.plan, why, now)
+                # Read anew: starting them changed their resourceVersion.
+                # A bare pod cannot be suspended once its gate is off.
                 stops = [self.cluster.job(each) for each in started if not each.bare]
                 self._suspend(stops, back.stop)
                 return Outcome(step=step, done=False, error=error)
@@ -284,6 +291,7 @@ class Executor:
                 return write(current)
             except Conflict:
                 current = self.cluster.job(current)
+                # After each Conflict: somebody else may have done meanwhile what was to be written.
                 if over(current):
                     return None
         raise Conflict(f"{role} changes all the time")

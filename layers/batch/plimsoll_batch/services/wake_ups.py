@@ -64,6 +64,7 @@ class WakeUpService:
         except PlimsollError as error:
             return [error if each.instances or each.agent else None for each in said]
         failed: dict[_Series, PlimsollError] = {}
+        # Each series once, whatever number of bodies asks for it; all of them fail or succeed together.
         for series in sorted({each for several in wanted for each in several}):
             try:
                 self._send(series)
@@ -109,5 +110,6 @@ class WakeUpService:
             return
         cluster, delays = series
         self.wake_ups.send(cluster, delays)
+        # Only after it was sent: one that failed is not counted on.
         self.sent[series] = now
         self.telemetry.log("queues woken", cluster=cluster, after=list(delays))

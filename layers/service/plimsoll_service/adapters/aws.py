@@ -64,6 +64,7 @@ class TenantSessions:
         with self._lock:
             now = self.clock.now()
             found = self._open.get(tenant)
+            # The credentials are not renewed by botocore: they were given to the session as they are.
             if found is None or found[1] - RENEWED_BEFORE <= now:
                 found = self._assumed(tenant), now + SESSION_LIFE
             self._open[tenant] = found
