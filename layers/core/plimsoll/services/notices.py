@@ -137,17 +137,15 @@ class NoticeService:
         Raises:
             Temporary: the wake-ups were not sent, or an observed cluster cannot be read now.
         """
-        if observed := only_observed(cluster, found):
-            as_if = replace(cluster, policy=cluster.policy.carried_out())
-            self._report(as_if, api, observed)
-        ignored = len(found) - len(observed) - len(found := heeded(cluster, found))
-        self._count_ignored(cluster, ignored)
+        observed = only_observed(cluster, found)
+        kept = heeded(cluster, found)
+        self._count_ignored(cluster, len(found) - len(observed) - len(kept))
         if cluster.mode is not Mode.ACT:
-            self._report(cluster, api, found)
-            self._remember(cluster, found)
-            return {}
+            self._report(cluster, api, kept)
+            self._remember(cluster, kept)
+            return self._report_observed(cluster, api, observed)
         # All nodes are cordoned before the first wake-up: a reconcile that came before would find nothing to do.
-        batches = find_nodes(api, found, self.workers)
+        batches = find_nodes(api, kept, self.workers)
         answers = self.workers.run([partial(cordon, api, batch, self.clock) for batch in batches])
         failed: dict[Notice, Exception] = {}
         urgent: list[bool] = []
@@ -172,8 +170,9 @@ class NoticeService:
             self.series.send(cluster.name, urgent=any(urgent))
         # After the wake-ups: they decide when pods move, and an Event only tells people.
         create_events(api, events, self.workers, self.telemetry)
-        self._remember(cluster, found)
-        return failed
+        self._remember(cluster, kept)
+        # Last: it reads the whole cluster, and no node that goes waits for that.
+        return failed | self._report_observed(cluster, api, observed)
 
     def _count_ignored(self, cluster: Cluster, ignored: int) -> None:
         if ignored:
@@ -186,6 +185,19 @@ class NoticeService:
             self.dry_run().report(cluster, api, found, self.reports)
         except Permanent as error:
             self.telemetry.warn("dry run failed", cluster=cluster.name, because=str(error))
+
+    def _report_observed(
+        self, cluster: Cluster, api: ClusterApi, observed: Sequence[LocatedNotice]
+    ) -> dict[Notice, Exception]:
+        """Report what would be done about notices that the policy only observes; return why some have to come again."""
+        if not observed:
+            return {}
+        as_if = replace(cluster, policy=cluster.policy.carried_out())
+        try:
+            self._report(as_if, api, observed)
+        except Temporary as error:
+            return dict.fromkeys((each.notice for each in observed), error)
+        return {}
 
     def _complete_hooks(
         self, cluster: Cluster, batch: Sequence[LocatedNotice]
