@@ -32,6 +32,7 @@ from plimsoll_agent.workloads import Controller, Owning
 from plimsoll_service.wire.gpu import COUNTERS, MOST_SAMPLES, GpuSample
 
 CONNECTIONS: Final = 8
+"""Exporters that are asked at once."""
 BATCH_TARGETS: Final = 64
 """Nodes whose answers are in memory at once."""
 SECONDS: Final = 3.0

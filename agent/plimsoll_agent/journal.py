@@ -34,6 +34,7 @@ HOUR: Final = timedelta(hours=1)
 CLOCKS_APART: Final = timedelta(minutes=5)
 """How far the clocks of service and cluster may differ."""
 _LONGEST: Final = 1000
+"""Characters of a reason."""
 
 
 class JournalEntry(Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 2
 READ_SECONDS: Final = 5
 ATTEMPTS: Final = 3
+"""The first request included."""
 CONFIG: Final = Config(
     # Standard mode repeats timeouts too: a call that gets no answer
     # ends after three times these seconds and the pauses between.

@@ -139,7 +139,11 @@ class NodeDrain:
         raise Temporary("not all releases could be undone: run the command again")
 
     def cordon(self, names: frozenset[str], *, unschedulable: bool) -> None:
-        """Cordon or uncordon nodes; a node that an interruption holds is not uncordoned."""
+        """Cordon or uncordon nodes; a node that an interruption holds is not uncordoned.
+
+        Raises:
+            Temporary: somebody else wrote to a node first, again and again.
+        """
         for _ in range(TRIES):
             pending = [
                 node

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
 
 WRITE_BATCH_ITEMS: Final = 25
+"""The most that one BatchWriteItem takes."""
 
 
 class DynamoNodeIndex:

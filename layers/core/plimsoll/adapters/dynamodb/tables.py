@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 type Warn = Callable[[str], None]
 _log: Final = logging.getLogger(__name__)
 READ_BATCH_ITEMS: Final = 100
+"""The most keys that one BatchGetItem takes."""
 ROUNDS: Final = 5
 """How often what DynamoDB left unprocessed is sent again before it counts as throttling."""
 

@@ -86,7 +86,11 @@ def read_scheduling(
 
 
 def read_selector(selector: schema.LabelSelector | None, where: str = "selector") -> Selector:
-    """Read a label selector; an absent one selects nothing, an empty one everything."""
+    """Read a label selector; an absent one selects nothing, an empty one everything.
+
+    Raises:
+        BadInput: it names more values than anybody means.
+    """
     if selector is None:
         return MATCHES_NOTHING
     if sum(len(line.values) for line in selector.match_expressions) > _VALUES:
@@ -95,7 +99,11 @@ def read_selector(selector: schema.LabelSelector | None, where: str = "selector"
 
 
 def read_resources(amounts: Mapping[str, str | float], where: str, *, pods: int = 0) -> Resources:
-    """Read a resource list; `pods` is used where it names none."""
+    """Read a resource list; `pods` is used where it names none.
+
+    Raises:
+        BadInput: an amount is no quantity; the message begins with `where`.
+    """
     try:
         return Resources.parse(amounts, pods=pods)
     except BadInput as error:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 TEMPLATE_KEPT: Final = timedelta(minutes=5)
 """How long a launch template is believed: `$Latest` may mean another one tomorrow."""
 _BATCH: Final = 100
+"""Names in one call: DescribeInstanceTypes takes no more."""
 EVERY_ARCHITECTURE: Final = ("x86_64", "arm64")
 
 

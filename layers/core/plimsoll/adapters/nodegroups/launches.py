@@ -94,7 +94,7 @@ def _tried(activities: Sequence[Mapping[str, Any]], desired: int) -> datetime | 
 
 
 def _newest(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
-    """Return the newest of each type, zone and instance type, the newest of all first."""
+    """Return the newest refusal of each kind, zone and instance type, the newest of all first."""
     found: dict[tuple[str, str | None, str | None], Refusal] = {}
     # The newest first: `setdefault` keeps the first of each kind.
     for refusal in sorted(refusals, key=lambda r: r.at, reverse=True):
