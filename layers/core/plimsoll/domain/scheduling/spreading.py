@@ -73,8 +73,10 @@ def _filter(
     )
     key, count = constraint.topology_key, topology_count.count
     lowest = min(count.values(), default=0)
+    # With too few domains kube-scheduler counts as if there were an empty one.
     if len(count) < (constraint.min_domains or 1):
         lowest = 0
+    # The pod itself adds to the skew only where its own selector matches it.
     most = constraint.max_skew + lowest - (1 if matches(selector, pod.labels) else 0)
     return SpreadFilter(key, count, most)
 

@@ -59,6 +59,7 @@ def merged(
             yield after
     for before in known.values():
         stands = before.state == "open" and before.kind in unreached
+        # What was accepted or done is looked at although it is advised still: the cluster shows what became of it.
         if (before.id not in advised and not stands) or before.state in {"accepted", "done"}:
             after = _observed(before, view)
             if after != before:
