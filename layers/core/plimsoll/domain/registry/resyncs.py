@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Final, Self
 
@@ -34,8 +34,9 @@ class ResyncRequest:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return the request that a message carries."""
-        return cls(**json.loads(text))
+        """Return the request that a message carries; fields that a newer version added are left out."""
+        known = {each.name for each in fields(cls)}
+        return cls(**{name: value for name, value in json.loads(text).items() if name in known})
 
     def message(self) -> str:
         """Return the message."""
