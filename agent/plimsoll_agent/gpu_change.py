@@ -150,7 +150,7 @@ def next_step(
         now: the time of the look.
         limits: how long each part may take.
     """
-    # Before the step is looked at: a Node that goes is left to whoever drains it.
+    # Checked before the step: an interrupted Node belongs to its drain.
     if (why := interrupted(look.node)) is not None:
         return Wait(reason=f"{why}, which comes first")
     found = _Decision(look=look, change=change, now=now, limits=limits)
@@ -211,7 +211,8 @@ class _Decision:
         change, look = self.change, self.look
         if not look.node.unschedulable:
             return Undo(write=self.to("stopped", reason="somebody uncordoned it"))
-        # Before the time is looked at: what somebody else wrote is not written over, however late it is.
+        # Checked before the time: the agent never overwrites a
+        # label that somebody else set, however late the change is.
         if self.label != change.saved:
             return self.alert(
                 f"somebody set {change.label} to {self.label}: finish by hand", final=True
@@ -283,8 +284,8 @@ class _Decision:
         ended = f"it shows {_words(self.look.gpus)}, and {MIG_STATE} is {self.look.state}"
         expired = self.since(self.limits.settles)
         shown = self.now - (change.found_since or self.now)
-        # Both what the Node shows and what mig-manager says: it
-        # may report success on a Node without its device plugin.
+        # Both have to agree, the GPUs that the Node shows and the state:
+        # mig-manager may report success on a Node without its device plugin.
         good = found == change.goal and not self.failed
         returns = found == "old" and change.goal == "new" and (expired or self.failed)
         if good and shown >= self.limits.steady:
@@ -316,7 +317,7 @@ class _Decision:
     def back(self, why: str) -> NextStep:
         """Write the old label again: nobody's pod may stand there, and nothing may be paused."""
         change = self.change
-        # mig-manager evicts nobody, so nobody may hold a GPU when the label is written.
+        # mig-manager evicts no pod, so the Node must have no pod with a GPU when the label is written.
         if self.look.holders or self.look.state == "rebooting":
             stands = self.look.holders[0] if self.look.holders else "a reboot"
             if change.step == "alert" or not self.since(self.limits.settles):

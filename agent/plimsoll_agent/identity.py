@@ -2,8 +2,6 @@
 
 The Secret holds the join token before the first start. After it, it holds the key, what the service
 calls cluster and key, and the keys by which instructions are signed: they are pinned then, and no
-# The key is stored before it is enrolled: one that only memory
-# had would be lost with the pod, after its join token was spent.
 answer of the service changes them. The key is stored before it is enrolled: an agent that dies in
 between enrols the same key again.
 """
@@ -69,8 +67,6 @@ class SecretIdentity:
             self._patch({_PRIVATE: key.private_bytes_raw()}, version)
         else:
             key = _key(raw)
-        # The key is stored before it is enrolled: one that only memory
-        # had would be lost with the pod, and its token be spent.
         join, enrolled = _decoded(data, _JOIN), _decoded(data, _ENROLLED)
         return Identity(
             key,

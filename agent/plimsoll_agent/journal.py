@@ -149,7 +149,7 @@ class Journal(Struct, frozen=True, kw_only=True):
         kept = (e for e in self.entries if e not in spare[:-KEPT_ENTRIES])
         issued, last = self.issued, self.last
         ours = instruction.issued_at, instruction.number
-        # One from the future must not shut out all that is issued until then.
+        # An instruction from the future must not shut out all others until then.
         if instruction.issued_at <= now + CLOCKS_APART and (
             issued is None or ours > (issued, last)
         ):
@@ -206,13 +206,14 @@ class ConfigMapJournal:
             Conflict: somebody else wrote meanwhile.
             PlimsollError: it cannot be written.
         """
-        # A ConfigMap that changed since it was read answers 409 to this resourceVersion.
+        # The resourceVersion makes the write conditional: the API
+        # server answers 409 if somebody else wrote since the read.
         body = {
             "metadata": {"resourceVersion": self._version},
             "data": {_KEY: encode(journal).decode()},
         }
         written = self._requests.send(PATCH_JOURNAL, namespace=NAMESPACE, name=JOURNAL, body=body)
-        # The next write goes on from this one, without another read.
+        # The next write uses this version and needs no read.
         self._version = written["metadata"]["resourceVersion"]
 
     def _read(self) -> str | None:

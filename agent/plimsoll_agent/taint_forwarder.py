@@ -99,7 +99,7 @@ class TaintForwarder:
         pause = self._nodes.look()
         now = self._clock.now()
         standing = dict.fromkeys(filter(None, self._nodes.objects), (now, 0))
-        # A taint that is gone is forgotten: the instance may be started again and be marked anew.
+        # A taint that is gone is forgotten: the instance may be started and marked again.
         self._said = {each: self._said.get(each, new) for each, new in standing.items()}
         due = [
             each
@@ -108,7 +108,7 @@ class TaintForwarder:
         ]
         for batch in batched(due, MOST_INSTANCES, strict=False):
             self._forward(batch)
-            # Counted after it was forwarded: what failed is due again.
+            # Counted after the forward: if that fails, the instance is due again.
             for each in batch:
                 seen, times = self._said[each]
                 self._said[each] = (seen, times + 1)

@@ -167,7 +167,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
         say(f"{name} is already in the mode {wanted}, with this policy: {policy}.")
         return
     if cluster.mode is not wanted and wanted is Mode.ACT:
-        # Before anything is written, the policy included: whoever says no leaves all as it was.
+        # Asked before anything is written: if the user declines, the policy stays too.
         _agree_to_act(deployed, cluster, beside_drainers=beside_drainers, yes=yes)
     deployed.registry.update(after)
     if (cluster.role, cluster.external_id) != (after.role, after.external_id):

@@ -68,7 +68,7 @@ class UninstallService:
             Temporary: a reconcile held the Lease all the time, or the cluster cannot be reached.
             MissingRights: there is no right to the Lease.
         """
-        # The mode first, and then the Lease: no reconcile begins any more, and the one that is at work has to end.
+        # The mode first, then the Lease: no new reconcile begins, and the present one has to end.
         self.registry.update(replace(cluster, mode=Mode.OBSERVE))
         api = self.clusters.open(cluster)
         until = self.clock.now() + timedelta(seconds=seconds)
@@ -92,7 +92,7 @@ class UninstallService:
         )
         done: list[ActionResult] = []
         while True:
-            # Observed anew each time: what was put back changes what can be put back next.
+            # Observed again in each round: one undone change makes others possible.
             left = plan_uninstall(api.observe(), self.clock.now())
             outcomes = executor.carry_out(left.plan, held=lambda: lease.held)
             lease.require()

@@ -202,10 +202,9 @@ class Executor:
         for role, admission in zip(step.jobs.roles, step.admissions, strict=True):
             if not self.held():
                 return Outcome(step=step, done=False)
-            # On every role before the first one starts: the plan on a
-            # role says by what it is to start, whoever goes on with it.
+            # Written on every role before the first one starts: any planner can go on by it.
             planned.append((self._write_plan(role, admission), admission))
-        # After all are written: a role that waits for another one is started by a later cycle, by the same plan.
+        # After all plans are written: a role that waits for another one starts in a later cycle, by the same plan.
         planned = [each for each in planned if waits_for(step.jobs, each[0]) is None]
         return self._start(step, planned, now)
 
@@ -291,7 +290,7 @@ class Executor:
                 return write(current)
             except Conflict:
                 current = self.cluster.job(current)
-                # After each Conflict: somebody else may have done meanwhile what was to be written.
+                # Checked after each Conflict: somebody else may have made the same change.
                 if over(current):
                     return None
         raise Conflict(f"{role} changes all the time")

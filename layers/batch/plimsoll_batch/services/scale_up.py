@@ -51,7 +51,7 @@ class ScaleUp:
         read = self.memory.groups_read
         asks = any(each.request is not None for each in plan.awaiting)
         current = known is not None and read is not None and now < read + STALE and not asks
-        # Planned first with what is known: groups cost calls to AWS, and most cycles need none of them.
+        # Planned with the known groups first: reading them costs AWS calls, and most cycles need no nodes.
         if not plan.lacks_nodes or (current and not self.memory.wants_groups(nodes, now)):
             return plan
         self._read(nodes, now)
@@ -73,8 +73,8 @@ class ScaleUp:
         for each in plan.awaiting:
             jobs, before = gangs[each.gang.uid], each.gang.request
             if each.request is not None:
-                # Written on the Job before any group is asked: a planner that dies in
-                # between leaves a request under whose tokens the next one asks again.
+                # Written on the Job before any group is asked: if the planner dies
+                # in between, the next one repeats the request under the same tokens.
                 job = self._attempt(cluster, jobs, each.request, held)
                 if job is not None:
                     asked.append((each.gang, each.request))
@@ -122,7 +122,7 @@ class ScaleUp:
             if group is None:
                 refused[ask.group] = f"there is no group {ask.group}"
                 continue
-            # The size that the request was made by, not the present one: asked twice, it still counts once.
+            # The size at the time of the request, not the present one: a repeated request then counts once.
             group = replace(group, desired=ask.desired)
             facts: dict[str, object] = {"group": group.name, "gang": str(job.ref)}
             try:
@@ -140,7 +140,7 @@ class ScaleUp:
                 self.memory.grown(group, count, now)
                 self.telemetry.log("nodes asked for", nodes=count, **facts)
                 self._report(group, ask, count, request.at)
-        # The request stays unanswered on the Job, so that the next cycle asks again.
+        # The request stays unanswered on the Job, and the next cycle repeats it.
         if later:
             return
         if promised and not refused:

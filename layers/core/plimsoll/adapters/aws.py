@@ -29,7 +29,7 @@ READ_SECONDS: Final = 5
 ATTEMPTS: Final = 3
 """The first request included."""
 CONFIG: Final = Config(
-    # Standard mode repeats timeouts too: a call that gets no answer
+    # The standard mode also repeats timeouts: a call without an answer
     # ends after three times these seconds and the pauses between.
     # https://boto3.amazonaws.com/v1/documentation/api/latest/guide/retries.html
     connect_timeout=CONNECT_SECONDS,
@@ -37,7 +37,7 @@ CONFIG: Final = Config(
     # `total_max_attempts` counts the first request, `max_attempts` does not.
     # https://botocore.amazonaws.com/v1/documentation/api/latest/reference/config.html
     retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-    # boto3 keeps ten connections where nothing is said, and makes and closes one for each call beyond them.
+    # The default is ten connections: boto3 opens and closes one for each call beyond them.
     max_pool_connections=THREADS,
 )
 

@@ -149,7 +149,7 @@ def translate(error: ClientError, what: str) -> PlimsollError:
     kind = kind_of(code)
     if kind is MissingRights:
         text += f". Give the role that ran this the right to {error.operation_name}."
-    # The codes come before the status: DynamoDB throttles with 400.
+    # Codes before the status: DynamoDB throttles with status 400.
     # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
     if kind is not None:
         return kind(text)
@@ -158,7 +158,7 @@ def translate(error: ClientError, what: str) -> PlimsollError:
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if status == _TOO_MANY:
         return Throttled(text)
-    # Last: a code that nobody knows says the least, and only a 5xx says that another attempt may help.
+    # The status comes last: of an unknown code it says no more than whether another attempt may help.
     return Temporary(text) if status >= _SERVER_ERROR else Refused(text)
 
 

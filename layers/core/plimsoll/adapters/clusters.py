@@ -94,7 +94,7 @@ class LazyTransport:
             made = self._made
         try:
             return made.call(method, path, **more)
-        # Not for a cluster that does not answer: its endpoint and its connections are still good.
+        # Only for a refused connection: if the cluster does not answer, endpoint and connections stay good.
         except Refused:
             self._made = None
             raise

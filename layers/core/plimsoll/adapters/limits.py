@@ -81,7 +81,7 @@ class AwsLimits:
 
 def _vcpus(instance: Mapping[str, Any]) -> int:
     family = _FAMILY.match(str(instance.get("InstanceType", "")))
-    # On-demand instances have no lifecycle at all: EC2 names it only of spot, scheduled and capacity-block instances.
+    # EC2 names a lifecycle only for spot, scheduled and capacity-block instances: on-demand instances have none.
     # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Instance.html
     if instance.get("InstanceLifecycle") or family is None or family[1] not in _STANDARD:
         return 0

@@ -41,8 +41,7 @@ class SqsWakeUps:
         Raises:
             Temporary: some were not taken. Sending all again is harmless: wake-ups are idempotent.
         """
-        # Queues deliver at least once and in no order, so that a
-        # message says which cluster, and never what to do there.
+        # SQS delivers at least once and in any order: a message names the cluster, never an action.
         # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues-at-least-once-delivery.html
         body = json.dumps({"cluster": cluster})
         messages: list[Message] = [{"MessageBody": body, "DelaySeconds": d} for d in delays]

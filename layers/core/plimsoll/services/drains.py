@@ -90,7 +90,7 @@ class DrainService:
         if known.mode is not Mode.ACT:
             self.telemetry.log("wake-up of a cluster that is only observed", cluster=cluster)
             return 0
-        # Opened before the Lease is taken; it reads nothing yet, so no other reconcile is in its way.
+        # Opening the cluster reads nothing, so it may come before the Lease.
         with self.clusters.open(known).following() as api:
             return self._reconcile(
                 known, api, holder, TimeLimit.of(self.clock.now(), seconds, hurried)
@@ -98,7 +98,7 @@ class DrainService:
 
     def _reconcile(self, known: Cluster, api: ClusterApi, holder: str, time: TimeLimit) -> int:
         groups, memory = self.groups(known), ReconcileMemory()
-        # What node groups refused in an earlier reconcile of this process. Another process finds it out again.
+        # Refusals of node groups from earlier reconciles in this process. Another process finds them again.
         memory.keep_refusals(self.refusals.get(known.name, {}), self.clock.now())
         executor = Executor(
             writers=Writers(cluster=api, capacity=groups),
@@ -106,8 +106,8 @@ class DrainService:
             telemetry=self.telemetry,
         )
         lease = Lease(api=api, clock=self.clock, cluster=known.name, holder=holder)
-        # The Lease comes before the first observation: until it is
-        # ours, another reconcile may change what would be read.
+        # The Lease comes before the first observation: without
+        # it, another reconcile may change the cluster meanwhile.
         if not self._take(lease, time, lambda: self._grow_unseen(known, groups, executor)):
             self.telemetry.log("another reconcile is at work", cluster=known.name)
             return 0
@@ -137,12 +137,12 @@ class DrainService:
         try:
             with lease.kept():
                 observations, left = reconcile.work()
-            # After the Lease was given back: a wake-up that comes before finds it live, and ends at once.
+            # After the Lease was returned: an earlier wake-up would find it live and end at once.
             if left is not None:
                 self._wake_next(known.name, left)
             return observations
-        # Also where the work failed. Reports come first, since nobody
-        # else has what they tell; Events take the time that is left.
+        # This runs after failures too. Reports come first, because no
+        # other process has them; Events use the time that is left.
         finally:  # the Lease is free again: no drain waits for a database
             self.refusals[known.name] = memory.refusals
             for report in reconcile.save(list(memory.reports.values())):
@@ -174,8 +174,8 @@ class DrainService:
             try:
                 return lease.take()
             except Temporary as error:
-                # Without the Lease, which nobody can take now. Two reconciles that see the
-                # same ask under the same token, and a node group carries that out once.
+                # This runs without the Lease, which no process can take now. Two reconciles that
+                # see the same ask under the same token, and a node group serves a token once.
                 if not called and self.clock.now() >= late:
                     called = True
                     unanswered()

@@ -107,7 +107,7 @@ def perform(action: Action, writers: Writers) -> ActionResult:
     """
     try:
         return _performed(action, writers)
-    # What a call is about was often gone already, and that is what the plan wanted.
+    # An object that is gone already is what the plan wanted.
     except NotFound:
         return ActionResult(action=action, gone=True)
     except PlimsollError as error:
@@ -203,8 +203,8 @@ def _evict(action: Evict, cluster: ClusterWriter) -> str | None:
     """Evict a pod; delete it if that is refused and may be overruled, and return whose refusal it was."""
     try:
         cluster.evict(action.pod, action.grace_seconds)
-    # An overloaded API server answers 429 as a budget does, but as
-    # `Throttled`: nobody refused the pod, so nothing is overruled.
+    # An overloaded API server answers 429 like a budget, but as
+    # `Throttled`: it refused no pod, so Plimsoll overrules nothing.
     # https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
     except (Blocked, Refused) as refusal:
         if not action.overrule:
@@ -230,7 +230,7 @@ def _timed(step: Step, kept_up: AbstractSet[str]) -> Step:
     """
     match step.action:
         case Evict(pod=pod, kept_up_grace_seconds=grace) as action if pod.node in kept_up:
-            # Not hurried: the deadline had shortened its grace period, and heartbeats gave all of it back.
+            # Not hurried: the deadline had shortened the grace period, and heartbeats gave all of it back.
             hurried = grace is not None or action.grace_seconds is None
             return replace(
                 step,
@@ -285,8 +285,8 @@ class Executor:
         """
         results: list[ActionResult] = []
         for _, wave in groupby(plan.steps, key=lambda step: step.action.wave):
-            # Asked before each wave: heartbeats go out in an earlier
-            # one than evictions, and give these pods more time.
+            # Checked before each wave: heartbeats are in an earlier
+            # wave than evictions and give these pods more time.
             kept_up = _kept_up(results)
             begun, over = self._carry_out([_timed(step, kept_up) for step in wave], held, enough)
             results += begun
@@ -307,7 +307,7 @@ class Executor:
         def attempt(place: int, step: Step) -> ActionResult | None:
             """Return what came of a step; None where it was not begun."""
             nonlocal over, throttled
-            # Asked right before the call: the Lease may go while the actions before this one wait for the API server.
+            # Checked right before the call: the Lease may be lost while earlier actions wait for the API server.
             if not held() or (place >= ACTIONS_PER_ROUND and enough()):
                 over = True
                 return None
@@ -315,7 +315,7 @@ class Executor:
                 return None
             result = perform(step.action, self.writers)
             if isinstance(result.error, Throttled):
-                # Threads share both flags, which are only ever set: `throttled or …` would write an old False back.
+                # Threads share both flags, and only ever set them: `throttled or …` would write an old False back.
                 throttled = True
             return result
 

@@ -95,7 +95,7 @@ def find_nodes(
     batches = by_instance(found)
     nodes = workers.run([partial(_by_index, api, batch) for batch in batches])
     listed: Mapping[str | None, Node] | PlimsollError = {}
-    # One list for all that the index does not lead to, after the requests for those that it does.
+    # The nodes are listed once for all instances that the index does not resolve.
     if any(node is _Unindexed.UNINDEXED for node in nodes):
         try:
             listed = {node.instance: node for node in api.nodes()}
@@ -124,7 +124,7 @@ class _Unindexed(Enum):
 def _by_index(api: NodeWriter, batch: Sequence[LocatedNotice]) -> Node | _Unindexed | None:
     entry = batch[0].entry
     found = batch[0].node or (api.node(entry.node) if entry.node else None)
-    # The name of a Node is often that of its private address, and a later instance may have the same.
+    # A Node's name often derives from its private address, which a later instance may get.
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/hostname-types.html
     if found is not None and found.instance == entry.instance:
         return found
@@ -148,14 +148,14 @@ def cordon(api: NodeWriter, batch: Batch, clock: Clock) -> Cordoned | str:
     notices, node = batch
     if isinstance(node, Exception):
         raise node
-    # Each attempt merges into the node as it was read last, so that what another handler wrote meanwhile is kept.
+    # Each attempt merges into the latest version of the node, which keeps the writes of other handlers.
     for _ in range(ATTEMPTS):
         interruption = interruption_on(node, notices, clock.now())
         if node is None or isinstance(interruption, str):
             return str(interruption)
         waits = interruption.cordoned is None
         stands = Cordoned(interruption=interruption, reason=_reason(notices), written=False)
-        # A node whose record says all of it, but that somebody uncordoned, is cordoned again.
+        # If somebody uncordoned the node since, it is cordoned again although its record is complete.
         if node.interruption == interruption and (waits or node.unschedulable):
             return stands
         try:
@@ -183,7 +183,7 @@ def interruption_on(
     Where nothing does, words say why.
     """
     entry = batch[0].entry
-    # After a Conflict the name may lead to the Node of another instance.
+    # After a Conflict the name may belong to the Node of another instance.
     if node is None or node.instance != entry.instance:
         return f"{entry.instance} has no node in {entry.cluster} (any more)"
     if node.newer_record:
@@ -206,7 +206,7 @@ def interruption_on(
     record = node.interruption
     if merged.cordoned is None and merged.on_advice(now):
         return merged  # it is cordoned when its turn comes
-    # Of a node that is cordoned already only its record knows whether somebody else had done that before us.
+    # Once Plimsoll has cordoned a node, only its record knows whether somebody else had done so before.
     before = node.unschedulable
     if record is not None and record.cordoned is not None:
         before = record.unschedulable_before

@@ -82,7 +82,7 @@ class NodeDrain:
             Temporary: a node could not be cordoned, or the first observation or check failed.
             Permanent: the check forbids to go on.
         """
-        # Before anything leaves: a replacement could be placed on a node that is about to be drained.
+        # All nodes are cordoned before any pod leaves: a replacement could land on the next node to drain.
         self.cordon(request.nodes, unschedulable=True)
         seen = self.api.observe()
         self.check(seen)
@@ -104,7 +104,7 @@ class NodeDrain:
             if found is None:
                 return "timed out", latest
             latest = plan_nodes(found, request, self.clock.now())
-            # Whoever uncordons a node calls the drain off.
+            # Uncordoning a node calls the drain off.
             if any(n.name in request.nodes and not n.unschedulable for n in found.nodes):
                 return "called off", latest
 

@@ -45,5 +45,5 @@ class NodeSums:
                 interrupted[found.node] = found
         seen = estimated_observation(cluster.name, ours.values(), read, interrupted)
         plan = plan_drain(seen, now)
-        # Every other step is about Nodes and pods that were made up from sums.
+        # All other steps are about Nodes and pods that the estimate made up.
         return Plan(steps=tuple(s for s in plan.steps if isinstance(s.action, Grow)))

@@ -81,7 +81,7 @@ class NoticeService:
 
         Handling a body again never hurts. What is `Discardable` is counted and logged here, and so handled.
         """
-        # Taints become what EC2 says before anything else happens: nothing acts on the word of an agent.
+        # EC2's answer replaces each taint before anything else: Plimsoll never acts on an agent's word.
         read = self.confirmation.of([self._read(body) for body in bodies])
         failed: dict[Notice, Exception] = {}
         draining: list[InstanceNotice] = []
@@ -111,15 +111,14 @@ class NoticeService:
                 self.telemetry.count(Metric.NOTICES_NOT_OURS, len(found) - len(ours))
             if cluster is not None and ours:
                 clusters.append((cluster, ours))
-        # Sorted by False before True: first the clusters that are
-        # acted on. The sort is stable, so that each half is by name.
+        # False sorts before True, so clusters in the mode act come
+        # first. The sort is stable and keeps the order by name.
         for cluster, found in sorted(clusters, key=lambda item: item[0].mode is not Mode.ACT):
             try:
                 failed |= self.deliver(cluster, self.clusters.open(cluster), found)
             except PlimsollError as error:
                 failed |= dict.fromkeys((each.notice for each in found), error)
-        # A body comes back whole if one of its notices failed.
-        # Those that were handled change nothing the second time.
+        # A body comes back as a whole if one of its notices failed. The others change nothing the second time.
         return [
             notices
             if isinstance(notices, Exception)
@@ -144,7 +143,7 @@ class NoticeService:
             self._report(cluster, api, kept)
             self._remember(cluster, kept)
             return self._report_observed(cluster, api, observed)
-        # All nodes are cordoned before the first wake-up: a reconcile that came before would find nothing to do.
+        # All nodes are cordoned before the first wake-up: an earlier reconcile would find nothing to do.
         batches = find_nodes(api, kept, self.workers)
         answers = self.workers.run([partial(cordon, api, batch, self.clock) for batch in batches])
         failed: dict[Notice, Exception] = {}
@@ -165,13 +164,14 @@ class NoticeService:
                     failed |= dict.fromkeys((each.notice for each in batch), why)
         if not urgent and any(isinstance(error, Temporary) for error in failed.values()):
             self.wake_ups.send(cluster.name, (0,))  # it asks for capacity where the cluster is away
-        # Also for a notice that somebody wrote before us: whoever did that may have died before the wake-ups.
+        # Also for a notice that stood on the node already: the
+        # invocation that wrote it may have died before the wake-ups.
         if urgent:
             self.series.send(cluster.name, urgent=any(urgent))
-        # After the wake-ups: they decide when pods move, and an Event only tells people.
+        # After the wake-ups: those decide when pods move, and Events only inform people.
         create_events(api, events, self.workers, self.telemetry)
         self._remember(cluster, kept)
-        # Last: it reads the whole cluster, and no node that goes waits for that.
+        # Last: the dry run lists the whole cluster, and no cordon may wait for that.
         return failed | self._report_observed(cluster, api, observed)
 
     def _count_ignored(self, cluster: Cluster, ignored: int) -> None:

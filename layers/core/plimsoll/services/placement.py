@@ -83,7 +83,7 @@ class PlacementService:
         for loss in plan.reserve:
             if loss.kind == ALL_SPOT:
                 self.telemetry.count(Metric.ON_DEMAND_RESERVE, 100 * loss.covered, cluster=label)
-        # After placement, and with the same observation: pods are listed once for both.
+        # The resync uses the same observation: pods are listed once for both.
         self.resync.complete(cluster, label, api, seen)
         self.observed_times.remember(cluster.name, start_samples(seen.of_workload))
         return len(plan.steps)
@@ -120,10 +120,11 @@ class PlacementService:
             telemetry=self.telemetry,
         )
         if found is not None and found.proof in {Proof.BROKEN, Proof.STALE}:
-            # The binding goes before any move: each move makes a new pod, which such a policy refuses or changes.
+            # The binding is removed before any move: each move creates
+            # a pod, which a broken policy would refuse or change.
             executor.note(self._remove_injection(cluster, api, found))
         outcomes = executor.carry_out(Plan(steps=plan.steps))
-        # After the releases: the drain evicts a released pod when its replacement is Ready.
+        # After the releases: the drain evicts a released pod once its replacement is Ready.
         if any(o.done and isinstance(o.action, Release) for o in outcomes):
             self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
         # In an order that the time decides: the many of one tenant do not keep others from being told.

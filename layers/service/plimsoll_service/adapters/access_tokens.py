@@ -92,7 +92,7 @@ class SecretTokenKeys:
         return self._read[0]
 
     def _fetched(self) -> Sequence[bytes]:
-        # Secrets Manager moves both labels at a rotation: tokens of the former key are read until they end.
+        # A rotation moves both labels: tokens under the former key stay readable until they end.
         # https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html
         found = [self._version("AWSCURRENT")]
         try:

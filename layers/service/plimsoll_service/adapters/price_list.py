@@ -94,7 +94,7 @@ class AwsPrices:
             )
             for page in pages:
                 for product in page.get("PriceList", ()):
-                    # Each product is JSON in a string.
+                    # PriceList holds each product as a JSON string.
                     # https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
                     yield from _hourly(json.loads(product))
 
@@ -105,7 +105,7 @@ class AwsPrices:
             pages = (
                 self.ec2(region)
                 .get_paginator("describe_spot_price_history")
-                # One moment: EC2 answers with the last change before it, which is the price that holds.
+                # A range of one moment: EC2 answers with the last change before it, which is the present price.
                 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html
                 .paginate(StartTime=now, EndTime=now, ProductDescriptions=["Linux/UNIX"])
             )

@@ -63,7 +63,7 @@ class TenantArchive:
         Raises:
             PlimsollError: something is left. Removing again goes on.
         """
-        # Members first: from then on nobody adds to the rest, but for requests that are under way.
+        # Members first: after that, only requests under way add data.
         members = DynamoMembers(aws=self.aws, table=self.members)
         for item in self._members():
             if "subject" in item:

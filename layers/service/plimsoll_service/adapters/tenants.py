@@ -101,7 +101,7 @@ class AwsTenantData:
                 f"{key}/{version + 1}-{digest[:16]}",
                 expires - self.clock.now(),
             )
-            # The object before the row that names it: a row that is there always finds its bytes.
+            # The object is written before the row that names it: a row then always finds its bytes.
             self._upload(name, packed)
             item["object"] = {"S": name}
         now = {":now": {"N": str(int(self.clock.now().timestamp()))}}
@@ -154,7 +154,7 @@ class AwsTenantData:
         name = snapshot_key(self.tenant, cluster, epoch, sequence)
         try:
             self._upload(name, body, IfNoneMatch="*")
-        # 412: something has the name. The same bytes are a repetition of ours, by an agent or by botocore.
+        # 412: an object of that name exists. With the same bytes it is a repetition, by the agent or by botocore.
         # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
         except Conflict:
             if self._download(name) != body:

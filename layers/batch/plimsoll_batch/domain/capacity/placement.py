@@ -101,8 +101,7 @@ class Placement:
             return self._place_by_topology(gang, flavors, self._coming)
         closed = self._in_use() | self._coming
         held = {name for name, node in nodes.items() if lease_of(node) == gang.lease} - closed
-        # First on the nodes that are leased to it: they were marked
-        # for it by an earlier cycle, and nobody else may use them.
+        # Its own leased nodes first: an earlier cycle marked them for it, and no other gang may use them.
         if held:
             found = self._place_by_topology(gang, flavors, frozenset(nodes.keys() - held))
             if isinstance(found, Place):
@@ -314,7 +313,7 @@ class Placement:
         )
         sums = {domain: total_resources(amounts) for domain, amounts in free.items()}
         enough = [domain for domain, whole in sums.items() if need.within(whole)]
-        # By name where all else is equal, so that every cycle tries the same domain first.
+        # The name breaks ties, so that each cycle tries the same domain first.
         yield from sorted(
             enough, key=lambda d: (-topology.weight_of(d[-1][1]), -_part(need, sums[d]), d)
         )
@@ -339,7 +338,7 @@ def earliest_place(
     """
     order = sorted((each for each in running if each.on_nodes), key=_end_of)
     everything = placement.copy()
-    # Tried first with all of them gone: a gang that has no place then has none before.
+    # Tried first as if all had ended: a gang that has no place then has none before.
     everything.release(order)
     if not isinstance(everything.place(gang, flavors), Place):
         return None

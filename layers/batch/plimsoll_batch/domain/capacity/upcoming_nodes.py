@@ -118,7 +118,7 @@ class UpcomingNodes:
         left = self._unasked()
         for key, node in zip(upcoming.groups, upcoming.nodes, strict=True):
             known = (key, node.zone)
-            # First what comes up in its own zone; the rest may come anywhere.
+            # Nodes that come up in its own zone first; the others may come up anywhere.
             taken = known if left[known] > 0 else (key, None)
             left[taken] -= 1
             self._upcoming[taken] -= 1

@@ -53,7 +53,7 @@ class DynamoNodeIndex:
         Raises:
             Throttled: DynamoDB left some unwritten, again and again.
         """
-        # By `seen`, so that the newest of an instance stands last; a batch with one key twice is refused whole.
+        # Sorted by `seen`: the newest entry of an instance wins. DynamoDB refuses a batch that names one key twice.
         # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
         newest: dict[str, IndexEntry] = {}
         for entry in sorted(entries, key=lambda entry: entry.seen):

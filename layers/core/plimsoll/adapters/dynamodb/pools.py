@@ -37,7 +37,7 @@ class DynamoPools:
 
     def put(self, region: str, events: Iterable[PoolEvent]) -> None:
         """Write events."""
-        # Without a condition: the key is what an event tells, so that a second one writes over the first.
+        # No condition is needed: the key says all that the event tells, so a second write replaces the first.
         for event in {event.key: event for event in events}.values():
             with translated(f"write the memory of {event.pool}"):
                 self._aws.dynamodb.put_item(TableName=self._table, Item=_item_of(region, event))

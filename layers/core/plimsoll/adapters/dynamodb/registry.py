@@ -55,8 +55,8 @@ class DynamoRegistry:
         Raises:
             Conflict: the name is taken.
         """
-        # A repetition by botocore of a write whose answer was lost is
-        # a Conflict too: the cluster is then registered, as asked.
+        # botocore repeats a write whose answer was lost, and the repetition is
+        # a Conflict too: then the cluster is registered, as the user asked.
         try:
             self._put(cluster, "attribute_not_exists(#cluster)")
         except Conflict as error:

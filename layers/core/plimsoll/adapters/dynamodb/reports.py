@@ -65,7 +65,7 @@ class DynamoReports:
                 Key=strings(interruption=report.interruption),
                 ConsistentRead=True,
             )
-        # A row that cannot be read is written over under its own version: one broken row must not keep all news out.
+        # A row that cannot be read is overwritten under its own version: otherwise it would keep out all news.
         item = answer.get("Item")
         known = None if item is None else self._report(item)
         result = report if known is None else known.merged(report)

@@ -47,8 +47,8 @@ def items_of(
         Throttled: DynamoDB left some unread, again and again.
     """
     for batch in batched(keys, READ_BATCH_ITEMS, strict=False):
-        # A batch is answered in part, without an error, where it is throttled
-        # or larger than 16 MB. A key that stands twice fails it whole.
+        # DynamoDB answers a batch in part, without an error, where it throttles
+        # or the items exceed 16 MB. It refuses a batch that names one key twice.
         # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
         left: list[dict[str, Any]] = [dict(key) for key in batch]
         for _ in range(ROUNDS):
@@ -74,8 +74,8 @@ def merged[T](attempts: int, merge: Callable[[], T]) -> T:
     for _ in range(attempts - 1):
         try:
             return merge()
-        # It may have been our own write: botocore repeats one whose answer was lost, and the
-        # repetition finds the version changed. Reading and merging again then changes nothing.
+        # The conflict may be with our own write: botocore repeats a write whose answer was
+        # lost, and the repetition finds a changed version. Another merge then changes nothing.
         except Conflict:
             continue
     return merge()
@@ -94,7 +94,8 @@ def put_version(aws: Aws, table: str, item: Item, version: int, what: str) -> No
     Raises:
         Conflict: somebody else wrote in between.
     """
-    # On the version, not on the key: a row of an older Plimsoll has no version, and may be written over.
+    # The condition is about the version, not the key: a row of
+    # an older Plimsoll has no version and may be overwritten.
     condition: dict[str, Any] = (
         {
             "ConditionExpression": "version = :read",

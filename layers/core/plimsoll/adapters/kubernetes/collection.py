@@ -99,7 +99,7 @@ class Collection[T]:
         def read() -> tuple[str, dict[Hashable, tuple[str, T | BadInput]]]:
             revision, now = "", dict[Hashable, tuple[str, T | BadInput]]()
             for page in requests.pages(self._call, fields=self._fields, labels=self._labels):
-                # All pages show the same moment, and a watch goes on from there.
+                # All pages show the same moment, and the watch starts there.
                 # https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
                 revision = revision or page.metadata.resource_version
                 for obj in page.items or ():
@@ -109,7 +109,7 @@ class Collection[T]:
                     now[uid or object()] = made or (version, self._read(obj, warn))
             return revision, now
 
-        # Replaced at once, when all pages are read: a list that breaks off leaves what was known.
+        # Replaced only when all pages are read: if a page fails, the known objects stay.
         self._revision, self._known = again_if_expired(read)
         return self.objects
 
@@ -140,7 +140,7 @@ class Collection[T]:
                 seconds=seconds,
             )
             self._silent = now + timedelta(seconds=seconds) + OVERDUE
-        # The API server keeps changes for some minutes only. Without a revision the next observation lists.
+        # The API server keeps old versions for minutes only. Without a revision, the next observation lists again.
         except ExpiredError:
             self._revision = ""
 
@@ -161,7 +161,7 @@ class Collection[T]:
                 case "BOOKMARK":
                     pass
                 case "DELETED":
-                    # A change that stands earlier in the same lines must not bring it back.
+                    # An earlier change in the same lines must not bring the object back.
                     newest.pop(uid, None)
                     if self._known.pop(uid, None) is not None and not asked_to_go(obj):
                         self._ended.add(uid)
@@ -170,9 +170,9 @@ class Collection[T]:
                 case _:  # most often 410: what changed meanwhile is no longer kept
                     self._revision = ""
                     break
-            # Of a bookmark, too: it moves a watch on which nothing happens, so that it can be resumed.
+            # Bookmarks count as well: they let a quiet watch resume where it stands.
             self._revision = version or self._revision
-        # After the last line: of an object that changed several times only the newest version is parsed.
+        # After the last line: only the newest version of an object is parsed.
         for uid, (version, obj) in newest.items():
             self._put(uid, version, obj, warn)
         if not self._revision:
@@ -192,7 +192,7 @@ class Collection[T]:
 
     def _put(self, uid: str, version: str, obj: Json | Raw, warn: Callable[[str], None]) -> None:
         known = self._known.get(uid)
-        # The answer to a write of ours may be newer than the events that arrive after it.
+        # The answer to our own write may be newer than events that arrive after it.
         if known is None or _age(known[0]) < _age(version):
             self._known[uid] = version, self._read(obj, warn)
 

@@ -29,13 +29,13 @@ def acquire(
     """
     try:
         lease = requests.send(GET_LEASE, namespace=NAMESPACE, name=name)
-    # The first reconcile of a cluster makes it. Of two at once the API server tells one 409.
+    # The first reconcile of a cluster creates it. Of two at once, the API server answers 409 to the second.
     except NotFound:
         return _create(requests, holder, seconds, now, name)
     spec = lease.get("spec") or {}
     other = (spec.get("holderIdentity") or "") not in {"", holder}
-    # By our clock and the holder's. client-go waits instead until no renewal was seen for the
-    # whole duration, which takes no clocks that agree, and time that an invocation does not have.
+    # This compares our clock with the holder's. client-go needs no common clock: it waits
+    # until it has seen no renewal for the whole duration, for which an invocation has no time.
     # https://pkg.go.dev/k8s.io/client-go/tools/leaderelection
     if other and now < _expires(spec):
         return False
@@ -56,7 +56,7 @@ def release(requests: Requests, holder: str, name: str = LEASE) -> None:
         return
     spec = lease.get("spec") or {}
     if spec.get("holderIdentity") == holder:
-        # The API server takes no duration below 1.
+        # The API server refuses a duration below 1.
         # https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/coordination/validation/validation.go
         _update(requests, lease, {**spec, "holderIdentity": "", "leaseDurationSeconds": 1})
 
@@ -87,7 +87,7 @@ def _create(requests: Requests, holder: str, seconds: float, now: datetime, name
 
 def _update(requests: Requests, lease: Json, spec: Json) -> bool:
     try:
-        # The Lease goes back with the resourceVersion that was read: who was quicker makes this a Conflict.
+        # The Lease goes back with the resourceVersion that was read: a write in between makes this a Conflict.
         name = lease["metadata"]["name"]
         requests.send(
             UPDATE_LEASE, namespace=NAMESPACE, name=name, body={**lease, "spec": dict(spec)}

@@ -91,7 +91,7 @@ class Requests:
             yield page
             if not page.metadata.more:
                 return
-            # With the same selectors: the token is good for the query that it came from.
+            # The selectors stay the same: the token is valid for its own query only.
             query["continue"] = page.metadata.more
 
     def watch(

@@ -77,8 +77,8 @@ def read_scheduling(
         ephemeral=() if pod else tuple(v.name for v in spec.volumes if v.ephemeral is not None),
         held=() if status is None else tuple(_held(spec, status)),
         infeasible=status is not None and _infeasible(status),
-        # Only where affinity looks at them: labels differ from Job to
-        # Job, and pods that otherwise say the same share one reading.
+        # Labels are kept only if affinity looks at them: they differ from
+        # Job to Job, and other pods of one template share a reading.
         labels=dict(labels) if near else {},
     )
     text = _ENCODER.encode(decisive)
@@ -172,7 +172,7 @@ def _requests(decisive: _Decisive) -> Resources:
     https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
     """
     spec, staying, starting = decisive.spec, Resources(), Resources()
-    # In their order: a sidecar counts beside the init containers after it, and not beside those before.
+    # The order matters: a sidecar counts beside the init containers after it, not beside those before it.
     for number, item in enumerate(spec.init_containers):
         asks = _asks(item, f"spec.initContainers[{number}]")
         if stays(item):

@@ -57,7 +57,7 @@ class Account:
 
     def instance_type(self, name: str) -> Mapping[str, Any] | None:
         """Return what EC2 says of an instance type, or None when it does not know it."""
-        # Remembered for the life of the process: what a type is made of does not change.
+        # Kept for the life of the process: an instance type does not change.
         if name not in self._types:
             try:
                 with translated(f"describe instance type {name}"):

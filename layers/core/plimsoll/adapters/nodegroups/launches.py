@@ -70,7 +70,7 @@ def launches_of(  # noqa: PLR0913 - what is known of a group, each part named
         except PlimsollError as error:
             warn(str(error))
             continue
-        # Of several groups behind one node group none has the size that the node group is to have.
+        # If a node group has several Auto Scaling groups, none of them has the size of the node group.
         if len(groups) == 1:
             asked = _tried(found, desired)
         for activity in found:

@@ -96,8 +96,8 @@ class BinPacking:
             again = [p for p in rest if p.scheduling.affinity or p.scheduling.spread]
             if len(rest) == len(waiting):
                 return
-            # Only pods whose affinity or spread looks at others may fit now
-            # where they did not before, and those that made way in this round.
+            # A second round helps pods whose affinity or spread
+            # looks at others, and pods that made way in this round.
             waiting = [*again, *self._snapshot.take_displaced()]
 
     def _seat(self, pod: Pod, rest: Sequence[Pod]) -> bool:
@@ -157,10 +157,10 @@ class BinPacking:
                     group=group,
                     template=template,
                     zones=zones,
-                    # From what weighs most to what only decides: no last resort; nodes on the way,
-                    # then those that come unasked, then those to be asked for; on-demand; a warm
-                    # pool; little risk; few nodes in passing; a full node; many pods; an even
-                    # spread over zones. The names come last, so that two plans choose the same.
+                    # The first difference decides: not the last resort; nodes on the way,
+                    # then nodes that come unasked, then nodes to ask for; on-demand; a warm
+                    # pool; low risk; few other nodes to open; a full node; many pods; an even
+                    # spread over zones. Names come last, so that two plans choose the same.
                     rank=(
                         self._is_last_resort(group, zone, len(zones)),
                         0 if fresh == 0 else 1 if group.provisions else 2,
@@ -179,8 +179,8 @@ class BinPacking:
     def _open(self, option: ScaleUpOption, pod: Pod) -> str | None:
         """Open nodes and place the pod on the last; say why not, and close them, where it fails."""
         nodes = [self._add(option, zone) for zone in option.zones]
-        # Asked of the node in its place: its daemons stand on it
-        # by now, and other nodes may have opened in its domain.
+        # Checked again with the node in place: its DaemonSets' pods
+        # stand on it, and other nodes may have joined its domain.
         why = self._snapshot.why_not(pod, nodes[-1])
         if why is not None:
             for node in nodes:
@@ -207,7 +207,7 @@ class BinPacking:
     def _account(self, group: NodeGroup, node: Node, pod: Pod) -> None:
         self.awaited[node.name] = node
         self.group_of[node.name] = group.key
-        # First a node on the way whose zone is known; the others may come up anywhere.
+        # Nodes on the way in this zone first; the others may come up anywhere.
         for before in ((group.key, node.zone), (group.key, None)):
             if self._upcoming[before] > 0:
                 self._upcoming[before] -= 1
@@ -229,7 +229,7 @@ class BinPacking:
         count = {z: self._in_zone[group.key, z] for z in group.zones}
         path: list[str] = []
         while not path or path[-1] != zone:
-            # By name where two zones have as many, so that two plans arrive at the same path.
+            # The name breaks ties, so that two plans arrive at the same path.
             path.append(min(count, key=lambda z: (count[z], z)))
             count[path[-1]] += 1
         return tuple(path)

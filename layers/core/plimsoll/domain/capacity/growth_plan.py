@@ -89,7 +89,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         frozen: zones that traffic is shifted away from: nodes there are the last resort.
     """
     start = snapshot.copy()
-    # All of them first: none may be in the way of another that is placed before it.
+    # All are removed first: none may be in the way of another that is placed before it.
     for pod in unschedulable:
         start.remove(pod)
     avoided = interrupted_pools(snapshot.nodes.values(), groups)
@@ -103,8 +103,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         risk={(g.key, zone): risk_of(g, zone, avoided, pools) for g in groups for zone in g.zones},
         expected=doubts,
     )
-    # Two sorts, and both are stable: within a priority the foremost
-    # come first, and both parts keep the order of `_in_order`.
+    # Both sorts are stable: within a priority the foremost come first, and the rest keep the order of `_in_order`.
     order = sorted(
         _in_order(unschedulable, start, groups),
         key=lambda pod: (-pod.priority, pod.uid not in foremost),
@@ -160,8 +159,8 @@ def _in_order(
 
     def rank(pod: Pod) -> tuple[int, int, float, str, str, str]:
         s = pod.scheduling
-        # The more a pod demands the fewer nodes take it, so it chooses
-        # first; and of free pods the big ones (first-fit decreasing).
+        # Few nodes take a pod with many demands, so it chooses first. Of
+        # the other pods the largest choose first (first-fit decreasing).
         demands = (
             s.claims,
             s.node_selector,

@@ -89,7 +89,7 @@ def merge(
         notices=(record,),
         gone=first_gone((record,)),
     )
-    # What is left of a former life goes first: `join` refuses records of two lives.
+    # A former life is dropped first: `join` refuses records of two lives.
     same_life = existing and in_this_life(existing, launched=launched)
     return join(same_life, fresh) if same_life else fresh
 

@@ -94,7 +94,7 @@ def expected_nodes(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Ex
     if group.provisions:  # what is interrupted is not launched anew
         missing = unlaunched + len(starting)
     surplus = max(0, len(group.instances - gone) - group.desired)
-    # Less those that have begun already: they are instances beyond what is desired.
+    # Launches that have begun are subtracted: they are the instances beyond the desired capacity.
     rebalanced = max(0, _rebalanced(group, here.values(), now) - surplus)
     upcoming = max(missing + rebalanced, len(starting))
     if upcoming <= 0:
@@ -107,7 +107,7 @@ def expected_nodes(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Ex
         if i in begun and begun[i] + limit < now and not _reports(group, here.get(i), now)
     ]
     owed, doubt = 0, f"{len(late)} of its nodes are not Ready after {limit}" if late else None
-    # Throttling says nothing of what comes: the group goes on trying. The newest refusal stands first.
+    # Throttling is left out: the group goes on trying. The first refusal is the newest.
     told = [r for r in group.refusals if not isinstance(r, LaunchesThrottled)]
     if told and now < told[0].at + DOUBTED_AFTER_REFUSAL:
         owed, doubt = unlaunched, f"its last launch failed: {told[0].why}"

@@ -228,6 +228,6 @@ class Observation:
         newest: dict[Ref, ReplicaSet] = {}
         for each in self.replica_sets.values():
             known = newest.get(each.controller, each)
-            # By name where two have one revision, so that every plan chooses the same.
+            # The name breaks ties, so that every plan chooses the same.
             newest[each.controller] = max(known, each, key=lambda r: (r.revision, r.ref.name))
         return newest

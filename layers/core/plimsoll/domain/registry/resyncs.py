@@ -62,7 +62,7 @@ def resync_requests(
     ]
     if preflight:
         return requests
-    # The first cluster of each place, by name: whichever it is, its answer serves all of them.
+    # The first cluster of each place, by name. Its answer serves all clusters there.
     first: dict[str, ResyncRequest] = {}
     for cluster, request in zip(clusters, requests, strict=True):
         first.setdefault(cluster.place, replace(request, place=cluster.place))

@@ -85,7 +85,7 @@ def shifted_zones(
             of_shift[event.shift].append(event)
     found: dict[str, ShiftedZone] = {}
     for told in of_shift.values():
-        # Of one moment the end comes last, and counts.
+        # If two events have the same time, the end of the shift comes last and counts.
         told.sort(key=_order)
         newest = told[-1]
         if not newest.active or newest.at + LONGEST_SHIFT[newest.cause] <= now:
@@ -115,7 +115,7 @@ def inferred_events(
     """
     at = asked - BEHIND
     newest = newest_events(known)
-    # From the latest to the earliest: of one shift the earliest stays.
+    # Sorted from the latest to the earliest: the earliest event of a shift stays in the dict.
     standing = {event.shift: event for event in sorted(listed, key=_order, reverse=True)}
     found = []
     for shift, event in standing.items():

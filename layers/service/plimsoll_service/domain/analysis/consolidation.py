@@ -256,12 +256,11 @@ def _moved(
         (view.pods[told.uid] for told in leaving),
         key=lambda p: (-p.scheduling.requests.memory, -p.scheduling.requests.cpu, p.uid),
     ):
-        # Off its node before a place is asked for: it must not be in its own way.
+        # The pod leaves its node first: it must not be in its own way.
         together.take(pod, here, -1)
         target = destinations.of(pod, together)
         if target is None:
             together.take(pod, here)
-            # Backwards, so that no pod is counted twice on its way home.
             for each, there in reversed(done):
                 together.take(each, there, -1)
                 together.take(each, here)

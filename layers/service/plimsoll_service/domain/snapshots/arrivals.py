@@ -64,7 +64,7 @@ def newest_after(known: Newest | None, arrival: Arrival, taken_at: datetime) -> 
     )
     if known is None:
         return found
-    # The agent's numbers before any clock: within an epoch only they tell the order.
+    # Within an epoch the agent's numbers decide, whatever the clocks say.
     if known.epoch == arrival.epoch:
         newer = arrival.sequence > known.sequence
         return replace(found, past=known.past) if newer else None
