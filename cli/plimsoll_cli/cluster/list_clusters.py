@@ -166,7 +166,7 @@ def _wide(deployed: Deployed, cluster: Cluster) -> Wide:
             failed.append(f"{what}: {error}")
             return None
 
-    probe = deployed.probes.cluster(cluster)
+    probe = deployed.probe(cluster)
     version = asked("version", probe.version)
     rights = asked("rights", probe.rights) if version is not None else None
     nodes = asked("nodes", deployed.clusters.open(cluster).nodes) if version is not None else None

@@ -7,17 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from plimsoll.adapters.kubernetes.dry_runs import POLICIES_SINCE, Trial, TrialResult
-from plimsoll_cli.doctor.facts import Facts, read_or_raise
+from plimsoll.domain.errors import PlimsollError
 from plimsoll_cli.doctor.findings import APPLY, Finding, fail, info, ok
+from plimsoll_cli.doctor.installation import Installation
 
 QUEUES_SINCE: Final = (1, 29)
 """https://kubernetes.io/docs/concepts/cluster-administration/flow-control/"""
 _MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 
-def fields(facts: Facts) -> Iterator[Finding]:
+def fields(installation: Installation) -> Iterator[Finding]:
     """Say whether the cluster lets us change only the fields that we name, and those it does."""
-    if _older(facts, POLICIES_SINCE):
+    if _older(installation, POLICIES_SINCE):
         yield info(
             "fields",
             "Kubernetes before 1.30 has no policies for fields: the right to patch a workload is "
@@ -25,7 +26,7 @@ def fields(facts: Facts) -> Iterator[Finding]:
             "upgrade the cluster, then " + APPLY,
         )
         return
-    found = read_or_raise(facts.trials)
+    found = installation.probe.trials()
     yield _foreign([t for t in found if not t.ours])
     for trial in found:
         if trial.ours and trial.verdict in {TrialResult.BY_OUR_POLICY, TrialResult.BY_ANOTHER}:
@@ -62,13 +63,13 @@ def _foreign(tried: Sequence[Trial]) -> Finding:
     return info("fields", "the cluster has nothing yet to try it on", "ask again when it has nodes")
 
 
-def queue(facts: Facts) -> Iterator[Finding]:
+def queue(installation: Installation) -> Iterator[Finding]:
     """Say whether requests of a drain have a queue of their own in the API server."""
-    if _older(facts, QUEUES_SINCE):
+    if _older(installation, QUEUES_SINCE):
         says = "Kubernetes before 1.29 does not know the manifest of our queue"
         yield info("queue", says, "upgrade the cluster, then " + APPLY)
         return
-    found = read_or_raise(facts.queue)
+    found = installation.probe.queue()
     if found.used is None:
         yield info("queue", "the API server does not say which it uses: it may have none")
     elif found.uid is None:
@@ -93,9 +94,12 @@ def queue(facts: Facts) -> Iterator[Finding]:
         yield ok("queue", "requests go through a queue of their own, the FlowSchema plimsoll")
 
 
-def _older(facts: Facts, than: tuple[int, int]) -> bool:
+def _older(installation: Installation, than: tuple[int, int]) -> bool:
     """Return whether the API server says that it is older; what does not say is not."""
-    found = _MINOR.match(facts.answer) if isinstance(facts.answer, str) else None
+    try:
+        found = _MINOR.match(installation.version())
+    except PlimsollError:
+        return False
     return found is not None and (int(found[1]), int(found[2])) < than
 
 

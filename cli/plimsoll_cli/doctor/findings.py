@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import wraps
 from typing import Final
+
+from plimsoll.domain.errors import PlimsollError
 
 APPLY: Final = "kubectl apply -k infra/cluster"
 """The cure of what is missing in a cluster."""
@@ -50,3 +54,27 @@ def fail(check: str, says: str, cure: str) -> Finding:
 def skipped(check: str, why: Exception, cure: str | None = None) -> Finding:
     """Return that it could not be read, and why."""
     return Finding(check=check, state=State.SKIPPED, says=str(why), cure=cure)
+
+
+def unread[T](
+    check: str, cure: str, said: str = "not read"
+) -> Callable[[Callable[[T], Iterator[Finding]]], Callable[[T], Iterator[Finding]]]:
+    """Make it worth knowing only that a check cannot be read: many may not read it, and the rest can be fine.
+
+    Args:
+        check: the name of the check.
+        cure: who may read it, or how to look at it otherwise.
+        said: what goes before the reason.
+    """
+
+    def decorated(run: Callable[[T], Iterator[Finding]]) -> Callable[[T], Iterator[Finding]]:
+        @wraps(run)
+        def checked(installation: T) -> Iterator[Finding]:
+            try:
+                yield from run(installation)
+            except PlimsollError as error:
+                yield info(check, f"{said}: {error}", cure)
+
+        return checked
+
+    return decorated

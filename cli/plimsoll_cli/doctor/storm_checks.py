@@ -3,62 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator
 
 from plimsoll.domain.disruptions import why_never_released
-from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.kubernetes import Pod, Ref
 from plimsoll.domain.observation import leaves
-from plimsoll_cli.doctor.facts import Facts, Webhook, read_or_raise
-from plimsoll_cli.doctor.findings import Finding, info, ok
+from plimsoll_cli.doctor.findings import Finding, info, ok, unread
+from plimsoll_cli.doctor.installation import Installation
 
 
-def webhooks_of(configurations: Sequence[Mapping[str, Any]]) -> Sequence[Webhook]:
-    """Return the admission webhooks that are asked about evictions, or about new and changed pods.
-
-    What no API server would show is passed over.
-    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
-    """
-    found = []
-    for configuration in configurations:
-        with suppress(AttributeError, KeyError, TypeError):
-            for hook in configuration.get("webhooks") or ():
-                asked = {what for rule in hook.get("rules") or () for what in _asked_about(rule)}
-                if asked:
-                    found.append(
-                        Webhook(
-                            name=str(hook["name"]),
-                            evictions="evictions" in asked,
-                            fails=hook.get("failurePolicy", "Fail") == "Fail",
-                            seconds=int(hook.get("timeoutSeconds", 10)),
-                        )
-                    )
-    return found
-
-
-def _asked_about(rule: Mapping[str, Any]) -> Iterator[str]:
-    resources, operations = {*rule["resources"]}, {*rule["operations"]}
-    if not {"", "*"} & {*rule["apiGroups"]}:
-        return
-    if resources & {"*/*", "pods/*", "pods/eviction", "*/eviction"} and operations & {
-        "CREATE",
-        "*",
-    }:
-        yield "evictions"
-    if resources & {"*", "*/*", "pods"} and operations & {"CREATE", "UPDATE", "*"}:
-        yield "pods"
-
-
-def webhooks(facts: Facts) -> Iterator[Finding]:
+@unread(
+    "webhooks",
+    "as an administrator: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+)
+def webhooks(installation: Installation) -> Iterator[Finding]:
     """Name the webhooks that can refuse or slow evictions, and those whose failure refuses pods."""
-    if isinstance(facts.webhooks, PlimsollError):
-        # The functions need no such right, so that their own token may not read it.
-        cure = "as an administrator: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
-        yield info("webhooks", f"not read: {facts.webhooks}", cure)
-        return
-    told = [each for each in facts.webhooks if each.evictions or each.fails]
+    told = [each for each in installation.probe.webhooks() if each.evictions or each.fails]
     for each in told:
         about = "evictions" if each.evictions else "new and changed pods"
         answers = "refuses them" if each.fails else "lets them pass"
@@ -72,9 +32,9 @@ def webhooks(facts: Facts) -> Iterator[Finding]:
         yield ok("webhooks", "no admission webhook can refuse an eviction, or pods by its failure")
 
 
-def quotas(facts: Facts) -> Iterator[Finding]:
+def quotas(installation: Installation) -> Iterator[Finding]:
     """Name the ResourceQuotas that leave no headroom for one more pod: then no pod they bind can be released."""
-    seen = read_or_raise(facts.seen)
+    seen = installation.observation()
     short: dict[Ref, set[str]] = defaultdict(set)
     for pod in seen.pods:
         workload = seen.workload.get(seen.workload_of(pod))
@@ -93,9 +53,9 @@ def quotas(facts: Facts) -> Iterator[Finding]:
         yield ok("quotas", "every ResourceQuota leaves headroom for a replacement")
 
 
-def budgets(facts: Facts) -> Iterator[Finding]:
+def budgets(installation: Installation) -> Iterator[Finding]:
     """Name the PodDisruptionBudgets that let no pod go although all are Ready, and pods that several cover."""
-    seen = read_or_raise(facts.seen)
+    seen = installation.observation()
     covered: dict[Ref, list[Pod]] = defaultdict(list)
     shared: dict[Ref, set[Ref]] = defaultdict(set)
     for pod in seen.pods:

@@ -16,9 +16,9 @@ from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_cli.doctor.cluster_checks import STALE
-from plimsoll_cli.doctor.facts import Direct, GroupSettings, Simulated, Target
-from plimsoll_cli.doctor.iam_requests import Case, Request
-from plimsoll_cli.doctor.other_drainers import AUTOSCALER, HANDLER, KARPENTER, marks_of
+from plimsoll_cli.probes.aws import Direct, GroupSettings, Simulated, Target
+from plimsoll_cli.probes.drainers import AUTOSCALER, HANDLER, KARPENTER, marks_of
+from plimsoll_cli.probes.iam_requests import Case, Request
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.builders import NOON, a_group, budget_json

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll_cli.doctor.policy_checks import SHIPPED, digest_of
+from plimsoll_cli.doctor.policy_checks import SHIPPED
+from plimsoll_cli.probes.admission import digest_of
 from tests.unit.cli.doctor.test_doctor import findings_by_check, guarding, healthy
 
 INFRA = Path(__file__).parents[4] / "infra"

@@ -7,65 +7,17 @@ least 100 must stay in it: https://docs.aws.amazon.com/lambda/latest/dg/configur
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
-from plimsoll.adapters.aws_errors import translated
-from plimsoll.domain.errors import PlimsollError, Refused
-from plimsoll_cli.doctor.facts import Concurrency, Facts
-from plimsoll_cli.doctor.findings import Finding, fail, info, ok
+from plimsoll.domain.errors import Refused
+from plimsoll_cli.doctor.findings import Finding, fail, info, ok, unread
+from plimsoll_cli.doctor.installation import Installation
+from plimsoll_cli.probes.aws import Concurrency
 from plimsoll_cli.stack import Stack
 
 LEAST_UNRESERVED: Final = 100
-RESERVES: Final[Mapping[str, Mapping[str, int]]] = {
-    size: {
-        "NoticesFunction": each,
-        "DrainsFunction": each,
-        "SweepFunction": resyncs,
-        "ScheduleFunction": 1,
-        "PlacementFunction": 1,
-    }
-    for size, each, resyncs in (("small", 3, 2), ("usual", 10, 10), ("large", 50, 50))
-}
-"""Size of a stack -> function -> how many of it run at once. The template says so, and a test compares."""
 _USUAL: Final = 1000
 """The quota of an account that is no longer new."""
-
-
-def read(functions: Any, stack: Stack) -> Concurrency:
-    """Return the quota of the account, and what is reserved for the functions of a stack.
-
-    Args:
-        functions: a client of Lambda.
-        stack: the stack.
-
-    Raises:
-        PlimsollError: Lambda cannot be asked, or the stack has no such function.
-    """
-    with translated("read the account's quota of concurrent executions"):
-        limit = functions.get_account_settings()["AccountLimit"]
-        reserved = {
-            name: functions.get_function_concurrency(FunctionName=stack.output(name)).get(
-                "ReservedConcurrentExecutions"
-            )
-            for name in _wanted(stack)
-        }
-    return Concurrency(
-        quota=limit["ConcurrentExecutions"],
-        unreserved=limit["UnreservedConcurrentExecutions"],
-        reserved=reserved,
-    )
-
-
-def reserve(functions: Any, function: str, executions: int) -> None:
-    """Reserve concurrency for a function, by a client of Lambda.
-
-    Raises:
-        PlimsollError: Lambda refuses, or cannot be asked.
-    """
-    with translated(f"reserve concurrency for {function}"):
-        functions.put_function_concurrency(
-            FunctionName=function, ReservedConcurrentExecutions=executions
-        )
 
 
 def missing(stack: Stack, found: Concurrency) -> Mapping[str, int]:
@@ -84,14 +36,11 @@ def missing(stack: Stack, found: Concurrency) -> Mapping[str, int]:
     return wanted
 
 
-def concurrency(facts: Facts) -> Iterator[Finding]:
+@unread("concurrency", "ask with lambda:GetAccountSettings and lambda:GetFunctionConcurrency")
+def concurrency(installation: Installation) -> Iterator[Finding]:
     """Say whether the functions of the stack have their concurrency to themselves, and what is left."""
-    found, stack = facts.concurrency, facts.stack
-    if isinstance(found, PlimsollError):
-        cure = "ask with lambda:GetAccountSettings and lambda:GetFunctionConcurrency"
-        yield info("concurrency", f"not read: {found}", cure)
-        return
-    need = sum(_wanted(stack).values())
+    found, stack = installation.aws.concurrency(), installation.stack
+    need = sum(stack.reserves.values())
     if found.quota < need:
         yield fail(
             "concurrency",
@@ -110,7 +59,7 @@ def concurrency(facts: Facts) -> Iterator[Finding]:
             "concurrency",
             f"other functions of the account can keep a notice waiting: {_unreserved(stack, found)} "
             f"share {found.unreserved} with them; reserved, {_left(stack, found)} would be left",
-            f"plimsoll doctor --cluster {facts.cluster.name} --stack {stack.name} --fix reserve; "
+            f"plimsoll doctor --cluster {installation.cluster.name} --stack {stack.name} --fix reserve; "
             "and deploy with ReserveConcurrency=true from now on",
         )
     else:
@@ -123,12 +72,8 @@ def concurrency(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _wanted(stack: Stack) -> Mapping[str, int]:
-    return RESERVES[stack.size]
-
-
 def _missing(stack: Stack, found: Concurrency) -> Mapping[str, int]:
-    return {n: count for n, count in _wanted(stack).items() if (found.reserved[n] or 0) < count}
+    return {n: count for n, count in stack.reserves.items() if (found.reserved[n] or 0) < count}
 
 
 def _added(stack: Stack, found: Concurrency) -> int:
