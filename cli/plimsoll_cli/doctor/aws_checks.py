@@ -13,20 +13,19 @@ SHOWN: Final = 5
 """How many requests a finding names."""
 
 
-@unread("AWS rights", "ask with iam:SimulatePrincipalPolicy", "not simulated")
+@unread("ask with iam:SimulatePrincipalPolicy", "not simulated")
 def aws_rights(installation: Installation) -> Iterator[Finding]:
     """Say whether IAM lets the roles do what they must, and nothing of what they must not."""
     found = installation.aws.simulated()
     wrong = [one for one in found if not one.right]
     if wrong:
         yield fail(
-            "AWS rights",
             f"IAM decides {len(wrong)} of {len(found)} requests otherwise than it must: "
             f"{_listed(wrong)}",
             "deploy the stack again; if it stays so, report these lines",
         )
     else:
-        yield ok("AWS rights", f"IAM decides all {len(found)} requests of the roles as it must")
+        yield ok(f"IAM decides all {len(found)} requests of the roles as it must")
 
 
 def _listed(found: Sequence[Simulated]) -> str:

@@ -7,6 +7,7 @@ it and put it in `CHECKS`. An error that it raises makes its finding `skipped`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
@@ -87,6 +88,7 @@ def findings_of(installation: Installation) -> Sequence[Finding]:
 
 def _found_by(name: str, installation: Installation) -> Iterator[Finding]:
     try:
-        yield from CHECKS[name](installation)
+        for finding in CHECKS[name](installation):
+            yield finding if finding.check else replace(finding, check=name)
     except PlimsollError as error:
-        yield skipped(name, error)
+        yield replace(skipped(error), check=name)

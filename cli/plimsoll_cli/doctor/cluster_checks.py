@@ -35,16 +35,16 @@ def answers(installation: Installation) -> Iterator[Finding]:
     except PlimsollError as error:
         if isinstance(error, NotFound) and not endpoint:
             cure = f"if it is no more: plimsoll clusters remove {installation.cluster.name} --force"
-            yield fail("cluster", str(error), cure)
+            yield fail(str(error), cure)
         elif isinstance(error, NotFound | BadInput) and endpoint:
             cure = f"put a token that the cluster takes into {installation.cluster.secret}"
-            yield fail("cluster", str(error), cure)
+            yield fail(str(error), cure)
         else:
             cure = "ask as somebody whom the cluster knows, from where it can be reached"
-            yield skipped("cluster", error, f"{cure}; if the node index is fresh, the functions do")
+            yield skipped(error, f"{cure}; if the node index is fresh, the functions do")
     else:
         whose = "the token that the functions use" if endpoint else "your own identity"
-        yield ok("cluster", f"its API server answers to {whose}: {version}")
+        yield ok(f"its API server answers to {whose}: {version}")
 
 
 def access(installation: Installation) -> Iterator[Finding]:
@@ -54,13 +54,12 @@ def access(installation: Installation) -> Iterator[Finding]:
     found = installation.aws.unknown_roles(installation.cluster)
     if found:
         yield fail(
-            "access entries",
             f'not in the group "plimsoll": {", ".join(found)}',
             f"for each: aws eks create-access-entry --cluster-name {installation.cluster.name} "
             "--kubernetes-groups plimsoll --principal-arn ARN",
         )
     else:
-        yield ok("access entries", 'every role of the stack is in the group "plimsoll"')
+        yield ok('every role of the stack is in the group "plimsoll"')
 
 
 def rights(installation: Installation) -> Iterator[Finding]:
@@ -71,18 +70,15 @@ def rights(installation: Installation) -> Iterator[Finding]:
     if unwatched and len(missing) < len(found):
         missing = [right for right in missing if right not in unwatched]
         yield info(
-            "rights to watch",
             f"not all are held ({_listed(unwatched)}): a drain lists these again each second",
             APPLY,
+            about="rights to watch",
         )
     said = _listed(missing)
     if not missing:
-        yield ok(
-            "rights", f"all {len(found) - len(unwatched)} are held, as infra/cluster grants them"
-        )
+        yield ok(f"all {len(found) - len(unwatched)} are held, as infra/cluster grants them")
     elif len(missing) == len(found):
         yield fail(
-            "rights",
             "none is held: infra/cluster is not applied, or its bindings do not name us",
             f'{APPLY}, and put the identity into the group "plimsoll"',
         )
@@ -90,18 +86,17 @@ def rights(installation: Installation) -> Iterator[Finding]:
         for overlay in sorted({_overlay(right) for right in missing}):
             withheld = _listed([right for right in missing if _overlay(right) == overlay])
             yield info(
-                f"rights of {overlay}",
                 f"not all are held ({withheld}): {_WITHHELD[overlay]}",
                 f"if that is not meant: {APPLY}/{overlay}",
+                about=f"rights of {overlay}",
             )
     elif installation.cluster.mode is Mode.OBSERVE and all(right.writes for right in missing):
         yield info(
-            "rights",
             f"enough to observe, and not to act: missing {said}",
             f"before --mode act: {APPLY}",
         )
     else:
-        yield fail("rights", f"{len(found) - len(missing)} are held; missing: {said}", APPLY)
+        yield fail(f"{len(found) - len(missing)} are held; missing: {said}", APPLY)
 
 
 def _overlay(right: Right) -> str:
@@ -116,7 +111,7 @@ def index(installation: Installation) -> Iterator[Finding]:
     entries = installation.index.find([*instances])
     wanted = [i for i, created in instances.items() if created + NEW <= installation.now]
     if not wanted:
-        yield info("node index", "no node of the cluster is an EC2 instance of some minutes")
+        yield info("no node of the cluster is an EC2 instance of some minutes")
         return
     known = [entries[i] for i in wanted if i in entries]
     fresh = [
@@ -126,13 +121,12 @@ def index(installation: Installation) -> Iterator[Finding]:
     ]
     says = f"{len(fresh)} of {len(wanted)} nodes are as a resync of the last {STALE.seconds // 60} minutes saw them"
     if len(fresh) == len(wanted):
-        yield ok("node index", f"{says}: the functions reach the cluster")
+        yield ok(f"{says}: the functions reach the cluster")
         return
     if known:
         oldest = min(e.seen for e in known)
         says = f"{says}; the oldest entry is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
     yield fail(
-        "node index",
         says,
         'in the log group of sweep: filter message = "cluster not resynced" | fields because; see '
         "ResyncErrors in docs/operate/alarms.md",

@@ -36,27 +36,24 @@ def missing(stack: Stack, found: Concurrency) -> Mapping[str, int]:
     return wanted
 
 
-@unread("concurrency", "ask with lambda:GetAccountSettings and lambda:GetFunctionConcurrency")
+@unread("ask with lambda:GetAccountSettings and lambda:GetFunctionConcurrency")
 def concurrency(installation: Installation) -> Iterator[Finding]:
     """Say whether the functions of the stack have their concurrency to themselves, and what is left."""
     found, stack = installation.aws.concurrency(), installation.stack
     need = sum(stack.reserves.values())
     if found.quota < need:
         yield fail(
-            "concurrency",
             f"the functions of the stack start up to {need} at once (Size={stack.size}), and the "
             f"account's quota is {found.quota}",
             f"deploy with a smaller Size, or {_more(stack, found)}",
         )
     elif not _missing(stack, found):
         yield ok(
-            "concurrency",
             f"{need} of {found.quota} are reserved for the functions of the stack, and "
             f"{found.unreserved} are left for functions without a reserve",
         )
     elif _left(stack, found) >= LEAST_UNRESERVED:
         yield fail(
-            "concurrency",
             f"other functions of the account can keep a notice waiting: {_unreserved(stack, found)} "
             f"share {found.unreserved} with them; reserved, {_left(stack, found)} would be left",
             f"plimsoll doctor --cluster {installation.cluster.name} --stack {stack.name} --fix reserve; "
@@ -64,7 +61,6 @@ def concurrency(installation: Installation) -> Iterator[Finding]:
         )
     else:
         yield info(
-            "concurrency",
             f"other functions of the account can keep a notice waiting: the quota of {found.quota} "
             f"has no place for a reserve of {_added(stack, found)} beside the {LEAST_UNRESERVED} that "
             "Lambda keeps unreserved",

@@ -43,33 +43,34 @@ def other_drainers(installation: Installation) -> Iterator[Finding]:
             yield from _karpenters_queue(installation, drainer, drainer.queue, say, held)
             continue
         yield say(
-            f"other drainers: {drainer.name}",
             f"it runs in namespace {drainer.namespace}, and evicts the pods of an interrupted node within seconds, "
             f"before their replacements are Ready{held}",
             f"uninstall it, or {GUARD_THEM}, or leave this cluster in the mode observe",
+            f"other drainers: {drainer.name}",
         )
     managed = managed_spot(nodes)
     if managed:
         yield info(
-            "other drainers: EKS",
             f"spot nodes of managed node groups: {managed}. {_OF_SPOT_GROUPS}{held}",
             "guard workloads at a warning (plimsoll guard install --warned), and give StatefulSets a budget, or use Auto "
             "Scaling groups of your own",
+            about="other drainers: EKS",
         )
     for drainer in found:
         if drainer.name == AUTOSCALER:
             yield info(
-                f"other drainers: {AUTOSCALER}",
                 f"it runs in namespace {drainer.namespace}, and drains nodes that are little used, interrupted or not; "
                 "it spares nodes with guarded pods. The mode act fits",
+                about=f"other drainers: {AUTOSCALER}",
             )
     for who, count in sorted(installation.probe.marks().items()):
         yield info(
-            f"drained now: {who}", f"nodes: {count}{held}", _OF_CORDONS if "cordon" in who else None
+            f"nodes: {count}{held}",
+            _OF_CORDONS if "cordon" in who else None,
+            about=f"drained now: {who}",
         )
     if not drainers_beside and not managed:
         yield ok(
-            "other drainers",
             "nothing else that drains interrupted nodes was found: the mode act fits",
         )
 
@@ -97,28 +98,28 @@ def _karpenters_queue(
     try:
         delay = installation.aws.queue_delay(installation.cluster, name)
     except PlimsollError as error:
-        yield skipped(CHECK, error, f"look at it yourself: {cure}")
+        yield skipped(error, f"look at it yourself: {cure}", about=CHECK)
     else:
         if not holds_back(delay):
             yield say(
-                CHECK,
                 f"{name} delivers messages after {delay} s. Karpenter in namespace {karpenter.namespace} then evicts the "
                 f"pods of an interrupted node before Plimsoll has released them{held}",
                 cure,
+                CHECK,
             )
         elif delay > MOST_SECONDS:
             yield info(
-                CHECK,
                 f"{name} holds messages back for {delay} s. An interrupted node counts against the limits of its NodePool "
                 "for that long, and so does one that ended without a notice",
                 cure,
+                about=CHECK,
             )
         else:
-            yield ok(CHECK, f"{name} holds messages back for {delay} s: the mode act fits")
+            yield ok(f"{name} holds messages back for {delay} s: the mode act fits", about=CHECK)
     if karpenter.version is not None and karpenter.version < DURATIONS_SINCE:
         yield say(
-            "Karpenter's version",
             f"{karpenter.version[0]}.{karpenter.version[1]} reads no duration in karpenter.sh/do-not-disrupt, and evicts "
             "released pods",
             "update Karpenter to 1.12 or newer, or guard workloads (plimsoll guard install)",
+            "Karpenter's version",
         )

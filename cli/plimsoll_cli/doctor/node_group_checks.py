@@ -41,7 +41,6 @@ def groups(installation: Installation) -> Iterator[Finding]:
     name = installation.cluster.name
     if not found:
         yield fail(
-            "node groups",
             "none was found: nothing can be asked for capacity",
             f"tag the Auto Scaling groups kubernetes.io/cluster/{name}: owned and {GROW}: true; "
             "EKS managed node groups are found without, and need the second to grow",
@@ -52,20 +51,19 @@ def groups(installation: Installation) -> Iterator[Finding]:
     growing = [group for group, hindered in judged if not hindered]
     if any(group.capacity == "on-demand" for group in growing):
         said = ", ".join(f"{g.name} ({g.capacity}) by {g.addable_nodes}" for g in growing)
-        yield ok("node groups", f"{len(growing)} of {len(found)} can grow: {said}")
+        yield ok(f"{len(growing)} of {len(found)} can grow: {said}")
     else:
         yield fail(
-            "node groups",
             "no group of on-demand nodes can grow: what spot takes has nowhere to go",
             "add one, or fix what keeps those below from growing",
         )
     for group, hindered in judged:
         for says, cure in hindered:
-            yield info(f"node group {group.name}", says, cure)
+            yield info(says, cure, about=f"node group {group.name}")
         slow = settings[group.name].slow if group.name in settings else None
         if slow is not None and not hindered:
             says = f"{slow}: its desired capacity is raised, which takes longer than a launch"
-            yield info(f"node group {group.name}", says)
+            yield info(says, about=f"node group {group.name}")
 
 
 def node_pools(installation: Installation) -> Iterator[Finding]:
@@ -73,9 +71,9 @@ def node_pools(installation: Installation) -> Iterator[Finding]:
     for group in installation.groups():
         if group.kind == karpenter.NAME and group.closed is not None:
             yield info(
-                f"NodePool {group.name}",
                 f"{group.closed}. Karpenter makes no node of it for Pending pods",
                 "let another NodePool or node group take its pods, or make its EC2NodeClass Ready",
+                about=f"NodePool {group.name}",
             )
         elif (
             group.kind == karpenter.NAME
@@ -83,10 +81,10 @@ def node_pools(installation: Installation) -> Iterator[Finding]:
             and group.addable_nodes < group.desired
         ):
             yield info(
-                f"NodePool {group.name}",
                 f"its limits leave room for {group.addable_nodes} more nodes, and {group.desired} of its nodes are spot. "
                 "Replacements of interrupted nodes wait until Karpenter hears of the interruption",
                 "raise spec.limits by as many nodes",
+                about=f"NodePool {group.name}",
             )
 
 
@@ -94,20 +92,20 @@ def maxima(installation: Installation) -> Iterator[Finding]:
     """Say whether on-demand groups may grow by as much as the cluster's spot nodes are."""
     loss = spot_loss(installation.nodes())
     fine = "on-demand groups may grow by as much as the spot nodes are"
-    yield from _told("group maxima", short_of_maxima(loss, installation.groups()), fine, info)
+    yield from _told(short_of_maxima(loss, installation.groups()), fine, info)
 
 
-@unread("quota", f"look at Service Quotas, EC2, {QUOTA_CODE}")
+@unread(f"look at Service Quotas, EC2, {QUOTA_CODE}")
 def quota(installation: Installation) -> Iterator[Finding]:
     """Say whether the account may run on-demand what runs on spot now."""
     found = installation.limits.quota()
     try:
         loss = spot_loss(installation.nodes())
     except PlimsollError:
-        yield info("quota", vcpus(found))
+        yield info(vcpus(found))
         return
     fine = f"{vcpus(found)}, and the cluster's spot nodes have {loss.vcpus}"
-    yield from _told("quota", short_of_quota(loss, found), fine, fail)
+    yield from _told(short_of_quota(loss, found), fine, fail)
 
 
 def addresses(installation: Installation) -> Iterator[Finding]:
@@ -116,45 +114,43 @@ def addresses(installation: Installation) -> Iterator[Finding]:
     free = installation.limits.free_addresses(subnets_of(found))
     loss = spot_loss(installation.nodes(), installation.observation().pods)
     fine = f"{sum(free.values())} are free in the {len(free)} subnets of on-demand groups"
-    yield from _told("addresses", short_of_addresses(loss, found, free), fine, fail)
+    yield from _told(short_of_addresses(loss, found, free), fine, fail)
 
 
 def templates(installation: Installation) -> Iterator[Finding]:
     """Say which on-demand groups could launch nothing by what they launch from."""
     found = installation.groups()
     short = short_of_templates(found, installation.limits.images(images_of(found)))
-    yield from _told("launch templates", short, "all images that groups name exist", fail)
+    yield from _told(short, "all images that groups name exist", fail)
 
 
 def start_up(installation: Installation) -> Iterator[Finding]:
     """Say which workloads on GPUs start too slowly for a spot notice, and have too few pods on on-demand."""
     short = short_of_time_to_start(installation.observation(), installation.now)
-    yield from _told(
-        "start-up", short, "on-demand covers each GPU workload that starts slowly", info
-    )
+    yield from _told(short, "on-demand covers each GPU workload that starts slowly", info)
 
 
 def tolerations(installation: Installation) -> Iterator[Finding]:
     """Name the workloads on spot nodes whose pods may return to an interrupted node."""
     short = short_of_taints(installation.observation())
-    yield from _told("tolerations", short, "no workload on spot nodes tolerates every taint", info)
+    yield from _told(short, "no workload on spot nodes tolerates every taint", info)
 
 
 def opt_outs(installation: Installation) -> Iterator[Finding]:
     """Name the workloads whose owners may have meant to opt out, and did not."""
     seen = installation.observation()
     found = [
-        info("opt-outs", f"{each.workload}: {each.says}", each.cure)
+        info(f"{each.workload}: {each.says}", each.cure)
         for each in misread_opt_outs(seen, seen.node)
     ]
-    yield from found or [ok("opt-outs", f"each {IGNORE} says yes or no")]
+    yield from found or [ok(f"each {IGNORE} says yes or no")]
 
 
 def _told(
-    check: str, short: Iterable[Shortfall], fine: str, tell: Callable[[str, str, str], Finding]
+    short: Iterable[Shortfall], fine: str, tell: Callable[[str, str], Finding]
 ) -> Iterator[Finding]:
-    found = [tell(check, each.says, each.cure) for each in short]
-    yield from found or [ok(check, fine)]
+    found = [tell(each.says, each.cure) for each in short]
+    yield from found or [ok(fine)]
 
 
 def _hindrances(group: NodeGroup, settings: Mapping[str, GroupSettings]) -> Iterator[Hindrance]:

@@ -52,7 +52,7 @@ SHIPPED: Final = (
 """A test compares the digests with the manifests."""
 
 
-@unread("policies", "ask as an administrator of the cluster")
+@unread("ask as an administrator of the cluster")
 def policies(installation: Installation) -> Iterator[Finding]:
     """Name the policies that are missing, or of another version, where their rights are given."""
     read = installation.probe.policies()
@@ -64,12 +64,14 @@ def policies(installation: Installation) -> Iterator[Finding]:
         old = [n for n, digest in each.digests.items() if found.get(n, digest) != digest]
         if missing or old:
             yield fail(
-                f"policies of {each.folder}",
                 f"its rights are given, and not all policies that bound them are in force: {_said(missing, old)}",
                 f"kubectl apply -k {each.folder}",
+                about=f"policies of {each.folder}",
             )
         else:
-            yield ok(f"policies of {each.folder}", "all are in force, as this version ships them")
+            yield ok(
+                "all are in force, as this version ships them", about=f"policies of {each.folder}"
+            )
 
 
 def _said(missing: Sequence[str], old: Sequence[str]) -> str:

@@ -13,7 +13,6 @@ from plimsoll_cli.doctor.installation import Installation
 
 
 @unread(
-    "webhooks",
     "as an administrator: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
 )
 def webhooks(installation: Installation) -> Iterator[Finding]:
@@ -23,13 +22,13 @@ def webhooks(installation: Installation) -> Iterator[Finding]:
         about = "evictions" if each.evictions else "new and changed pods"
         answers = "refuses them" if each.fails else "lets them pass"
         yield info(
-            f"webhook {each.name}",
             f"it is asked about {about}, and {answers} where it fails or takes longer than {each.seconds} s. In a storm "
             "its own pods may be among those that leave",
             "give it failurePolicy: Ignore and timeoutSeconds: 2, or run two replicas of it on on-demand nodes",
+            about=f"webhook {each.name}",
         )
     if not told:
-        yield ok("webhooks", "no admission webhook can refuse an eviction, or pods by its failure")
+        yield ok("no admission webhook can refuse an eviction, or pods by its failure")
 
 
 def quotas(installation: Installation) -> Iterator[Finding]:
@@ -45,12 +44,12 @@ def quotas(installation: Installation) -> Iterator[Finding]:
                 short[quota.ref].add(str(workload.ref))
     for ref, workloads in sorted(short.items()):
         yield info(
-            f"{ref}",
             f"it leaves no headroom for another pod of {_named(workloads)}: they are evicted before a replacement runs",
             "raise spec.hard by what the pods of one node request, by pods and by each resource that it limits",
+            about=f"{ref}",
         )
     if not short:
-        yield ok("quotas", "every ResourceQuota leaves headroom for a replacement")
+        yield ok("every ResourceQuota leaves headroom for a replacement")
 
 
 def budgets(installation: Installation) -> Iterator[Finding]:
@@ -69,9 +68,9 @@ def budgets(installation: Installation) -> Iterator[Finding]:
         if others:
             told = True
             yield info(
-                f"{budget.ref}",
                 f"it covers pods that {_named({str(ref) for ref in others})} covers too: the Eviction API refuses them",
                 "narrow the selector of one, or delete it",
+                about=f"{budget.ref}",
             )
         elif (
             pods
@@ -81,13 +80,13 @@ def budgets(installation: Installation) -> Iterator[Finding]:
         ):
             told = True
             yield info(
-                f"{budget.ref}",
                 f"all {len(pods)} of its pods are Ready, and it lets none go: it holds each drain up, and is overruled at "
                 "eviction deadlines",
                 "set maxUnavailable: 1, or add a replica",
+                about=f"{budget.ref}",
             )
     if not told:
-        yield ok("budgets", "every PodDisruptionBudget lets a pod go while all are Ready")
+        yield ok("every PodDisruptionBudget lets a pod go while all are Ready")
 
 
 def _named(names: set[str], most: int = 3) -> str:
