@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Final
 
 from plimsoll.domain.disruptions import why_never_released
 from plimsoll.domain.kubernetes import Pod, Ref
 from plimsoll.domain.observation import leaves
 from plimsoll_cli.doctor.findings import Finding, info, ok, unread
 from plimsoll_cli.doctor.installation import Installation
+from plimsoll_cli.terminal import first_of
+
+NAMED: Final = 3
+"""How many workloads or budgets a finding names."""
 
 
 @unread(
-    "as an administrator: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+    "as an administrator: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
 )
 def webhooks(installation: Installation) -> Iterator[Finding]:
     """Name the webhooks that can refuse or slow evictions, and those whose failure refuses pods."""
@@ -44,7 +49,7 @@ def quotas(installation: Installation) -> Iterator[Finding]:
                 short[quota.ref].add(str(workload.ref))
     for ref, workloads in sorted(short.items()):
         yield info(
-            f"it leaves no headroom for another pod of {_named(workloads)}: they are evicted before a replacement runs",
+            f"it leaves no headroom for another pod of {first_of(sorted(workloads), NAMED)}: they are evicted before a replacement runs",
             "raise spec.hard by what the pods of one node request, by pods and by each resource that it limits",
             about=f"{ref}",
         )
@@ -68,7 +73,7 @@ def budgets(installation: Installation) -> Iterator[Finding]:
         if others:
             told = True
             yield info(
-                f"it covers pods that {_named({str(ref) for ref in others})} covers too: the Eviction API refuses them",
+                f"it covers pods that {first_of(sorted(map(str, others)), NAMED)} covers too: the Eviction API refuses them",
                 "narrow the selector of one, or delete it",
                 about=f"{budget.ref}",
             )
@@ -87,9 +92,3 @@ def budgets(installation: Installation) -> Iterator[Finding]:
             )
     if not told:
         yield ok("every PodDisruptionBudget lets a pod go while all are Ready")
-
-
-def _named(names: set[str], most: int = 3) -> str:
-    first = sorted(names)
-    more = f" and {len(first) - most} more" if len(first) > most else ""
-    return ", ".join(first[:most]) + more
