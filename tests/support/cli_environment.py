@@ -252,7 +252,8 @@ class MemoryProbe(AwsProbe):
     def concurrency(self) -> Concurrency:
         quota, reserved = self._environment.quota, dict(self._environment.reserved)
         taken = self._environment.reserved_by_others + sum(n or 0 for n in reserved.values())
-        return Concurrency(quota=quota, unreserved=quota - taken, reserved=reserved)
+        wanted = RESERVES[self._environment.parameters.get("Size", "usual")]
+        return Concurrency(quota=quota, unreserved=quota - taken, wanted=wanted, reserved=reserved)
 
     def reserve(self, function: str, executions: int) -> None:
         self._environment.reserved[function] = executions

@@ -13,81 +13,63 @@ from plimsoll.domain.errors import Refused
 from plimsoll_cli.doctor.findings import Finding, fail, info, ok, unread
 from plimsoll_cli.doctor.installation import Installation
 from plimsoll_cli.probes.aws import Concurrency
-from plimsoll_cli.stack import Stack
 
 LEAST_UNRESERVED: Final = 100
 _USUAL: Final = 1000
 """The quota of an account that is no longer new."""
 
 
-def missing(stack: Stack, found: Concurrency) -> Mapping[str, int]:
+def missing(found: Concurrency) -> Mapping[str, int]:
     """Return what has to be reserved, by function: whose reserve is not as large as the stack's `Size`.
 
     Raises:
         Refused: it does not fit into the account's quota.
     """
-    wanted = _missing(stack, found)
-    if _left(stack, found) < LEAST_UNRESERVED:
+    if found.left < LEAST_UNRESERVED:
         raise Refused(
-            f"the reserve of {_added(stack, found)} does not fit: of the quota of {found.quota}, "
+            f"the reserve of {found.added} does not fit: of the quota of {found.quota}, "
             f"{found.unreserved} are unreserved, and Lambda keeps {LEAST_UNRESERVED} of them: "
-            f"{_more(stack, found)}"
+            f"{_more(found)}"
         )
-    return wanted
+    return found.missing
 
 
 @unread("ask with lambda:GetAccountSettings and lambda:GetFunctionConcurrency")
 def concurrency(installation: Installation) -> Iterator[Finding]:
     """Say whether the functions of the stack have their concurrency to themselves, and what is left."""
     found, stack = installation.aws.concurrency(), installation.stack
-    need = sum(stack.reserves.values())
+    need = sum(found.wanted.values())
     if found.quota < need:
         yield fail(
             f"the functions of the stack start up to {need} at once (Size={stack.size}), and the "
             f"account's quota is {found.quota}",
-            f"deploy with a smaller Size, or {_more(stack, found)}",
+            f"deploy with a smaller Size, or {_more(found)}",
         )
-    elif not _missing(stack, found):
+    elif not found.missing:
         yield ok(
             f"{need} of {found.quota} are reserved for the functions of the stack, and "
             f"{found.unreserved} are left for functions without a reserve",
         )
-    elif _left(stack, found) >= LEAST_UNRESERVED:
+    elif found.left >= LEAST_UNRESERVED:
+        names = ", ".join(name.removesuffix("Function").lower() for name in found.missing)
         yield fail(
-            f"other functions of the account can keep a notice waiting: {_unreserved(stack, found)} "
-            f"share {found.unreserved} with them; reserved, {_left(stack, found)} would be left",
+            f"other functions of the account can keep a notice waiting: {names} "
+            f"share {found.unreserved} with them; reserved, {found.left} would be left",
             f"plimsoll doctor --cluster {installation.cluster.name} --stack {stack.name} --fix reserve; "
             "and deploy with ReserveConcurrency=true from now on",
         )
     else:
         yield info(
             f"other functions of the account can keep a notice waiting: the quota of {found.quota} "
-            f"has no place for a reserve of {_added(stack, found)} beside the {LEAST_UNRESERVED} that "
+            f"has no place for a reserve of {found.added} beside the {LEAST_UNRESERVED} that "
             "Lambda keeps unreserved",
-            _more(stack, found),
+            _more(found),
         )
 
 
-def _missing(stack: Stack, found: Concurrency) -> Mapping[str, int]:
-    return {n: count for n, count in stack.reserves.items() if (found.reserved[n] or 0) < count}
-
-
-def _added(stack: Stack, found: Concurrency) -> int:
-    return sum(n - (found.reserved[name] or 0) for name, n in _missing(stack, found).items())
-
-
-def _left(stack: Stack, found: Concurrency) -> int:
-    """Return what stays unreserved once everything is reserved."""
-    return found.unreserved - _added(stack, found)
-
-
-def _unreserved(stack: Stack, found: Concurrency) -> str:
-    return ", ".join(name.removesuffix("Function").lower() for name in _missing(stack, found))
-
-
-def _more(stack: Stack, found: Concurrency) -> str:
+def _more(found: Concurrency) -> str:
     """Return how to ask for a quota in which the reserve fits."""
-    quota = max(_USUAL, found.quota + LEAST_UNRESERVED - _left(stack, found))
+    quota = max(_USUAL, found.quota + LEAST_UNRESERVED - found.left)
     return (
         "aws service-quotas request-service-quota-increase --service-code lambda "
         f"--quota-code L-B99A9384 --desired-value {quota}"

@@ -81,7 +81,7 @@ def doctor(  # noqa: PLR0913, PLR0917 - the options of the command
     deployed = environment.deployed(stack)
     asked = registered(deployed, cluster)
     if fix is not None:
-        for function, executions in missing(deployed.stack, deployed.aws.concurrency()).items():
+        for function, executions in missing(deployed.aws.concurrency()).items():
             deployed.aws.reserve(function, executions)
     word = f"doctor-{uuid4()}"
     found = findings_of(Installation(deployed, asked, environment.clock, word=word, wait=wait))

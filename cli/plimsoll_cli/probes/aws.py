@@ -81,8 +81,25 @@ class Concurrency:
     quota: int
     unreserved: int
     """Of the quota, the part that is reserved for no function."""
+    wanted: Mapping[str, int]
+    """Function, by the output of the stack -> the reserve that its size needs."""
     reserved: Mapping[str, int | None]
-    """Function, by the output of the stack -> its reserve; None: it has none."""
+    """Function -> its reserve; None: it has none."""
+
+    @property
+    def missing(self) -> Mapping[str, int]:
+        """What has to be reserved, by function: its reserve is smaller than that."""
+        return {name: n for name, n in self.wanted.items() if (self.reserved[name] or 0) < n}
+
+    @property
+    def added(self) -> int:
+        """How much more is reserved once nothing is missing."""
+        return sum(n - (self.reserved[name] or 0) for name, n in self.missing.items())
+
+    @property
+    def left(self) -> int:
+        """What stays unreserved once nothing is missing."""
+        return self.unreserved - self.added
 
 
 class AwsProbe:
@@ -182,6 +199,7 @@ class AwsProbe:
         return Concurrency(
             quota=limit["ConcurrentExecutions"],
             unreserved=limit["UnreservedConcurrentExecutions"],
+            wanted=self._stack.reserves,
             reserved=reserved,
         )
 
