@@ -16,7 +16,7 @@ import yaml
 
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Reason, Report
-from plimsoll_cli.doctor.kubernetes_probe import GROUP
+from plimsoll_cli.probes.kubernetes import GROUP
 from tests.package.install_page import (
     PAGE,
     PLIMSOLL,

@@ -25,11 +25,10 @@ from plimsoll_cli.cluster.policy_options import (
     changed,
     listed,
 )
-from plimsoll_cli.doctor.karpenter_checks import holds_back
-from plimsoll_cli.doctor.kubernetes_probe import KubernetesProbe
-from plimsoll_cli.doctor.other_drainers import managed_spot
 from plimsoll_cli.environment import Deployed, warn
 from plimsoll_cli.options import environment_of, registered, stack_option
+from plimsoll_cli.probes.drainers import holds_back, managed_spot
+from plimsoll_cli.probes.kubernetes import KubernetesProbe
 from plimsoll_cli.terminal import ask, say
 
 ACTING: Final = """\
@@ -235,7 +234,7 @@ def _refuse_beside_drainers(deployed: Deployed, cluster: Cluster) -> None:
 def _delayed(deployed: Deployed, cluster: Cluster, queue: str) -> bool:
     """Whether Karpenter hears of an interruption only after Plimsoll; not where nobody may look."""
     try:
-        return holds_back(deployed.probes.queue_delay(cluster, queue))
+        return holds_back(deployed.aws.queue_delay(cluster, queue))
     except PlimsollError as error:
         warn(str(error))
         return False

@@ -1,32 +1,34 @@
-"""What is wrong with an installation, decided from what was read of it, each with its cure.
+"""The checks of `plimsoll doctor`.
 
-A check is a function of the facts that yields findings. To add one, write it and put it in `CHECKS`.
+A check is a function that asks an installation, and yields findings, each with its cure. To add one, write
+it and put it in `CHECKS`. An error that it raises makes its finding `skipped`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
+from plimsoll_cli.doctor.aws_checks import aws_rights
 from plimsoll_cli.doctor.cluster_checks import access, answers, index, rights
-from plimsoll_cli.doctor.concurrency import concurrency
-from plimsoll_cli.doctor.facts import Facts
+from plimsoll_cli.doctor.concurrency_checks import concurrency
+from plimsoll_cli.doctor.drainer_checks import other_drainers
 from plimsoll_cli.doctor.field_checks import fields, queue
 from plimsoll_cli.doctor.findings import Finding, skipped
-from plimsoll_cli.doctor.iam_simulation import aws_rights
-from plimsoll_cli.doctor.karpenter_checks import node_pools
+from plimsoll_cli.doctor.installation import Installation
 from plimsoll_cli.doctor.node_group_checks import (
     addresses,
     groups,
     maxima,
+    node_pools,
     opt_outs,
     quota,
     start_up,
     templates,
     tolerations,
 )
-from plimsoll_cli.doctor.other_drainers import other_drainers
 from plimsoll_cli.doctor.policy_checks import policies
 from plimsoll_cli.doctor.stack_checks import (
     canary,
@@ -39,7 +41,7 @@ from plimsoll_cli.doctor.stack_checks import (
 )
 from plimsoll_cli.doctor.storm_checks import budgets, quotas, webhooks
 
-type Check = Callable[[Facts], Iterable[Finding]]
+type Check = Callable[[Installation], Iterable[Finding]]
 
 CHECKS: Final[Mapping[str, Check]] = {
     "stack": stack,
@@ -75,10 +77,18 @@ CHECKS: Final[Mapping[str, Check]] = {
 """In the order in which a notice meets what they are about."""
 
 
-def findings_of(facts: Facts) -> Iterator[Finding]:
-    """Yield the findings of every check: one that lacks its facts is skipped, with the reason."""
-    for name, check in CHECKS.items():
-        try:
-            yield from check(facts)
-        except PlimsollError as error:
-            yield skipped(name, error)
+def findings_of(installation: Installation) -> Sequence[Finding]:
+    """Return the findings of every check. The canary is looked for last, after it had time to travel."""
+    found = {
+        name: list(_found_by(name, installation))
+        for name in sorted(CHECKS, key=lambda name: CHECKS[name] is canary)
+    }
+    return [finding for name in CHECKS for finding in found[name]]
+
+
+def _found_by(name: str, installation: Installation) -> Iterator[Finding]:
+    try:
+        for finding in CHECKS[name](installation):
+            yield finding if finding.check else replace(finding, check=name)
+    except PlimsollError as error:
+        yield replace(skipped(error), check=name)
