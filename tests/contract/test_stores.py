@@ -40,7 +40,7 @@ from plimsoll.domain.registry import (
     resync_requests,
 )
 from plimsoll.domain.reports import Reason, Report
-from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, PoolEvent, PoolEventKind
+from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, HeldPool, PoolEvent, PoolEventKind
 from plimsoll.domain.spot.pool_history import MERGED
 from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
 from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, Times, WakeUps
@@ -496,6 +496,29 @@ def test_what_happened_to_a_pool_is_kept_once_by_region(stores: Stores) -> None:
     assert {event.pool for event in found} == {INTERRUPTED.pool}
     assert [event.kind for event in found].count(PoolEventKind.REFUSAL) == 1
     assert stores.pools.read("us-east-1", T0) == []
+
+
+def test_an_hour_of_a_pool_is_counted_by_one_cluster_of_a_region_alone(stores: Stores) -> None:
+    first = HeldPool(pool=INTERRUPTED.pool, since=T0, hours=1.0, at=T0)
+    second = replace(first, hours=1.9958, at=T0 + timedelta(hours=1))
+    assert stores.pools.held("eu-west-1") == []
+    stores.pools.count("eu-west-1", None, first)
+    with pytest.raises(Conflict):
+        stores.pools.count("eu-west-1", None, first)
+    assert [*stores.pools.held("eu-west-1")] == [first]
+    stores.pools.count("eu-west-1", first, second)
+    with pytest.raises(Conflict):
+        stores.pools.count("eu-west-1", first, second)
+    assert [*stores.pools.held("eu-west-1")] == [second]
+    assert stores.pools.held("us-east-1") == []
+    assert stores.pools.read("eu-west-1", T0) == []
+    other = replace(first, pool=CapacityPool("r5.large", "eu-west-1b", "spot"))
+    stores.pools.count("eu-west-1", None, other)
+    assert {held.pool for held in stores.pools.held("eu-west-1")} == {first.pool, other.pool}
+    stores.pools.put("eu-west-1", [INTERRUPTED])
+    events, held = stores.pools.memory("eu-west-1", T0)
+    assert [*events] == [INTERRUPTED]
+    assert sorted(each.hours for each in held) == [1.0, second.hours]
 
 
 def test_what_is_told_of_a_zonal_shift_is_kept_once_by_region_until_it_ends_by_itself(

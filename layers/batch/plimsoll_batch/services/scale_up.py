@@ -17,7 +17,7 @@ from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.registry import Cluster
 from plimsoll.domain.reports import Report
-from plimsoll.domain.spot import risks
+from plimsoll.domain.spot import ranks_of
 from plimsoll.services.ports import NodeGroups, Pools, Reports, Telemetry
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from plimsoll_batch.domain.admission import QueuePlan, QueueState, plan_queues
@@ -192,7 +192,7 @@ class ScaleUp:
             self.telemetry.warn("node groups not read", because=str(error))
             return
         try:
-            self.memory.pools = risks(self.pools.read(self.cluster.place, now), now)
+            self.memory.pools = ranks_of(self.pools.memory(self.cluster.place, now), now)
         except PlimsollError as error:
             self.telemetry.warn("capacity pools not read", because=str(error))
 

@@ -177,7 +177,7 @@ class Reconcile:
     def _plan(self) -> Plan:
         memory, inputs = self.memory, self.inputs
         if not memory.zones_read:
-            memory.shifts, memory.pools = inputs.shifts(), inputs.pool_risks()
+            memory.shifts, memory.pools = inputs.shifts(), inputs.pool_ranks()
             memory.zones_read = True
         began = self.clock.now()  # no later plan waits for what is read once
         seen = replace(self.api.observe(), policy=self.cluster.policy, shifts=memory.shifts)

@@ -17,7 +17,7 @@ from plimsoll.domain.capacity.node_templates import Daemons, future_node, templa
 from plimsoll.domain.kubernetes import GROW, Node, Pod, Resources, why_never
 from plimsoll.domain.node_groups import Asked, Expectation, NodeGroup, NodeTemplate
 from plimsoll.domain.scheduling import ClusterSnapshot
-from plimsoll.domain.spot import Source, is_covered
+from plimsoll.domain.spot import NEVER_SEEN, Source, is_covered
 
 _GLANCE = 200
 """How many of the next pods are looked at to compare groups: enough to fill any node."""
@@ -42,8 +42,8 @@ class Doubts:
     """Refused, and not asked again yet."""
     last: frozenset[Source] = frozenset()
     """Refused lately, or reclaimed just now."""
-    risk: Mapping[Source, float] = MappingProxyType({})
-    """Key of a group, and zone -> how likely what it launches from is to be reclaimed, 0 to 1."""
+    rate: Mapping[Source, float] = MappingProxyType({})
+    """Key of a group, and zone -> how often an hour what it launches from is reclaimed."""
     expected: Mapping[str, Expectation] = MappingProxyType({})
     """Key of a group -> what is doubted of its nodes on the way."""
 
@@ -166,7 +166,7 @@ class BinPacking:
                         0 if fresh == 0 else 1 if group.provisions else 2,
                         group.capacity != "on-demand",
                         fresh > group.warm,
-                        self._doubts.risk.get((group.key, zone), 0.0),
+                        self._doubts.rate.get((group.key, zone), NEVER_SEEN),
                         len(zones),
                         left,
                         -taken,

@@ -28,6 +28,7 @@ from plimsoll.domain.disruptions.releasability import (
 )
 from plimsoll.domain.disruptions.stop_times import (
     ASSUMED_SECONDS,
+    LEAST_SECONDS,
     Basis,
     StopTime,
     evicts_from,
@@ -48,6 +49,7 @@ from plimsoll.domain.disruptions.workload_disruption import (
 __all__ = [
     "ASSUMED_SECONDS",
     "DRAIN",
+    "LEAST_SECONDS",
     "NAME_TOLERATIONS",
     "PATIENCE",
     "Allowance",
