@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError, Temporary
-from plimsoll.domain.interruptions import Interruption, Response, marked, merge
+from plimsoll.domain.interruptions import Interruption, Response, marked, merge, urgency
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.notices import Effect
 from plimsoll.domain.registry import Cluster
@@ -51,7 +51,7 @@ class Cordoned:
 
     interruption: Interruption
     reason: str
-    """That of the first notice that leads to it."""
+    """That of the most urgent notice that leads to it."""
     written: bool
     """False: all of it stood there before, or the node is gone."""
 
@@ -171,8 +171,16 @@ def cordon(api: NodeWriter, batch: Batch, clock: Clock) -> Cordoned | str:
 
 
 def _reason(batch: Sequence[LocatedNotice]) -> str:
-    """Return the reason of the first notice that leads to something; else of the first."""
-    return next((o for o in batch if o.decision.merges), batch[0]).decision.reason
+    """Return the reason of the most urgent notice that leads to something; else of the first.
+
+    One that calls something off comes last.
+    """
+    foremost = min(
+        (located for located in batch if located.decision.merges),
+        key=lambda o: (o.decision.effect is Effect.WITHDRAW, urgency(o.notice.kind)),
+        default=batch[0],
+    )
+    return foremost.decision.reason
 
 
 def interruption_on(
