@@ -73,7 +73,7 @@ def test_every_relative_link_leads_somewhere(page: Path, link: str):
 
 def test_every_decision_is_in_the_index_in_order_and_the_index_names_no_other():
     index = (DECISIONS / "README.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| \[\d{4}\]\((.+?)\)", index, re.MULTILINE)
+    listed = re.findall(r"^\* \[\d{4} .+?\]\((.+?)\)$", index, re.MULTILINE)
     assert listed == [page.name for page in decisions()]
 
 
