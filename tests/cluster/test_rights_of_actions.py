@@ -9,11 +9,11 @@ import pytest
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.domain.actions import Action, Evict, Uncordon
+from plimsoll.domain.actions import Action, Cordon, Evict, Uncordon
 from plimsoll.domain.kubernetes import Ref
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.rights.table import ACTIONS, WHY, Scene, cordon
+from tests.rights.table import ACTIONS, Scene
 from tests.support.fake_clusters import a_budget
 
 pytestmark = pytest.mark.cluster
@@ -36,7 +36,7 @@ def scene(guarded: ControlPlane, ground: Ground, workers: ThreadWorkers) -> Scen
 
 @pytest.mark.parametrize("kind", ACTIONS, ids=lambda kind: kind.__name__)
 def test_what_the_product_does_is_let_through(scene: Scene, kind: type[Action]) -> None:
-    ACTIONS[kind].play(scene)
+    ACTIONS[kind].play(scene, kind)
 
 
 def test_a_budget_can_be_overruled_with_less_grace(scene: Scene) -> None:
@@ -49,7 +49,7 @@ def test_a_budget_can_be_overruled_with_less_grace(scene: Scene) -> None:
         return seen.disruptions_allowed == 0
 
     scene.stage.until(spent)
-    scene.carry_out(lambda: Evict(pod=scene.pod, reason=WHY, overrule=True, grace_seconds=1))
+    scene.carry_out(Evict, overrule=True, grace_seconds=1)
     scene.stage.until(scene.is_gone)
 
 
@@ -62,8 +62,8 @@ def test_a_taint_of_others_survives_a_cordon_and_its_end(scene: Scene, ground: G
         "PATCH", path, {"spec": {"taints": [aged]}}, "application/merge-patch+json"
     )
     assert answer.status == 200
-    scene.carry_out(lambda: cordon(scene))
-    scene.carry_out(lambda: Uncordon(node=scene.node, reason=WHY))
+    scene.carry_out(Cordon)
+    scene.carry_out(Uncordon)
     left = [t for t in ground.get(path)["spec"]["taints"] if t["key"] == "theirs"]
     assert [without_time(t) for t in left] == [theirs]
 

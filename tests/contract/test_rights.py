@@ -27,7 +27,8 @@ from plimsoll.domain.errors import NotFound, Refused
 from plimsoll.domain.kubernetes import LONGEST_MESSAGE_CHARACTERS, Resources, about_node, names
 from plimsoll_agent import calls as agent
 from plimsoll_batch.adapters.kubernetes import calls as batch
-from tests.rights.doctor import KubernetesProbe
+from plimsoll_cli.doctor.kubernetes_probe import KubernetesProbe
+from tests.rights.attempts import attempts
 from tests.rights.table import ACTIONS, Scene, right_of
 from tests.support.queue_scenes import Scene as QueueScene
 from tests.support.queue_scenes import a_bare_pod, a_training
@@ -134,7 +135,7 @@ def test_every_action_has_its_row() -> None:
 def test_an_action_needs_no_right_but_those_granted_and_writes_the_fields_of_its_row(
     scene: Scene, kind: type[Action]
 ) -> None:
-    ACTIONS[kind].play(scene)
+    ACTIONS[kind].play(scene, kind)
 
 
 def test_every_right_that_is_granted_is_used(rig: ContractRig) -> None:
@@ -328,6 +329,13 @@ def test_the_policies_name_what_the_code_creates() -> None:
     assert re.fullmatch(event_name, about_node("a", "i-1@noon", "Cordoned", "a test").name)
     assert f"'{names.FLOORS}'" in said["plimsoll-floors"]
     assert f"'{names.GUARD}'" in said["plimsoll-guard"]
+
+
+def test_every_policy_refuses_an_attempt_of_the_table() -> None:
+    tried = attempts("plimsoll") + attempts("plimsoll-gpu")
+    refused = {f"plimsoll-{row.by}" for row in tried if row.says is not None}
+    # Of the Lease, tests/cluster/test_rights.py tries both names.
+    assert {*POLICIES, "plimsoll-gpu"} - refused == {"plimsoll-lease"}
 
 
 # How it is applied

@@ -6,6 +6,7 @@ and by a real API server in `tests/cluster/test_rights_of_actions.py`. Add a row
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -60,13 +61,8 @@ type Json = dict[str, Any]
 type Right = tuple[str, str, str]
 """Verb, group, and resource with its subresource."""
 
-WHY: Final = "a test says so"
 HOOK: Final = LifecycleHook(
     group="base", name="hook", timeout=timedelta(minutes=5), longest=timedelta(hours=8), ours=True
-)
-CORDON: Final = "spec.unschedulable"
-RELEASE: Final = frozenset(
-    {f"label {POD_TEMPLATE_HASH}", f"annotation {RELEASED}", "metadata.ownerReferences"}
 )
 
 
@@ -165,9 +161,8 @@ class Scene:
     def is_gone(self) -> bool:
         return self.target not in {pod.name for pod in self.pods}
 
-    def budget(self) -> Json:
-        (found,) = self.stage.get(self.budgets)["items"]
-        return dict(found)
+    def budgets_there(self) -> list[Json]:
+        return list(self.stage.get(self.budgets)["items"])
 
     def serve(self, count: int) -> bool:
         return sum(pod.serving for pod in self.pods) == count
@@ -187,28 +182,39 @@ class Scene:
             notices=tuple(notices),
         )
 
-    def release(self, do_not_disrupt: str | None = None) -> Action:
-        return actions.Release(
-            pod=self.pod,
-            replica_set=self.observed().current[self.web.ref],
-            interruption="i-1@noon",
-            reason=WHY,
-            do_not_disrupt=do_not_disrupt,
-        )
+    def made(self, kind: type[Action], **arguments: object) -> Action:
+        """Return an action about what there is now; only what that does not tell is an argument."""
+        tells: Mapping[str, Callable[[], object]] = {
+            "reason": lambda: "a test says so",
+            "node": lambda: self.node,
+            "pod": lambda: self.pod,
+            "workload": lambda: self.web,
+            "replica_set": lambda: self.observed().current[self.web.ref],
+            "budget": lambda: next(
+                b for b in self.observed().budgets if b.ref.namespace == self.stage.name
+            ),
+            "namespace": lambda: self.stage.name,
+            "interruption": lambda: "i-1@noon" if kind is actions.Release else self.interruption(),
+            "hooks": lambda: (HOOK,),
+            "group": lambda: a_group("base"),
+        }
+        needed = {each.name for each in dataclasses.fields(kind)} & tells.keys()
+        make: Callable[..., Action] = kind
+        return make(**{name: tells[name]() for name in needed - arguments.keys()}, **arguments)
 
-    def carry_out(self, action: Callable[[], Action]) -> None:
+    def carry_out(self, kind: type[Action], **arguments: object) -> None:
         """Let the executor do it, from a fresh look where a controller was quicker."""
         writers = Writers(cluster=self.api, capacity=self.aws)
         executor = Executor(writers=writers, workers=self._workers, telemetry=Telemetry())
 
         def attempt() -> ActionResult | None:
-            plan = Plan(steps=(Step(action=action(), nodes=frozenset()),))
+            plan = Plan(steps=(Step(action=self.made(kind, **arguments), nodes=frozenset()),))
             (outcome,) = executor.carry_out(plan)
             return None if isinstance(outcome.error, Conflict) else outcome
 
         outcome = self.stage.until(attempt)
         assert outcome is not None
-        assert outcome.error is None
+        assert outcome.error is None, outcome.error
         assert outcome.done
         told = set(executor.noted)
         executor.create_events()
@@ -216,46 +222,36 @@ class Scene:
         assert told <= {event["metadata"]["name"] for event in events}
 
 
-type Make = Callable[[Scene], Action]
-
-
 @dataclass(frozen=True)
 class Row:
-    """An action, which is made once or several times in turn, each time from a fresh look."""
+    """An action, done once with each of some arguments in turn, each time from a fresh look."""
 
-    make: tuple[Make, ...]
     writes: Mapping[Call, AbstractSet[str]]
     """The calls that write, and the fields that they change; an Event may follow each."""
+    each: tuple[Mapping[str, object], ...] = ({},)
     given: Callable[[Scene], object] = lambda _: None
     done: Callable[[Scene], bool] = lambda _: True
     """What must be so in the end, besides the fields."""
 
-    def play(self, scene: Scene) -> None:
+    def play(self, scene: Scene, kind: type[Action]) -> None:
         self.given(scene)
         scene.wire.written.clear()
-        for make in self.make:
-            scene.carry_out(lambda make=make: make(scene))  # type: ignore[misc] # bound here and now
+        for arguments in self.each:
+            scene.carry_out(kind, **arguments)
         assert scene.wire.written == {right_of(c): {*f} for c, f in self.writes.items()}
         scene.stage.until(lambda: self.done(scene))
 
 
-def cordon(scene: Scene) -> Action:
-    return actions.Cordon(node=scene.node, interruption=scene.interruption(), reason=WHY)
-
-
 def _cordoned(scene: Scene) -> None:
-    scene.carry_out(lambda: cordon(scene))
+    scene.carry_out(actions.Cordon)
     # The node controller adds a taint of its own to what is cordoned; it must not spoil ours.
     scene.stage.until(lambda: len(scene.node.taints) == 2)
 
 
-def _released(do_not_disrupt: str | None = None) -> Callable[[Scene], None]:
-    def given(scene: Scene) -> None:
-        scene.run_web()
-        scene.carry_out(lambda: scene.release(do_not_disrupt))
-        scene.stage.until(lambda: scene.serve(3))
-
-    return given
+def _released(scene: Scene) -> None:
+    scene.run_web()
+    scene.carry_out(actions.Release, do_not_disrupt="300s")
+    scene.stage.until(lambda: scene.serve(3))
 
 
 def _guarded(scene: Scene) -> None:
@@ -269,156 +265,74 @@ def _guarded(scene: Scene) -> None:
     scene.stage.create(scene.budgets, budget)
 
 
-def _unguard(scene: Scene) -> Action:
-    (ours,) = (b for b in scene.observed().budgets if b.ref.namespace == scene.stage.name)
-    return actions.Unguard(budget=ours, reason=WHY)
+def _annotated(key: str, *each: Mapping[str, object]) -> Row:
+    return Row({PATCH_POD: {f"annotation {key}"}}, each, given=Scene.run_web)
 
 
-def _recorded(make: Callable[[Node, Interruption], Action], **more: Any) -> Row:
-    """An action whose one write is the record of its Node."""
-    return Row(
-        make=(lambda s: make(s.node, s.interruption()),),
-        writes={PATCH_NODE: {f"annotation {INTERRUPTION}"}},
-        **more,
-    )
-
-
-def _annotated(key: str, *make: Make) -> Row:
-    """An action whose one write is an annotation of a pod."""
-    return Row(make=make, writes={PATCH_POD: {f"annotation {key}"}}, given=Scene.run_web)
-
+CORDON: Final = {"spec.unschedulable", f"taint {INTERRUPTION}", f"annotation {INTERRUPTION}"}
+RECORD: Final = {PATCH_NODE: {f"annotation {INTERRUPTION}"}}
+PROTECTION: Final = {f"annotation {DO_NOT_DISRUPT}", f"annotation {PROTECTED}"}
+RELEASE: Final = {
+    f"label {POD_TEMPLATE_HASH}",
+    f"annotation {RELEASED}",
+    "metadata.ownerReferences",
+}
+LABELS: Final = {f"{SPREAD_PREFIX}1": "spot-1", CAPACITY_LABELS[0]: "spot"}
+MOVE: Final = "1 2026-11-22T12:00:00Z on-demand"
 
 ACTIONS: Final[Mapping[type[Action], Row]] = {
-    actions.Cordon: Row(
-        make=(cordon,),
-        writes={PATCH_NODE: {CORDON, f"taint {INTERRUPTION}", f"annotation {INTERRUPTION}"}},
-    ),
-    actions.Uncordon: Row(
-        given=_cordoned,
-        make=(lambda s: actions.Uncordon(node=s.node, reason=WHY),),
-        writes={PATCH_NODE: {CORDON, f"taint {INTERRUPTION}", f"annotation {INTERRUPTION}"}},
-    ),
+    actions.Cordon: Row({PATCH_NODE: CORDON}),
+    actions.Uncordon: Row({PATCH_NODE: CORDON}, given=_cordoned),
     actions.LabelNode: Row(
-        make=(
-            lambda s: actions.LabelNode(
-                node=s.node,
-                labels={f"{SPREAD_PREFIX}1": "spot-1", CAPACITY_LABELS[0]: "spot"},
-                reason=WHY,
-            ),
-        ),
-        writes={PATCH_NODE: {f"label {SPREAD_PREFIX}1", f"label {CAPACITY_LABELS[0]}"}},
+        {PATCH_NODE: {f"label {key}" for key in LABELS}}, each=({"labels": LABELS},)
     ),
     actions.Exclude: Row(
-        make=(
-            lambda s: actions.Exclude(node=s.node, reason=WHY),
-            lambda s: actions.Exclude(node=s.node, excluded=False, reason=WHY),
-        ),
-        writes={PATCH_NODE: {f"label {EXCLUDED}"}},
+        {PATCH_NODE: {f"label {EXCLUDED}"}}, each=({"excluded": True}, {"excluded": False})
     ),
     actions.TaintNode: Row(
-        make=(
-            lambda s: actions.TaintNode(node=s.node, reason=WHY),
-            lambda s: actions.TaintNode(node=s.node, tainted=False, reason=WHY),
-        ),
-        writes={PATCH_NODE: {f"taint {ZONAL_SHIFT}"}},
+        {PATCH_NODE: {f"taint {ZONAL_SHIFT}"}}, each=({"tainted": True}, {"tainted": False})
     ),
     actions.OutOfService: Row(
-        given=lambda s: s.stage.lose(s.node.name),
-        make=(lambda s: actions.OutOfService(node=s.node, reason=WHY),),
-        writes={PATCH_NODE: {f"taint {OUT_OF_SERVICE.key}"}},
+        {PATCH_NODE: {f"taint {OUT_OF_SERVICE.key}"}}, given=lambda s: s.stage.lose(s.node.name)
     ),
-    actions.Record: _recorded(lambda n, i: actions.Record(node=n, interruption=i, reason=WHY)),
-    actions.Heartbeat: _recorded(
-        lambda n, i: actions.Heartbeat(node=n, interruption=i, hooks=(HOOK,), reason=WHY),
-        done=lambda s: bool(s.aws.beaten),
-    ),
-    actions.CompleteLifecycle: _recorded(
-        lambda n, i: actions.CompleteLifecycle(node=n, interruption=i, hooks=(HOOK,), reason=WHY),
-        done=lambda s: bool(s.aws.completed),
-    ),
-    actions.TerminateInstance: _recorded(
-        lambda n, i: actions.TerminateInstance(node=n, interruption=i, reason=WHY),
-        done=lambda s: bool(s.aws.renewed),
-    ),
+    actions.Record: Row(RECORD),
+    actions.Heartbeat: Row(RECORD, done=lambda s: bool(s.aws.beaten)),
+    actions.CompleteLifecycle: Row(RECORD, done=lambda s: bool(s.aws.completed)),
+    actions.TerminateInstance: Row(RECORD, done=lambda s: bool(s.aws.renewed)),
     actions.Grow: Row(
-        make=(
-            lambda s: actions.Grow(
-                group=a_group("base"), add=1, zone=None, token="token", reason=WHY
-            ),
-        ),
-        writes={},
-        done=lambda s: bool(s.aws.asked),
+        {}, each=({"add": 1, "zone": None, "token": "token"},), done=lambda s: bool(s.aws.asked)
     ),
-    actions.SetDeletionCost: _annotated(
-        DELETION_COST, lambda s: actions.SetDeletionCost(pod=s.pod, cost="1000", reason=WHY)
-    ),
-    actions.MarkMoved: _annotated(
-        MOVED,
-        lambda s: actions.MarkMoved(
-            pod=s.pod, moved="1 2026-11-22T12:00:00Z on-demand", reason=WHY
-        ),
-    ),
+    actions.SetDeletionCost: _annotated(DELETION_COST, {"cost": "1000"}),
+    actions.MarkMoved: _annotated(MOVED, {"moved": MOVE}),
     actions.TellDeadline: _annotated(
-        DEADLINE,
-        lambda s: actions.TellDeadline(pod=s.pod, deadline="2026-11-22T12:00:00Z", reason=WHY),
-        lambda s: actions.TellDeadline(pod=s.pod, deadline=None, reason=WHY),
+        DEADLINE, {"deadline": "2026-11-22T12:00:00Z"}, {"deadline": None}
     ),
     actions.DoNotDisrupt: Row(
-        given=_released("300s"),
-        make=(
-            lambda s: actions.DoNotDisrupt(pod=s.pod, duration=None, reason=WHY),
-            lambda s: actions.DoNotDisrupt(pod=s.pod, duration="301s", reason=WHY),
-        ),
-        writes={PATCH_POD: {f"annotation {DO_NOT_DISRUPT}", f"annotation {PROTECTED}"}},
+        {PATCH_POD: PROTECTION}, each=({"duration": None}, {"duration": "301s"}), given=_released
     ),
     actions.Release: Row(
+        {PATCH_POD: RELEASE},
         given=Scene.run_web,
-        make=(lambda s: s.release(),),
-        writes={PATCH_POD: RELEASE},
         done=lambda s: s.serve(3) and s.pod.serving,  # its replacement beside it
     ),
     actions.UndoRelease: Row(
-        given=_released(),
-        make=(
-            lambda s: actions.UndoRelease(
-                pod=s.pod, replica_set=s.observed().current[s.web.ref], reason=WHY
-            ),
-        ),
-        writes={PATCH_POD: RELEASE},
-        done=lambda s: s.serve(2),
+        {PATCH_POD: RELEASE | PROTECTION}, given=_released, done=lambda s: s.serve(2)
     ),
-    actions.Evict: Row(
-        given=Scene.run_web,
-        make=(lambda s: actions.Evict(pod=s.pod, reason=WHY),),
-        writes={EVICT: set()},
-        done=Scene.is_gone,
-    ),
-    actions.ForceDelete: Row(
-        given=Scene.run_web,
-        make=(lambda s: actions.ForceDelete(pod=s.pod, reason=WHY),),
-        writes={DELETE_POD: set()},
-        done=Scene.is_gone,
-    ),
+    actions.Evict: Row({EVICT: set()}, given=Scene.run_web, done=Scene.is_gone),
+    actions.ForceDelete: Row({DELETE_POD: set()}, given=Scene.run_web, done=Scene.is_gone),
     actions.InjectFloors: Row(
+        {PATCH_FLOORS: {"data deployment.web"}},
+        each=({"entries": {"deployment.web": "2"}},),
         given=lambda s: s.stage.create(s.floors, {"metadata": {"name": FLOORS}}),
-        make=(
-            lambda s: actions.InjectFloors(
-                namespace=s.stage.name, entries={"deployment.web": "2"}, reason=WHY
-            ),
-        ),
-        writes={PATCH_FLOORS: {"data deployment.web"}},
     ),
     actions.Guard: Row(
+        {CREATE_BUDGET: set()},
+        each=({"name": "plimsoll-deployment-web"},),
         given=Scene.run_web,
-        make=(lambda s: actions.Guard(workload=s.web, name="plimsoll-deployment-web", reason=WHY),),
-        writes={CREATE_BUDGET: set()},
-        done=lambda s: s.budget()["spec"]["maxUnavailable"] == 0,
+        done=lambda s: s.budgets_there()[0]["spec"]["maxUnavailable"] == 0,
     ),
     actions.Unguard: Row(
-        given=_guarded,
-        make=(_unguard,),
-        writes={DELETE_BUDGET: set()},
-        done=lambda s: not s.stage.get(s.budgets)["items"],
+        {DELETE_BUDGET: set()}, given=_guarded, done=lambda s: not s.budgets_there()
     ),
 }
 """Every action, with all that it writes in a cluster."""
