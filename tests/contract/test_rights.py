@@ -332,10 +332,11 @@ def test_the_policies_name_what_the_code_creates() -> None:
 
 
 def test_every_policy_refuses_an_attempt_of_the_table() -> None:
-    tried = attempts("plimsoll") + attempts("plimsoll-gpu")
+    tried = [row for who in ("plimsoll", "plimsoll-gpu", "plimsoll-batch") for row in attempts(who)]
     refused = {f"plimsoll-{row.by}" for row in tried if row.says is not None}
+    of_planner = {f"plimsoll-batch-{kind}" for kind in ("jobs", "nodes", "pods")}
     # Of the Lease, tests/cluster/test_rights.py tries both names.
-    assert {*POLICIES, "plimsoll-gpu"} - refused == {"plimsoll-lease"}
+    assert {*POLICIES, *of_planner, "plimsoll-gpu"} - refused == {"plimsoll-lease"}
 
 
 # How it is applied
