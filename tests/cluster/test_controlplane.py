@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from datetime import datetime, timedelta
 
@@ -12,7 +11,7 @@ from plimsoll_simulation.fake_cluster.conditions import condition, is_ready
 from plimsoll_simulation.fake_cluster.edits import look
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.support.fake_clusters import a_deployment, a_pod, a_template
+from tests.support.fake_clusters import a_pod, a_template
 
 pytestmark = pytest.mark.cluster
 
@@ -56,23 +55,6 @@ def test_users_are_known_by_token_with_their_groups(
     assert set(info["groups"]) == groups
 
 
-def test_a_stranger_may_read_nothing(plane: ControlPlane):
-    assert plane.transport("stranger").call("GET", "/api/v1/pods").status == 403
-
-
-def test_a_kubeconfig_names_the_server_and_the_token(plane: ControlPlane):
-    config = json.loads(plane.kubeconfig("plimsoll").read_text())
-    assert config["clusters"][0]["cluster"]["server"] == plane.url
-    assert config["users"][0]["user"]["token"] == plane.access("plimsoll").token
-
-
-def test_a_node_that_joined_is_ready_and_untainted(ground: Ground):
-    [name] = ground.nodes("a")
-    node = ground.get(f"/api/v1/nodes/{name}")
-    assert is_ready(node)
-    assert "taints" not in node["spec"]
-
-
 def test_a_nodes_heartbeats_are_renewals_of_its_lease(ground: Ground):
     [name] = ground.nodes("a")
     path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"
@@ -90,16 +72,6 @@ def test_pods_run_when_their_start_up_time_is_over_and_not_before(ground: Ground
         for kind in ("PodScheduled", "Ready")
     )
     assert ready - scheduled >= timedelta(seconds=2), "both are cut to the second"
-
-
-def test_a_deployment_becomes_available(ground: Ground):
-    ground.nodes("a", "b")
-    ground.apply(a_deployment("web", 4))
-    ground.until(lambda: len(ground.serving("web")) == 4)
-    path = f"/apis/apps/v1/namespaces/{ground.name}/deployments/web"
-    ground.until(lambda: ground.get(path)["status"].get("availableReplicas") == 4)
-    addresses = {pod["status"]["podIP"] for pod in ground.pods("web")}
-    assert len(addresses) == 4
 
 
 def test_a_pod_that_is_never_ready_runs_all_the_same(ground: Ground):
@@ -157,42 +129,6 @@ def test_a_pod_that_was_not_running_yet_goes_at_once(ground: Ground):
     ground.delete("slow")
     ground.until(lambda: ground.pod("slow") is None, seconds=20)
     assert ground.stops == []
-
-
-def test_a_job_is_done_when_its_pods_have_run(ground: Ground):
-    ground.nodes("a")
-    template = a_template("once", annotations={"run": "1s"}, restartPolicy="Never")
-    ground.apply(
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": "once"},
-            "spec": {"completions": 2, "parallelism": 1, "template": template},
-        }
-    )
-    path = f"/apis/batch/v1/namespaces/{ground.name}/jobs/once"
-    ground.until(lambda: ground.get(path)["status"].get("succeeded") == 2)
-
-
-def test_an_eviction_beyond_the_budget_is_refused_with_its_cause(ground: Ground):
-    ground.nodes("a")
-    ground.apply(a_deployment("web", 1))
-    ground.apply(
-        {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": "web"},
-            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
-        }
-    )
-    [pod] = ground.until(lambda: ground.serving("web"))
-    name = pod["metadata"]["name"]
-    budget = f"/apis/policy/v1/namespaces/{ground.name}/poddisruptionbudgets/web"
-    ground.until(lambda: ground.get(budget)["status"].get("currentHealthy") == 1)
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-    answer = ground.call("POST", f"{ground.pods_path}/{name}/eviction", eviction)
-    assert answer.status == 429
-    assert answer.body["details"]["causes"][0]["reason"] == "DisruptionBudget"
 
 
 def test_what_ran_on_a_node_that_vanished_is_killed_and_nobody_is_told(ground: Ground):

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.adapters.kubernetes import Response, Transport
+from plimsoll.adapters.kubernetes import Transport
 from plimsoll.adapters.kubernetes.client import PLAYED, ClientTransport
-from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST
@@ -24,6 +23,7 @@ from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import Ground
 from tests.cluster.installed import BINDINGS, message_of, until
 from tests.cluster.test_agent import Site
+from tests.rights.attempts import Playground, attempts, patch
 from tests.support.fake_clusters import a_deployment
 
 pytestmark = pytest.mark.cluster
@@ -116,10 +116,6 @@ def bind(plane: ControlPlane, role: str) -> None:
     apply(plane, f"{BINDINGS}/gpu-{role}", binding)
 
 
-def patch(api: Transport, path: str, body: Json, **query: str) -> Response:
-    return api.call("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
-
-
 @pytest.fixture(scope="module")
 def shop() -> Iterator[Shop]:
     with ControlPlane(settings=SETTINGS) as plane:
@@ -172,122 +168,17 @@ def marks(**pairs: str | None) -> Json:
     return {"metadata": {"annotations": pairs}}
 
 
-def both(*bodies: Json) -> Json:
-    """Return one merge patch of several."""
-    found: Json = {}
-    for body in bodies:
-        for part, fields in body.items():
-            for name, value in fields.items():
-                kept = found.setdefault(part, {}).get(name, {})
-                found[part][name] = kept | value if isinstance(value, dict) else value
-    return found
-
-
 CORDON, UNCORDON = ({"spec": {"unschedulable": value}} for value in (True, None))
 TO_GRANTED, BACK = labels(**{CONFIG: "slow"}), labels(**{CONFIG: "all-1g"})
 MENDED = labels(**{DEPLOYED: "true"})
 DONE = marks(**{JOURNAL: None})
 
-ALLOWED = {
-    "cordon and journal": ("open", both(CORDON, marks(**{JOURNAL: saves("all-3g")}))),
-    "a journal of the same change": ("open", marks(**{JOURNAL: saves("all-1g") + " "})),
-    "uncordon and end": ("idle", both(UNCORDON, DONE)),
-    "a granted layout": ("idle", TO_GRANTED),
-    "a granted layout where nothing was done yet": ("unsaid", TO_GRANTED),
-    "a granted layout after a failure": ("failed", TO_GRANTED),
-    "a granted configuration of the device plugin": ("idle", labels(**{PLUGIN: "slow"})),
-    "a journal with its label": (
-        "fresh",
-        both(TO_GRANTED, marks(**{JOURNAL: saves("all-1g")})),
-    ),
-    "back after a failure": ("failed", BACK),
-    "back after the time-out": ("pending", BACK),
-    "back in one write with its journal": ("pending", both(BACK, marks(**{JOURNAL: saves("all-1g")}))),
-    "the device plugin comes back": ("pending", MENDED),
-    "the device plugin and the old layout": ("failed", both(MENDED, BACK)),
-}  # fmt: skip
 
-
-@pytest.mark.parametrize(("node", "body"), ALLOWED.values(), ids=ALLOWED)
-def test_of_a_node_the_writes_of_a_change_pass(shop: Shop, node: str, body: Json):
-    answer = patch(shop.gpu, shop.path(node), body, dryRun="All")
-    assert answer.status == 200, answer.body
-
-
-LAYOUT = f"the label {CONFIG}"
-REFUSED = {
-    "no layout": ("idle", labels(**{CONFIG: None}), LAYOUT),
-    "a layout on an open node": ("open", TO_GRANTED, LAYOUT),
-    "a layout with the cordon": ("open", both(TO_GRANTED, CORDON), LAYOUT),
-    "a layout with the uncordon": ("idle", both(TO_GRANTED, UNCORDON), LAYOUT),
-    "a layout while mig-manager works": ("pending", TO_GRANTED, LAYOUT),
-    "a layout while the node reboots": ("rebooting", TO_GRANTED, LAYOUT),
-    "back while the node reboots": ("rebooting", BACK, LAYOUT),
-    "back on an open node": ("open", BACK, LAYOUT),
-    "a forged name in the journal": (
-        "pending",
-        marks(**{JOURNAL: saves("all-7g")}),
-        f"{JOURNAL} to keep a name that the label has not",
-    ),
-    "a forged name with its label": (
-        "pending",
-        both(labels(**{CONFIG: "all-7g"}), marks(**{JOURNAL: saves("all-7g")})),
-        LAYOUT,
-    ),
-    "the state of mig-manager": ("failed", labels(**{STATE: "success"}), f"the label {STATE}"),
-    "the device plugin off": ("idle", labels(**{DEPLOYED: "false"}), f"the label {DEPLOYED}"),
-    "the device plugin on an open node": ("open", MENDED, f"the label {DEPLOYED}"),
-    "an operand that was not paused": (
-        "idle",
-        labels(**{"nvidia.com/gpu.deploy.driver": "true"}),
-        "the label nvidia.com/gpu.deploy.driver",
-    ),
-    "another label": ("idle", labels(theirs="2"), "the label theirs"),
-    "a label gone": ("idle", labels(theirs=None), "the label theirs"),
-    "a label of plimsoll's": ("idle", labels(**{"plimsoll.dev/x": "1"}), "the label plimsoll.dev/x"),
-    "an annotation of gpu-* that nobody writes": (
-        "idle",
-        marks(**{"plimsoll.dev/gpu-alert": "late"}),
-        "the annotation plimsoll.dev/gpu-alert",
-    ),
-    "another annotation": ("idle", marks(theirs=None), "the annotation theirs"),
-    "an annotation of plimsoll's": (
-        "idle",
-        marks(**{"plimsoll.dev/interruption": "{}"}),
-        "the annotation plimsoll.dev/interruption",
-    ),
-    "a taint": (
-        "idle",
-        {"spec": {"taints": [{"key": "plimsoll.dev/x", "effect": "NoExecute"}]}},
-        "spec.taints",
-    ),
-    "the pod network": (
-        "idle",
-        {"spec": {"podCIDR": "10.9.0.0/24", "podCIDRs": ["10.9.0.0/24"]}},
-        "spec.podCIDR",
-    ),
-    "a finalizer": ("idle", {"metadata": {"finalizers": ["a.b/c"]}}, "metadata.finalizers"),
-    "an owner": (
-        "idle",
-        {
-            "metadata": {
-                "ownerReferences": [
-                    {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "u"}
-                ]
-            }
-        },
-        "metadata.ownerReferences",
-    ),
-}  # fmt: skip
-
-
-def test_of_a_node_everything_else_is_refused_by_name(shop: Shop, gpu: Transport):
-    for what, (node, body, field) in REFUSED.items():
-        answer = patch(gpu, shop.path(node), body, dryRun="All")
-        assert answer.status == 403, (what, answer.body)
-        assert "'plimsoll-gpu'" in message_of(answer), what
-        assert f"this changes {field}" in message_of(answer), what
-        assert "under another identity" in message_of(answer), what
+def test_a_node_is_changed_as_the_table_says_and_not_otherwise(shop: Shop, gpu: Transport):
+    paths = {name: partial(shop.path, name) for name in NODES}
+    play = Playground(shop.ground.api, paths)
+    for row in attempts(ACCOUNT):
+        play.judge(gpu, row)
 
 
 def test_without_a_grant_no_layout_is_set_not_even_the_one_that_stood_before(shop: Shop):
@@ -304,7 +195,7 @@ def test_without_a_grant_no_layout_is_set_not_even_the_one_that_stood_before(sho
         back = patch(shop.gpu, shop.path("failed"), BACK, dryRun="All")
         assert "the verb use on configurations.gpu.plimsoll.dev/all-1g" in message_of(back)
         assert tried("failed", MENDED) == 200
-        assert tried("idle", both(UNCORDON, DONE)) == 200
+        assert tried("idle", UNCORDON | DONE) == 200
     finally:
         shop.grant(*GRANTED)
     until(lambda: tried("idle", TO_GRANTED) == 200)
@@ -314,7 +205,7 @@ def test_what_others_wrote_of_a_node_stays_said(shop: Shop):
     path = shop.path("idle")
     entries = shop.ground.get(path)["metadata"]["managedFields"]
     forged = [entry | {"manager": "somebody"} for entry in entries]
-    body = both(DONE, {"metadata": {"managedFields": forged}})
+    body = {"metadata": {**DONE["metadata"], "managedFields": forged}}
     answer = patch(shop.gpu, path, body, dryRun="All", fieldManager="plimsoll-gpu")
     assert (answer.status, "'plimsoll-gpu-history'" in message_of(answer)) == (403, True)
 

@@ -25,6 +25,7 @@ from plimsoll_testbed.rigs.gangs.cases import Case
 from plimsoll_testbed.rigs.gangs.play import play
 from tests.cluster.installed import message_of, until
 from tests.contract.rights import CLUSTER
+from tests.rights.attempts import Playground, attempts
 from tests.support.fake_clusters import Json, a_node
 from tests.support.queue_scenes import GATE, Heard, a_bare_pod, a_job, a_training, stop_of
 
@@ -49,13 +50,6 @@ OWNER_RIGHTS: Json = {
     "metadata": {"name": "owner"},
     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OWNER}],
-}
-AFFINITY: Json = {
-    "nodeAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [{"matchExpressions": [{"key": "theirs", "operator": "Exists"}]}]
-        }
-    }
 }
 OPERATOR_RIGHTS: Json = {
     "metadata": {"name": "controls"},
@@ -240,25 +234,37 @@ def test_an_operator_that_may_control_makes_pods_as_a_controller_does(lab: Lab):
     until(lambda: lab.post(dry, made, OPERATOR).status == 403)
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({"metadata": {"labels": {"theirs": "1"}}}, "metadata.labels"),
-        ({"metadata": {"annotations": {"theirs": "1"}}}, "the annotation theirs"),
-        ({"spec": {"activeDeadlineSeconds": 60}}, "spec.activeDeadlineSeconds"),
-        ({"spec": {"schedulingGates": [GATE]}}, "the scheduling gate theirs"),
-    ],
-    ids=["label", "annotation", "deadline", "gate"],
-)
-def test_the_planner_changes_of_a_bare_pod_only_its_gate_and_place(
-    lab: Lab, body: Json, words: str
-):
-    gates = [GATE, {"name": "theirs"}]
-    assert lab.post(PODS, a_bare_pod("kept", schedulingGates=gates), OWNER).status == 201
-    answer = lab.patch(f"{PODS}/kept", body, PLANNER)
-    assert answer.status == 403
-    assert words in message_of(answer)
-    assert lab.plane.transport().call("DELETE", f"{PODS}/kept").status == 200
+@pytest.fixture
+def tried(lab: Lab) -> Iterator[Playground]:
+    """Pods and Jobs with and without a queue, none of which runs."""
+    free, unnamed = a_bare_pod("free", schedulingGates=[GATE]), a_job("theirs")
+    del free["metadata"]["labels"], unnamed["metadata"]["labels"]
+    gated = a_bare_pod("kept", schedulingGates=[GATE, {"name": "theirs"}])
+    for path, body in (
+        (PODS, gated),
+        (PODS, free),
+        (JOBS, unnamed),
+        (JOBS, a_job("waits", annotations={"plimsoll.dev/hold": "true"})),
+    ):
+        assert lab.post(path, body, OWNER).status == 201
+    paths = {
+        "node": NODE,
+        "bare pod": f"{PODS}/kept",
+        "free pod": f"{PODS}/free",
+        "Job": f"{JOBS}/waits",
+        "free Job": f"{JOBS}/theirs",
+    }
+    found: dict[str, Any] = {name: lambda path=path: path for name, path in paths.items()}
+    admin = lab.plane.transport()
+    yield Playground(admin, found)
+    for path in [*paths.values()][1:]:
+        admin.call("DELETE", path, query={"propagationPolicy": "Background"})
+
+
+@pytest.mark.parametrize(("who", "user"), [("plimsoll-batch", PLANNER), ("owner of a Job", OWNER)])
+def test_an_attempt_is_answered_as_its_row_says(lab: Lab, tried: Playground, who: str, user: str):
+    for row in attempts(who):
+        tried.judge(lab.as_user(user), row)
 
 
 def test_the_planner_writes_nothing_on_pods_of_gangs_but_their_deadline(lab: Lab):
@@ -282,16 +288,6 @@ def test_the_planner_writes_nothing_on_pods_of_gangs_but_their_deadline(lab: Lab
     until(lambda: not api.call("GET", PODS, query=query).body["items"])
 
 
-def test_the_planner_changes_no_pod_that_names_no_queue(lab: Lab):
-    free = a_bare_pod("free", schedulingGates=[GATE])
-    del free["metadata"]["labels"]
-    assert lab.post(PODS, free, OWNER).status == 201
-    answer = lab.patch(f"{PODS}/free", {"spec": {"schedulingGates": None}}, PLANNER)
-    assert answer.status == 403
-    assert "name a queue" in message_of(answer)
-    assert lab.plane.transport().call("DELETE", f"{PODS}/free").status == 200
-
-
 def test_a_job_that_names_a_queue_is_created_suspended_and_another_is_not(lab: Lab):
     lab.submit(a_job("eager", suspend=False, annotations={"plimsoll.dev/hold": "true"}))
     free = a_job("free", suspend=False)
@@ -300,71 +296,6 @@ def test_a_job_that_names_a_queue_is_created_suspended_and_another_is_not(lab: L
     assert lab.job("eager")["spec"]["suspend"] is True
     assert lab.job("free")["spec"]["suspend"] is False
     lab.plane.transport().call("DELETE", f"{JOBS}/free", query={"propagationPolicy": "Background"})
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({"spec": {"suspend": False}}, "the planner of the queues starts it"),
-        ({"metadata": {"labels": {"plimsoll.dev/queue": None}}}, "keeps the label"),
-        ({"metadata": {"annotations": {"plimsoll.dev/stop": "{}"}}}, "only the planner"),
-        ({"metadata": {"annotations": {"plimsoll.dev/nodes": "{}"}}}, "only the planner"),
-    ],
-    ids=["start", "leave the queue", "forge a record", "forge a request for nodes"],
-)
-def test_its_owner_may_neither_start_it_nor_forge_records(lab: Lab, body, words):
-    lab.post(JOBS, a_job("waits", annotations={"plimsoll.dev/hold": "true"}), OWNER)
-    answer = lab.patch(f"{JOBS}/waits", body, OWNER)
-    assert answer.status == 403
-    assert words in message_of(answer)
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({"spec": {"backoffLimit": 0}}, "spec.backoffLimit"),
-        ({"metadata": {"labels": {"theirs": "1"}}}, "metadata.labels"),
-        ({"metadata": {"annotations": {"theirs": "1"}}}, "the annotation theirs"),
-        ({"spec": {"template": {"spec": {"affinity": AFFINITY}}}}, "spec.template.spec.affinity"),
-        ({"spec": {"template": {"metadata": {"labels": {"theirs": "1"}}}}}, "template.metadata"),
-    ],
-    ids=["limit", "label", "annotation", "affinity", "template"],
-)
-def test_the_planner_may_change_nothing_else_of_a_job(lab: Lab, body, words):
-    lab.post(JOBS, a_job("waits", annotations={"plimsoll.dev/hold": "true"}), OWNER)
-    answer = lab.patch(f"{JOBS}/waits", body, PLANNER)
-    assert answer.status == 403
-    assert words in message_of(answer)
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({"spec": {"unschedulable": True}}, "spec.unschedulable"),
-        ({"metadata": {"labels": {"theirs": "1"}}}, "the label theirs"),
-        ({"metadata": {"annotations": {"theirs": "1"}}}, "metadata.annotations"),
-        ({"spec": {"taints": [{"key": "theirs", "effect": "NoSchedule"}]}}, "the taint theirs"),
-        ({"spec": {"taints": [{**LEASED, "effect": "NoExecute"}]}}, "to NoExecute"),
-    ],
-    ids=["cordon", "label", "annotation", "taint", "harsh"],
-)
-def test_the_planner_may_change_nothing_of_a_node_but_its_lease(lab: Lab, body, words):
-    answer = lab.patch(NODE, body, PLANNER)
-    assert answer.status == 403
-    assert words in message_of(answer)
-
-
-def test_a_node_is_leased_and_given_back_but_not_while_it_is_interrupted(lab: Lab):
-    lease = {"metadata": {"labels": {LEASED["key"]: "x"}}, "spec": {"taints": [LEASED]}}
-    back = {"metadata": {"labels": {LEASED["key"]: None}}, "spec": {"taints": None}}
-    mark = {"metadata": {"annotations": {"plimsoll.dev/interruption": "{}"}}}
-    assert [lab.patch(NODE, body, PLANNER).status for body in (lease, back)] == [200, 200]
-    assert lab.patch(NODE, mark).status == 200
-    answer = lab.patch(NODE, lease, PLANNER)
-    assert answer.status == 403
-    assert "open interruption" in message_of(answer)
-    mark["metadata"]["annotations"]["plimsoll.dev/interruption"] = None  # type: ignore[assignment]
-    assert lab.patch(NODE, mark).status == 200
 
 
 def test_of_what_others_wrote_the_planner_changes_and_hides_nothing(lab: Lab):
@@ -397,15 +328,6 @@ def test_of_what_others_wrote_the_planner_changes_and_hides_nothing(lab: Lab):
             assert "'plimsoll-history'" in message_of(answer)
     assert lab.plane.transport().call("DELETE", f"{PODS}/told").status == 200
     lab.plane.transport().call("DELETE", f"{JOBS}/told", query={"propagationPolicy": "Background"})
-
-
-def test_the_planner_may_not_touch_a_job_of_no_queue(lab: Lab):
-    free = a_job("theirs")
-    del free["metadata"]["labels"]
-    lab.submit(free)
-    answer = lab.patch(f"{JOBS}/theirs", {"spec": {"suspend": False}}, PLANNER)
-    assert answer.status == 403
-    assert "name a queue" in message_of(answer)
 
 
 def test_a_gang_starts_whole_makes_way_and_comes_back_in_another_flavor(

@@ -10,7 +10,7 @@ import yaml
 
 from tests.differential.behaviours import BEHAVIOURS
 from tests.differential.bench import Bench
-from tests.differential.drawn import cluster, pair
+from tests.differential.drawn import pair
 from tests.differential.fake_cluster import FakeSide
 from tests.differential.known import KNOWN, LIMITS
 from tests.differential.past import Past
@@ -18,7 +18,7 @@ from tests.differential.pictures import Painter
 from tests.differential.placements import Placements
 from tests.differential.scenario import Scenario
 from tests.differential.sides import Seen, send
-from tests.differential.suite import FAMILIES, everything
+from tests.differential.suite import everything
 from tests.differential.test_scheduler import Verdict
 from tests.differential.trial import differences, expected
 from tests.support.fake_clusters import DEPLOYMENTS, Play, a_deployment, a_template
@@ -60,17 +60,6 @@ def test_each_known_difference_is_one_of_a_scenario_that_there_is():
     there = {scenario.name: scenario for scenario in everything()}
     for name, known in KNOWN.items():
         assert all(step < len(there[name].steps) for step, _ in known.differs), name
-
-
-def test_a_seed_is_the_same_scenario_every_time():
-    for family in FAMILIES:
-        assert family.scenario(7) == family.scenario(7)
-        assert family.scenario(6).steps != family.scenario(7).steps
-
-
-def test_a_seed_draws_the_same_pods_and_nodes_every_time():
-    for draw in (pair, cluster):
-        assert draw(7) == draw(7) != draw(6)
 
 
 def test_a_pod_that_we_call_fit_and_the_scheduler_does_not_is_found():

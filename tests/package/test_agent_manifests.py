@@ -14,7 +14,6 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from plimsoll_agent.calls import GET_CONFIG, GPU_CALLS
 from plimsoll_agent.config import Config
 from plimsoll_agent.owner_policy import READ_ONLY, OwnerPolicy
 from plimsoll_cli import main
@@ -133,25 +132,6 @@ def test_the_overlay_for_gpus_is_an_identity_of_its_own_which_comes_as_the_agent
     history = one(found, "ValidatingAdmissionPolicy", f"{GPU}-history")["spec"]["validations"]
     of_all = one(kustomized("act"), "ValidatingAdmissionPolicy", "plimsoll-history")
     assert history == of_all["spec"]["validations"]
-
-
-def test_the_rights_for_gpus_are_those_of_its_calls_and_the_way_to_the_agents():
-    roles = [m for m in kustomized("gpu-apply") if m["kind"] in {"ClusterRole", "Role"}]
-    granted = {
-        (verb, rule["apiGroups"][0], resource, tuple(rule.get("resourceNames", ())))
-        for role in roles
-        for rule in role["rules"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-    config = ("get", "", "configmaps", ("plimsoll-mig-config",))
-    asked = {
-        config
-        if call is GET_CONFIG
-        else (call.verb, call.group, call.resource, (call.only,) if call.only else ())
-        for call in GPU_CALLS
-    }
-    assert granted == asked | {("impersonate", "", "serviceaccounts", ("plimsoll-agent",))}
 
 
 def test_its_pod_for_gpus_is_of_the_same_image_and_has_what_it_reads_and_opens_its_port_alone():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import csv
 import fcntl
 import json
 from collections.abc import Iterator
@@ -15,7 +13,6 @@ from click.testing import CliRunner, Result
 
 from plimsoll_cli import main
 from plimsoll_testbed.rigs.controlplane.background import Running
-from plimsoll_testbed.rigs.controlplane.users import Users
 
 RUNNING = Running(
     pid=4_194_304,  # beyond the highest that Linux gives
@@ -68,31 +65,3 @@ def test_a_file_without_its_holder_is_of_a_crash_and_removed(folder: Path):
     state.write_text(json.dumps(asdict(RUNNING)))
     assert run("status").exit_code == 1
     assert not state.exists()
-
-
-def lines_of(file: Path) -> list[list[str]]:
-    return list(csv.reader(file.read_text().splitlines()))
-
-
-class TestUsers:
-    def test_each_has_a_line_with_its_token_and_groups(self, tmp_path: Path):
-        users = Users({"bob": ("devs", "ops")})
-        users.write(tmp_path / "tokens.csv")
-        lines = {line[1]: line for line in lines_of(tmp_path / "tokens.csv")}
-        assert lines["bob"] == [users.token("bob"), "bob", "bob", "devs,ops"]
-        assert lines["admin"][3] == "system:masters"
-
-    def test_nobody_is_in_a_group_without_a_name(self, tmp_path: Path):
-        Users({}).write(tmp_path / "tokens.csv")
-        assert all("" not in line for line in lines_of(tmp_path / "tokens.csv"))
-
-    def test_tokens_are_read_by_nobody_else(self, tmp_path: Path):
-        users = Users({})
-        users.write(tmp_path / "tokens.csv")
-        file = users.kubeconfig("admin", url="https://x", ca="PEM", file=tmp_path / "config")
-        assert [f.stat().st_mode & 0o077 for f in (tmp_path / "tokens.csv", file)] == [0, 0]
-
-    def test_a_kubeconfig_trusts_the_one_certificate(self, tmp_path: Path):
-        file = Users({}).kubeconfig("admin", url="https://x", ca="PEM", file=tmp_path / "config")
-        [cluster] = json.loads(file.read_text())["clusters"]
-        assert base64.b64decode(cluster["cluster"]["certificate-authority-data"]) == b"PEM"

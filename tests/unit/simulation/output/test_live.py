@@ -12,7 +12,6 @@ from rich.console import Console
 from plimsoll_simulation.measure.lines import Line
 from plimsoll_simulation.measure.listening import Progress
 from plimsoll_simulation.measure.report import Report
-from plimsoll_simulation.measure.sentences import sentence
 from plimsoll_simulation.measure.snapshot import (
     NodeSnapshot,
     PodsSnapshot,
@@ -148,21 +147,3 @@ def test_without_a_terminal_lines_come_once_and_how_things_stand_every_ten_secon
         "     1.0  1 node is interrupted (web 6/6)",
         "     2.0  1 node is interrupted (web 6/6)",
     ]
-
-
-@pytest.mark.parametrize(
-    ("message", "facts", "said"),
-    [
-        ("acted", {"action": "grow", "target": "asg base by 2", "because": "headroom for 9"},
-         "grow asg base by 2: headroom for 9"),
-        ("action not done", {"action": "evict", "target": "Pod a", "because": "budget"},
-         "not done: evict Pod a: budget"),
-        ("would act", {"action": "evict", "target": "Pod a", "because": "it goes"},
-         "would evict Pod a: it goes"),
-        ("notice not ours", {"instance": "i-1", "because": "no tags"},
-         "notice not ours: instance=i-1, because=no tags"),
-        ("swept", {}, "swept"),
-    ],
-)  # fmt: skip
-def test_what_functions_log_reads_as_sentences(message: str, facts: dict[str, object], said: str):
-    assert sentence(message, facts) == said
