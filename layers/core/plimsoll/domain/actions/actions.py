@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, unique
 from itertools import islice
-from typing import ClassVar, TypeGuard, override
+from typing import ClassVar, override
 
 from plimsoll.domain.interruptions import Interruption, LifecycleHook
 from plimsoll.domain.kubernetes import (
@@ -468,14 +468,3 @@ type Action = (
     | CompleteLifecycle
 )
 """Every action. The executor takes no other."""
-
-
-def begins(action: Action) -> TypeGuard[Release | Evict]:
-    """Whether an action makes controllers create a pod: it releases one, or evicts one not released."""
-    match action:
-        case Release():
-            return True
-        case Evict(pod=pod):
-            return not pod.released
-        case _:
-            return False

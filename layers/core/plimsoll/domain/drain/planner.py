@@ -2,7 +2,7 @@
 
 1. Capacity: nodes are requested for the replacements.
 2. Deadline evictions: pods that cannot wait for a replacement any longer are evicted.
-3. Replacements: those under way go on, and others begin in turn.
+3. Replacements: those under way go on, and others begin.
 4. Finalization: marks, cordons whose turn it is, and the end of interruptions.
 
 `plan_drain` is pure: what was seen and the time go in, actions with reasons come out. It is level
@@ -41,7 +41,6 @@ from plimsoll.domain.drain.finalization_phase import plan_finalization, plan_gua
 from plimsoll.domain.drain.finalize import report_of
 from plimsoll.domain.drain.gang_deadlines import gang_deadlines
 from plimsoll.domain.drain.plan_builder import PlanBuilder
-from plimsoll.domain.drain.queued_replacements import LEAST_BEGUN_PODS, most_begun
 from plimsoll.domain.drain.requeue import under_way
 from plimsoll.domain.drain.start_replacements import plan_replacements
 from plimsoll.domain.kubernetes import STOP_SECONDS
@@ -83,8 +82,6 @@ def plan_drain(
     turn_of = list(turns(seen, now))
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
-    # Counted before the first place is claimed: from then on the headroom knows of this plan too.
-    most = most_begun(disruptions, headroom)
     allowance = Allowance.of(seen)
 
     # The order of the phases is the order in which places and budgets are spent. Capacity first, because it says
@@ -101,7 +98,6 @@ def plan_drain(
         headroom,
         allowance,
         evictions.pods,
-        most=LEAST_BEGUN_PODS if evictions.many else most,
     )
     plan_guards(draft, disruptions)
     owner = {one.pod.uid: each for each in disruptions for one in each.evictable}
