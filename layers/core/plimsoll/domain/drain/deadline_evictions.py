@@ -14,7 +14,9 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.actions import Evict, Wave
-from plimsoll.domain.disruptions import Allowance, EvictablePod, WorkloadDisruption
+from plimsoll.domain.disruptions import Allowance, BudgetRule, EvictablePod, WorkloadDisruption
+from plimsoll.domain.drain.plan_builder import clamped_grace
+from plimsoll.domain.drain.strategies import replaced
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes import is_recreated
 from plimsoll.domain.scheduling import Headroom
@@ -89,12 +91,12 @@ def _evicted(
     """
     evictable = [one for disruption in disruptions for one in disruption.evictable]
     late = [one for one in evictable if one.late(last)]
-    replaced = {p.uid for d in disruptions for p in d.leaving_order[: d.superfluous]}
+    not_missed = {pod.uid for disruption in disruptions for pod in replaced(disruption)}
     left = Counter(one.pod.node or "" for one in evictable)
 
     def order(one: EvictablePod) -> tuple[bool, int, int]:
         node = one.pod.node or ""
-        return one.pod.uid not in replaced, left[node], turn[node]
+        return one.pod.uid not in not_missed, left[node], turn[node]
 
     return sorted(late, key=order)
 
@@ -104,6 +106,8 @@ def evict_now(
     now: datetime,
     last: datetime,
     of: WorkloadDisruption | None = None,
+    *,
+    guarded: bool,
 ) -> Evict:
     """Return the eviction of a pod whose eviction deadline has come.
 
@@ -112,21 +116,22 @@ def evict_now(
         now: the time.
         last: when the next plan will come.
         of: the disruption of its workload, if that is known.
+        guarded: whether only budgets of ours cover it.
     """
     come = "has come" if one.late(now) else "comes before the next plan would"
     reason = f"its eviction deadline {come}: its time to stop is {one.stop}"
     if one.pod.hook_seconds and not one.stop.known:
         reason += f", of which its preStop hook takes {one.pod.hook_seconds} s"
-    if one.obeys:
+    if one.budget is BudgetRule.KEPT_BY_OWNER:
         reason += "; its owner lets nobody overrule its budget: if that refuses, it ends with its instance"
-    if (grace := one.clamped_grace(now)) is not None:
+    if (grace := clamped_grace(one, now)) is not None:
         reason += f"; {grace} s are left"
     if of is not None and of.workload is not None:
         reason += f"; {of.staying_ready} of {of.replicas} are Ready elsewhere"
     return Evict(
         pod=one.pod,
         overrule=one.overrules_at(last),
-        guarded=one.guarded,
+        guarded=guarded,
         reason=reason,
         wave=Wave.DEADLINE,
     )

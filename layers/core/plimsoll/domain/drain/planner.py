@@ -25,6 +25,7 @@ from plimsoll.domain.disruptions import (
     WorkloadDisruption,
     by_node,
     disruptions_of,
+    guards_of,
     least_seconds,
     misread_opt_outs,
     of_present_launches,
@@ -102,7 +103,9 @@ def plan_drain(
     plan_guards(draft, disruptions)
     owner = {one.pod.uid: each for each in disruptions for one in each.evictable}
     for one in evictions.pods[:MOST_EVICTIONS]:  # after those whose replacements are Ready
-        draft.add(evict_now(one, now, last, owner.get(one.pod.uid)), {one.pod.node or ""})
+        guarded = bool(guards_of(seen, one.pod))
+        eviction = evict_now(one, now, last, owner.get(one.pod.uid), guarded=guarded)
+        draft.add(eviction, {one.pod.node or ""})
     plan_finalization(draft, turn_of, headroom)
     # Last, since what a gang is told depends on which of its pods leave in this plan.
     for told in gang_deadlines(seen, interrupted.names, disruptions, draft.steps, now):

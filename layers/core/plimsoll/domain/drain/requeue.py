@@ -36,7 +36,10 @@ def _in_motion(disruption: WorkloadDisruption, now: datetime) -> bool:
     """Whether pods of a workload stop, start or are about to be made; what takes long is left out."""
     return (
         any(now - PATIENCE < p.deleting for p in disruption.leaving if p.deleting)
-        or any(not disruption.steady(p) and now - p.created < PATIENCE for p in disruption.staying)
+        or any(
+            p.uid not in disruption.steady and now - p.created < PATIENCE
+            for p in disruption.staying
+        )
         or bool(disruption.released and disruption.missing)
         or disruption.uncounted
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -35,7 +35,7 @@ def plan_replacements(
     # Two sorts, and both are stable: who would be at zero or below its floor comes first, and among these the
     # one that needs a place most.
     by_need = sorted(disruptions, key=_need)
-    rest = {disruption.ref: disruption.without(told) for disruption in by_need}
+    rest = {disruption.ref: _without(disruption, told) for disruption in by_need}
     ordered = [rest[disruption.ref] for disruption in sorted(by_need, key=_urgency)]
     first = {ref: pod for ref, one in rest.items() if (pod := _first(one)) is not None}
     # One place for each workload with nothing elsewhere, before any has its second. It is given back just before
@@ -54,6 +54,30 @@ def plan_replacements(
         _continue(disruption, draft, headroom, allowance)
 
 
+def _without(disruption: WorkloadDisruption, evicted: Collection[str]) -> WorkloadDisruption:
+    """Return what is left of a disruption once these pods are asked to stop: they serve no longer.
+
+    Args:
+        disruption: the disruption.
+        evicted: uids of pods, those of other workloads too.
+    """
+    return replace(
+        disruption,
+        evictable=tuple(d for d in disruption.evictable if d.pod.uid not in evicted),
+        pods=tuple(
+            replace(p, deleting=disruption.now) if p.uid in evicted else p for p in disruption.pods
+        ),
+    )
+
+
+def _waits_for_deadline(one: EvictablePod) -> bool:
+    """Whether a pod leaves at its eviction deadline and never before.
+
+    It may end or write a checkpoint by then, or nobody knows where it fits, or it would only come again.
+    """
+    return one.returned or not one.pod.restarts or one.pod.unread is not None
+
+
 def _first(disruption: WorkloadDisruption) -> Pod | None:
     """Return a pod of a workload of which nothing stands elsewhere.
 
@@ -69,7 +93,7 @@ def _continue(
     disruption: WorkloadDisruption, draft: PlanBuilder, headroom: Headroom, allowance: Allowance
 ) -> None:
     """Go on with the pods that still have time. What is left of a disruption may be nothing."""
-    patient = tuple(one for one in disruption.evictable if not one.waits_for_deadline)
+    patient = tuple(one for one in disruption.evictable if not _waits_for_deadline(one))
     if len(patient) < len(disruption.evictable):
         disruption = replace(disruption, evictable=patient)
     if not (disruption.evictable or disruption.released):

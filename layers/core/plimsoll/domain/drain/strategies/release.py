@@ -16,9 +16,24 @@ from dataclasses import replace
 from datetime import datetime
 
 from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
-from plimsoll.domain.disruptions import PATIENCE, Allowance, EvictablePod, WorkloadDisruption
+from plimsoll.domain.disruptions import (
+    PATIENCE,
+    Allowance,
+    Cause,
+    EvictablePod,
+    WorkloadDisruption,
+    is_available,
+)
+from plimsoll.domain.drain.do_not_disrupt import do_not_disrupt
 from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
-from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Strategy
+from plimsoll.domain.drain.strategies.steps import (
+    CONTENDED,
+    TIME_TO_STOP,
+    Steps,
+    Strategy,
+    is_rolling,
+)
+from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.kubernetes import MOVED, Pod, Workload, replacement_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import heir_of
@@ -48,9 +63,9 @@ def releases(
         Release(
             pod=one.pod,
             replica_set=one.replica_set,
-            interruption=one.interruption,
+            interruption=one.departure.interruption,
             reason=reason,
-            do_not_disrupt=None if now is None else one.do_not_disrupt(now),
+            do_not_disrupt=None if now is None else do_not_disrupt(one, now),
         )
         for one in pods
         if one.replica_set is not None
@@ -92,11 +107,61 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
     )
 
 
+def _is_pressed(disruption: WorkloadDisruption) -> bool:
+    """Whether a deadline is near. Without one, nothing is worth a pod that stays Pending."""
+    return any(d.deadline and d.deadline - disruption.now < NEAR for d in disruption.evictable)
+
+
+def _is_provisioned(disruption: WorkloadDisruption) -> bool:
+    """Whether Karpenter takes the nodes of its pods away, and makes others for what is Pending."""
+    return any(
+        one.departure.of_node_pool and one.departure.cause is not Cause.INTERRUPTION
+        for one in disruption.evictable
+    )
+
+
+def _available(disruption: WorkloadDisruption) -> int:
+    """Return how many pods that count for its ReplicaSets have been Ready for `minReadySeconds`.
+
+    While a deadline is near, a replacement that came to an interrupted node replaces nothing. Without one it may
+    serve there for hours, and no released pod is to stand beside it for so long.
+    """
+    gone_soon = disruption.returned if _is_pressed(disruption) else frozenset()
+    return sum(
+        is_available(disruption, p) and not p.released and p.uid not in gone_soon
+        for p in disruption.pods
+    )
+
+
+def _leaving_order(disruption: WorkloadDisruption) -> Sequence[Pod]:
+    """Return the released pods on interrupted nodes as they leave.
+
+    Those that do not serve are first, then those on the most urgent nodes.
+    """
+    turn = {one.pod.uid: turn for turn, one in enumerate(disruption.evictable)}
+    return sorted(
+        (p for p in disruption.released if p.uid in disruption.on_interrupted_nodes),
+        key=lambda p: (p.serving, turn.get(p.uid, len(disruption.pods)), p.name),
+    )
+
+
+def replaced(disruption: WorkloadDisruption, but: Collection[str] = ()) -> Sequence[Pod]:
+    """Return the released pods in whose place others are available, in the order in which they leave.
+
+    Args:
+        disruption: the workload.
+        but: uids of pods that do not leave, whatever serves in their place.
+    """
+    needed = max(0, disruption.replicas - _available(disruption))
+    count = max(0, len(disruption.released) - needed)
+    return [pod for pod in _leaving_order(disruption) if pod.uid not in but][:count]
+
+
 def _is_rescaled(disruption: WorkloadDisruption) -> bool:
     """Whether its autoscaler changed the count since the first of its nodes was cordoned."""
     scaled = None if disruption.workload is None else disruption.workload.scaled
     return scaled is not None and any(
-        d.cordoned and d.cordoned < scaled for d in disruption.evictable
+        d.departure.cordoned and d.departure.cordoned < scaled for d in disruption.evictable
     )
 
 
@@ -129,14 +194,14 @@ def _evictions(
     Where no replacement can be made beside the released pods, one of these makes way for it. The
     next one does only once the replacement is Ready.
     """
-    order = [pod for pod in disruption.leaving_order if pod.uid not in undone]
-    leaving, wave = order[: disruption.superfluous], Wave.RETIRE
-    reason = (
-        f"others serve in its place: {disruption.available} of {disruption.replicas} are available"
-    )
+    leaving, wave = replaced(disruption, undone), Wave.RETIRE
+    available = _available(disruption)
+    reason = f"others serve in its place: {available} of {disruption.replicas} are available"
     moving = disruption.leaving or any(p.node and not p.ready for p in disruption.staying)
-    if not leaving and not moving and disruption.deadline_near:
-        for pod in order:
+    if not leaving and not moving and _is_pressed(disruption):
+        for pod in _leaving_order(disruption):
+            if pod.uid in undone:
+                continue
             if (hindrance := _hindrance(disruption, headroom, pod)) is not None:
                 leaving, wave = [pod], Wave.LEAVE
                 reason = f"its replacement cannot run beside it: {hindrance}"
@@ -177,11 +242,10 @@ def _undone(
     """
     found: dict[str, Evict | UndoRelease] = {}
     for pod in disruption.released:
-        away = pod.uid in disruption.on_interrupted_nodes | disruption.left_to_drain
-        why = disruption.undone.get(pod.uid) if away else "its node is not interrupted any more"
+        why = disruption.undone.get(pod.uid)
         if why and (undo := undo_release(disruption, pod, why)):
             found[pod.uid] = undo
-    if disruption.deadline_near:
+    if _is_pressed(disruption):
         return found
     workload = disruption.workload
     unmade = disruption.missing if workload and _gives_up(workload, disruption.now) else 0
@@ -191,8 +255,7 @@ def _undone(
     )
     held = 0
     if _is_settled(disruption):
-        due = disruption.leaving_order[: disruption.superfluous]
-        held = sum(allowance.take(pod) is not None for pod in due)
+        held = sum(allowance.take(pod) is not None for pod in replaced(disruption))
     standing = [
         p
         for p in disruption.released
@@ -250,14 +313,14 @@ def undo_for_good(
 
 
 def _leaving_anyway(disruption: WorkloadDisruption, allowance: Allowance) -> Iterator[Pod]:
-    for pod in disruption.leaving_order[: disruption.superfluous]:
+    for pod in replaced(disruption):
         allowance.take(pod)
     return (action.pod for action in _in_time(disruption, allowance, ()) if not action.pod.released)
 
 
 def _spare(disruption: WorkloadDisruption) -> int:
     """Return how many may leave before their replacements serve: its ready floor holds, and one serves."""
-    if disruption.rolling or disruption.uncounted:
+    if is_rolling(disruption) or disruption.uncounted:
         return 0
     serving = min(disruption.serving, disruption.replicas)
     return max(0, serving - max(1, disruption.floor))
@@ -276,8 +339,7 @@ def _in_time(
         others: uids of pods that leave for another reason.
     """
     spare = _spare(disruption)
-    superfluous = disruption.leaving_order[: disruption.superfluous]
-    others = {*others, *(pod.uid for pod in superfluous)}
+    others = {*others, *(pod.uid for pod in replaced(disruption))}
     pods = sorted(
         (
             one.pod
@@ -306,7 +368,7 @@ def _releases(
     standing: int,
 ) -> tuple[Sequence[Release], str | None]:
     """Release pods, those of superseded ReplicaSets last, and say what holds others back."""
-    lacking = [b for b in disruption.budgets if b.missing and not disruption.deadline_near]
+    lacking = [b for b in disruption.budgets if b.missing and not _is_pressed(disruption)]
     if able and lacking:
         return (), f"{lacking[0].ref} would let none go beside a replacement: others are unhealthy"
     # Those of superseded ReplicaSets last: their rollout takes them away in any case.
@@ -320,7 +382,7 @@ def _releases(
     fits = sum(headroom.add(one.pod) is not None for one in chosen)
     # Nobody is Pending without a place before the first replacement of each workload has its own.
     headroom.reserved = headroom.reserved or (fits > 0 and not disruption.staying)
-    patient = not (disruption.deadline_near or disruption.provisioned)
+    patient = not (_is_pressed(disruption) or _is_provisioned(disruption))
     if (headroom.reserved or patient) and fits < len(chosen):
         chosen, waiting = chosen[:fits], "waits for headroom for its replacements"
     if chosen:
@@ -331,7 +393,7 @@ def _releases(
         headroom.contention.join(new, len(chosen))
     where = (
         "in a zone that traffic is shifted away from"
-        if all(one.released_only for one in disruption.evictable)
+        if all(one.departure.cause is Cause.ZONAL_SHIFT for one in disruption.evictable)
         else "on interrupted nodes"
     )
     reason = (
@@ -349,7 +411,7 @@ def _share(disruption: WorkloadDisruption, standing: int) -> tuple[int, str | No
     replicas it scales up as it does within its own tolerance; a near deadline leaves no time for that.
     """
     workload = disruption.workload
-    if workload is None or workload.scaler is None or disruption.deadline_near:
+    if workload is None or workload.scaler is None or _is_pressed(disruption):
         room = max(0, disruption.replicas - standing)
         return room, f"waits: {standing} of its pods stand released already"
     share = max(0, max(1, disruption.replicas // 10) - standing)

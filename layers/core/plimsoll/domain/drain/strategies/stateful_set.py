@@ -80,7 +80,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
     others = [
         p
         for p in disruption.pods
-        if not disruption.steady(p) and all(d.pod.uid != p.uid for d, _ in sick)
+        if p.uid not in disruption.steady and all(d.pod.uid != p.uid for d, _ in sick)
     ]
     short = disruption.serving < disruption.replicas
     if others or (short and not sick):
@@ -119,7 +119,7 @@ def _together(
     allowance: Allowance,
 ) -> Iterator[Evict]:
     """Yield evictions of as many pods with a place as the floor and the budget let go: there is no time for one after the other."""
-    spare = sum(map(disruption.steady, disruption.pods)) - disruption.floor
+    spare = len(disruption.steady) - disruption.floor
     for one, place in places:
         if place is None or spare < one.pod.serving or not headroom.holds(one.pod):
             continue
