@@ -49,7 +49,7 @@ def plan_deadline_evictions(  # noqa: PLR0913, PLR0917 - what a plan knows by th
     turn: Mapping[str, int],
     now: datetime,
     last: datetime,
-) -> DeadlineEvictions:
+) -> tuple[DeadlineEvictions, Headroom]:
     """Choose the pods that are evicted now, and claim places for their replacements.
 
     Args:
@@ -59,6 +59,9 @@ def plan_deadline_evictions(  # noqa: PLR0913, PLR0917 - what a plan knows by th
         turn: node -> its place in the order of urgency.
         now: the time.
         last: when the next plan will come.
+
+    Returns:
+        the pods and times, and the headroom that is left.
     """
     pods = _evicted(disruptions, last, turn)
     for one in pods:
@@ -74,12 +77,13 @@ def plan_deadline_evictions(  # noqa: PLR0913, PLR0917 - what a plan knows by th
     )
     near = sum(is_near(one.deadline, now) for one in evictable)
     many = len(pods) > AT_ONCE
-    return DeadlineEvictions(
+    found = DeadlineEvictions(
         pods=pods,
         next_eviction=last if len(pods) >= MOST_EVICTIONS else next(iter(later), None),
         expires=None if many else next(iter(later[AT_ONCE - len(pods) :]), None),
         hurried=many or near > MOST_EVICTIONS,
     )
+    return found, headroom
 
 
 def _evicted(

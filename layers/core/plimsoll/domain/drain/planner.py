@@ -31,19 +31,18 @@ from plimsoll.domain.disruptions import (
     of_present_launches,
     tolerant_workloads,
 )
-from plimsoll.domain.drain.capacity_phase import plan_capacity
+from plimsoll.domain.drain.capacity import plan_capacity
 from plimsoll.domain.drain.cordon_rate_limit import GATHERING, turns
 from plimsoll.domain.drain.deadline_evictions import (
     MOST_EVICTIONS,
     evict_now,
     plan_deadline_evictions,
 )
-from plimsoll.domain.drain.finalization_phase import plan_finalization, plan_guards
-from plimsoll.domain.drain.finalize import report_of
+from plimsoll.domain.drain.finalization import plan_finalization, plan_guards, report_of
 from plimsoll.domain.drain.gang_deadlines import gang_deadlines
 from plimsoll.domain.drain.plan_builder import PlanBuilder
+from plimsoll.domain.drain.replacements import plan_replacements
 from plimsoll.domain.drain.requeue import under_way
-from plimsoll.domain.drain.start_replacements import plan_replacements
 from plimsoll.domain.kubernetes import STOP_SECONDS
 from plimsoll.domain.node_groups import Refusal
 from plimsoll.domain.observation import InterruptedNodes, Observation
@@ -85,14 +84,14 @@ def plan_drain(
     headroom = headroom_for(_without(seen, closing), interrupted)
     allowance = Allowance.of(seen)
 
-    # The order of the phases is the order in which places and budgets are spent. Capacity first, because it says
-    # which pods no node can take. Deadline evictions next: these pods leave in any case, and what they take of
-    # places and budgets nobody else may count on.
-    capacity = plan_capacity(draft, disruptions, headroom, refusals or {})
-    evictions = plan_deadline_evictions(
+    # The order of the phases is the order in which places and budgets are spent: each takes the headroom that the one
+    # before it leaves. Capacity first, because it says which pods no node can take. Deadline evictions next: these pods
+    # leave in any case, and what they take of places and budgets nobody else may count on.
+    capacity, headroom = plan_capacity(draft, disruptions, headroom, refusals or {})
+    evictions, headroom = plan_deadline_evictions(
         disruptions, headroom, allowance, interrupted.turn, now, last
     )
-    plan_replacements(
+    headroom = plan_replacements(
         draft,
         # A node that is opened again holds places that this headroom does not know.
         () if capacity.uncordons else disruptions,
@@ -106,6 +105,7 @@ def plan_drain(
         guarded = bool(guards_of(seen, one.pod))
         eviction = evict_now(one, now, last, owner.get(one.pod.uid), guarded=guarded)
         draft.add(eviction, {one.pod.node or ""})
+    # After the replacements, since a dead pod is freed only where its successor takes nobody's place.
     plan_finalization(draft, turn_of, headroom)
     # Last, since what a gang is told depends on which of its pods leave in this plan.
     for told in gang_deadlines(seen, interrupted.names, disruptions, draft.steps, now):

@@ -12,7 +12,11 @@ from plimsoll.domain.scheduling.contention import Contention
 
 @dataclass(slots=True)
 class Headroom:
-    """The snapshot of one plan, and whether some of it is reserved for pods that leave later.
+    """The places that a plan has not claimed yet, and whether some are reserved for pods that leave later.
+
+    Each phase takes the headroom that the one before it leaves, claims places by the methods below, and returns what
+    is left. Whoever planned an earlier phase has no use of the former one: they share the snapshot, since a copy of
+    thousands of nodes costs more than a phase. Facts are replaced, never assigned.
 
     The snapshot assigns places in our order; `contention` says which of them are sure in any other.
     """
@@ -46,6 +50,10 @@ class Headroom:
             self.contention.keep(pod)
         self.reserved = self.reserved or place is not None
         return place
+
+    def keep_from_pending(self) -> None:
+        """Let nothing be Pending without a place from now on, because a replacement of this plan needs what is free."""
+        self.reserved = True
 
     def move(self, pod: Pod) -> str | None:
         """Claim a place for a pod that leaves first and comes back elsewhere."""

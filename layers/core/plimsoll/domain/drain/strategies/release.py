@@ -381,7 +381,8 @@ def _releases(
         waiting = None
     fits = sum(headroom.add(one.pod) is not None for one in chosen)
     # Nobody is Pending without a place before the first replacement of each workload has its own.
-    headroom.reserved = headroom.reserved or (fits > 0 and not disruption.staying)
+    if fits > 0 and not disruption.staying:
+        headroom.keep_from_pending()
     patient = not (_is_pressed(disruption) or _is_provisioned(disruption))
     if (headroom.reserved or patient) and fits < len(chosen):
         chosen, waiting = chosen[:fits], "waits for headroom for its replacements"

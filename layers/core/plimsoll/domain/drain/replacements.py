@@ -21,8 +21,8 @@ def plan_replacements(
     headroom: Headroom,
     allowance: Allowance,
     evicted: Sequence[EvictablePod],
-) -> None:
-    """Go on with the replacements of each workload, and begin others.
+) -> Headroom:
+    """Go on with the replacements of each workload, begin others, and return the headroom that is left.
 
     Args:
         draft: the plan so far.
@@ -52,6 +52,7 @@ def plan_replacements(
         if (pod := first.get(disruption.ref)) is not None:
             headroom.stay(pod, homes[pod.uid])
         _continue(disruption, draft, headroom, allowance)
+    return headroom
 
 
 def _without(disruption: WorkloadDisruption, evicted: Collection[str]) -> WorkloadDisruption:
