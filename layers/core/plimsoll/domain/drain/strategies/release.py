@@ -11,9 +11,10 @@ Measured on kube-apiserver 1.36; docs/guides/spot-drain.md has the rules.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
 from plimsoll.domain.disruptions import (
@@ -76,35 +77,49 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
     # What is handed back is decided first: it neither leaves nor counts as released in what follows. It only asks
     # budgets, so it gets a copy; the evictions after it spend the allowance of all workloads.
     undone = _undone(disruption, headroom, allowance.copy())
+    # Pods that others have replaced before those that only their time to stop drives away: the latter leave with what
+    # the former leave of the budget.
     evictions, blocked = _evictions(disruption, headroom, allowance, undone)
-    early = _in_time(disruption, allowance, {a.pod.uid for a in evictions} | undone.keys())
+    in_time = _in_time(disruption, allowance, {a.pod.uid for a in evictions} | undone.keys())
+    # Before anything is released: the replacements of these pods may ask for the same places.
     for action in evictions:
         headroom.contention.join(replacement_of(action.pod))
     standing = len(disruption.released) - len(undone) - len(evictions)
-    leaving = {action.pod.uid for action in early}
+    leaving = {action.pod.uid for action in in_time}
     able = [one for one in releasable(disruption) if one.pod.uid not in leaving]
-    released, waiting = _releases(disruption, able, headroom, standing=standing)
-    waiting = waiting or blocked
-    if (standing or released) and not waiting:
-        waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
-        if disruption.missing and disruption.workload and disruption.workload.why_unmade:
-            waiting += f", and no replacement is made: {disruption.workload.why_unmade}"
-    if _is_rescaled(disruption):
-        waiting = (
-            f"{waiting}; its autoscaler has changed the count to {disruption.replicas} meanwhile"
-        )
-    others = _others(disruption, headroom, allowance) if not (evictions or early) else Steps()
+    released, held = _releases(disruption, able, headroom, standing=standing)
+    # Last, and only where nothing else leaves: a pod without a replacement spends the ready floor of them all.
+    others = Steps() if evictions or in_time else _others(disruption, headroom, allowance)
+    waiting = held or blocked or _elsewhere(disruption, begun=bool(standing or released))
     return Steps(
         actions=(
             *_marks(disruption),
             *evictions,
-            *early,
+            *in_time,
             *undone.values(),
             *released,
             *others.actions,
         ),
-        waiting=others.waiting or waiting,
+        waiting=others.waiting or _with_rescaling(disruption, waiting),
     )
+
+
+def _elsewhere(disruption: WorkloadDisruption, *, begun: bool) -> str | None:
+    """Say how many are Ready elsewhere, once a release has begun to replace pods."""
+    if not begun:
+        return None
+    ready = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
+    if disruption.missing and disruption.workload and disruption.workload.why_unmade:
+        return f"{ready}, and no replacement is made: {disruption.workload.why_unmade}"
+    return ready
+
+
+def _with_rescaling(disruption: WorkloadDisruption, waiting: str | None) -> str | None:
+    """Add to what is waited for that the autoscaler of a workload changed its count."""
+    if not _is_rescaled(disruption):
+        return waiting
+    rescaled = f"its autoscaler has changed the count to {disruption.replicas} meanwhile"
+    return rescaled if waiting is None else f"{waiting}; {rescaled}"
 
 
 def _is_pressed(disruption: WorkloadDisruption) -> bool:
@@ -372,40 +387,45 @@ def _releases(
     if able and lacking:
         return (), f"{lacking[0].ref} would let none go beside a replacement: others are unhealthy"
     # Those of superseded ReplicaSets last: their rollout takes them away in any case.
-    able.sort(key=lambda one: one.replica_set != disruption.current)
-    # Three bounds, each of which cuts what the one before left: how many may stand released, how many have a place, and
-    # how many leave the places sure that others count on. The words of the last one that cut are told.
-    share, waiting = _share(disruption, standing)
-    chosen = able[:share]
-    if len(chosen) == len(able):
-        waiting = None
-    fits = sum(headroom.add(one.pod) is not None for one in chosen)
-    # Nobody is Pending without a place before the first replacement of each workload has its own.
-    if fits > 0 and not disruption.staying:
-        headroom.keep_from_pending()
-    patient = not (_is_pressed(disruption) or _is_provisioned(disruption))
-    if (headroom.reserved or patient) and fits < len(chosen):
-        chosen, waiting = chosen[:fits], "waits for headroom for its replacements"
-    if chosen:
-        new = replacement_of(chosen[0].pod)
-        spared = headroom.contention.spares(new, len(chosen))
-        if spared < len(chosen):
-            chosen, waiting = chosen[:spared], CONTENDED
-        headroom.contention.join(new, len(chosen))
-    where = (
-        "in a zone that traffic is shifted away from"
-        if all(one.departure.cause is Cause.ZONAL_SHIFT for one in disruption.evictable)
-        else "on interrupted nodes"
+    chosen = sorted(able, key=lambda one: one.replica_set != disruption.current)
+    waiting = None
+    # Each limit cuts what the one before it left, and the words of the last one that cut are told. Places are claimed only
+    # for as many as may stand released. What others count on comes last: only replacements with a place take from it.
+    limits: Sequence[_Limit] = (
+        partial(_most_standing, standing=standing),
+        _most_with_headroom,
+        _most_beside_others,
     )
-    reason = (
+    for limit in limits:
+        most, why = limit(disruption, chosen, headroom)
+        if most < len(chosen):
+            chosen, waiting = chosen[:most], why
+    for one in chosen[:1]:
+        headroom.contention.join(replacement_of(one.pod), len(chosen))
+    return releases(chosen, _why_released(disruption), disruption.now), waiting
+
+
+def _why_released(disruption: WorkloadDisruption) -> str:
+    shifted = all(one.departure.cause is Cause.ZONAL_SHIFT for one in disruption.evictable)
+    where = "in a zone that traffic is shifted away from" if shifted else "on interrupted nodes"
+    return (
         f"{len(disruption.evictable)} of its {disruption.replicas} pods stand {where}; "
         "their replacements come first"
     )
-    return releases(chosen, reason, disruption.now), waiting
 
 
-def _share(disruption: WorkloadDisruption, standing: int) -> tuple[int, str | None]:
-    """Return how many pods may be released now, and what the others wait for.
+type _Limit = Callable[[WorkloadDisruption, Sequence[EvictablePod], Headroom], tuple[int, str]]
+"""How many of these pods may be released now, and what the others wait for."""
+
+
+def _most_standing(
+    disruption: WorkloadDisruption,
+    _chosen: Sequence[EvictablePod],
+    _headroom: Headroom,
+    *,
+    standing: int,
+) -> tuple[int, str]:
+    """Limit how many pods stand released at once.
 
     Each release has the controller create one more pod, which no admission policy can count: no more stand released than
     there are replicas. A HorizontalPodAutoscaler counts replacements as idle until they are Ready. With a tenth of the
@@ -417,6 +437,28 @@ def _share(disruption: WorkloadDisruption, standing: int) -> tuple[int, str | No
         return room, f"waits: {standing} of its pods stand released already"
     share = max(0, max(1, disruption.replicas // 10) - standing)
     return share, "waits: its autoscaler counts replacements as idle"
+
+
+def _most_with_headroom(
+    disruption: WorkloadDisruption, chosen: Sequence[EvictablePod], headroom: Headroom
+) -> tuple[int, str]:
+    """Claim a place for each replacement; those without one may be Pending only where that harms nobody."""
+    fits = sum(headroom.add(one.pod) is not None for one in chosen)
+    # Nobody is Pending without a place before the first replacement of each workload has its own.
+    if fits > 0 and not disruption.staying:
+        headroom.keep_from_pending()
+    patient = not (_is_pressed(disruption) or _is_provisioned(disruption))
+    most = fits if headroom.reserved or patient else len(chosen)
+    return most, "waits for headroom for its replacements"
+
+
+def _most_beside_others(
+    _disruption: WorkloadDisruption, chosen: Sequence[EvictablePod], headroom: Headroom
+) -> tuple[int, str]:
+    """Leave the places sure that pods which cannot run twice count on."""
+    if not chosen:
+        return 0, CONTENDED
+    return headroom.contention.spares(replacement_of(chosen[0].pod), len(chosen)), CONTENDED
 
 
 RELEASE = Strategy(
