@@ -90,8 +90,10 @@ def disruptions_of(
                 )
                 if not (one.returned and one.late(pod.created)):  # it came back from its eviction
                     moving.append(one)
+    # Both leave interrupted nodes out: the pods there are found already.
     drained = _drained_by_others(seen, interrupted, found)
     leaving = _leaving_zones(seen, interrupted, found, now, refused or {})
+    # Last, and without pods to move: a release whose node stays has to be found, so that it is undone.
     for pod in seen.pods:
         if pod.released and pod.deleting is None:
             found.setdefault(seen.workload_of(pod), [])

@@ -37,6 +37,7 @@ def plan_capacity(
         what is requested, and the headroom that is left: it knows which pods no node and no node group can take.
     """
     interrupted, now = draft.interrupted, draft.now
+    # Requests come before reservations: they count the same pods, which would then find their own places taken.
     scale_up = plan_scale_up(
         draft.seen, interrupted, disruptions, headroom, refusals=refusals, now=now
     )
@@ -48,9 +49,12 @@ def plan_capacity(
     for words in scale_up.refused.values():
         draft.refuse(words, interrupted.names)
     _tell_lacking(draft, scale_up)
+    # On advice alone a node need not go. It is opened only for a pod that neither a node nor a request takes.
     back = list(given_back(draft.seen, scale_up.unplaceable, headroom.snapshot, now))
     for uncordon in back:
         draft.add(uncordon, {uncordon.node.name})
+    # Pods that come back under their own names or in their own places are counted before any is released: no replacement
+    # that can stand beside the old pod may have their places.
     owed = (pod for one in disruptions if not strategy_of(one)[0].surges for pod in owed_of(one))
     for pod in (*owed, *returning(draft.seen)):
         headroom.reserve(pod)

@@ -72,6 +72,7 @@ def plan_deadline_evictions(  # noqa: PLR0913, PLR0917 - what a plan knows by th
             headroom.move(one.pod)
             headroom.contention.promise(one.pod)
     evictable = [one for disruption in disruptions for one in disruption.evictable]
+    # By time: the first is the next eviction, and the one with which more than `AT_ONCE` are due ends this plan.
     later = sorted(
         o.eviction_deadline for o in evictable if o.eviction_deadline and not o.late(last)
     )
@@ -98,6 +99,7 @@ def _evicted(
     not_missed = {pod.uid for disruption in disruptions for pod in replaced(disruption)}
     left = Counter(one.pod.node or "" for one in evictable)
 
+    # Where one plan does not evict all, or the API server is slow, some nodes are empty in place of none.
     def order(one: EvictablePod) -> tuple[bool, int, int]:
         node = one.pod.node or ""
         return one.pod.uid not in not_missed, left[node], turn[node]

@@ -80,6 +80,7 @@ def plan_finalization(
             draft.wait(turn, {node.name})
         else:
             draft.add(turn, {node.name})
+    # The uncordons among the endings say which nodes stay: only then are the marks of their pods out of date.
     _plan_endings(draft, headroom)
     for mark in outlived(draft.seen, draft.interrupted.names, draft.steps):
         draft.add(mark, {mark.pod.node or ""})
@@ -141,6 +142,7 @@ def _plan_endings(draft: PlanBuilder, headroom: Headroom) -> None:
         if name not in back
     ]
     dead = [action.pod for _, action in endings if isinstance(action, Evict | ForceDelete)]
+    # All of the dead together, since they stand in one line for the places that are left.
     why_kept = kept(draft.seen, draft.interrupted, dead, headroom, draft.now)
     for name, action in endings:
         match action:
@@ -182,12 +184,15 @@ def _ending(
     detaching = not gone and _is_detaching(seen, node, now)
     hooks = seen.hooks_of(node)
     ours = tuple(hook for hook in hooks if hook.ours)
+    # What is reached now goes into whichever record is written below.
     reached = marked(
         with_ends(interruption, {h.name: h.timeout for h in hooks}),
         emptied=now if empty and interruption.emptied is None and not gone else None,
         gone=now if gone and interruption.gone is None else None,
         closed=now if not detaching and _finished(interruption, empty=empty) else None,
     )
+    # One action for each node, since each writes the whole record. An end comes before a heartbeat: an empty node is not
+    # to wait any longer. A record of its own is written only where no other action writes it.
     if empty and ours and not detaching:
         yield CompleteLifecycle(
             node=node,

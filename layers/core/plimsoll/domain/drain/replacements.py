@@ -43,6 +43,7 @@ def plan_replacements(
     homes = {pod.uid: headroom.snapshot.where(pod) for pod in first.values()}
     for pod in first.values():
         headroom.move(pod)
+    # A copy, since nothing leaves here yet: each workload spends the allowance when its turn comes.
     left = allowance.copy()
     for disruption in ordered:  # before any place is sure: theirs may be asked for first
         strategy, _ = strategy_of(disruption)
@@ -100,8 +101,10 @@ def _continue(
     if not (disruption.evictable or disruption.released):
         return
     nodes = _nodes_of(disruption, draft.interrupted.names)
+    # Asked of what is left: pods that wait for their deadlines do not decide how the others are replaced.
     strategy, why = strategy_of(disruption)
     steps = strategy.steps(disruption, headroom, allowance)
+    # After the steps: only pods that this plan leaves where they are have to be kept from Karpenter.
     for mark in protections(disruption, steps.actions):
         draft.add(mark, nodes)
     for action in steps.actions:

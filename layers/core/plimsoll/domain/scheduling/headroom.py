@@ -57,6 +57,7 @@ class Headroom:
 
     def move(self, pod: Pod) -> str | None:
         """Claim a place for a pod that leaves first and comes back elsewhere."""
+        # Removed first, since its own requests and anti-affinity are free once it leaves; put back where no other place is found.
         home = self.snapshot.where(pod)
         self.snapshot.remove(pod)
         place = self._place(successor_of(pod))
@@ -92,6 +93,7 @@ class Headroom:
         home = self.snapshot.where(other)
         self.snapshot.remove(other)
         fits = self.snapshot.choose(pod, self.closed) is not None
+        # Put back in any case: this only asks, and the other pod still serves.
         if home is not None:
             self.snapshot.place(other, home)
         return fits

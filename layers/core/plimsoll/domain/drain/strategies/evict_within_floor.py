@@ -31,6 +31,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
     waiting = None
     # Those that do not serve first: they cost nobody anything, and need no spare pod.
     for one in sorted(disruption.evictable, key=lambda d: d.pod.serving):
+        # Claimed before it is known whether it leaves now: a pod that is held back keeps its place from replacements.
         place = headroom.reserve(one.pod)
         hurried = one.may_need_more(disruption.now)
         if one.pod.serving:
@@ -49,6 +50,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
         if place is None and not hurried:
             waiting = "waits for headroom for a replacement"
             continue
+        # The budget last: what it counts as let go has to leave.
         if one.pod.serving and (blocked := allowance.take(one.pod)) is not None:
             waiting = blocked
             continue

@@ -361,7 +361,7 @@ def _in_time(
             for one in disruption.evictable
             if one.pod.serving and one.pod.uid not in others and one.may_need_more(disruption.now)
         ),
-        key=lambda pod: not pod.released,
+        key=lambda pod: not pod.released,  # the replacements of the released are under way
     )
     serving = sum(disruption.serves(p) and p.uid not in others for p in disruption.pods)
     found = []

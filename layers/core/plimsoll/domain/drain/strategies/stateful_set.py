@@ -68,8 +68,11 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
     # Places are claimed for all before one is chosen: the capacity that is short is asked for at once, not one by one.
     places = [(d, headroom.reserve(d.pod)) for d in evictable]
     sick = [(d, place) for d, place in places if not d.pod.serving]
+    # Its controller first: two that take pods of one set would take two at once.
     if _rolling_out(disruption):
         return Steps(waiting="a rollout is under way, and takes its pods one by one itself")
+    # Then whoever runs out of time, whether its place is ready or not. All together where one by one takes too long. Else
+    # one at a time, and only once all others serve again: the usual case, which costs the least.
     if in_time := tuple(_in_time(disruption, evictable, allowance)):
         for action in in_time:
             headroom.contention.promise(action.pod)
@@ -87,6 +90,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
         just = others and all(map(disruption.serves, others))
         least = " for minReadySeconds" if just else ""
         return Steps(waiting=f"waits until all its other pods are Ready{least}")
+    # Pods that do not serve leave before any that does: they cost the floor nothing.
     return _next(disruption, headroom, sick or places, allowance)
 
 
