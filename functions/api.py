@@ -66,6 +66,7 @@ _STATUS: Final[tuple[tuple[type[Exception], HTTPStatus], ...]] = (
     (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (Malformed, HTTPStatus.BAD_REQUEST),
     (NotFound, HTTPStatus.NOT_FOUND),
+    # Narrow classes first: Throttled and Conflict are Temporary, MissingRights is Refused.
     (Throttled, HTTPStatus.TOO_MANY_REQUESTS),
     (Conflict, HTTPStatus.CONFLICT),
     (Temporary, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -173,6 +174,7 @@ def post_results(cluster: str) -> msgspec.Struct:
     agent = _agent(cluster)
     data = bootstrap.reads().for_executor(agent)
     results = decode(_body(), Results)
+    # Written before the request for advice: the run that answers it reads the results.
     report(data, cluster, results.results)
     _ask_for_advice(agent, cluster)
     return results
@@ -287,6 +289,8 @@ def _count_address(what: str) -> None:
 def _principal() -> Principal:
     """Return who asks, as the authorizer says."""
     request = _request()
+    # The authorizer checked the token, perhaps minutes ago: API Gateway
+    # caches its answer. The agent's signature is checked for each request.
     principal = known(request.context["authorizer"])
     refuse_unsigned(principal, _signed(request), is_signed, bootstrap.clock().now())
     return principal

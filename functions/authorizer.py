@@ -53,6 +53,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 
 def policy(principal: Principal, method_arn: str) -> dict[str, Any]:
     """Return the policy for a principal on the stage of a method."""
+    # The rest names this request's method and path. The answer must not depend on them.
     arn, stage, _ = method_arn.split("/", 2)
     return {
         "principalId": principal.subject,

@@ -40,6 +40,7 @@ def _work(record: dict[str, Any], context: LambdaContext) -> None:
     seconds_left = context.get_remaining_time_in_millis() / 1000 - END_SECONDS
     bootstrap.services().drains.reconcile(
         json.loads(record["body"])["cluster"],
+        # Each delivery of a message is another invocation: two reconciles never have the same holder.
         holder=context.aws_request_id,
         seconds=min(RECONCILE_SECONDS, seconds_left),
         hurried=min(HURRIED_SECONDS, seconds_left),

@@ -32,6 +32,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return sqs_batch.failures(
         record
         for record in event["Records"]
+        # A record left for lack of time is delivered again, and counts as one more delivery.
         if context.get_remaining_time_in_millis() < RESERVE_MILLISECONDS or not _is_done(record)
     )
 
@@ -41,6 +42,7 @@ def _is_done(record: dict[str, Any]) -> bool:
     try:
         arrival = parsed(record["body"], Arrival)
         newest = bootstrap.ingest().work(arrival)
+    # Discardable is also Permanent, and must be caught first: an agent could fill the dead-letter queue at will.
     except Discardable as error:
         logger.warning("snapshot refused", extra={"because": str(error)})
         metrics.add_metric(ServiceMetric.SNAPSHOTS_REFUSED, "Count", 1)

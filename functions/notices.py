@@ -33,6 +33,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
     try:
         errors = bootstrap.services().notices.receive(bodies)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not take its neighbours along
+        # Notices that were handled before the fault are handled again, which changes nothing.
         errors = [error] if len(bodies) == 1 else _one_by_one(bodies, error)
     return sqs_batch.failures(
         record
@@ -54,15 +55,21 @@ def _one_by_one(bodies: Sequence[str], error: Exception) -> Sequence[Exception |
 
 def _comes_back(record: dict[str, Any], error: Exception) -> bool:
     """Let a notice come back after its pause, or set it aside; return whether it comes back."""
+    # SQS counts every delivery, also those whose invocation died.
+    # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
     attempts = int(record["attributes"]["ApproximateReceiveCount"])
     seconds = NOTICES.pause_seconds(error, attempts=attempts)
     try:
         if seconds is not None:
             logger.warning("notice comes back", extra={"attempts": attempts}, exc_info=error)
             CloudWatch().count(Metric.NOTICE_AGE_AT_RETRY, _age_seconds(record))
+            # Lambda deletes the messages that the answer does not name,
+            # and leaves the others alone: this visibility timeout stands.
             bootstrap.notices_queue().come_back(record["receiptHandle"], seconds=seconds)
             return True
         logger.error("notice set aside", extra={"sqs_message": record["messageId"]}, exc_info=error)
+        # The copy is in the dead-letter queue before Lambda deletes the
+        # message: an invocation that dies in between leaves two copies.
         bootstrap.notices_queue().set_aside(
             record["body"],
             reason=f"{type(error).__name__}: {error}",

@@ -15,6 +15,9 @@ from plimsoll.observability import logger
 
 def failures(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Return the answer that leaves these records to their queue; Lambda deletes the others."""
+    # An empty list means that all messages succeeded. An unknown
+    # id would make Lambda return the whole batch to the queue.
+    # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
     return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in records]}
 
 

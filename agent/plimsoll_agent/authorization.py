@@ -32,6 +32,7 @@ def against_instruction(
     instruction: Instruction, cluster_id: str, journal: Journal, now: datetime
 ) -> str | None:
     """Return why this executor must not carry out an instruction at this time."""
+    # Checked before the journal: a number counts only for the cluster that it was issued to.
     if instruction.cluster_id != cluster_id:
         return "it is for another cluster"
     if journal.answered(instruction):
@@ -208,6 +209,7 @@ def _against_beginning(
         if each.uid not in meant or each.name == node.name:
             snapshot.add_node(replace(each, unschedulable=True))
     short = Counter[str]()
+    # Pending pods take their places first. Then the largest of the others, which are the hardest to place.
     for pod in [*pending, *sorted(moved, key=lambda p: (-p.scheduling.requests.cpu, str(p)))]:
         replacement = pod if pod.pending else replacement_of(pod)
         place = snapshot.choose(replacement)

@@ -127,6 +127,8 @@ class ClusterReader:
         """
         for kind in self._kinds:
             kind.watchable = True  # the right may have come meanwhile
+        # Watches first, then one list of each kind without a watch: the
+        # parts of a snapshot differ by as little time as that allows.
         self._watches.follow(self._kinds, settled=True)
         list_unwatched(self._kinds, self._workers, self._list)
         balancing = (*self._services.objects, *self._ingresses.objects)
@@ -164,6 +166,7 @@ class ClusterReader:
             kind.list(self._requests, self._warn)
             self._missing.discard(kind)
         except (NotFound, MissingRights) as error:
+            # Nodes and pods are required: without them the snapshot would show an empty cluster.
             if kind in {self._nodes, self._pods}:
                 raise
             self._warn(f"left out: {error}")

@@ -57,6 +57,7 @@ def against_name(entry: NodeChange, source: ConfigSource, text: str) -> str | No
 
 def against_any(plan: GpuPlan, looks: Sequence[Look], now: datetime) -> str | None:
     """Return why no change is begun now."""
+    # Reasons against every Node come before reasons against one Node: only the first is shown.
     if plan.paused:
         return "the plan is paused"
     for look in looks:

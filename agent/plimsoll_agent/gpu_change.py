@@ -150,6 +150,7 @@ def next_step(
         now: the time of the look.
         limits: how long each part may take.
     """
+    # Checked before the step: an interrupted Node belongs to its drain.
     if (why := interrupted(look.node)) is not None:
         return Wait(reason=f"{why}, which comes first")
     found = _Decision(look=look, change=change, now=now, limits=limits)
@@ -210,6 +211,8 @@ class _Decision:
         change, look = self.change, self.look
         if not look.node.unschedulable:
             return Undo(write=self.to("stopped", reason="somebody uncordoned it"))
+        # Checked before the time: the agent never overwrites a
+        # label that somebody else set, however late the change is.
         if self.label != change.saved:
             return self.alert(
                 f"somebody set {change.label} to {self.label}: finish by hand", final=True
@@ -281,6 +284,8 @@ class _Decision:
         ended = f"it shows {_words(self.look.gpus)}, and {MIG_STATE} is {self.look.state}"
         expired = self.since(self.limits.settles)
         shown = self.now - (change.found_since or self.now)
+        # Both have to agree, the GPUs that the Node shows and the state:
+        # mig-manager may report success on a Node without its device plugin.
         good = found == change.goal and not self.failed
         returns = found == "old" and change.goal == "new" and (expired or self.failed)
         if good and shown >= self.limits.steady:
@@ -312,6 +317,7 @@ class _Decision:
     def back(self, why: str) -> NextStep:
         """Write the old label again: nobody's pod may stand there, and nothing may be paused."""
         change = self.change
+        # mig-manager evicts no pod, so the Node must have no pod with a GPU when the label is written.
         if self.look.holders or self.look.state == "rebooting":
             stands = self.look.holders[0] if self.look.holders else "a reboot"
             if change.step == "alert" or not self.since(self.limits.settles):

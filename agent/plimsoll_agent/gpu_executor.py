@@ -114,6 +114,7 @@ class GpuExecutor:
         wanted = self._wanted()
         looks, unread = self._read_nodes(wanted)
         under_way = [look for look in looks if look.change is not None and look.change.under_way]
+        # Changes under way go first. While one of them was written to, no other begins.
         acted = [self._step(look, wanted) for look in under_way]
         if not any(acted) and not unread:
             acted.append(self._begin(wanted, looks))
@@ -160,6 +161,7 @@ class GpuExecutor:
         node, change = look.node, look.change
         if change is None:
             return False
+        # Listed at this moment, not taken from an observation: a layout must not change under a pod with a GPU.
         look = replace(look, holders=self._holders(node))
         against = wanted.against(node, change)
         if against is None and change.step == "emptying":
@@ -174,6 +176,7 @@ class GpuExecutor:
                     self.progress.once(f"Node {node.name}: {step.reason}")
                     self._release(node, change)
                 case Undo():
+                    # Releases are undone first: the Node stays cordoned until none is left.
                     if self._undone(node):
                         return self._write(node, step.write)
                 case Write():
@@ -200,6 +203,8 @@ class GpuExecutor:
         known = {look.node.name: look for look in looks}
         entries = [entry for name, entry in wanted.entries.items() if name in known]
         seen: Observation | None = None
+        # Nodes that were never tried come first, in the plan's order
+        # (the sort is stable); then those with the oldest attempt.
         for entry in sorted(entries, key=lambda entry: _tried(known[entry.name])):
             look = known[entry.name]
             why = against_name(entry, plan.config, wanted.text) or against_node(
@@ -207,6 +212,7 @@ class GpuExecutor:
             )
             why = why or self._ungranted(entry.value, look.node.labels[entry.label])
             if why is None:
+                # Read last, and once for all entries: the other checks need no list of pods.
                 seen = seen or self.drain.observe()
                 why = against_emptying(seen, look.node, entry, now)
             if why is None:
@@ -281,6 +287,8 @@ class GpuExecutor:
         }
         if write.labels is not None:
             metadata["labels"] = dict(write.labels)
+        # Journal, label and cordon in one patch: a process that
+        # dies leaves no label without the journal that explains it.
         body: dict[str, Any] = {"metadata": metadata}
         if write.unschedulable is not None:
             body["spec"] = {"unschedulable": write.unschedulable or None}

@@ -32,6 +32,7 @@ from plimsoll_agent.workloads import Controller, Owning
 from plimsoll_service.wire.gpu import COUNTERS, MOST_SAMPLES, GpuSample
 
 CONNECTIONS: Final = 8
+"""Exporters that are asked at once."""
 BATCH_TARGETS: Final = 64
 """Nodes whose answers are in memory at once."""
 SECONDS: Final = 3.0
@@ -118,6 +119,7 @@ class GpuMetrics:
             return self._joined([self._ask_prometheus(known)], asked=1)
         found = targets_of(self.service, endpoints, exporters, controllers)
         targets = [target for target in found if target.node in known.nodes]
+        # The order is random: where the time does not suffice for all exporters, other ones are left out each time.
         _RANDOM.shuffle(targets)
         return self._joined(self._ask(targets, known), asked=len(targets))
 
@@ -252,6 +254,9 @@ def fetched(connection: HTTPConnection, path: str, *, seconds: float, most: int)
             with suppress(OSError):  # it is over just now
                 open_.shutdown(SHUT_RDWR)
 
+        # A socket's timeout holds for each read: a server that sends
+        # a byte now and then would keep the connection for ever.
+        # https://docs.python.org/3/library/socket.html#socket.socket.settimeout
         timer = Timer(seconds, cut)
         timer.daemon = True
         timer.start()
@@ -290,6 +295,7 @@ def _may_be_asked(address: str) -> bool:
     except ValueError:
         return False
     if isinstance(at, IPv6Address) and at.ipv4_mapped is not None:
+        # Unwrapped first: an IPv4 address in IPv6 form is in none of the ranges below.
         at = at.ipv4_mapped
     special = at.is_loopback or at.is_link_local or at.is_multicast or at.is_unspecified
     return not special and at != _METADATA

@@ -86,6 +86,8 @@ class InstructionExecutor:
         Raises:
             PlimsollError: the cluster or the service cannot be reached; the next round goes on.
         """
+        # The order matters: the agent ends the last instruction before it begins
+        # another, and reports each result before it takes the next instruction.
         self._end_what_was_begun()
         self._report()
         for signed in self.service.instructions().instructions:
@@ -93,6 +95,7 @@ class InstructionExecutor:
             self._report()
 
     def _take(self, signed: SignedInstruction) -> None:
+        # Read before the signature is checked: the owner's policy names the keys.
         policy = self.policy()
         try:
             instruction = verify(signed, policy.instruction_keys)
@@ -132,6 +135,8 @@ class InstructionExecutor:
             said = ", ".join(f"{key}={value}" for key, value in instruction.labels.items())
             self._answer(journal, instruction, "would-do", f"would label Node {node.name} {said}")
             return
+        # The journal is written before the patch: an entry without
+        # an outcome makes the next process look at the Node.
         journal = self._begin(journal, instruction)
         try:
             self.api.label(node, instruction.labels)
@@ -162,6 +167,8 @@ class InstructionExecutor:
             said = "; ".join([f"cordon Node {name}", *steps, *waits(plan)])
             self._answer(before, instruction, "would-do", f"would {said}")
             return
+        # The journal is written before the cordon. Of two executors,
+        # the second gets a Conflict here and does nothing.
         journal = self._begin(before, instruction)
         permission = DrainPermission(
             signed=signed,
@@ -240,6 +247,8 @@ class InstructionExecutor:
         if not unreported:
             return
         told = unreported[:MOST_RESULTS]
+        # Sent before the journal notes it: after a crash the agent sends
+        # it again, and the service keeps the first result of a number.
         self._send(told)
         self.journal.save(journal.reported(told))
 

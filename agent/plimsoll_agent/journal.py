@@ -34,6 +34,7 @@ HOUR: Final = timedelta(hours=1)
 CLOCKS_APART: Final = timedelta(minutes=5)
 """How far the clocks of service and cluster may differ."""
 _LONGEST: Final = 1000
+"""Characters of a reason."""
 
 
 class JournalEntry(Struct, frozen=True, kw_only=True):
@@ -148,6 +149,7 @@ class Journal(Struct, frozen=True, kw_only=True):
         kept = (e for e in self.entries if e not in spare[:-KEPT_ENTRIES])
         issued, last = self.issued, self.last
         ours = instruction.issued_at, instruction.number
+        # An instruction from the future must not shut out all others until then.
         if instruction.issued_at <= now + CLOCKS_APART and (
             issued is None or ours > (issued, last)
         ):
@@ -204,11 +206,14 @@ class ConfigMapJournal:
             Conflict: somebody else wrote meanwhile.
             PlimsollError: it cannot be written.
         """
+        # The resourceVersion makes the write conditional: the API
+        # server answers 409 if somebody else wrote since the read.
         body = {
             "metadata": {"resourceVersion": self._version},
             "data": {_KEY: encode(journal).decode()},
         }
         written = self._requests.send(PATCH_JOURNAL, namespace=NAMESPACE, name=JOURNAL, body=body)
+        # The next write uses this version and needs no read.
         self._version = written["metadata"]["resourceVersion"]
 
     def _read(self) -> str | None:

@@ -71,6 +71,7 @@ class Loops:
             if now >= send_at:
                 send_at = self.clock.now() + timedelta(seconds=self.sender.send())
                 if not self.sender.spool.entries:
+                    # From then on both times are the same: the loop takes a snapshot and sends it at once.
                     send_at = take_at = min(
                         take_at, self.clock.now() + self._drifting(self.sender.interval)
                     )
@@ -91,6 +92,7 @@ class Loops:
         """Carry out instructions when there are any; until it is stopped. Without it the agent ends."""
 
         def round_() -> float:
+            # Cleared before the round: a signal that arrives during the round starts another one.
             self.wake.clear()
             self.executor.round()
             return POLL_SECONDS
@@ -113,6 +115,7 @@ class Loops:
                     failures = 0
                     wake.wait(pause)
         finally:
+            # If one loop ends for another reason, all end, and the kubelet restarts the agent.
             self.stop()
 
     @staticmethod

@@ -75,6 +75,7 @@ class MetricsServer(ThreadingHTTPServer):
                 del self._open[oldest]
                 with suppress(OSError):  # its peer has gone
                     oldest.shutdown(SHUT_RDWR)
+            # Counted before the thread starts: a flood of connections starts no more threads than this limit.
             self._open[request] = None
         super().process_request(request, client_address)
 

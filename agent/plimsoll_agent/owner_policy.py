@@ -25,6 +25,7 @@ READ_ONLY: Final = "read-only"
 KINDS: Final = ("consolidate-node", "label-node")
 
 _MOST: Final = 10_000
+"""Nodes, pods or minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

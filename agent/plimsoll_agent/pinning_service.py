@@ -55,5 +55,6 @@ class PinningService:
             return
         key = InstructionKey(key_id=successor.key_id, public_key=successor.public_key)
         enrolled = replace(self._enrolled, instruction_keys=(key,))
+        # Stored before it is used: a process that dies in between pins the key again from the next answer.
         self._store.enrolled(enrolled)
         self._enrolled = enrolled

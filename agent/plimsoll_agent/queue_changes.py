@@ -72,6 +72,8 @@ class QueueChanges:
         seen, now = frozenset(self._jobs.objects), self._clock.now()
         if seen != self._said and now - self._at >= APART:
             self._say()
+            # Noted after the service was told. A change within `APART`
+            # is not lost: it still differs from the state that was told.
             self._said, self._at = seen, now
         return pause
 

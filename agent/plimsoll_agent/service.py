@@ -174,6 +174,8 @@ class Service:
         """
         known = self._token
         answer = self._signed(method, path, query, body, encoding)
+        # A token may become invalid early, after a key rotation or a revocation.
+        # If the service refuses a fresh token too, that answer stands.
         if answer.status == _UNAUTHORIZED and known is not None:
             self._token = None
             answer = self._signed(method, path, query, body, encoding)
@@ -199,6 +201,7 @@ class Service:
         self, token: str, method: str, path: str, query: str, body: bytes, encoding: str | None
     ) -> _Answer:
         now = self._clock.now()
+        # The signature covers the compressed body, as it is sent.
         message = access.request_message(method, path, query, int(now.timestamp()), body)
         headers = {
             "Authorization": f"Bearer {token}",
@@ -330,6 +333,7 @@ def _error(answer: _Answer) -> PlimsollError:
             return BadInput(text)
         case 429:
             return Throttled(text, retry_after=retry_after_of(answer.headers.get("Retry-After")))
+        # 409 may mean that somebody else wrote in between: the same request may succeed.
         case 408 | 409 | 425:
             return Temporary(text)
         case status if status >= _SERVER_ERROR:

@@ -106,6 +106,7 @@ class SnapshotSender:
             self.measures.failed("spool")
             self.warn(f"the spool cannot be written: {error}")
             return
+        # Raised only once the snapshot is in the spool.
         self.sequence = told.sequence
         if told.full:
             self._base, self._base_size = told, len(body)
@@ -131,6 +132,8 @@ class SnapshotSender:
         while self.spool.entries:
             entry = self.spool.entries[0]
             try:
+                # Removed only after the answer: the service keeps a
+                # snapshot that arrives twice only once, under its number.
                 self._heed(self.push(self.spool.body(entry)))
             except FileNotFoundError:
                 self.measures.dropped("lost")

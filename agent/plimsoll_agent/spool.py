@@ -55,6 +55,7 @@ class Spool:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._most = most_bytes
+        # Left by a process that died while it wrote.
         for half in folder.glob("*.half"):
             half.unlink()
         found = (SpoolEntry.of(file) for file in folder.iterdir())
@@ -87,6 +88,8 @@ class Spool:
             dropped.append(next(deltas, self._entries[0]))
             self.remove(dropped[-1])
         half = self._folder / f"{entry.name}.half"
+        # A file with its final name is complete: the rename is atomic,
+        # and half-written files are deleted at the next start.
         half.write_bytes(body)
         half.rename(self._folder / entry.name)
         self._entries.append(entry)

@@ -99,6 +99,7 @@ class TaintForwarder:
         pause = self._nodes.look()
         now = self._clock.now()
         standing = dict.fromkeys(filter(None, self._nodes.objects), (now, 0))
+        # A taint that is gone is forgotten: the instance may be started and marked again.
         self._said = {each: self._said.get(each, new) for each, new in standing.items()}
         due = [
             each
@@ -107,6 +108,7 @@ class TaintForwarder:
         ]
         for batch in batched(due, MOST_INSTANCES, strict=False):
             self._forward(batch)
+            # Counted after the forward: if that fails, the instance is due again.
             for each in batch:
                 seen, times = self._said[each]
                 self._said[each] = (seen, times + 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.requests import Requests
@@ -31,9 +31,12 @@ from plimsoll.services.ports import (
     Telemetry,
     Times,
 )
-from plimsoll_cli.doctor.probes import Probes
 from plimsoll_cli.stack import Stack
 from plimsoll_cli.terminal import say
+
+if TYPE_CHECKING:
+    from plimsoll_cli.probes.aws import AwsProbe
+    from plimsoll_cli.probes.kubernetes import KubernetesProbe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,9 @@ class Deployed:
     requests: Callable[[Cluster], Requests]
     """What makes calls to a cluster that no service makes."""
     groups: Callable[[Cluster], NodeGroups]
-    probes: Probes
+    aws: AwsProbe
+    probe: Callable[[Cluster], KubernetesProbe]
+    """What asks a cluster about our rights in it."""
 
     def observed_times(self, clock: Clock, telemetry: Telemetry) -> ObservedTimes:
         """Return what the stack remembers of how long pods take."""

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from plimsoll.adapters.aws import Aws
-from plimsoll.adapters.canaries import Canaries
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
@@ -20,15 +19,12 @@ from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.kubeconfig import load
-from plimsoll.adapters.limits import AwsLimits
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll_cli import stack as stacks
-from plimsoll_cli.doctor import aws_probe, concurrency
-from plimsoll_cli.doctor.iam_simulation import simulated
-from plimsoll_cli.doctor.kubernetes_probe import probe_of
-from plimsoll_cli.doctor.probes import Probes
 from plimsoll_cli.environment import Deployed, warn
+from plimsoll_cli.probes.aws import AwsProbe
+from plimsoll_cli.probes.kubernetes import probe_of
 
 
 class LiveEnvironment:
@@ -65,29 +61,8 @@ class LiveEnvironment:
                 api=lambda: clusters.open(cluster).requests,
                 warn=warn,
             ),
-            probes=Probes(
-                send_canary=lambda name: Canaries(
-                    aws, found.output("CanarySecret"), self.clock
-                ).send(name),
-                send_past_the_rules=lambda word, now: aws_probe.send_past_the_rules(
-                    aws, found.output("NoticesQueue"), word, now
-                ),
-                targets=partial(aws_probe.targets, aws, stack),
-                cluster=partial(probe_of, clusters, self._workers),
-                queue_delay=lambda cluster, name: aws_probe.queue_delay(
-                    aws.of_cluster(cluster), name
-                ),
-                group_settings=lambda cluster, groups: aws_probe.group_settings(
-                    aws.of_cluster(cluster), self.clock, groups
-                ),
-                simulated=partial(simulated, aws, stack),
-                concurrency=lambda: concurrency.read(aws.client("lambda"), found),
-                reserve=lambda function, executions: concurrency.reserve(
-                    aws.client("lambda"), found.output(function), executions
-                ),
-                limits=lambda cluster: AwsLimits(aws.of_cluster(cluster)),
-                unknown_roles=lambda cluster: aws_probe.unknown_roles(aws, stack, cluster),
-            ),
+            aws=AwsProbe(aws, found, self.clock),
+            probe=partial(probe_of, clusters, self._workers),
         )
 
     def by_kubeconfig(

@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 
 CLUSTER_ROLES: Final = ("NoticesRole", "DrainsRole", "PlacementRole", "SweepRole")
 """The roles that come to clusters, by their names in the template."""
+RESERVES: Final[Mapping[str, Mapping[str, int]]] = {
+    size: {
+        "NoticesFunction": each,
+        "DrainsFunction": each,
+        "SweepFunction": resyncs,
+        "ScheduleFunction": 1,
+        "PlacementFunction": 1,
+    }
+    for size, each, resyncs in (("small", 3, 2), ("usual", 10, 10), ("large", 50, 50))
+}
+"""Size of a stack -> function -> how many of it run at once. The template says so, and a test compares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +60,11 @@ class Stack:
     def size(self) -> str:
         """How much of it runs at once: a key of the template's mapping of concurrency."""
         return self.parameters.get("Size", "usual")
+
+    @property
+    def reserves(self) -> Mapping[str, int]:
+        """How much concurrency the template reserves for each function, by the output of the stack."""
+        return RESERVES[self.size]
 
     def output(self, name: str) -> str:
         """Return an output.

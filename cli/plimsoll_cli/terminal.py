@@ -7,6 +7,7 @@ terminal obeys: they set its clipboard or title, move the cursor, or turn text a
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import click
@@ -21,6 +22,12 @@ _CONTROL: Final = re.compile(
 def printable(text: str) -> str:
     """Return a text without characters that a terminal obeys or does not show."""
     return _CONTROL.sub("", text)
+
+
+def first_of(texts: Sequence[str], most: int | None) -> str:
+    """Return so many of some texts, None: all, and how many more there are."""
+    more = len(texts) - len(texts[:most])
+    return ", ".join(texts[:most]) + (f" and {more} more" if more else "")
 
 
 def say(text: object, *, err: bool = False, nl: bool = True) -> None:

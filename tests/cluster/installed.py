@@ -9,7 +9,7 @@ from typing import Any
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.adapters.kubernetes.client import ClientTransport
-from plimsoll_cli.doctor.kubernetes_probe import GROUP
+from plimsoll_cli.probes.kubernetes import GROUP
 from plimsoll_testbed.rigs.cluster import installation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.contract.rights import CLUSTER

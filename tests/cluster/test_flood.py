@@ -26,7 +26,7 @@ from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Conflict, Temporary
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll_cli.doctor.kubernetes_probe import KubernetesProbe
+from plimsoll_cli.probes.kubernetes import KubernetesProbe
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import install, until

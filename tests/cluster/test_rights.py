@@ -46,8 +46,7 @@ from plimsoll.domain.kubernetes.names import (
 )
 from plimsoll.domain.placement import label_key
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
-from plimsoll_cli.doctor.facts import Queue
-from plimsoll_cli.doctor.kubernetes_probe import GROUP, KubernetesProbe
+from plimsoll_cli.probes.kubernetes import GROUP, KubernetesProbe, Queue
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import BINDINGS, a_lease, as_member, install, message_of, until

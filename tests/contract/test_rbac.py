@@ -23,7 +23,7 @@ from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll.domain.kubernetes import LONGEST_MESSAGE_CHARACTERS, Resources, about_node, names
-from plimsoll_cli.doctor.kubernetes_probe import KubernetesProbe
+from plimsoll_cli.probes.kubernetes import KubernetesProbe
 
 from .conftest import REGION, ContractRig, Silence, machine
 from .rights import CLUSTER, documents, everything, grants, resources

@@ -28,7 +28,7 @@ from werkzeug.wrappers import Request, Response
 
 from functions import api, authorizer
 from plimsoll.domain.errors import Throttled
-from plimsoll_cli.doctor.iam_requests import Request as IamRequest
+from plimsoll_cli.probes.iam_requests import Request as IamRequest
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.signers import is_signed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,13 @@ from uuid import uuid4
 import pytest
 
 from plimsoll.adapters.aws import Aws
-from plimsoll.adapters.dynamodb.codec import TTL, item_to_report, report_to_item
+from plimsoll.adapters.dynamodb.codec import (
+    TTL,
+    cluster_to_item,
+    item_to_cluster,
+    item_to_report,
+    report_to_item,
+)
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
 from plimsoll.adapters.dynamodb.observed_times import DynamoObservedTimes
 from plimsoll.adapters.dynamodb.pools import DynamoPools
@@ -33,7 +40,7 @@ from plimsoll.domain.registry import (
     resync_requests,
 )
 from plimsoll.domain.reports import Reason, Report
-from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, PoolEvent, PoolEventKind
+from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, HeldPool, PoolEvent, PoolEventKind
 from plimsoll.domain.spot.pool_history import MERGED
 from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
 from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, Times, WakeUps
@@ -308,6 +315,43 @@ def test_a_report_survives_a_newer_version_that_added_a_field() -> None:
     assert item_to_report(item) == REPORT
 
 
+def rewritten(item: Any, attribute: str, change: Callable[[Any], object]) -> Any:
+    document = json.loads(item[attribute]["S"])
+    change(document)
+    return item | {attribute: {"S": json.dumps(document)}}
+
+
+def test_a_report_survives_reasons_of_a_newer_version() -> None:
+    newer = {"kind": "priced", "cost": 3}
+    item = rewritten(
+        report_to_item(REPORT),
+        "report",
+        lambda report: report.update(reasons=[report["reasons"][0] | newer, newer]),
+    )
+    assert item_to_report(item) == replace(
+        REPORT, reasons=(*REPORT.reasons, Reason(why='{"kind":"priced","cost":3}'))
+    )
+
+
+def test_a_cluster_survives_a_window_of_a_newer_version() -> None:
+    item = rewritten(
+        cluster_to_item(SHOP),
+        "policy",
+        lambda policy: policy["window"].update(zone="Europe/Berlin"),
+    )
+    assert item_to_cluster(item) == SHOP
+
+
+def test_a_response_of_a_newer_version_writes_nothing() -> None:
+    item = rewritten(
+        cluster_to_item(SHOP),
+        "policy",
+        lambda policy: policy.update(on=[["spot-interruption", "hold"]]),
+    )
+    policy = replace(SHOP.policy, on=(("spot-interruption", Response.OBSERVE),))
+    assert item_to_cluster(item) == replace(SHOP, policy=policy)
+
+
 def test_what_is_merged_or_acted_on_is_read_as_it_was_written_last(moto_aws: Aws) -> None:
     stores = in_aws(moto_aws)
     reads = [Answers(moto_aws, "dynamodb", name, None) for name in ("GetItem", "Scan")]
@@ -452,6 +496,29 @@ def test_what_happened_to_a_pool_is_kept_once_by_region(stores: Stores) -> None:
     assert {event.pool for event in found} == {INTERRUPTED.pool}
     assert [event.kind for event in found].count(PoolEventKind.REFUSAL) == 1
     assert stores.pools.read("us-east-1", T0) == []
+
+
+def test_an_hour_of_a_pool_is_counted_by_one_cluster_of_a_region_alone(stores: Stores) -> None:
+    first = HeldPool(pool=INTERRUPTED.pool, since=T0, hours=1.0, at=T0)
+    second = replace(first, hours=1.9958, at=T0 + timedelta(hours=1))
+    assert stores.pools.held("eu-west-1") == []
+    stores.pools.count("eu-west-1", None, first)
+    with pytest.raises(Conflict):
+        stores.pools.count("eu-west-1", None, first)
+    assert [*stores.pools.held("eu-west-1")] == [first]
+    stores.pools.count("eu-west-1", first, second)
+    with pytest.raises(Conflict):
+        stores.pools.count("eu-west-1", first, second)
+    assert [*stores.pools.held("eu-west-1")] == [second]
+    assert stores.pools.held("us-east-1") == []
+    assert stores.pools.read("eu-west-1", T0) == []
+    other = replace(first, pool=CapacityPool("r5.large", "eu-west-1b", "spot"))
+    stores.pools.count("eu-west-1", None, other)
+    assert {held.pool for held in stores.pools.held("eu-west-1")} == {first.pool, other.pool}
+    stores.pools.put("eu-west-1", [INTERRUPTED])
+    events, held = stores.pools.memory("eu-west-1", T0)
+    assert [*events] == [INTERRUPTED]
+    assert sorted(each.hours for each in held) == [1.0, second.hours]
 
 
 def test_what_is_told_of_a_zonal_shift_is_kept_once_by_region_until_it_ends_by_itself(

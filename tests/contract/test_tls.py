@@ -21,7 +21,7 @@ from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
-from plimsoll_cli.doctor.kubernetes_probe import probe_of
+from plimsoll_cli.probes.kubernetes import probe_of
 from tests.support.certificates import server_context
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -71,12 +72,15 @@ def test_an_event_of_a_pool_that_cannot_be_read_hides_no_other(moto_aws: Aws):
     table = next(
         t for t in moto_aws.dynamodb.list_tables()["TableNames"] if t.startswith("PoolsTable")
     )
-    for region in ("eu-west-1", "zonal-shifts/eu-west-1"):
+    for region, event in product(
+        ("eu-west-1", "zonal-shifts/eu-west-1"), ("nonsense", "held/nonsense")
+    ):
         moto_aws.dynamodb.put_item(
-            TableName=table, Item={"region": {"S": region}, "event": {"S": "nonsense"}}
+            TableName=table, Item={"region": {"S": region}, "event": {"S": event}}
         )
     assert stores.pools.read("eu-west-1", T0) == []
     assert stores.pools.shifts("eu-west-1", T0) == []
+    assert stores.pools.held("eu-west-1") == []
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ PAGE = (DOCS / "develop" / "rigs.md").read_text()
 
 
 def rows() -> list[list[str]]:
-    table = PAGE.partition("| behaviour | source |")[2].partition("\n\n")[0]
+    table = PAGE.partition("| behaviour | scenario |")[2].partition("\n\n")[0]
     return [re.split(r"(?<!\\)\|", line)[1:-1] for line in table.splitlines()[2:]]
 
 
@@ -46,7 +46,7 @@ def two_deployments(name: str) -> Scenario:
 
 def test_each_behaviour_on_the_page_names_its_scenario_and_no_scenario_is_forgotten():
     named = []
-    for behaviour, _, _, scenario in rows():
+    for behaviour, scenario in rows():
         (name,) = re.findall(r"`([^`]+)`", scenario)
         assert name in BEHAVIOURS, behaviour
         named.append(name)

@@ -16,7 +16,7 @@ import yaml
 
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Reason, Report
-from plimsoll_cli.doctor.kubernetes_probe import GROUP
+from plimsoll_cli.probes.kubernetes import GROUP
 from tests.package.install_page import (
     PAGE,
     PLIMSOLL,
@@ -48,7 +48,6 @@ TRIED: Final = (
     (SAM, "deploy", "--parameter-overrides"),  # the stack
     ("make",),  # the stack
     ("kubectl", "apply", "-k"),  # the manifests
-    ("kubectl", "diff", "-k"),
     ("kubectl", "delete", "-k"),
 )
 
@@ -57,7 +56,6 @@ UNTRIED: Final = {
     "each parameter that it asks for, are tried",
     ("kubectl", "get", "nodes"): "no rig has kubectl; it prints two fields of Nodes",
     ("export", "AWS_DEFAULT_REGION=us-east-1"): "it sets a variable of the reader's shell",
-    ("git", "pull", "--no-rebase"): "it would change the checkout that is tested",
 }
 
 

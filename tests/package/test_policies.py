@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_cli.doctor.iam_requests import FUNCTIONS, Case, Place, Request, cases
+from plimsoll_cli.probes.iam_requests import FUNCTIONS, Case, Place, Request, cases
 from plimsoll_cli.stack import CLUSTER_ROLES
 from tests.package.rendered import ACCOUNT, PARTITION, REGION, STACK, arn, rendered
 from tests.package.template import listed, template

@@ -30,7 +30,7 @@ def tables():
 
 
 RIG_ROWS, *OTHERS = tables()
-HOLES = next(rows for rows in OTHERS if rows[0][0] == "where")
+HOLES = [row for rows in OTHERS if rows[0][0] == "where" for row in rows[1:]]
 ROWS = {row[0]: dict(zip(RIG_ROWS[0][1:], row[1:], strict=True)) for row in RIG_ROWS[1:]}
 
 
@@ -59,8 +59,8 @@ def test_every_hole_names_a_test_that_exists_or_says_who_else_holds_it():
     tests = "\n".join(
         file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("test_*.py")
     )
-    assert len(HOLES) > 6
-    for where, _, held in HOLES[1:]:
+    assert len(HOLES) > 12
+    for where, _, held in HOLES:
         named = [word for word in CODE.findall(held) if "test_" in word]
         for name in named:
             if name.endswith(".py"):

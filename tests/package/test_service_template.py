@@ -16,7 +16,7 @@ from functions.authorizer import policy
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE
 from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE
-from plimsoll_cli.doctor.iam_requests import Request
+from plimsoll_cli.probes.iam_requests import Request
 from plimsoll_service.adapters.members import SUBJECTS
 from plimsoll_service.config import Config
 from plimsoll_service.domain.access.principals import Principal, Role

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll_cli.doctor.iam_requests import Request
+from plimsoll_cli.probes.iam_requests import Request
 from plimsoll_cli.stack import CLUSTER_ROLES
 from tests.package.rendered import ACCOUNT, rendered
 from tests.package.template import listed, template

@@ -24,18 +24,17 @@ from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports import canary_echo
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from plimsoll_cli import main
-from plimsoll_cli.doctor.concurrency import RESERVES
-from plimsoll_cli.doctor.facts import (
+from plimsoll_cli.environment import Deployed
+from plimsoll_cli.probes.aws import (
+    AwsProbe,
     Concurrency,
     Direct,
     GroupSettings,
     Simulated,
     Target,
 )
-from plimsoll_cli.doctor.kubernetes_probe import GROUP, KubernetesProbe
-from plimsoll_cli.doctor.probes import Probes
-from plimsoll_cli.environment import Deployed
-from plimsoll_cli.stack import Stack
+from plimsoll_cli.probes.kubernetes import GROUP, KubernetesProbe
+from plimsoll_cli.stack import RESERVES, Stack
 from plimsoll_simulation.fake_aws.stores import (
     MemoryNodeIndex,
     MemoryPools,
@@ -199,29 +198,9 @@ class MemoryEnvironment:
             clusters=self,
             requests=lambda cluster: self._api(cluster.name).requests,
             groups=self._groups,
-            probes=Probes(
-                send_canary=self._send_canary,
-                send_past_the_rules=lambda *_: self.direct,
-                targets=lambda: self.targets,
-                cluster=self._probe,
-                queue_delay=self._queue_delay,
-                group_settings=lambda _, groups: {
-                    g.name: self.group_settings[g.name]
-                    for g in groups
-                    if g.name in self.group_settings
-                },
-                simulated=lambda: self.simulated,
-                concurrency=self._concurrency,
-                reserve=self.reserved.__setitem__,
-                limits=lambda _: self.limits,
-                unknown_roles=lambda _: self.unknown_roles,
-            ),
+            aws=MemoryProbe(self),
+            probe=self._probe,
         )
-
-    def _queue_delay(self, _: Cluster, name: str) -> int:
-        if name not in self.queue_delays:
-            raise Refused(f"read DelaySeconds of the queue {name}: AccessDenied")
-        return self.queue_delays[name]
 
     def by_kubeconfig(
         self, file: Path | None, context: str | None
@@ -243,22 +222,58 @@ class MemoryEnvironment:
         group = GROUP if cluster.kind is ClusterKind.EKS else None
         return KubernetesProbe(transport, cluster.name, SerialWorkers(), group=group)
 
-    def _send_canary(self, name: str) -> None:
-        """Play the function's part at once, with the time that it would have taken."""
-        if self.canary_seconds is None:
-            return
-        sent = self.clock.now()
-        seen = sent + timedelta(seconds=self.canary_seconds)
-        self.reports.merge(canary_echo(Canary(id="event", time=sent), name, seen=seen))
-
-    def _concurrency(self) -> Concurrency:
-        taken = self.reserved_by_others + sum(n or 0 for n in self.reserved.values())
-        return Concurrency(
-            quota=self.quota, unreserved=self.quota - taken, reserved=dict(self.reserved)
-        )
-
     def _groups(self, cluster: Cluster) -> NodeGroups:
         return FixedGroups(self.groups)
+
+
+class MemoryProbe(AwsProbe):
+    """Answers as its environment says."""
+
+    def __init__(self, environment: MemoryEnvironment) -> None:
+        self._environment = environment
+
+    def send_canary(self, word: str) -> None:
+        """Play the function's part at once, with the time that it would have taken."""
+        seconds, sent = self._environment.canary_seconds, self._environment.clock.now()
+        if seconds is not None:
+            seen = sent + timedelta(seconds=seconds)
+            echo = canary_echo(Canary(id="event", time=sent), word, seen=seen)
+            self._environment.reports.merge(echo)
+
+    def send_past_the_rules(self, word: str, now: datetime) -> Direct:
+        return self._environment.direct
+
+    def targets(self) -> Sequence[Target]:
+        return self._environment.targets
+
+    def simulated(self) -> Sequence[Simulated]:
+        return self._environment.simulated
+
+    def concurrency(self) -> Concurrency:
+        quota, reserved = self._environment.quota, dict(self._environment.reserved)
+        taken = self._environment.reserved_by_others + sum(n or 0 for n in reserved.values())
+        wanted = RESERVES[self._environment.parameters.get("Size", "usual")]
+        return Concurrency(quota=quota, unreserved=quota - taken, wanted=wanted, reserved=reserved)
+
+    def reserve(self, function: str, executions: int) -> None:
+        self._environment.reserved[function] = executions
+
+    def limits(self, cluster: Cluster) -> FixedLimits:
+        return self._environment.limits
+
+    def group_settings(
+        self, cluster: Cluster, groups: Sequence[NodeGroup]
+    ) -> Mapping[str, GroupSettings]:
+        known = self._environment.group_settings
+        return {g.name: known[g.name] for g in groups if g.name in known}
+
+    def queue_delay(self, cluster: Cluster, name: str) -> int:
+        if name not in self._environment.queue_delays:
+            raise Refused(f"read DelaySeconds of the queue {name}: AccessDenied")
+        return self._environment.queue_delays[name]
+
+    def unknown_roles(self, registered: Cluster) -> Sequence[str]:
+        return self._environment.unknown_roles
 
 
 def run(environment: MemoryEnvironment, *args: str, input: str | None = None) -> Result:  # noqa: A002 - click's word

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_cli.doctor.iam_requests import Request
+from plimsoll_cli.probes.iam_requests import Request
 
 type Json = Mapping[str, Any]
 

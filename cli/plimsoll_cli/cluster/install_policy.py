@@ -192,6 +192,7 @@ class _Installer:
         name, namespace = metadata["name"], metadata.get("namespace")
         group, plural = _KINDS[manifest["kind"]]
         try:
+            # Create first, then patch on Conflict: a GET before the write could be out of date.
             self._send(_call("create", plural, group), namespace=namespace, body=manifest)
         except Conflict:
             self._send(_call("patch", plural, group), namespace=namespace, name=name, body=manifest)

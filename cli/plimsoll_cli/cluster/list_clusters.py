@@ -23,7 +23,7 @@ from plimsoll_cli.options import (
     stack_option,
     table,
 )
-from plimsoll_cli.terminal import say
+from plimsoll_cli.terminal import first_of, say
 
 _UNSAID: Final = frozenset({"ca", "external_id"})
 """Fields of a cluster that are not printed: too long, or secret."""
@@ -78,8 +78,7 @@ class Wide:
         told = f"{self.rights_held} of {self.rights_held + len(missing)}"
         if not missing:
             return told
-        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-        return f"{told}; missing: {', '.join(missing[:_NAMED])}{more}"
+        return f"{told}; missing: {first_of(missing, _NAMED)}"
 
     def _index(self, now: datetime) -> str:
         if self.nodes is None or self.indexed is None:
@@ -166,7 +165,7 @@ def _wide(deployed: Deployed, cluster: Cluster) -> Wide:
             failed.append(f"{what}: {error}")
             return None
 
-    probe = deployed.probes.cluster(cluster)
+    probe = deployed.probe(cluster)
     version = asked("version", probe.version)
     rights = asked("rights", probe.rights) if version is not None else None
     nodes = asked("nodes", deployed.clusters.open(cluster).nodes) if version is not None else None

@@ -65,6 +65,7 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     if dry_run:
         say(f"Nothing was written, and {name} is still registered.")
         return
+    # Last: the command can be repeated while the cluster is registered.
     deployed.registry.remove(name)
     say(f"{name} is removed.")
 

@@ -25,11 +25,10 @@ from plimsoll_cli.cluster.policy_options import (
     changed,
     listed,
 )
-from plimsoll_cli.doctor.karpenter_checks import holds_back
-from plimsoll_cli.doctor.kubernetes_probe import KubernetesProbe
-from plimsoll_cli.doctor.other_drainers import managed_spot
 from plimsoll_cli.environment import Deployed, warn
 from plimsoll_cli.options import environment_of, registered, stack_option
+from plimsoll_cli.probes.drainers import holds_back, managed_spot
+from plimsoll_cli.probes.kubernetes import KubernetesProbe
 from plimsoll_cli.terminal import ask, say
 
 ACTING: Final = """\
@@ -167,6 +166,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
         say(f"{name} is already in the mode {wanted}, with this policy: {policy}.")
         return
     if cluster.mode is not wanted and wanted is Mode.ACT:
+        # Asked before anything is written: if the user declines, the policy stays too.
         _agree_to_act(deployed, cluster, beside_drainers=beside_drainers, yes=yes)
     deployed.registry.update(after)
     if (cluster.role, cluster.external_id) != (after.role, after.external_id):
@@ -234,7 +234,7 @@ def _refuse_beside_drainers(deployed: Deployed, cluster: Cluster) -> None:
 def _delayed(deployed: Deployed, cluster: Cluster, queue: str) -> bool:
     """Whether Karpenter hears of an interruption only after Plimsoll; not where nobody may look."""
     try:
-        return holds_back(deployed.probes.queue_delay(cluster, queue))
+        return holds_back(deployed.aws.queue_delay(cluster, queue))
     except PlimsollError as error:
         warn(str(error))
         return False

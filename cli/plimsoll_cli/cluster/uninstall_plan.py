@@ -45,6 +45,7 @@ def plan_uninstall(seen: Observation, now: datetime) -> UninstallPlan:
     if interrupted:
         return UninstallPlan(interrupted=interrupted)
     released = {n.name for n in seen.nodes if _outlives_us(n, now)}
+    # The nodes as they will be: pods on uncordoned nodes stay, so their releases are undone.
     after = replace(
         seen,
         nodes=[

@@ -68,6 +68,7 @@ class UninstallService:
             Temporary: a reconcile held the Lease all the time, or the cluster cannot be reached.
             MissingRights: there is no right to the Lease.
         """
+        # The mode first, then the Lease: no new reconcile begins, and the present one has to end.
         self.registry.update(replace(cluster, mode=Mode.OBSERVE))
         api = self.clusters.open(cluster)
         until = self.clock.now() + timedelta(seconds=seconds)
@@ -91,6 +92,7 @@ class UninstallService:
         )
         done: list[ActionResult] = []
         while True:
+            # Observed again in each round: one undone change makes others possible.
             left = plan_uninstall(api.observe(), self.clock.now())
             outcomes = executor.carry_out(left.plan, held=lambda: lease.held)
             lease.require()

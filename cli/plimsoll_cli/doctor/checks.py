@@ -1,84 +1,78 @@
-"""What is wrong with an installation, decided from what was read of it, each with its cure.
+"""The checks of `plimsoll doctor`.
 
-A check is a function of the facts that yields findings. To add one, write it and put it in `CHECKS`.
+A check is a function that asks an installation, and yields findings, each with its cure. To add one, write
+it and put it in `CHECKS`. An error that it raises makes its finding `skipped`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll_cli.doctor.cluster_checks import access, answers, index, rights
-from plimsoll_cli.doctor.concurrency import concurrency
-from plimsoll_cli.doctor.facts import Facts
-from plimsoll_cli.doctor.field_checks import fields, queue
+from plimsoll_cli.doctor import (
+    aws_checks,
+    cluster_checks,
+    concurrency_checks,
+    drainer_checks,
+    field_checks,
+    node_group_checks,
+    policy_checks,
+    stack_checks,
+    storm_checks,
+)
 from plimsoll_cli.doctor.findings import Finding, skipped
-from plimsoll_cli.doctor.iam_simulation import aws_rights
-from plimsoll_cli.doctor.karpenter_checks import node_pools
-from plimsoll_cli.doctor.node_group_checks import (
-    addresses,
-    groups,
-    maxima,
-    opt_outs,
-    quota,
-    start_up,
-    templates,
-    tolerations,
-)
-from plimsoll_cli.doctor.other_drainers import other_drainers
-from plimsoll_cli.doctor.policy_checks import policies
-from plimsoll_cli.doctor.stack_checks import (
-    canary,
-    delivery,
-    drills,
-    kill_switch,
-    mode,
-    senders,
-    stack,
-)
-from plimsoll_cli.doctor.storm_checks import budgets, quotas, webhooks
+from plimsoll_cli.doctor.installation import Installation
 
-type Check = Callable[[Facts], Iterable[Finding]]
+type Check = Callable[[Installation], Iterable[Finding]]
 
 CHECKS: Final[Mapping[str, Check]] = {
-    "stack": stack,
-    "kill switch": kill_switch,
-    "drills": drills,
-    "mode": mode,
-    "AWS rights": aws_rights,
-    "concurrency": concurrency,
-    "notices": canary,
-    "senders": senders,
-    "delivery": delivery,
-    "cluster": answers,
-    "access entries": access,
-    "rights": rights,
-    "fields": fields,
-    "policies": policies,
-    "queue": queue,
-    "node index": index,
-    "other drainers": other_drainers,
-    "node groups": groups,
-    "NodePools": node_pools,
-    "webhooks": webhooks,
-    "quotas": quotas,
-    "budgets": budgets,
-    "group maxima": maxima,
-    "quota": quota,
-    "addresses": addresses,
-    "launch templates": templates,
-    "start-up": start_up,
-    "tolerations": tolerations,
-    "opt-outs": opt_outs,
+    "stack": stack_checks.stack,
+    "kill switch": stack_checks.kill_switch,
+    "drills": stack_checks.drills,
+    "mode": stack_checks.mode,
+    "AWS rights": aws_checks.aws_rights,
+    "concurrency": concurrency_checks.concurrency,
+    "notices": stack_checks.canary,
+    "senders": stack_checks.senders,
+    "delivery": stack_checks.delivery,
+    "cluster": cluster_checks.answers,
+    "access entries": cluster_checks.access,
+    "rights": cluster_checks.rights,
+    "fields": field_checks.fields,
+    "policies": policy_checks.policies,
+    "queue": field_checks.queue,
+    "node index": cluster_checks.index,
+    "other drainers": drainer_checks.other_drainers,
+    "node groups": node_group_checks.groups,
+    "NodePools": node_group_checks.node_pools,
+    "webhooks": storm_checks.webhooks,
+    "quotas": storm_checks.quotas,
+    "budgets": storm_checks.budgets,
+    "group maxima": node_group_checks.maxima,
+    "quota": node_group_checks.quota,
+    "addresses": node_group_checks.addresses,
+    "launch templates": node_group_checks.templates,
+    "start-up": node_group_checks.start_up,
+    "tolerations": node_group_checks.tolerations,
+    "opt-outs": node_group_checks.opt_outs,
 }
 """In the order in which a notice meets what they are about."""
 
 
-def findings_of(facts: Facts) -> Iterator[Finding]:
-    """Yield the findings of every check: one that lacks its facts is skipped, with the reason."""
-    for name, check in CHECKS.items():
-        try:
-            yield from check(facts)
-        except PlimsollError as error:
-            yield skipped(name, error)
+def findings_of(installation: Installation) -> Sequence[Finding]:
+    """Return the findings of every check. The canary is looked for last, after it had time to travel."""
+    found = {
+        name: list(_found_by(name, installation))
+        for name in sorted(CHECKS, key=lambda name: CHECKS[name] is stack_checks.canary)
+    }
+    return [finding for name in CHECKS for finding in found[name]]
+
+
+def _found_by(name: str, installation: Installation) -> Iterator[Finding]:
+    try:
+        for finding in CHECKS[name](installation):
+            yield finding if finding.check else replace(finding, check=name)
+    except PlimsollError as error:
+        yield replace(skipped(error), check=name)

@@ -10,8 +10,9 @@ from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
 from plimsoll.domain.observation import INDEX_REFRESH, LONGEST_LULL
 from plimsoll.domain.registry import ClusterKind, Mode
-from plimsoll_cli.doctor.facts import Facts, Right, read_or_raise
 from plimsoll_cli.doctor.findings import APPLY, Finding, fail, info, ok, skipped
+from plimsoll_cli.doctor.installation import Installation
+from plimsoll_cli.probes.kubernetes import Right
 
 STALE: Final = INDEX_REFRESH + LONGEST_LULL
 """How old an entry of the index gets at most: what says the same is written again after `INDEX_REFRESH`."""
@@ -26,60 +27,58 @@ NEW: Final = timedelta(minutes=2)
 """How long a node may be missing from the index, because no resync has seen it yet."""
 
 
-def answers(facts: Facts) -> Iterator[Finding]:
+def answers(installation: Installation) -> Iterator[Finding]:
     """Say whether the API server answers, and takes the token."""
-    endpoint = facts.cluster.kind is ClusterKind.ENDPOINT
-    found = facts.answer
-    if isinstance(found, NotFound) and not endpoint:
-        cure = f"if it is no more: plimsoll clusters remove {facts.cluster.name} --force"
-        yield fail("cluster", str(found), cure)
-    elif isinstance(found, NotFound | BadInput) and endpoint:
-        cure = f"put a token that the cluster takes into {facts.cluster.secret}"
-        yield fail("cluster", str(found), cure)
-    elif isinstance(found, PlimsollError):
-        cure = "ask as somebody whom the cluster knows, from where it can be reached"
-        yield skipped("cluster", found, f"{cure}; if the node index is fresh, the functions do")
+    endpoint = installation.cluster.kind is ClusterKind.ENDPOINT
+    try:
+        version = installation.version()
+    except PlimsollError as error:
+        if isinstance(error, NotFound) and not endpoint:
+            cure = f"if it is no more: plimsoll clusters remove {installation.cluster.name} --force"
+            yield fail(str(error), cure)
+        elif isinstance(error, NotFound | BadInput) and endpoint:
+            cure = f"put a token that the cluster takes into {installation.cluster.secret}"
+            yield fail(str(error), cure)
+        else:
+            cure = "ask as somebody whom the cluster knows, from where it can be reached"
+            yield skipped(error, f"{cure}; if the node index is fresh, the functions do")
     else:
         whose = "the token that the functions use" if endpoint else "your own identity"
-        yield ok("cluster", f"its API server answers to {whose}: {found}")
+        yield ok(f"its API server answers to {whose}: {version}")
 
 
-def access(facts: Facts) -> Iterator[Finding]:
+def access(installation: Installation) -> Iterator[Finding]:
     """Say whether an EKS cluster knows the roles of the stack. Other clusters take a token."""
-    if facts.cluster.kind is not ClusterKind.EKS:
+    if installation.cluster.kind is not ClusterKind.EKS:
         return
-    found = read_or_raise(facts.unknown_roles)
+    found = installation.aws.unknown_roles(installation.cluster)
     if found:
         yield fail(
-            "access entries",
             f'not in the group "plimsoll": {", ".join(found)}',
-            f"for each: aws eks create-access-entry --cluster-name {facts.cluster.name} "
+            f"for each: aws eks create-access-entry --cluster-name {installation.cluster.name} "
             "--kubernetes-groups plimsoll --principal-arn ARN",
         )
     else:
-        yield ok("access entries", 'every role of the stack is in the group "plimsoll"')
+        yield ok('every role of the stack is in the group "plimsoll"')
 
 
-def rights(facts: Facts) -> Iterator[Finding]:
+def rights(installation: Installation) -> Iterator[Finding]:
     """Say which verbs are held and which are missing, and so whether our manifests are applied."""
-    found = read_or_raise(facts.rights)
+    found = installation.probe.rights()
     missing = [right for right in found if not right.held]
     unwatched = [right for right in missing if right.verb == "watch"]
     if unwatched and len(missing) < len(found):
         missing = [right for right in missing if right not in unwatched]
         yield info(
-            "rights to watch",
             f"not all are held ({_listed(unwatched)}): a drain lists these again each second",
             APPLY,
+            about="rights to watch",
         )
     said = _listed(missing)
     if not missing:
-        yield ok(
-            "rights", f"all {len(found) - len(unwatched)} are held, as infra/cluster grants them"
-        )
+        yield ok(f"all {len(found) - len(unwatched)} are held, as infra/cluster grants them")
     elif len(missing) == len(found):
         yield fail(
-            "rights",
             "none is held: infra/cluster is not applied, or its bindings do not name us",
             f'{APPLY}, and put the identity into the group "plimsoll"',
         )
@@ -87,18 +86,17 @@ def rights(facts: Facts) -> Iterator[Finding]:
         for overlay in sorted({_overlay(right) for right in missing}):
             withheld = _listed([right for right in missing if _overlay(right) == overlay])
             yield info(
-                f"rights of {overlay}",
                 f"not all are held ({withheld}): {_WITHHELD[overlay]}",
                 f"if that is not meant: {APPLY}/{overlay}",
+                about=f"rights of {overlay}",
             )
-    elif facts.cluster.mode is Mode.OBSERVE and all(right.writes for right in missing):
+    elif installation.cluster.mode is Mode.OBSERVE and all(right.writes for right in missing):
         yield info(
-            "rights",
             f"enough to observe, and not to act: missing {said}",
             f"before --mode act: {APPLY}",
         )
     else:
-        yield fail("rights", f"{len(found) - len(missing)} are held; missing: {said}", APPLY)
+        yield fail(f"{len(found) - len(missing)} are held; missing: {said}", APPLY)
 
 
 def _overlay(right: Right) -> str:
@@ -107,24 +105,28 @@ def _overlay(right: Right) -> str:
     return next((name for name, calls in OVERLAYS.items() if asked in map(str, calls)), "")
 
 
-def index(facts: Facts) -> Iterator[Finding]:
+def index(installation: Installation) -> Iterator[Finding]:
     """Say whether the node index is fresh, which shows that the resync reaches the cluster."""
-    nodes, entries = read_or_raise(facts.nodes), read_or_raise(facts.index)
-    wanted = [n.instance for n in nodes if n.instance and n.created + NEW <= facts.now]
+    instances = {n.instance: n.created for n in installation.nodes() if n.instance}
+    entries = installation.index.find([*instances])
+    wanted = [i for i, created in instances.items() if created + NEW <= installation.now]
     if not wanted:
-        yield info("node index", "no node of the cluster is an EC2 instance of some minutes")
+        yield info("no node of the cluster is an EC2 instance of some minutes")
         return
     known = [entries[i] for i in wanted if i in entries]
-    fresh = [e for e in known if e.cluster == facts.cluster.name and facts.now - e.seen <= STALE]
+    fresh = [
+        e
+        for e in known
+        if e.cluster == installation.cluster.name and installation.now - e.seen <= STALE
+    ]
     says = f"{len(fresh)} of {len(wanted)} nodes are as a resync of the last {STALE.seconds // 60} minutes saw them"
     if len(fresh) == len(wanted):
-        yield ok("node index", f"{says}: the functions reach the cluster")
+        yield ok(f"{says}: the functions reach the cluster")
         return
     if known:
         oldest = min(e.seen for e in known)
         says = f"{says}; the oldest entry is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
     yield fail(
-        "node index",
         says,
         'in the log group of sweep: filter message = "cluster not resynced" | fields because; see '
         "ResyncErrors in docs/operate/alarms.md",

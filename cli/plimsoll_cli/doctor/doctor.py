@@ -14,9 +14,9 @@ import click
 from rich.table import Table
 
 from plimsoll_cli.doctor.checks import findings_of
-from plimsoll_cli.doctor.concurrency import missing
+from plimsoll_cli.doctor.concurrency_checks import missing
 from plimsoll_cli.doctor.findings import Finding, State
-from plimsoll_cli.doctor.read_facts import read_facts
+from plimsoll_cli.doctor.installation import Installation
 from plimsoll_cli.options import (
     Output,
     console,
@@ -81,11 +81,10 @@ def doctor(  # noqa: PLR0913, PLR0917 - the options of the command
     deployed = environment.deployed(stack)
     asked = registered(deployed, cluster)
     if fix is not None:
-        wanted = missing(deployed.stack, deployed.probes.concurrency())
-        for function, executions in wanted.items():
-            deployed.probes.reserve(function, executions)
+        for function, executions in missing(deployed.aws.concurrency()).items():
+            deployed.aws.reserve(function, executions)
     word = f"doctor-{uuid4()}"
-    found = list(findings_of(read_facts(deployed, asked, environment.clock, word=word, wait=wait)))
+    found = findings_of(Installation(deployed, asked, environment.clock, word=word, wait=wait))
     if output != "table":
         print_answer(
             {"stack": stack, "cluster": cluster, "findings": [asdict(f) for f in found]}, output

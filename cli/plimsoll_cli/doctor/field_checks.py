@@ -7,33 +7,33 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from plimsoll.adapters.kubernetes.dry_runs import POLICIES_SINCE, Trial, TrialResult
-from plimsoll_cli.doctor.facts import Facts, read_or_raise
+from plimsoll.domain.errors import PlimsollError
 from plimsoll_cli.doctor.findings import APPLY, Finding, fail, info, ok
+from plimsoll_cli.doctor.installation import Installation
 
 QUEUES_SINCE: Final = (1, 29)
 """https://kubernetes.io/docs/concepts/cluster-administration/flow-control/"""
 _MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 
-def fields(facts: Facts) -> Iterator[Finding]:
+def fields(installation: Installation) -> Iterator[Finding]:
     """Say whether the cluster lets us change only the fields that we name, and those it does."""
-    if _older(facts, POLICIES_SINCE):
+    if _older(installation, POLICIES_SINCE):
         yield info(
-            "fields",
             "Kubernetes before 1.30 has no policies for fields: the right to patch a workload is "
             "also the right to change what runs there",
             "upgrade the cluster, then " + APPLY,
         )
         return
-    found = read_or_raise(facts.trials)
+    found = installation.probe.trials()
     yield _foreign([t for t in found if not t.ours])
     for trial in found:
         if trial.ours and trial.verdict in {TrialResult.BY_OUR_POLICY, TrialResult.BY_ANOTHER}:
             yield fail(
-                "our fields",
                 f"what Plimsoll writes on {trial.about} would be refused: {trial.said}",
                 f"where a policy says so: {APPLY}, of this version; where a webhook changes or "
                 'refuses it: exempt the group "plimsoll" from that webhook',
+                about="our fields",
             )
 
 
@@ -44,58 +44,55 @@ def _foreign(tried: Sequence[Trial]) -> Finding:
     held = [t for t in tried if t.verdict is TrialResult.BY_OUR_POLICY]
     if free:
         return fail(
-            "fields",
             f"what is not Plimsoll's could be changed, as tried on {_listed(free)}: these policies are "
             f"missing, are of an older version or do not name us: {', '.join(sorted({t.policy for t in free}))}",
             f'{APPLY}, and see that the identity is in the group "plimsoll"',
         )
     if others:
         return info(
-            "fields",
             f"whether our policies hold cannot be seen, because something else refuses: "
             f"{others[0].about}: {others[0].said}",
         )
     if held:
-        return ok("fields", f"only Plimsoll's own can be changed, as tried on {_listed(held)}")
+        return ok(f"only Plimsoll's own can be changed, as tried on {_listed(held)}")
     if tried:
-        return ok("fields", "there is no right to write at all, so nothing that could be changed")
-    return info("fields", "the cluster has nothing yet to try it on", "ask again when it has nodes")
+        return ok("there is no right to write at all, so nothing that could be changed")
+    return info("the cluster has nothing yet to try it on", "ask again when it has nodes")
 
 
-def queue(facts: Facts) -> Iterator[Finding]:
+def queue(installation: Installation) -> Iterator[Finding]:
     """Say whether requests of a drain have a queue of their own in the API server."""
-    if _older(facts, QUEUES_SINCE):
+    if _older(installation, QUEUES_SINCE):
         says = "Kubernetes before 1.29 does not know the manifest of our queue"
-        yield info("queue", says, "upgrade the cluster, then " + APPLY)
+        yield info(says, "upgrade the cluster, then " + APPLY)
         return
-    found = read_or_raise(facts.queue)
+    found = installation.probe.queue()
     if found.used is None:
-        yield info("queue", "the API server does not say which it uses: it may have none")
+        yield info("the API server does not say which it uses: it may have none")
     elif found.uid is None:
         yield fail(
-            "queue",
             "a drain waits in the API server behind every other client: there is no FlowSchema "
             "plimsoll",
             APPLY,
         )
     elif found.dangling:
-        yield fail(
-            "queue", "the FlowSchema plimsoll names a priority level that is not there", APPLY
-        )
+        yield fail("the FlowSchema plimsoll names a priority level that is not there", APPLY)
     elif found.uid != found.used:
         yield fail(
-            "queue",
             "our requests do not go through the FlowSchema plimsoll, though it is there",
             'see that the identity is in the group "plimsoll", and that no FlowSchema for everybody '
             "has a lower matchingPrecedence: kubectl get flowschemas",
         )
     else:
-        yield ok("queue", "requests go through a queue of their own, the FlowSchema plimsoll")
+        yield ok("requests go through a queue of their own, the FlowSchema plimsoll")
 
 
-def _older(facts: Facts, than: tuple[int, int]) -> bool:
+def _older(installation: Installation, than: tuple[int, int]) -> bool:
     """Return whether the API server says that it is older; what does not say is not."""
-    found = _MINOR.match(facts.answer) if isinstance(facts.answer, str) else None
+    try:
+        found = _MINOR.match(installation.version())
+    except PlimsollError:
+        return False
     return found is not None and (int(found[1]), int(found[2])) < than
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import wraps
 from typing import Final
+
+from plimsoll.domain.errors import PlimsollError
 
 APPLY: Final = "kubectl apply -k infra/cluster"
 """The cure of what is missing in a cluster."""
@@ -24,29 +28,53 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The result of one check."""
+    """What a check found."""
 
-    check: str
+    check: str = ""
+    """The name of the check, or of what it found something about. Empty: that of the check in `CHECKS`."""
     state: State
     says: str
     cure: str | None = None
 
 
-def ok(check: str, says: str) -> Finding:
+def ok(says: str, about: str = "") -> Finding:
     """Return that nothing is wrong."""
-    return Finding(check=check, state=State.OK, says=says)
+    return Finding(check=about, state=State.OK, says=says)
 
 
-def info(check: str, says: str, cure: str | None = None) -> Finding:
+def info(says: str, cure: str | None = None, about: str = "") -> Finding:
     """Return something worth knowing."""
-    return Finding(check=check, state=State.INFO, says=says, cure=cure)
+    return Finding(check=about, state=State.INFO, says=says, cure=cure)
 
 
-def fail(check: str, says: str, cure: str) -> Finding:
+def fail(says: str, cure: str, about: str = "") -> Finding:
     """Return something that must be fixed, and how."""
-    return Finding(check=check, state=State.FAIL, says=says, cure=cure)
+    return Finding(check=about, state=State.FAIL, says=says, cure=cure)
 
 
-def skipped(check: str, why: Exception, cure: str | None = None) -> Finding:
+def skipped(why: Exception, cure: str | None = None, about: str = "") -> Finding:
     """Return that it could not be read, and why."""
-    return Finding(check=check, state=State.SKIPPED, says=str(why), cure=cure)
+    return Finding(check=about, state=State.SKIPPED, says=str(why), cure=cure)
+
+
+def unread[T](
+    cure: str, said: str = "not read"
+) -> Callable[[Callable[[T], Iterator[Finding]]], Callable[[T], Iterator[Finding]]]:
+    """Make it worth knowing only that a check cannot be read: many may not read it, and the rest can be fine.
+
+    Args:
+        cure: who may read it, or how to look at it otherwise.
+        said: what goes before the reason.
+    """
+
+    def decorated(run: Callable[[T], Iterator[Finding]]) -> Callable[[T], Iterator[Finding]]:
+        @wraps(run)
+        def checked(installation: T) -> Iterator[Finding]:
+            try:
+                yield from run(installation)
+            except PlimsollError as error:
+                yield info(f"{said}: {error}", cure)
+
+        return checked
+
+    return decorated

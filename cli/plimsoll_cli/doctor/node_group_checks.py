@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
+from plimsoll.adapters.nodegroups import karpenter
 from plimsoll.domain.capacity import (
     QUOTA_CODE,
     Shortfall,
+    images_of,
     short_of_addresses,
     short_of_maxima,
     short_of_quota,
@@ -15,14 +17,16 @@ from plimsoll.domain.capacity import (
     short_of_templates,
     short_of_time_to_start,
     spot_loss,
+    subnets_of,
     vcpus,
 )
 from plimsoll.domain.disruptions import misread_opt_outs
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.kubernetes import GROW, IGNORE
 from plimsoll.domain.node_groups import NodeGroup
-from plimsoll_cli.doctor.facts import Facts, GroupSettings, read_or_raise
-from plimsoll_cli.doctor.findings import Finding, fail, info, ok
+from plimsoll_cli.doctor.findings import Finding, fail, info, ok, unread
+from plimsoll_cli.doctor.installation import Installation
+from plimsoll_cli.probes.aws import GroupSettings
 
 TEMPLATE_TAG: Final = "k8s.io/cluster-autoscaler/node-template/"
 LAUNCH: Final = "Launch"
@@ -31,104 +35,122 @@ type Hindrance = tuple[str, str]
 """What keeps a group from growing, and the cure."""
 
 
-def groups(facts: Facts) -> Iterator[Finding]:
+def groups(installation: Installation) -> Iterator[Finding]:
     """Say which groups can grow, and what keeps the others from it."""
-    found = read_or_raise(facts.groups)
-    name = facts.cluster.name
+    found = installation.groups()
+    name = installation.cluster.name
     if not found:
         yield fail(
-            "node groups",
             "none was found: nothing can be asked for capacity",
             f"tag the Auto Scaling groups kubernetes.io/cluster/{name}: owned and {GROW}: true; "
             "EKS managed node groups are found without, and need the second to grow",
         )
         return
-    settings = read_or_raise(facts.group_settings)
+    settings = installation.aws.group_settings(installation.cluster, found)
     judged = [(group, tuple(_hindrances(group, settings))) for group in found]
     growing = [group for group, hindered in judged if not hindered]
     if any(group.capacity == "on-demand" for group in growing):
         said = ", ".join(f"{g.name} ({g.capacity}) by {g.addable_nodes}" for g in growing)
-        yield ok("node groups", f"{len(growing)} of {len(found)} can grow: {said}")
+        yield ok(f"{len(growing)} of {len(found)} can grow: {said}")
     else:
         yield fail(
-            "node groups",
             "no group of on-demand nodes can grow: what spot takes has nowhere to go",
             "add one, or fix what keeps those below from growing",
         )
     for group, hindered in judged:
         for says, cure in hindered:
-            yield info(f"node group {group.name}", says, cure)
+            yield info(says, cure, about=f"node group {group.name}")
         slow = settings[group.name].slow if group.name in settings else None
         if slow is not None and not hindered:
             says = f"{slow}: its desired capacity is raised, which takes longer than a launch"
-            yield info(f"node group {group.name}", says)
+            yield info(says, about=f"node group {group.name}")
 
 
-def maxima(facts: Facts) -> Iterator[Finding]:
+def node_pools(installation: Installation) -> Iterator[Finding]:
+    """Name the NodePools that take no more pods, or whose limits leave too little room for all their spot nodes at once."""
+    for group in installation.groups():
+        if group.kind == karpenter.NAME and group.closed is not None:
+            yield info(
+                f"{group.closed}. Karpenter makes no node of it for Pending pods",
+                "let another NodePool or node group take its pods, or make its EC2NodeClass Ready",
+                about=f"NodePool {group.name}",
+            )
+        elif (
+            group.kind == karpenter.NAME
+            and group.capacity == "spot"
+            and group.addable_nodes < group.desired
+        ):
+            yield info(
+                f"its limits leave room for {group.addable_nodes} more nodes, and {group.desired} of its nodes are spot. "
+                "Replacements of interrupted nodes wait until Karpenter hears of the interruption",
+                "raise spec.limits by as many nodes",
+                about=f"NodePool {group.name}",
+            )
+
+
+def maxima(installation: Installation) -> Iterator[Finding]:
     """Say whether on-demand groups may grow by as much as the cluster's spot nodes are."""
-    loss = spot_loss(read_or_raise(facts.nodes))
+    loss = spot_loss(installation.nodes())
     fine = "on-demand groups may grow by as much as the spot nodes are"
-    yield from _told("group maxima", short_of_maxima(loss, read_or_raise(facts.groups)), fine, info)
+    yield from _told(short_of_maxima(loss, installation.groups()), fine, info)
 
 
-def quota(facts: Facts) -> Iterator[Finding]:
+@unread(f"look at Service Quotas, EC2, {QUOTA_CODE}")
+def quota(installation: Installation) -> Iterator[Finding]:
     """Say whether the account may run on-demand what runs on spot now."""
-    found = facts.quota
-    if isinstance(found, PlimsollError):
-        # Many may not read quotas, and everything else can be fine without.
-        yield info("quota", f"not read: {found}", f"look at Service Quotas, EC2, {QUOTA_CODE}")
+    found = installation.limits.quota()
+    try:
+        loss = spot_loss(installation.nodes())
+    except PlimsollError:
+        yield info(vcpus(found))
         return
-    if isinstance(facts.nodes, PlimsollError):
-        yield info("quota", vcpus(found))
-        return
-    loss = spot_loss(facts.nodes)
     fine = f"{vcpus(found)}, and the cluster's spot nodes have {loss.vcpus}"
-    yield from _told("quota", short_of_quota(loss, found), fine, fail)
+    yield from _told(short_of_quota(loss, found), fine, fail)
 
 
-def addresses(facts: Facts) -> Iterator[Finding]:
+def addresses(installation: Installation) -> Iterator[Finding]:
     """Say whether subnets have addresses for the nodes that on-demand groups would add."""
-    free, found = read_or_raise(facts.addresses), read_or_raise(facts.groups)
-    loss = spot_loss(read_or_raise(facts.nodes), read_or_raise(facts.seen).pods)
+    found = installation.groups()
+    free = installation.limits.free_addresses(subnets_of(found))
+    loss = spot_loss(installation.nodes(), installation.observation().pods)
     fine = f"{sum(free.values())} are free in the {len(free)} subnets of on-demand groups"
-    yield from _told("addresses", short_of_addresses(loss, found, free), fine, fail)
+    yield from _told(short_of_addresses(loss, found, free), fine, fail)
 
 
-def templates(facts: Facts) -> Iterator[Finding]:
+def templates(installation: Installation) -> Iterator[Finding]:
     """Say which on-demand groups could launch nothing by what they launch from."""
-    short = short_of_templates(read_or_raise(facts.groups), read_or_raise(facts.images))
-    yield from _told("launch templates", short, "all images that groups name exist", fail)
+    found = installation.groups()
+    short = short_of_templates(found, installation.limits.images(images_of(found)))
+    yield from _told(short, "all images that groups name exist", fail)
 
 
-def start_up(facts: Facts) -> Iterator[Finding]:
+def start_up(installation: Installation) -> Iterator[Finding]:
     """Say which workloads on GPUs start too slowly for a spot notice, and have too few pods on on-demand."""
-    short = short_of_time_to_start(read_or_raise(facts.seen), facts.now)
-    yield from _told(
-        "start-up", short, "on-demand covers each GPU workload that starts slowly", info
-    )
+    short = short_of_time_to_start(installation.observation(), installation.now)
+    yield from _told(short, "on-demand covers each GPU workload that starts slowly", info)
 
 
-def tolerations(facts: Facts) -> Iterator[Finding]:
+def tolerations(installation: Installation) -> Iterator[Finding]:
     """Name the workloads on spot nodes whose pods may return to an interrupted node."""
-    short = short_of_taints(read_or_raise(facts.seen))
-    yield from _told("tolerations", short, "no workload on spot nodes tolerates every taint", info)
+    short = short_of_taints(installation.observation())
+    yield from _told(short, "no workload on spot nodes tolerates every taint", info)
 
 
-def opt_outs(facts: Facts) -> Iterator[Finding]:
+def opt_outs(installation: Installation) -> Iterator[Finding]:
     """Name the workloads whose owners may have meant to opt out, and did not."""
-    seen = read_or_raise(facts.seen)
+    seen = installation.observation()
     found = [
-        info("opt-outs", f"{each.workload}: {each.says}", each.cure)
+        info(f"{each.workload}: {each.says}", each.cure)
         for each in misread_opt_outs(seen, seen.node)
     ]
-    yield from found or [ok("opt-outs", f"each {IGNORE} says yes or no")]
+    yield from found or [ok(f"each {IGNORE} says yes or no")]
 
 
 def _told(
-    check: str, short: Iterable[Shortfall], fine: str, tell: Callable[[str, str, str], Finding]
+    short: Iterable[Shortfall], fine: str, tell: Callable[[str, str], Finding]
 ) -> Iterator[Finding]:
-    found = [tell(check, each.says, each.cure) for each in short]
-    yield from found or [ok(check, fine)]
+    found = [tell(each.says, each.cure) for each in short]
+    yield from found or [ok(fine)]
 
 
 def _hindrances(group: NodeGroup, settings: Mapping[str, GroupSettings]) -> Iterator[Hindrance]:

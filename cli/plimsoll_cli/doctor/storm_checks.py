@@ -3,78 +3,42 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator
+from typing import Final
 
 from plimsoll.domain.disruptions import why_never_released
-from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.kubernetes import Pod, Ref
 from plimsoll.domain.observation import leaves
-from plimsoll_cli.doctor.facts import Facts, Webhook, read_or_raise
-from plimsoll_cli.doctor.findings import Finding, info, ok
+from plimsoll_cli.doctor.findings import Finding, info, ok, unread
+from plimsoll_cli.doctor.installation import Installation
+from plimsoll_cli.terminal import first_of
+
+NAMED: Final = 3
+"""How many workloads or budgets a finding names."""
 
 
-def webhooks_of(configurations: Sequence[Mapping[str, Any]]) -> Sequence[Webhook]:
-    """Return the admission webhooks that are asked about evictions, or about new and changed pods.
-
-    What no API server would show is passed over.
-    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
-    """
-    found = []
-    for configuration in configurations:
-        with suppress(AttributeError, KeyError, TypeError):
-            for hook in configuration.get("webhooks") or ():
-                asked = {what for rule in hook.get("rules") or () for what in _asked_about(rule)}
-                if asked:
-                    found.append(
-                        Webhook(
-                            name=str(hook["name"]),
-                            evictions="evictions" in asked,
-                            fails=hook.get("failurePolicy", "Fail") == "Fail",
-                            seconds=int(hook.get("timeoutSeconds", 10)),
-                        )
-                    )
-    return found
-
-
-def _asked_about(rule: Mapping[str, Any]) -> Iterator[str]:
-    resources, operations = {*rule["resources"]}, {*rule["operations"]}
-    if not {"", "*"} & {*rule["apiGroups"]}:
-        return
-    if resources & {"*/*", "pods/*", "pods/eviction", "*/eviction"} and operations & {
-        "CREATE",
-        "*",
-    }:
-        yield "evictions"
-    if resources & {"*", "*/*", "pods"} and operations & {"CREATE", "UPDATE", "*"}:
-        yield "pods"
-
-
-def webhooks(facts: Facts) -> Iterator[Finding]:
+@unread(
+    "as an administrator: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
+)
+def webhooks(installation: Installation) -> Iterator[Finding]:
     """Name the webhooks that can refuse or slow evictions, and those whose failure refuses pods."""
-    if isinstance(facts.webhooks, PlimsollError):
-        # The functions need no such right, so that their own token may not read it.
-        cure = "as an administrator: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
-        yield info("webhooks", f"not read: {facts.webhooks}", cure)
-        return
-    told = [each for each in facts.webhooks if each.evictions or each.fails]
+    told = [each for each in installation.probe.webhooks() if each.evictions or each.fails]
     for each in told:
         about = "evictions" if each.evictions else "new and changed pods"
         answers = "refuses them" if each.fails else "lets them pass"
         yield info(
-            f"webhook {each.name}",
             f"it is asked about {about}, and {answers} where it fails or takes longer than {each.seconds} s. In a storm "
             "its own pods may be among those that leave",
             "give it failurePolicy: Ignore and timeoutSeconds: 2, or run two replicas of it on on-demand nodes",
+            about=f"webhook {each.name}",
         )
     if not told:
-        yield ok("webhooks", "no admission webhook can refuse an eviction, or pods by its failure")
+        yield ok("no admission webhook can refuse an eviction, or pods by its failure")
 
 
-def quotas(facts: Facts) -> Iterator[Finding]:
+def quotas(installation: Installation) -> Iterator[Finding]:
     """Name the ResourceQuotas that leave no headroom for one more pod: then no pod they bind can be released."""
-    seen = read_or_raise(facts.seen)
+    seen = installation.observation()
     short: dict[Ref, set[str]] = defaultdict(set)
     for pod in seen.pods:
         workload = seen.workload.get(seen.workload_of(pod))
@@ -85,17 +49,17 @@ def quotas(facts: Facts) -> Iterator[Finding]:
                 short[quota.ref].add(str(workload.ref))
     for ref, workloads in sorted(short.items()):
         yield info(
-            f"{ref}",
-            f"it leaves no headroom for another pod of {_named(workloads)}: they are evicted before a replacement runs",
+            f"it leaves no headroom for another pod of {first_of(sorted(workloads), NAMED)}: they are evicted before a replacement runs",
             "raise spec.hard by what the pods of one node request, by pods and by each resource that it limits",
+            about=f"{ref}",
         )
     if not short:
-        yield ok("quotas", "every ResourceQuota leaves headroom for a replacement")
+        yield ok("every ResourceQuota leaves headroom for a replacement")
 
 
-def budgets(facts: Facts) -> Iterator[Finding]:
+def budgets(installation: Installation) -> Iterator[Finding]:
     """Name the PodDisruptionBudgets that let no pod go although all are Ready, and pods that several cover."""
-    seen = read_or_raise(facts.seen)
+    seen = installation.observation()
     covered: dict[Ref, list[Pod]] = defaultdict(list)
     shared: dict[Ref, set[Ref]] = defaultdict(set)
     for pod in seen.pods:
@@ -109,9 +73,9 @@ def budgets(facts: Facts) -> Iterator[Finding]:
         if others:
             told = True
             yield info(
-                f"{budget.ref}",
-                f"it covers pods that {_named({str(ref) for ref in others})} covers too: the Eviction API refuses them",
+                f"it covers pods that {first_of(sorted(map(str, others)), NAMED)} covers too: the Eviction API refuses them",
                 "narrow the selector of one, or delete it",
+                about=f"{budget.ref}",
             )
         elif (
             pods
@@ -121,16 +85,10 @@ def budgets(facts: Facts) -> Iterator[Finding]:
         ):
             told = True
             yield info(
-                f"{budget.ref}",
                 f"all {len(pods)} of its pods are Ready, and it lets none go: it holds each drain up, and is overruled at "
                 "eviction deadlines",
                 "set maxUnavailable: 1, or add a replica",
+                about=f"{budget.ref}",
             )
     if not told:
-        yield ok("budgets", "every PodDisruptionBudget lets a pod go while all are Ready")
-
-
-def _named(names: set[str], most: int = 3) -> str:
-    first = sorted(names)
-    more = f" and {len(first) - most} more" if len(first) > most else ""
-    return ", ".join(first[:most]) + more
+        yield ok("every PodDisruptionBudget lets a pod go while all are Ready")

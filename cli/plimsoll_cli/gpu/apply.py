@@ -94,6 +94,7 @@ def apply(  # noqa: PLR0913, PLR0917 - the options of the command
             raise BadInput(
                 f"the cluster has no ConfigMap {NAMESPACE}/{CONFIG_MAP}: nothing to pause"
             )
+        # Paused, not deleted: without the plan the agent would undo the change of a node that it is emptying.
         _write(api.requests, msgspec.structs.replace(_parsed(CONFIG_MAP, there), paused=True))
         say("paused: the nodes that were begun are brought to an end")
         return

@@ -1,14 +1,22 @@
-"""`plimsoll reports pools`: the history of capacity pools, and the risk that follows from it."""
+"""`plimsoll reports pools`: the history of capacity pools, and the rate of reclaims that follows from it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Final
 
 import click
 
-from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, PoolEvent, PoolEventKind, risks
+from plimsoll.domain.spot import (
+    POOL_EVENTS_KEPT,
+    CapacityPool,
+    PoolEventKind,
+    PoolRate,
+    reclaim_rates,
+    set_aside,
+)
 from plimsoll_cli.options import (
     Output,
     clock_text,
@@ -31,8 +39,6 @@ Exit status:
   0  the pools were printed, if there are any
   2  an argument is wrong, or the stack cannot be reached
 """
-_BAR: Final = 20
-"""Characters of a bar that stands for a risk of 1."""
 
 
 @click.command(epilog=EXAMPLES)
@@ -41,43 +47,80 @@ _BAR: Final = 20
 @stack_option
 @click.pass_context
 def pools(ctx: click.Context, region: str | None, output: Output, stack: str) -> None:
-    """Show interruptions and refusals of capacity pools in 14 days, and the risk of each pool.
+    """Show interruptions and refusals of capacity pools in 28 days, and the rate of each spot pool.
 
     A pool is an instance type in a zone, on-demand or spot. Events of a pool within ten minutes count once.
-    An event loses half of its weight in 48 hours. The list starts with the highest risk: AWS is reclaiming a
-    pool of risk 1 now, and Plimsoll requests capacity there last.
+    The rate is the reclaims an hour that Plimsoll expects: from how long the pool has stood, and from its reclaims
+    in the hours that nodes stood there. Both lose half of their weight in seven days. The list starts with the pools
+    that are set aside: in the ten minutes after an interruption, a recommendation or a refusal Plimsoll requests capacity
+    there last.
     """
     environment = environment_of(ctx)
     deployed, now = environment.deployed(stack), environment.clock.now()
-    events = deployed.pools.read(region or deployed.stack.region, now)
-    risk = risks(events, now)
-    order = sorted(risk, key=lambda pool: (-risk[pool], pool))
+    events, held = deployed.pools.memory(region or deployed.stack.region, now)
+    rates = reclaim_rates(events, held, now)
+    aside = set_aside(events, now)
+    order = sorted(
+        rates.keys() | {event.pool for event in events},
+        key=lambda pool: (pool not in aside, -rates[pool].per_hour if pool in rates else 0, pool),
+    )
+    rows = [
+        PoolRow(
+            pool=pool,
+            count=Counter(event.kind for event in events if event.pool == pool),
+            last=max((event.at for event in events if event.pool == pool), default=None),
+            rate=rates.get(pool),
+            set_aside=pool in aside,
+        )
+        for pool in order
+    ]
     if output != "table":
-        print_answer({"pools": [_as_data(pool, risk[pool], events) for pool in order]}, output)
+        print_answer({"pools": [row.data for row in rows]}, output)
         return
-    if not order:
-        say(f"No capacity pool had an event in {POOL_EVENTS_KEPT.days} days.")
+    if not rows:
+        say(f"No capacity pool had an event or was held in {POOL_EVENTS_KEPT.days} days.")
         return
     kinds = [f"{kind.upper()}S" for kind in PoolEventKind]
-    shown = table("TYPE", "ZONE", "CAPACITY", *kinds, "LAST", "RISK", "")
-    for pool in order:
-        count = _count(pool, events)
-        last = max(event.at for event in events if event.pool == pool)
-        bar = "█" * round(risk[pool] * _BAR)
-        numbers = (str(count[kind]) for kind in PoolEventKind)
-        shown.add_row(*pool, *numbers, clock_text(last), f"{risk[pool]:.2f}", bar)
+    shown = table("TYPE", "ZONE", "CAPACITY", *kinds, "LAST", "STOOD", "RATE/H", "")
+    for row in rows:
+        shown.add_row(*row.cells)
     console().print(shown)
 
 
-def _count(pool: CapacityPool, events: Sequence[PoolEvent]) -> Counter[PoolEventKind]:
-    return Counter(event.kind for event in events if event.pool == pool)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRow:
+    """What is shown of one pool."""
 
+    pool: CapacityPool
+    count: Counter[PoolEventKind]
+    last: datetime | None
+    """When the newest of its events happened."""
+    rate: PoolRate | None
+    """None where it was neither reclaimed nor held."""
+    set_aside: bool
 
-def _as_data(pool: CapacityPool, risk: float, events: Sequence[PoolEvent]) -> dict[str, object]:
-    count = _count(pool, events)
-    return {
-        **pool._asdict(),
-        "risk": risk,
-        "last": max(event.at for event in events if event.pool == pool),
-        **{f"{kind}s": count[kind] for kind in PoolEventKind},
-    }
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Its row of the table."""
+        return (
+            *self.pool,
+            *(str(self.count[kind]) for kind in PoolEventKind),
+            clock_text(self.last) or "-",
+            *(
+                ("-", "-")
+                if self.rate is None
+                else (f"{self.rate.stood_hours:.0f} h", f"{self.rate.per_hour:.4f}")
+            ),
+            "set aside" if self.set_aside else "",
+        )
+
+    @property
+    def data(self) -> dict[str, object]:
+        """The same as data."""
+        return {
+            **self.pool._asdict(),
+            "rate": None if self.rate is None else asdict(self.rate),
+            "set_aside": self.set_aside,
+            "last": self.last,
+            **{f"{kind}s": self.count[kind] for kind in PoolEventKind},
+        }

@@ -42,7 +42,7 @@ from plimsoll_cli.options import (
     verbose_option,
 )
 from plimsoll_cli.plan.pools import pools
-from plimsoll_cli.terminal import say
+from plimsoll_cli.terminal import first_of, say
 
 EXAMPLES: Final = """\b
 Examples:
@@ -290,7 +290,7 @@ def _head(report: Report, compared: Comparison | None, *, verbose: bool) -> Iter
     yield f"  closed        {clock_text(report.closed) or 'not yet'}"
     most = None if verbose else LISTED
     yield f"  lowest ready  {_lowest(report, most)}"
-    yield f"  killed        {_some(report.killed, most) or 'none'}"
+    yield f"  killed        {first_of(report.killed, most) or 'none'}"
     if compared is not None:
         yield from _comparison(compared, most)
     if verbose:
@@ -298,19 +298,13 @@ def _head(report: Report, compared: Comparison | None, *, verbose: bool) -> Iter
             f"  overruled     {pod}: {refusal}" for pod, refusal in report.overruled.items()
         )
     elif report.overruled:
-        yield f"  overruled     {len(report.overruled)} budgets, for {_some([*report.overruled], most)}"
+        yield f"  overruled     {len(report.overruled)} budgets, for {first_of([*report.overruled], most)}"
     for group, nodes in added_by_group(report).items():
         yield f"  nodes added   {group}: {nodes:+d}"
     yield from (f"  no nodes      {refusal}" for refusal in report.refused.values())
     below = [f"{workload} by {short}" for workload, short in report.below_floor.items()]
     if below:
-        yield f"  below floor   {_some(below, most)}"
-
-
-def _some(texts: Sequence[str], most: int | None) -> str:
-    """Return so many of them, and how many more there are."""
-    more = len(texts) - len(texts[:most])
-    return ", ".join(texts[:most]) + (f" and {more} more" if more else "")
+        yield f"  below floor   {first_of(below, most)}"
 
 
 def _comparison(compared: Comparison, most: int | None) -> Iterator[str]:
@@ -341,7 +335,7 @@ def _predicted(compared: Comparison | None) -> str:
 def _lowest(report: Report, most: int | None = None) -> str:
     """Return the lowest Ready counts, the lowest first."""
     lowest = sorted(report.lowest_ready.items(), key=lambda item: item[1])
-    return _some([f"{name}: {ready}" for name, ready in lowest], most) or "-"
+    return first_of([f"{name}: {ready}" for name, ready in lowest], most) or "-"
 
 
 def _seconds(report: Report, step: str) -> float | None:

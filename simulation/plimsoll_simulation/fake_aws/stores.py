@@ -14,7 +14,7 @@ from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import Samples
 from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
 from plimsoll.domain.reports import Report
-from plimsoll.domain.spot import POOL_EVENTS_KEPT, PoolEvent
+from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, HeldPool, PoolEvent, PoolMemory
 from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
 
 
@@ -112,6 +112,7 @@ class MemoryPools:
     def __init__(self) -> None:
         self._events: dict[tuple[str, object], PoolEvent] = {}
         self._shifts: dict[tuple[str, object], ShiftEvent] = {}
+        self._held: dict[tuple[str, CapacityPool], HeldPool] = {}
 
     def read(self, region: str, now: datetime) -> Sequence[PoolEvent]:
         """Return the events that are not too old to count."""
@@ -124,6 +125,25 @@ class MemoryPools:
     def put(self, region: str, events: Iterable[PoolEvent]) -> None:
         """Write events; one that is told again is the same."""
         self._events |= {(region, event.key): event for event in events}
+
+    def memory(self, region: str, now: datetime) -> PoolMemory:
+        """Return these events, and the pools whose hours are counted."""
+        return PoolMemory(events=self.read(region, now), held=self.held(region))
+
+    def held(self, region: str) -> Sequence[HeldPool]:
+        """Return the pools whose hours are counted."""
+        return [held for (where, _), held in self._held.items() if where == region]
+
+    def count(self, region: str, before: HeldPool | None, after: HeldPool) -> None:
+        """Write that an hour of a pool is counted.
+
+        Raises:
+            Conflict: another cluster of the region counted in between.
+        """
+        known = self._held.get((region, after.pool))
+        if (known and known.at) != (before and before.at):
+            raise Conflict(f"an hour of {after.pool} was counted in between")
+        self._held[region, after.pool] = after
 
     def shifts(self, region: str, now: datetime) -> Sequence[ShiftEvent]:
         """Return what was told of zonal shifts that may still stand."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.disruptions import (
     ASSUMED_SECONDS,
     WorkloadDisruption,
@@ -60,7 +61,7 @@ class Obstacle:
 
     workload: str
     kind: str
-    """single replica, not surged, budget, volume, stop time, tolerations, opted out or job fails."""
+    """single replica, not surged, budget, volume, stop time, slow start, tolerations, opted out or job fails."""
     why: str
     change: str
     """What its owner can change; empty where it is as it must be."""
@@ -83,10 +84,11 @@ def obstacles(seen: Observation, lost: Collection[Node], now: datetime) -> Seque
         records[node.name] = marked(merged, cordoned=now)
     then = seen.with_interruptions(records)
     staying = [node for node in then.nodes if node.staying]
+    windows = StartWindows(seen=then, now=now)
     found = [
         obstacle
         for disruption in disruptions_of(then, InterruptedNodes.of(then), now)
-        for obstacle in _of(then, disruption, staying)
+        for obstacle in (*_of(then, disruption, staying), *_slow_start(disruption, windows))
     ]
     return [*found, *_tolerant(then, records), *_opted_out(then, records)]
 
@@ -246,6 +248,17 @@ def _stop_times(disruption: WorkloadDisruption) -> Iterator[Obstacle]:
             kind="stop time",
             why=f"the stop time within the grace period of {max(unstated)} s is unknown",
             change=f"annotate the pods with {STOP_SECONDS}",
+        )
+
+
+def _slow_start(disruption: WorkloadDisruption, windows: StartWindows) -> Iterator[Obstacle]:
+    window = windows.late(disruption.ref)
+    if window is not None and disruption.workload is not None:
+        yield Obstacle(
+            workload=str(disruption.ref),
+            kind="slow start",
+            why=window.says,
+            change=window.cure,
         )
 
 

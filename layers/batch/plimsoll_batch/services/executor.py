@@ -208,7 +208,9 @@ class Executor:
         for role, admission in zip(step.jobs.roles, step.admissions, strict=True):
             if not self.held():
                 return Outcome(step=step, done=False)
+            # Written on every role before the first one starts: any planner can go on by it.
             planned.append((self._write_plan(role, admission), admission))
+        # After all plans are written: a role that waits for another one starts in a later cycle, by the same plan.
         planned = [each for each in planned if waits_for(step.jobs, each[0]) is None]
         return self._start(step, planned, now)
 
@@ -235,9 +237,13 @@ class Executor:
         for role, admission in planned:
             try:
                 self._start_one(role, admission)
+            # A Temporary error ends the attempt and leaves the plan: the next
+            # cycle goes on with it, or plans anew where no role has started.
             except Permanent as error:
                 why = f"{role} could not be started: {error}"
                 back = taken_back(step.jobs, admission.plan, why, now)
+                # Read anew: starting them changed their resourceVersion.
+                # A bare pod cannot be suspended once its gate is off.
                 stops = [self.cluster.job(each) for each in started if not each.bare]
                 self._suspend(stops, back.stop)
                 return Outcome(step=step, done=False, error=error)
@@ -290,6 +296,7 @@ class Executor:
                 return write(current)
             except Conflict:
                 current = self.cluster.job(current)
+                # Checked after each Conflict: somebody else may have made the same change.
                 if over(current):
                     return None
         raise Conflict(f"{role} changes all the time")

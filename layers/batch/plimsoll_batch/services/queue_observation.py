@@ -47,6 +47,7 @@ def seen_in(objects: ClusterObjects, configuration: QueueConfiguration, now: dat
         priced=priced_queues(configuration),
         failed=objects.failed,
     )
+    # Running pods of a gang that is not admitted count like foreign pods: they use nodes, but no quota.
     admitted = [jobs for jobs in gangs if jobs.admitted]
     counted = {role.ref for jobs in admitted for role in jobs.roles}
     unmanaged = [pod for pod in mine if pod.owner not in counted]

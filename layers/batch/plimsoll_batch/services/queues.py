@@ -92,6 +92,8 @@ class QueueService:
         Raises:
             PlimsollError: the cluster does not answer, or refuses what is needed.
         """
+        # The queues have their own Lease: the drain works at the
+        # same time, and the writes of both have preconditions.
         lease = Lease(api=self.cluster, clock=self.clock, cluster=self.name, holder=holder)
         if not lease.take():
             self.telemetry.log("another planner is at work", cluster=self.name)
@@ -104,6 +106,7 @@ class QueueService:
                 cycle = self.cycle(followed, lease, known)
                 moving = cycle.moving or bool(cycle.outcomes)
                 pause = cycle_seconds if moving else max(cycle_seconds, IDLE_SECONDS)
+                # Nothing moves or waits: the schedule or an event wakes the queues again.
                 if not (moving or cycle.waiting):
                     break
                 if self.clock.now() + timedelta(seconds=pause) >= end:
@@ -122,6 +125,7 @@ class QueueService:
             self.telemetry.warn("queues not planned", cluster=self.name, because=str(error))
             carrying.tell_configuration(str(error))
             configuration = None
+        # Without queues only leases are returned: a leased node keeps all other pods away.
         if configuration is None:
             returned = self._return_leases(cluster, carrying)
             self._events(cluster, carrying)
@@ -133,10 +137,12 @@ class QueueService:
             carrying.tell_problems(jobs)
         ends = reclaimed_at(objects.nodes, now)
         times = self._times(seen, ends, known)
+        # Written first: a checkpoint needs the time until the deadline.
         carrying.tell_deadlines(plan_deadlines(seen.gangs.values(), ends, now, times))
         grown = {uid for uid, jobs in seen.gangs.items() if jobs.grown is not None}
         beyond = QueueSnapshot(seen.state).beyond_quota(grown) if grown else ()
         steps = upkeep([*seen.gangs.values()], now, ends, objects.nodes, beyond)
+        # Earlier steps come first, without a plan: it would count gangs that change at this moment.
         outcomes = list(carrying.run(steps, now))
         plan, leased = None, False
         if not outcomes:
@@ -147,6 +153,7 @@ class QueueService:
                 )
                 for gang, request in asked:
                     carrying.tell_request(seen.gangs[gang.uid], request)
+            # Nodes are leased before their gangs start: `not_yet` names the gangs that wait for that.
             leases = plan_leases(plan.dedicated, seen.gangs.values(), objects.nodes)
             leased = carrying.lease(leases.writes, seen.gangs)
             outcomes += carrying.run(

@@ -17,7 +17,7 @@ from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.registry import Cluster
 from plimsoll.domain.reports import Report
-from plimsoll.domain.spot import risks
+from plimsoll.domain.spot import ranks_of
 from plimsoll.services.ports import NodeGroups, Pools, Reports, Telemetry
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from plimsoll_batch.domain.admission import QueuePlan, QueueState, plan_queues
@@ -51,6 +51,7 @@ class ScaleUp:
         read = self.memory.groups_read
         asks = any(each.request is not None for each in plan.awaiting)
         current = known is not None and read is not None and now < read + STALE and not asks
+        # Planned with the known groups first: reading them costs AWS calls, and most cycles need no nodes.
         if not plan.lacks_nodes or (current and not self.memory.wants_groups(nodes, now)):
             return plan
         self._read(nodes, now)
@@ -72,6 +73,8 @@ class ScaleUp:
         for each in plan.awaiting:
             jobs, before = gangs[each.gang.uid], each.gang.request
             if each.request is not None:
+                # Written on the Job before any group is asked: if the planner dies
+                # in between, the next one repeats the request under the same tokens.
                 job = self._attempt(cluster, jobs, each.request, held)
                 if job is not None:
                     asked.append((each.gang, each.request))
@@ -119,6 +122,7 @@ class ScaleUp:
             if group is None:
                 refused[ask.group] = f"there is no group {ask.group}"
                 continue
+            # The size at the time of the request, not the present one: a repeated request then counts once.
             group = replace(group, desired=ask.desired)
             facts: dict[str, object] = {"group": group.name, "gang": str(job.ref)}
             try:
@@ -136,6 +140,7 @@ class ScaleUp:
                 self.memory.grown(group, count, now)
                 self.telemetry.log("nodes asked for", nodes=count, **facts)
                 self._report(group, ask, count, request.at)
+        # The request stays unanswered on the Job, and the next cycle repeats it.
         if later:
             return
         if promised and not refused:
@@ -187,7 +192,7 @@ class ScaleUp:
             self.telemetry.warn("node groups not read", because=str(error))
             return
         try:
-            self.memory.pools = risks(self.pools.read(self.cluster.place, now), now)
+            self.memory.pools = ranks_of(self.pools.memory(self.cluster.place, now), now)
         except PlimsollError as error:
             self.telemetry.warn("capacity pools not read", because=str(error))
 

@@ -64,6 +64,7 @@ class WakeUpService:
         except PlimsollError as error:
             return [error if each.instances or each.agent else None for each in said]
         failed: dict[_Series, PlimsollError] = {}
+        # Each series is sent once, however many bodies ask for it; they share its failure.
         for series in sorted({each for several in wanted for each in several}):
             try:
                 self._send(series)
@@ -109,5 +110,6 @@ class WakeUpService:
             return
         cluster, delays = series
         self.wake_ups.send(cluster, delays)
+        # Noted only after it was sent: a series that failed serves no later event.
         self.sent[series] = now
         self.telemetry.log("queues woken", cluster=cluster, after=list(delays))

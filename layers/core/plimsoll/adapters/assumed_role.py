@@ -55,5 +55,6 @@ def session_of_role(
 
     session = get_session()
     resolver = session.get_component("credential_provider")
+    # Before all other providers: the environment would otherwise answer first, with the stack's own role.
     resolver.insert_before(resolver.providers[0].METHOD, OfRole())
     return Session(botocore_session=session, region_name=region)

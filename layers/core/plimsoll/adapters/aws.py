@@ -27,10 +27,17 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 2
 READ_SECONDS: Final = 5
 ATTEMPTS: Final = 3
+"""The first request included."""
 CONFIG: Final = Config(
+    # The standard mode also repeats timeouts: a call without an answer
+    # ends after three times these seconds and the pauses between.
+    # https://boto3.amazonaws.com/v1/documentation/api/latest/guide/retries.html
     connect_timeout=CONNECT_SECONDS,
     read_timeout=READ_SECONDS,
+    # `total_max_attempts` counts the first request, `max_attempts` does not.
+    # https://botocore.amazonaws.com/v1/documentation/api/latest/reference/config.html
     retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+    # The default is ten connections: boto3 opens and closes one for each call beyond them.
     max_pool_connections=THREADS,
 )
 

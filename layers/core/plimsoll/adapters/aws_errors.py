@@ -77,6 +77,9 @@ attempt signs anew."""
 _TEMPORARY: Final = frozenset(
     {
         "BadDigest",
+        # A write of the same key was under way, and whether it made the object is open. An object that is there
+        # answers 412, `PreconditionFailed`. https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html
+        "ConditionalRequestConflict",
         "IDPCommunicationError",
         "InternalError",
         "InternalFailure",
@@ -146,6 +149,8 @@ def translate(error: ClientError, what: str) -> PlimsollError:
     kind = kind_of(code)
     if kind is MissingRights:
         text += f". Give the role that ran this the right to {error.operation_name}."
+    # Codes before the status: DynamoDB throttles with status 400.
+    # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
     if kind is not None:
         return kind(text)
     if "NotFound" in code or code.endswith("NonExistentQueue"):
@@ -153,6 +158,7 @@ def translate(error: ClientError, what: str) -> PlimsollError:
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if status == _TOO_MANY:
         return Throttled(text)
+    # The status comes last: of an unknown code it says no more than whether another attempt may help.
     return Temporary(text) if status >= _SERVER_ERROR else Refused(text)
 
 

@@ -47,10 +47,12 @@ class CachedRegistry:
                 raise
             self._telemetry.warn("registry not read: from memory", because=str(error))
             return [self._known[name] for name in sorted(self._known)]
+        # Replaced, not merged: a cluster that is not in the list was removed.
         self._known = {cluster.name: cluster for cluster in found}
         return found
 
     def _remember(self, name: str, found: Cluster | None) -> None:
+        # A removed cluster is forgotten: an outage later must not bring it back.
         if found is None:
             self._known.pop(name, None)
         else:

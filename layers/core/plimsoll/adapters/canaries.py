@@ -45,6 +45,8 @@ class Canaries:
                     {"Source": CANARY_SOURCE, "DetailType": CANARY_DETAIL_TYPE, "Detail": detail}
                 ]
             )
+        # The call succeeds even if the bus did not take the entry.
+        # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html
         if answer["FailedEntryCount"]:
             (entry,) = answer["Entries"]
             raise Refused(

@@ -34,5 +34,6 @@ class SystemClock:
         try:
             yield
         finally:
+            # First `set`, then `join`: a call of `act` that is under way ends, and none begins after the context.
             ended.set()
             thread.join()

@@ -94,6 +94,7 @@ class LazyTransport:
             made = self._made
         try:
             return made.call(method, path, **more)
+        # Only for a refused connection: if the cluster does not answer, endpoint and connections stay good.
         except Refused:
             self._made = None
             raise

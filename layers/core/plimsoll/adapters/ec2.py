@@ -82,10 +82,13 @@ class Ec2Instances:
         An instance that EC2 does not know is no notice: it may be too new as well as long gone.
         In calm times the answers are short, since EC2 itself leaves out what is not ending.
         """
+        # Three requests, each with a filter of EC2. Instances in the
+        # last two answers may still run, so the first answer lacks them.
         known = dict(self._described(ids, Filters=_ENDS))
         requests = [r for r in self._spot_requests(ids) if _is_reclaimed(r)]
         statuses = [s for s in self._statuses(ids) if s.get("Events")]
         found = {each["InstanceId"] for each in (*requests, *statuses)}
+        # Only this answer has the owner's account and the zone that a notice needs.
         known |= dict(self._described(sorted(found - known.keys())))
         about = {i: self._about(owner, instance) for i, (owner, instance) in known.items()}
         notices: list[InstanceNotice] = [
@@ -112,6 +115,8 @@ class Ec2Instances:
     ) -> Iterator[tuple[str, tuple[str, Json]]]:
         """Yield the id of each instance, with its owner and what EC2 says of it."""
         ask = partial(self._aws.ec2.describe_instances, **wanted)
+        # With ids EC2 answers in one page and takes no MaxResults.
+        # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
         for batch in batched(dict.fromkeys(ids), BATCH_INSTANCES, strict=False):
             for reservation in self._known("describe instances", batch, ask).get(
                 "Reservations", ()
@@ -133,6 +138,8 @@ class Ec2Instances:
 
     def _statuses(self, ids: Sequence[str]) -> Iterator[Json]:
         status: Callable[..., Json] = self._aws.ec2.describe_instance_status
+        # Without IncludeAllInstances EC2 describes running instances only.
+        # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceStatus.html
         ask = partial(status, IncludeAllInstances=True, Filters=_HAS_EVENTS)
         for batch in batched(ids, BATCH_INSTANCES, strict=False):
             yield from self._known("describe instance status", batch, ask).get(
@@ -141,12 +148,18 @@ class Ec2Instances:
 
     def _known(self, what: str, ids: Sequence[str], ask: Callable[..., Any]) -> Json:
         """Ask for instances; EC2 refuses a whole batch for one id that it does not know."""
+        # EC2 may not know a new instance yet. While a zone is disrupted, the call fails
+        # for ids in that zone, and then it says nothing about the rest of the batch.
+        # https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html
+        # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
         left = list(ids)
         while left:
             with translated(what):
                 try:
                     answer: Json = ask(InstanceIds=left)
                 except ClientError as error:
+                    # Only the message names the unknown ids. If it does not
+                    # name all of them, the next round finds the others.
                     unknown = set(_ID.findall(message_of(error)))
                     if code_of(error) not in _UNKNOWN or not unknown.intersection(left):
                         raise

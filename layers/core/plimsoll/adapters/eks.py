@@ -54,6 +54,7 @@ def describe(aws: Aws, name: str) -> Endpoint:
     status = cluster.get("status", "")
     if status in {"DELETING", "FAILED"}:
         raise Refused(f"EKS cluster {name} is {status}")
+    # EKS describes a cluster in the state CREATING without both.
     if not cluster.get("endpoint") or not cluster.get("certificateAuthority", {}).get("data"):
         raise Temporary(f"EKS cluster {name} has no endpoint yet: it is {status}")
     ca = b64decode(cluster["certificateAuthority"]["data"]).decode()

@@ -81,6 +81,8 @@ class AwsLimits:
 
 def _vcpus(instance: Mapping[str, Any]) -> int:
     family = _FAMILY.match(str(instance.get("InstanceType", "")))
+    # EC2 names a lifecycle only for spot, scheduled and capacity-block instances: on-demand instances have none.
+    # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Instance.html
     if instance.get("InstanceLifecycle") or family is None or family[1] not in _STANDARD:
         return 0
     options = instance.get("CpuOptions") or {}

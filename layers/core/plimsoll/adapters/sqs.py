@@ -41,6 +41,8 @@ class SqsWakeUps:
         Raises:
             Temporary: some were not taken. Sending all again is harmless: wake-ups are idempotent.
         """
+        # SQS delivers at least once and in any order: a message names the cluster, never an action.
+        # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues-at-least-once-delivery.html
         body = json.dumps({"cluster": cluster})
         messages: list[Message] = [{"MessageBody": body, "DelaySeconds": d} for d in delays]
         send_all(self._aws, self._queue_url, messages, f"wake-ups for cluster {cluster}")

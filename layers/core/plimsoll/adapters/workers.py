@@ -25,6 +25,7 @@ class ThreadWorkers:
 
     def run[T](self, tasks: Sequence[Callable[[], T]]) -> Sequence[T | Exception]:
         """Run all and return, in order, what each returned or raised."""
+        # A single task runs in the caller's thread: that needs no thread of the pool.
         if len(tasks) == 1:
             return [_attempt(tasks[0])]
         return list(self._pool.map(_attempt, tasks))

@@ -26,6 +26,7 @@ def create_events(
     """
     for some in batched(events[:MOST_EVENTS], EVENTS_AT_ONCE, strict=False):
         answers = workers.run([partial(cluster.create_event, event) for event in some])
+        # An Event's name is derived from its content, so a second one of that name is a repetition.
         errors = [e for e in answers if isinstance(e, Exception) and not isinstance(e, Conflict)]
         if errors:
             telemetry.warn("events not created", failed=len(errors), because=str(errors[0]))

@@ -90,6 +90,7 @@ class DrainService:
         if known.mode is not Mode.ACT:
             self.telemetry.log("wake-up of a cluster that is only observed", cluster=cluster)
             return 0
+        # Opening the cluster reads nothing, so it may come before the Lease.
         with self.clusters.open(known).following() as api:
             return self._reconcile(
                 known, api, holder, TimeLimit.of(self.clock.now(), seconds, hurried)
@@ -97,6 +98,7 @@ class DrainService:
 
     def _reconcile(self, known: Cluster, api: ClusterApi, holder: str, time: TimeLimit) -> int:
         groups, memory = self.groups(known), ReconcileMemory()
+        # Refusals of node groups from earlier reconciles in this process. Another process finds them again.
         memory.keep_refusals(self.refusals.get(known.name, {}), self.clock.now())
         executor = Executor(
             writers=Writers(cluster=api, capacity=groups),
@@ -104,6 +106,8 @@ class DrainService:
             telemetry=self.telemetry,
         )
         lease = Lease(api=api, clock=self.clock, cluster=known.name, holder=holder)
+        # The Lease comes before the first observation: without
+        # it, another reconcile may change the cluster meanwhile.
         if not self._take(lease, time, lambda: self._grow_unseen(known, groups, executor)):
             self.telemetry.log("another reconcile is at work", cluster=known.name)
             return 0
@@ -133,9 +137,12 @@ class DrainService:
         try:
             with lease.kept():
                 observations, left = reconcile.work()
+            # After the Lease was returned: an earlier wake-up would find it live and end at once.
             if left is not None:
                 self._wake_next(known.name, left)
             return observations
+        # This runs after failures too. Reports come first, because no
+        # other process has them; Events use the time that is left.
         finally:  # the Lease is free again: no drain waits for a database
             self.refusals[known.name] = memory.refusals
             for report in reconcile.save(list(memory.reports.values())):
@@ -167,6 +174,8 @@ class DrainService:
             try:
                 return lease.take()
             except Temporary as error:
+                # This runs without the Lease, which no process can take now. Two reconciles that
+                # see the same ask under the same token, and a node group serves a token once.
                 if not called and self.clock.now() >= late:
                     called = True
                     unanswered()

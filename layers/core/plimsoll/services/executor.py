@@ -106,6 +106,7 @@ def perform(action: Action, writers: Writers) -> ActionResult:
     """
     try:
         return _performed(action, writers)
+    # An object that is gone already is what the plan wanted.
     except NotFound:
         return ActionResult(action=action, gone=True)
     except PlimsollError as error:
@@ -225,6 +226,7 @@ def _timed(step: Step, kept_up: AbstractSet[str]) -> Step:
     """
     match step.action:
         case Evict(pod=pod, kept_up_grace_seconds=grace) as action if pod.node in kept_up:
+            # Not hurried: the deadline had shortened the grace period, and heartbeats gave all of it back.
             hurried = grace is not None or action.grace_seconds is None
             return replace(
                 step,
@@ -279,6 +281,8 @@ class Executor:
         """
         results: list[ActionResult] = []
         for _, wave in groupby(plan.steps, key=lambda step: step.action.wave):
+            # Checked before each wave: heartbeats are in an earlier
+            # wave than evictions and give these pods more time.
             kept_up = _kept_up(results)
             begun, over = self._carry_out([_timed(step, kept_up) for step in wave], held, enough)
             results += begun
@@ -299,13 +303,16 @@ class Executor:
         def attempt(place: int, step: Step) -> ActionResult | None:
             """Return what came of a step; None where it was not begun."""
             nonlocal over, throttled
+            # Checked right before the call: the Lease may be lost while earlier actions wait for the API server.
             if not held() or (place >= ACTIONS_PER_ROUND and enough()):
                 over = True
                 return None
             if throttled and place >= ACTIONS_TOGETHER:
                 return None
             result = perform(step.action, self.writers)
-            throttled = throttled or isinstance(result.error, Throttled)
+            if isinstance(result.error, Throttled):
+                # Threads share both flags, and only ever set them: `throttled or …` would write an old False back.
+                throttled = True
             return result
 
         results: list[ActionResult] = []

@@ -101,6 +101,7 @@ class InstanceLocator:
     def find(self, instances: Collection[str], ask: Ask) -> Mapping[str, Owner]:
         """Return the owner of every instance; those that the index does not know are asked for."""
         ids = sorted(instances)
+        # The index first: a few reads answer a whole storm, and EC2 throttles.
         owners: dict[str, Owner] = dict(self._indexed(ids)) if ids else {}
         unknown = [i for i in ids if i not in owners]
         if unknown:
@@ -131,6 +132,7 @@ class InstanceLocator:
         if own and (region is None or self.sources.region in {None, region}):
             return self.by_tags(ids, [self.instances])
         try:
+            # Only a registered cluster has a role there: without one Plimsoll cannot ask EC2.
             clusters = self.registry.list()
         except PlimsollError as error:
             return dict.fromkeys(ids, error)

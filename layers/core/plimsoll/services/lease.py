@@ -47,6 +47,8 @@ class Lease:
 
     def take(self) -> bool:
         """Take or renew the Lease; False while somebody else's is live."""
+        # The time is read before the call, which may take seconds:
+        # the Lease must not end later for us than for others.
         now = self.clock.now()
         taken = self.api.acquire(self.holder, LEASE_SECONDS)
         if taken:
@@ -65,6 +67,7 @@ class Lease:
             with self.clock.repeating(self._renew, RETRY_SECONDS):
                 yield
         finally:
+            # The renewals have ended by now: a later one would take the Lease again.
             if self.held:
                 self.api.release_lease(self.holder)
 
@@ -92,6 +95,8 @@ class Lease:
         if self._lost or (self._due is not None and self.clock.now() < self._due):
             return
         try:
+            # Only an answer proves the loss. After an error the
+            # Lease may still be ours, and `held` ends by the clock.
             self._lost = not self.take()
         except PlimsollError as error:
             self._failure = error

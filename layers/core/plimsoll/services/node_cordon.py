@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError, Temporary
-from plimsoll.domain.interruptions import Interruption, Response, marked, merge
+from plimsoll.domain.interruptions import Interruption, Response, marked, merge, urgency
 from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.notices import Effect
 from plimsoll.domain.registry import Cluster
@@ -51,7 +51,7 @@ class Cordoned:
 
     interruption: Interruption
     reason: str
-    """That of the first notice that leads to it."""
+    """That of the most urgent notice that leads to it."""
     written: bool
     """False: all of it stood there before, or the node is gone."""
 
@@ -95,6 +95,7 @@ def find_nodes(
     batches = by_instance(found)
     nodes = workers.run([partial(_by_index, api, batch) for batch in batches])
     listed: Mapping[str | None, Node] | PlimsollError = {}
+    # The nodes are listed once for all instances that the index does not resolve.
     if any(node is _Unindexed.UNINDEXED for node in nodes):
         try:
             listed = {node.instance: node for node in api.nodes()}
@@ -123,6 +124,8 @@ class _Unindexed(Enum):
 def _by_index(api: NodeWriter, batch: Sequence[LocatedNotice]) -> Node | _Unindexed | None:
     entry = batch[0].entry
     found = batch[0].node or (api.node(entry.node) if entry.node else None)
+    # A Node's name often derives from its private address, which a later instance may get.
+    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/hostname-types.html
     if found is not None and found.instance == entry.instance:
         return found
     if entry.node and found is None and all(o.decision.effect is Effect.GONE for o in batch):
@@ -145,12 +148,14 @@ def cordon(api: NodeWriter, batch: Batch, clock: Clock) -> Cordoned | str:
     notices, node = batch
     if isinstance(node, Exception):
         raise node
+    # Each attempt merges into the latest version of the node, which keeps the writes of other handlers.
     for _ in range(ATTEMPTS):
         interruption = interruption_on(node, notices, clock.now())
         if node is None or isinstance(interruption, str):
             return str(interruption)
         waits = interruption.cordoned is None
         stands = Cordoned(interruption=interruption, reason=_reason(notices), written=False)
+        # If somebody uncordoned the node since, it is cordoned again although its record is complete.
         if node.interruption == interruption and (waits or node.unschedulable):
             return stands
         try:
@@ -166,8 +171,16 @@ def cordon(api: NodeWriter, batch: Batch, clock: Clock) -> Cordoned | str:
 
 
 def _reason(batch: Sequence[LocatedNotice]) -> str:
-    """Return the reason of the first notice that leads to something; else of the first."""
-    return next((o for o in batch if o.decision.merges), batch[0]).decision.reason
+    """Return the reason of the most urgent notice that leads to something; else of the first.
+
+    One that calls something off comes last.
+    """
+    foremost = min(
+        (located for located in batch if located.decision.merges),
+        key=lambda o: (o.decision.effect is Effect.WITHDRAW, urgency(o.notice.kind)),
+        default=batch[0],
+    )
+    return foremost.decision.reason
 
 
 def interruption_on(
@@ -178,6 +191,7 @@ def interruption_on(
     Where nothing does, words say why.
     """
     entry = batch[0].entry
+    # After a Conflict the name may belong to the Node of another instance.
     if node is None or node.instance != entry.instance:
         return f"{entry.instance} has no node in {entry.cluster} (any more)"
     if node.newer_record:
@@ -200,6 +214,7 @@ def interruption_on(
     record = node.interruption
     if merged.cordoned is None and merged.on_advice(now):
         return merged  # it is cordoned when its turn comes
+    # Once Plimsoll has cordoned a node, only its record knows whether somebody else had done so before.
     before = node.unschedulable
     if record is not None and record.cordoned is not None:
         before = record.unschedulable_before

@@ -82,6 +82,7 @@ class NodeDrain:
             Temporary: a node could not be cordoned, or the first observation or check failed.
             Permanent: the check forbids to go on.
         """
+        # All nodes are cordoned before any pod leaves: a replacement could land on the next node to drain.
         self.cordon(request.nodes, unschedulable=True)
         seen = self.api.observe()
         self.check(seen)
@@ -103,6 +104,7 @@ class NodeDrain:
             if found is None:
                 return "timed out", latest
             latest = plan_nodes(found, request, self.clock.now())
+            # Uncordoning a node calls the drain off.
             if any(n.name in request.nodes and not n.unschedulable for n in found.nodes):
                 return "called off", latest
 
@@ -137,7 +139,11 @@ class NodeDrain:
         raise Temporary("not all releases could be undone: run the command again")
 
     def cordon(self, names: frozenset[str], *, unschedulable: bool) -> None:
-        """Cordon or uncordon nodes; a node that an interruption holds is not uncordoned."""
+        """Cordon or uncordon nodes; a node that an interruption holds is not uncordoned.
+
+        Raises:
+            Temporary: somebody else wrote to a node first, again and again.
+        """
         for _ in range(TRIES):
             pending = [
                 node

@@ -45,4 +45,5 @@ class NodeSums:
                 interrupted[found.node] = found
         seen = estimated_observation(cluster.name, ours.values(), read, interrupted)
         plan = plan_drain(seen, now)
+        # All other steps are about Nodes and pods that the estimate made up.
         return Plan(steps=tuple(s for s in plan.steps if isinstance(s.action, Grow)))

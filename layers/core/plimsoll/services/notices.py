@@ -81,6 +81,7 @@ class NoticeService:
 
         Handling a body again never hurts. What is `Discardable` is counted and logged here, and so handled.
         """
+        # EC2's answer replaces each taint before anything else: Plimsoll never acts on an agent's word.
         read = self.confirmation.of([self._read(body) for body in bodies])
         failed: dict[Notice, Exception] = {}
         draining: list[InstanceNotice] = []
@@ -110,11 +111,14 @@ class NoticeService:
                 self.telemetry.count(Metric.NOTICES_NOT_OURS, len(found) - len(ours))
             if cluster is not None and ours:
                 clusters.append((cluster, ours))
+        # False sorts before True, so clusters in the mode act come
+        # first. The sort is stable and keeps the order by name.
         for cluster, found in sorted(clusters, key=lambda item: item[0].mode is not Mode.ACT):
             try:
                 failed |= self.deliver(cluster, self.clusters.open(cluster), found)
             except PlimsollError as error:
                 failed |= dict.fromkeys((each.notice for each in found), error)
+        # A body comes back as a whole if one of its notices failed. The others change nothing the second time.
         return [
             notices
             if isinstance(notices, Exception)
@@ -132,16 +136,15 @@ class NoticeService:
         Raises:
             Temporary: the wake-ups were not sent, or an observed cluster cannot be read now.
         """
-        if observed := only_observed(cluster, found):
-            as_if = replace(cluster, policy=cluster.policy.carried_out())
-            self._report(as_if, api, observed)
-        ignored = len(found) - len(observed) - len(found := heeded(cluster, found))
-        self._count_ignored(cluster, ignored)
+        observed = only_observed(cluster, found)
+        kept = heeded(cluster, found)
+        self._count_ignored(cluster, len(found) - len(observed) - len(kept))
         if cluster.mode is not Mode.ACT:
-            self._report(cluster, api, found)
-            self._remember(cluster, found)
-            return {}
-        batches = find_nodes(api, found, self.workers)
+            self._report(cluster, api, kept)
+            self._remember(cluster, kept)
+            return self._report_observed(cluster, api, observed)
+        # All nodes are cordoned before the first wake-up: an earlier reconcile would find nothing to do.
+        batches = find_nodes(api, kept, self.workers)
         answers = self.workers.run([partial(cordon, api, batch, self.clock) for batch in batches])
         failed: dict[Notice, Exception] = {}
         urgent: list[bool] = []
@@ -161,11 +164,15 @@ class NoticeService:
                     failed |= dict.fromkeys((each.notice for each in batch), why)
         if not urgent and any(isinstance(error, Temporary) for error in failed.values()):
             self.wake_ups.send(cluster.name, (0,))  # it asks for capacity where the cluster is away
+        # Also for a notice that stood on the node already: the
+        # invocation that wrote it may have died before the wake-ups.
         if urgent:
             self.series.send(cluster.name, urgent=any(urgent))
+        # After the wake-ups: those decide when pods move, and Events only inform people.
         create_events(api, events, self.workers, self.telemetry)
-        self._remember(cluster, found)
-        return failed
+        self._remember(cluster, kept)
+        # Last: the dry run lists the whole cluster, and no cordon may wait for that.
+        return failed | self._report_observed(cluster, api, observed)
 
     def _count_ignored(self, cluster: Cluster, ignored: int) -> None:
         if ignored:
@@ -178,6 +185,19 @@ class NoticeService:
             self.dry_run().report(cluster, api, found, self.reports)
         except Permanent as error:
             self.telemetry.warn("dry run failed", cluster=cluster.name, because=str(error))
+
+    def _report_observed(
+        self, cluster: Cluster, api: ClusterApi, observed: Sequence[LocatedNotice]
+    ) -> dict[Notice, Exception]:
+        """Report what would be done about notices that the policy only observes; return why some have to come again."""
+        if not observed:
+            return {}
+        as_if = replace(cluster, policy=cluster.policy.carried_out())
+        try:
+            self._report(as_if, api, observed)
+        except Temporary as error:
+            return dict.fromkeys((each.notice for each in observed), error)
+        return {}
 
     def _complete_hooks(
         self, cluster: Cluster, batch: Sequence[LocatedNotice]

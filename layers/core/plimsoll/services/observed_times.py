@@ -43,6 +43,7 @@ class ObservedTimes:
     def remember(self, cluster: str, told: Mapping[Ref, Samples]) -> None:
         """Merge what pods told, of a bounded number of workloads. What is known already is not written again."""
         turn = chosen_workloads(told, self.clock.now())
+        # One call reads many workloads, and most samples are known: each merge would cost a read and a write.
         known = self._read(cluster, turn)
         if known is None:
             return

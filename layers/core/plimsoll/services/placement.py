@@ -10,12 +10,13 @@ from zlib import crc32
 
 from plimsoll.domain.actions import Plan, Release
 from plimsoll.domain.disruptions import plan_guard
-from plimsoll.domain.errors import NotFound, PlimsollError
+from plimsoll.domain.errors import Conflict, NotFound, PlimsollError
 from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, about_namespace
 from plimsoll.domain.observation import Observation, start_samples
 from plimsoll.domain.placement import ALL_SPOT, PlacementPlan, plan_placement, report_of, words_of
 from plimsoll.domain.registry import Cluster, Mode, labelled
 from plimsoll.domain.reports import Metric
+from plimsoll.domain.spot import counted_hours
 from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.injection import Proof, Proven, injection_of
 from plimsoll.services.observed_times import ObservedTimes
@@ -24,6 +25,7 @@ from plimsoll.services.ports import (
     ClusterApi,
     Clusters,
     NodeGroups,
+    Pools,
     RegisteredClusters,
     Reports,
     Telemetry,
@@ -44,6 +46,7 @@ class PlacementService:
     groups: Callable[[Cluster], NodeGroups]
     resync: ResyncService
     reports: Reports
+    pools: Pools
     observed_times: ObservedTimes
     wake_ups: WakeUps
     clock: Clock
@@ -76,15 +79,20 @@ class PlacementService:
         return total
 
     def _run(self, cluster: Cluster, label: str) -> int:
-        """Place a cluster. From the same observation the resync takes pods, and their start times are remembered."""
+        """Place a cluster.
+
+        From the same observation the resync takes pods, and start times and the hours of capacity pools are remembered.
+        """
         api = self.clusters.open(cluster)
         seen = api.observe()
         plan = self.place(cluster, api, seen)
         for loss in plan.reserve:
             if loss.kind == ALL_SPOT:
                 self.telemetry.count(Metric.ON_DEMAND_RESERVE, 100 * loss.covered, cluster=label)
+        # The resync uses the same observation: pods are listed once for both.
         self.resync.complete(cluster, label, api, seen)
         self.observed_times.remember(cluster.name, start_samples(seen.of_workload))
+        self._count_hours(cluster, seen)
         return len(plan.steps)
 
     def place(self, cluster: Cluster, api: ClusterApi, seen: Observation) -> PlacementPlan:
@@ -119,8 +127,11 @@ class PlacementService:
             telemetry=self.telemetry,
         )
         if found is not None and found.proof in {Proof.BROKEN, Proof.STALE}:
+            # The binding is removed before any move: each move creates
+            # a pod, which a broken policy would refuse or change.
             executor.note(self._remove_injection(cluster, api, found))
         outcomes = executor.carry_out(Plan(steps=plan.steps))
+        # After the releases: the drain evicts a released pod once its replacement is Ready.
         if any(o.done and isinstance(o.action, Release) for o in outcomes):
             self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
         # In an order that the time decides: the many of one tenant do not keep others from being told.
@@ -129,6 +140,24 @@ class PlacementService:
         executor.create_events()
         self._report(cluster, words_of((o.action for o in outcomes if o.done), now), now)
         return plan
+
+    def _count_hours(self, cluster: Cluster, seen: Observation) -> None:
+        """Count this hour of the spot pools that nodes stand in, unless another cluster of the region did."""
+        try:
+            counts = counted_hours(self.pools.held(cluster.place), seen.nodes, self.clock.now())
+        except PlimsollError as error:
+            self.telemetry.warn("hours of capacity pools not read", because=str(error))
+            return
+        for answer in self.workers.run(
+            [partial(self.pools.count, cluster.place, before, after) for before, after in counts]
+        ):
+            match answer:
+                case Conflict() | None:
+                    continue
+                case PlimsollError():
+                    self.telemetry.warn("hours of capacity pools not written", because=str(answer))
+                case Exception():
+                    raise answer
 
     def _report(self, cluster: Cluster, done: Sequence[str], now: datetime) -> None:
         """Keep what was done, if anything was: a run in steady state writes nothing."""

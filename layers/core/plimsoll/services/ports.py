@@ -26,7 +26,7 @@ from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation import Observation, Samples
 from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
 from plimsoll.domain.reports import Metric, Report
-from plimsoll.domain.spot import PoolEvent
+from plimsoll.domain.spot import HeldPool, PoolEvent, PoolMemory
 from plimsoll.domain.zones import ShiftEvent
 
 if TYPE_CHECKING:  # the first cordon does not wait for what it never needs
@@ -319,6 +319,24 @@ class Pools(Protocol):
 
     def put(self, region: str, events: Iterable[PoolEvent]) -> None:
         """Write events; one that is told again is the same."""
+
+    def memory(self, region: str, now: datetime) -> PoolMemory:
+        """Return these events, and the pools whose hours are counted, in one read."""
+
+    def held(self, region: str) -> Sequence[HeldPool]:
+        """Return the pools whose hours are counted."""
+
+    def count(self, region: str, before: HeldPool | None, after: HeldPool) -> None:
+        """Write that an hour of a pool is counted.
+
+        Args:
+            region: the account and region of the pool.
+            before: what was read of it; None where nothing is known.
+            after: what is known of it now.
+
+        Raises:
+            Conflict: another cluster of the region counted in between.
+        """
 
     def shifts(self, region: str, now: datetime) -> Sequence[ShiftEvent]:
         """Return what was told of zonal shifts that may still stand."""

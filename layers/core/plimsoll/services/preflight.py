@@ -73,6 +73,7 @@ class PreflightService:
         found = list(self._shortfalls(cluster, unread))
         last = self.reports.list(preflights_of(cluster.name), 1)
         before = last[0].refused if last else {}
+        # A check that could not be read keeps its last answer: it neither rings again nor counts as cured.
         short = preflight_answer(found, before, unread)
         capacity = sum(key.rpartition(": ")[2] != Short.TOLERATIONS for key in short)
         self.telemetry.count(Metric.CAPACITY_SHORT, capacity)

@@ -90,6 +90,8 @@ class Reconcile:
         while True:
             try:
                 pause, until = self._once()
+            # LeaseLost is also Temporary, and must be caught first:
+            # another reconcile works on the cluster, so waiting is wrong.
             except LeaseLost:
                 raise
             except Temporary as error:
@@ -100,6 +102,7 @@ class Reconcile:
                 )
             else:
                 observations += 1
+                # A pause beyond the time limit is not slept here: it becomes the delay of the next wake-up.
                 over = self.clock.now() + timedelta(seconds=pause or 0.0) >= until
                 if pause is None or over:
                     return observations, pause
@@ -128,6 +131,7 @@ class Reconcile:
             the pause before the next time, None where nothing is left; and when the work has to end.
         """
         began, memory = self.clock.now(), self.memory
+        # Checked before the observation: otherwise pods that another reconcile is evicting would count as Ready.
         self.lease.require()
         plan = self._plan()
         planned, until = self.clock.now(), self.time.ends(plan)
@@ -145,6 +149,7 @@ class Reconcile:
                 planned_in=round(spent, 1),
                 carried_out_in=round(acted, 1),
             )
+        # Before the reports are chosen, since they name added nodes and overruled budgets.
         self._learn(plan, outcomes)
         placed = [
             o.action for o in outcomes if o.done and isinstance(o.action, LabelNode | Release)
@@ -153,7 +158,9 @@ class Reconcile:
         busy = plan.hurried or len(outcomes) >= MANY_ACTIONS
         news = memory.news(defer=busy or self.clock.now() >= over)
         self.save([*news, *([report_of(self.cluster.name, words, began)] if words else [])])
+        # After all actions: no pod waits for a database.
         self.inputs.remember_counts()
+        # Without the Lease the executor only stops. Here the loss ends the reconcile.
         self.lease.require()
         return self._pause(plan, outcomes) if plan.busy else None, until
 
@@ -170,14 +177,16 @@ class Reconcile:
     def _plan(self) -> Plan:
         memory, inputs = self.memory, self.inputs
         if not memory.zones_read:
-            memory.shifts, memory.pools = inputs.shifts(), inputs.pool_risks()
+            memory.shifts, memory.pools = inputs.shifts(), inputs.pool_ranks()
             memory.zones_read = True
         began = self.clock.now()  # no later plan waits for what is read once
         seen = replace(self.api.observe(), policy=self.cluster.policy, shifts=memory.shifts)
+        # `terminated` dates from the previous observation: EC2 is asked after this.
         memory.endings.note(seen, began, self.clock.now(), memory.terminated)
         if reports_wanted(seen):
             seen = replace(seen, reports=inputs.past_reports())
         instances = inputs.instances(seen)
+        # Before the counts, which start from the remembered number of pods.
         seen = replace(seen, times=inputs.times(seen))
         memory.count(seen, began)
         fresh = memory.wants_groups(seen.nodes, self.clock.now())
@@ -215,6 +224,7 @@ class Reconcile:
                 memory.block(steps[outcome.action.verb, outcome.action.target], webhook, now)
             refused = isinstance(outcome.error, Refused | BadInput)
             match outcome.action:
+                # The groups are read again in any case: a request whose answer was lost may have been carried out.
                 case Grow(group=group, token=token, reason=reason):
                     memory.groups = None
                     if outcome.error is not None:

@@ -16,7 +16,7 @@ from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.observation import Observation, ShiftedZone, WorkloadTimes
 from plimsoll.domain.registry import Cluster
 from plimsoll.domain.reports import Report
-from plimsoll.domain.spot import CapacityPool, risks
+from plimsoll.domain.spot import CapacityPool, ranks_of
 from plimsoll.domain.zones import shifted_zones
 from plimsoll.services.observed_times import ObservedTimes, disrupted
 from plimsoll.services.ports import Clock, Instances, NodeGroups, Pools, Reports, Telemetry
@@ -71,11 +71,11 @@ class ReconcileInputs:
         memory.terminated |= {i: found for i, found in said.items() if found.state == "terminated"}
         return {**said, **memory.terminated}
 
-    def pool_risks(self) -> Mapping[CapacityPool, float]:
-        """Return the risks of capacity pools. Without them capacity is asked all the same."""
+    def pool_ranks(self) -> Mapping[CapacityPool, float]:
+        """Return what capacity pools are ranked by. Without it capacity is asked all the same."""
         now = self.clock.now()
         try:
-            return risks(self.pools.read(self.cluster.place, now), now)
+            return ranks_of(self.pools.memory(self.cluster.place, now), now)
         except PlimsollError as error:
             self.telemetry.warn("capacity pools not read", because=str(error))
             return {}

@@ -121,6 +121,7 @@ class ReconcileMemory:
 
     def _sized(self, group: NodeGroup, now: datetime) -> NodeGroup:
         known = self.sizes.get(group.key)
+        # A larger size counts at once. A smaller one counts only when our own promise should have shown by now.
         if known is None or group.desired > known.desired:
             known = GroupSize(desired=group.desired, asked=group.asked or now)
         elif group.desired < known.desired and not (

@@ -105,6 +105,7 @@ class ResyncService:
 
     def _resync(self, cluster: Cluster, label: str) -> int:
         api = self.clusters.open(cluster)
+        # Nodes only at first: in calm times nothing justifies a list of pods.
         nodes = api.nodes()
         if self._calm(cluster, nodes) and not self._kept_waiting(api, nodes):
             return sum(node.interruption is not None for node in nodes)
@@ -121,6 +122,7 @@ class ResyncService:
         open_now = (node.interruption for node in nodes if node.interruption is not None)
         if not ours or not all(cluster.policy.postpones(found, now) for found in open_now):
             return False
+        # Checked before EC2 and the index, because it costs no call.
         if any(why_drained(node, cluster.policy) or has_shift_taint(node) for node in nodes):
             return False
         asked = witnesses(ours, now)
@@ -175,6 +177,8 @@ class ResyncService:
         shifts = tried(lambda: self.pools.shifts(cluster.place, now), None)
         if shifts is not None:
             seen = replace(seen, shifts=shifted_zones(shifts, cluster.name, now))
+        # The drain is woken before EC2 and the index are asked:
+        # it rarely needs them, and both may be slow in a storm.
         woken = tried(partial(self._wake, cluster, seen, now), otherwise=False)
         ours = by_instance(seen.nodes)
         known: Mapping[str, IndexEntry] = tried(lambda: self.index.find(list(ours)), {})
@@ -184,6 +188,7 @@ class ResyncService:
         )
         if said and not woken:  # only EC2 knows which nodes run again
             tried(partial(self._wake, cluster, seen.among(instances=said), now), otherwise=False)
+        # Without an answer from EC2 no entry is written: a Node's own claim to an instance proves nothing.
         entries = [] if said is None else self._entries(seen, known, said, now)
         tried(partial(self._find_silent, cluster, api, seen, entries), None)
         tried(partial(self.index.put, to_write(entries, known, ours)), None)
@@ -285,9 +290,13 @@ class ResyncService:
             and report.interruption not in here
         ]
         left = {each.interruption.partition("@")[0] for each in over if each.gone is None}
+        # Before the reports are closed: a closed report is not looked at
+        # again, and the instance would wait until the hook times out.
         self._complete_hooks(cluster, left - by_instance(seen.nodes).keys())
         closed: list[Report] = []
         for report in over:
+            # Closed before the announcement: of several resyncs, the one with the earliest
+            # `closed` announces. If it dies in between, nobody is told, but the report is kept.
             merged = self.reports.merge(replace(report, gone=report.gone or now, closed=now))
             if merged.closed == now:  # else another resync of the cluster was first, and tells
                 closed.append(merged)

@@ -69,6 +69,7 @@ class TaintConfirmation:
             {each.instance for each in said}, partial(self.locator.by_tags, asked=asked)
         )
         answers: dict[InterruptionTaint, Sequence[InstanceNotice] | PlimsollError] = {}
+        # By cluster, not by agent: the instance must belong to a cluster that the operator bound to this agent.
         for cluster, ec2 in zip(bound, asked, strict=True):
             its = [
                 each

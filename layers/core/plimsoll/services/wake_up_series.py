@@ -23,5 +23,6 @@ class WakeUpSeries:
             self._wake_ups.send(cluster, (0,))
             return
         self._wake_ups.send(cluster, URGENT_WAKE_UPS if urgent else SLOW_WAKE_UPS)
+        # Noted only when all were sent: a series that failed in part is sent again as a whole.
         if urgent:
             self._urgent[cluster] = now

@@ -52,6 +52,7 @@ class ZonalShiftService:
         reason = shift.decision.reason
         if self.sources.account not in {None, shift.account}:
             reason += f", in the account {shift.account}"
+        # The report is written even if no cluster can be told. A repeated event merges into the same report.
         self.reports.merge(shift_report(shift, reason))
         failed: PlimsollError | None = None
         for cluster in self.registry.list() if shift.zone_id else ():
@@ -76,6 +77,7 @@ class ZonalShiftService:
             self.telemetry.warn("zonal shifts not asked for", place=place, because=str(error))
 
     def _ask(self, place: str, clusters: Sequence[Cluster]) -> None:
+        # The time is read before ARC is asked: a shift that begins meanwhile must not count as over.
         asked = self.clock.now()
         by, listed = self._listed(clusters)
         zones = cache(self.instances_of(by).zones)
@@ -85,11 +87,13 @@ class ZonalShiftService:
         for event in inferred_events(known, standing, asked):
             news = not (event.active and event.shift in stood)
             if news:
+                # Reported before it is recorded: a run that dies in between reports twice rather than never.
                 self._tell(event, zones())
             self._record(place, event, clusters if news else ())
 
     def _record(self, place: str, event: ShiftEvent, woken: Sequence[Cluster]) -> None:
         """Write an event down, and wake those of the clusters that it is about and that may be written to."""
+        # Written before the wake-ups: a reconcile reads the shifts once, at its start.
         self.pools.put_shift(place, event)
         for cluster in woken:
             if event.cluster in {None, cluster.name} and cluster.mode is Mode.ACT:

@@ -92,6 +92,8 @@ class SecretTokenKeys:
         return self._read[0]
 
     def _fetched(self) -> Sequence[bytes]:
+        # A rotation moves both labels: tokens under the former key stay readable until they end.
+        # https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html
         found = [self._version("AWSCURRENT")]
         try:
             found.append(self._version("AWSPREVIOUS"))

@@ -64,6 +64,7 @@ class TenantSessions:
         with self._lock:
             now = self.clock.now()
             found = self._open.get(tenant)
+            # botocore does not renew these credentials: the session got them as fixed values.
             if found is None or found[1] - RENEWED_BEFORE <= now:
                 found = self._assumed(tenant), now + SESSION_LIFE
             self._open[tenant] = found

@@ -74,6 +74,7 @@ class DynamoMembers:
                     ),
                     ExpressionAttributeValues=values,
                 )
+        # Read only for the message: the condition has decided.
         except Conflict as error:
             known = self.get(principal.subject)
             if known is None or known.cluster_uid == cluster_uid:
@@ -105,6 +106,7 @@ class DynamoMembers:
         with translated("list the agents"):
             pages = self.aws.dynamodb.get_paginator("scan").paginate(
                 TableName=self.table,
+                # The index is eventually consistent: an agent that enrolled a moment ago may be missing.
                 IndexName=SUBJECTS,
                 FilterExpression="#role = :agent",
                 ExpressionAttributeNames={"#role": "role"},
@@ -128,6 +130,8 @@ class DynamoMembers:
                     TableName=self.table,
                     Key=_key(name),
                     UpdateExpression="SET expires = :expires ADD times :one",
+                    # botocore may repeat the call after a lost answer, and
+                    # the repetition counts too: in doubt the word was used.
                     ConditionExpression="attribute_not_exists(id) OR times < :most",
                     ExpressionAttributeValues={
                         ":expires": _time(expires),

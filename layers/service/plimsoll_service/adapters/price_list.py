@@ -94,6 +94,8 @@ class AwsPrices:
             )
             for page in pages:
                 for product in page.get("PriceList", ()):
+                    # PriceList holds each product as a JSON string.
+                    # https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
                     yield from _hourly(json.loads(product))
 
     def _spot(self, region: str, now: datetime) -> Mapping[str, float]:
@@ -103,6 +105,8 @@ class AwsPrices:
             pages = (
                 self.ec2(region)
                 .get_paginator("describe_spot_price_history")
+                # A range of one moment: EC2 answers with the last change before it, which is the present price.
+                # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html
                 .paginate(StartTime=now, EndTime=now, ProductDescriptions=["Linux/UNIX"])
             )
             for page in pages:

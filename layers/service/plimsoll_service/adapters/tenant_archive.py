@@ -63,6 +63,7 @@ class TenantArchive:
         Raises:
             PlimsollError: something is left. Removing again goes on.
         """
+        # Members first: after that, only requests under way add data.
         members = DynamoMembers(aws=self.aws, table=self.members)
         for item in self._members():
             if "subject" in item:

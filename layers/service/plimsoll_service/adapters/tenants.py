@@ -101,6 +101,7 @@ class AwsTenantData:
                 f"{key}/{version + 1}-{digest[:16]}",
                 expires - self.clock.now(),
             )
+            # The object is written before the row that names it: a row then always finds its bytes.
             self._upload(name, packed)
             item["object"] = {"S": name}
         now = {":now": {"N": str(int(self.clock.now().timestamp()))}}
@@ -153,6 +154,8 @@ class AwsTenantData:
         name = snapshot_key(self.tenant, cluster, epoch, sequence)
         try:
             self._upload(name, body, IfNoneMatch="*")
+        # 412: an object of that name exists. With the same bytes it is a repetition, by the agent or by botocore.
+        # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
         except Conflict:
             if self._download(name) != body:
                 raise

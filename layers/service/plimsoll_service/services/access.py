@@ -120,6 +120,7 @@ class AccessService:
             raise Unproven(
                 f"the assertion was made at {said.iat}; here it is {int(now.timestamp())}"
             )
+        # Checked after the signature: only the holder of the key can use up a word.
         if not self.members.once(
             f"{principal.subject}/{said.jti}", now + ASSERTION_LIFE + 2 * CLOCK_SKEW
         ):

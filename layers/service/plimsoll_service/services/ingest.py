@@ -79,6 +79,7 @@ class Intake:
         """
         now = self.clock.now()
         most = self.snapshots_per_minute
+        # Counted before the body is read: refused requests cost as well.
         count(self.members, agent.tenant, "snapshots", most=most, now=now)
         if len(body) > MOST_COMPRESSED_BYTES:
             raise TooLarge(f"the snapshot has {len(body)} bytes; {MOST_COMPRESSED_BYTES} are taken")
@@ -94,6 +95,7 @@ class Intake:
             )
         data = self.tenants.of(agent.tenant)
         try:
+            # Stored before the message is sent: the function that reads the message finds the snapshot.
             data.put_snapshot(agent.subject, snapshot.epoch, snapshot.sequence, body)
         except Conflict as error:
             raise Malformed(
@@ -233,6 +235,7 @@ def _name(arrival: Arrival) -> str:
 
 def _put_minute(data: TenantData, cluster: str, minute: Rollup) -> None:
     known, version = stored(data, cluster, Span.MINUTE.key(minute.start), Rollup)
+    # The latest snapshot of a minute counts: an earlier one that arrives late changes nothing.
     if known is None or known.last < minute.last:
         _put(data, cluster, Span.MINUTE, minute, version)
 

@@ -41,6 +41,7 @@ def post(
         Conflict: one of that number was issued already.
     """
     issued = _Issued(expires=expires + RESULT_KEPT)
+    # The result's document first: an executor may report as soon as the instruction waits.
     data.put(cluster, _result(number), encode(issued), expires=issued.expires)
     data.put(cluster, _waiting(number), encode(signed), expires=expires)
 
@@ -66,6 +67,8 @@ def report(data: TenantData, cluster: str, results: Sequence[Result]) -> None:
             body = encode(replace(issued, result=result))
             with suppress(Conflict):  # somebody reports it at the same time
                 data.put(cluster, key, body, version=version, expires=issued.expires)
+        # Deleted after the result is stored: otherwise a crash in between would
+        # lose the result. The executor answers a second delivery as before.
         data.delete(cluster, _waiting(result.number))
 
 

@@ -134,6 +134,7 @@ def advise(  # noqa: PLR0913 - what a run is made of, each part named
     seen = newest(data, cluster)
     if seen is None:
         return None
+    # Before the analysis, which may fail: the bucket keeps the snapshot of a silent cluster for days only.
     keep_last(data, cluster, seen, now)
     expires = now + Span.DAY.kept
     view = View(seen=seen.snapshot)
@@ -149,6 +150,7 @@ def advise(  # noqa: PLR0913 - what a run is made of, each part named
     )
     unreached = analysis.advice.unreached
     if analysis.advice != before:
+        # Each document is written under the version that was read: a parallel run gets a Conflict and begins again.
         data.put(cluster, SAVINGS, encode(analysis.advice), version=version, expires=expires)
     kept, version = _read(data, cluster)
     known = {each.id: each for each in kept.recommendations}
@@ -167,6 +169,7 @@ def advise(  # noqa: PLR0913 - what a run is made of, each part named
                 why = analysis.consolidations.kept.get(each.about.name, "the node is gone")
                 after[each.id] = refused(each, why, now)
                 continue
+            # Taken before the instruction is made: a crash leaves a gap in the numbers, never a number twice.
             number = next_number(data, cluster, now)
             instruction = instruction_for(each, found, view, number, now)
             try:
@@ -259,6 +262,7 @@ def _writable(
 def _bounded(found: Iterable[Recommendation], now: datetime) -> Recommendations:
     """Return what is kept: of those that are open what saves most, of the others what was accepted or is newest."""
     still = [f for f in found if f.state not in OVER or now - f.changed_at < RECOMMENDATIONS_KEPT]
+    # The id breaks ties, so that the same recommendations are left out each time.
     is_open = sorted((f for f in still if f.state == "open"), key=lambda f: (-f.monthly, f.id))
     others = sorted(
         (f for f in still if f.state != "open"),

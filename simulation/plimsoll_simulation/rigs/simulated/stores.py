@@ -22,6 +22,9 @@ REPORTS: Final = {"merge": "dynamodb:PutItem", "list": "dynamodb:Query"}
 POOLS: Final = {
     "read": "dynamodb:Query",
     "put": "dynamodb:PutItem",
+    "memory": "dynamodb:Query",
+    "held": "dynamodb:Query",
+    "count": "dynamodb:PutItem",
     "shifts": "dynamodb:Query",
     "put_shift": "dynamodb:PutItem",
 }

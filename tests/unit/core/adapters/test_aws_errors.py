@@ -15,6 +15,7 @@ from botocore.retries.standard import ThrottledRetryableChecker, TransientRetrya
 from plimsoll.adapters.aws_errors import translate
 from plimsoll.domain.errors import (
     BadInput,
+    Conflict,
     MissingRights,
     NotFound,
     PlimsollError,
@@ -67,6 +68,11 @@ def test_throttling_is_throttling_whichever_service_says_it(code: str):
 
 def test_an_answer_of_status_429_is_throttling_whatever_its_code():
     assert type(meaning("Busy", status=429)) is Throttled
+
+
+def test_a_conditional_write_that_met_another_is_tried_again_and_one_that_came_late_is_not():
+    assert type(meaning("ConditionalRequestConflict", status=409)) is Temporary
+    assert type(meaning("PreconditionFailed", status=412)) is Conflict
 
 
 @pytest.mark.parametrize(

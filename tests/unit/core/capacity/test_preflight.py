@@ -238,7 +238,9 @@ def test_a_model_that_loads_longer_than_a_notice_is_told_before_its_pool_goes(wi
     template["spec"]["containers"][0]["resources"] = {"requests": asks, "limits": asks}
     wired.apply(model, settle=240)
     assert an_hour(wired, AMPLE) == ["harbor: 1 short before a storm"]
-    assert "Deployment default/llm takes 200 s to start" in wired.announcer.told[0][1]
+    assert (
+        "Deployment default/llm: a replacement is Ready 272 s after" in wired.announcer.told[0][1]
+    )
 
 
 def test_nothing_is_written_and_a_cluster_that_was_removed_is_nothing_to_do(wired):

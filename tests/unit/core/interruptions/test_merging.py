@@ -399,7 +399,7 @@ def test_a_record_of_the_present_life_or_a_later_one_is_kept_as_it_is():
     [
         (spot(0), Effect.DRAIN, "spot reclaims it (terminate) at 2026-11-17T14:02:00Z"),
         (spot(0, "hibernate"), Effect.DRAIN, "without lead time"),
-        (rebalance(0), Effect.DRAIN, "without a deadline"),
+        (rebalance(0), Effect.DRAIN, "names no deadline"),
         (terminate(0), Effect.DRAIN, "spot-a terminates it; the hook plimsoll waits"),
         (health(0, 600), Effect.DRAIN, "its hardware is retired at 2026-11-17T14:10:00Z"),
         (health(0, None), Effect.DRAIN, "at a time not known"),

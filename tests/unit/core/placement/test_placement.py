@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.actions import Evict, LabelNode, Release, SetDeletionCost
+from plimsoll.domain.capacity import StartWindow
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import Policy
@@ -29,7 +30,7 @@ from plimsoll.domain.kubernetes import (
     Resources,
     Workload,
 )
-from plimsoll.domain.observation import Observation, ObservedTime
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import floor_of, plan_placement
 from plimsoll.domain.placement.rebalancing import HELD
 from plimsoll.domain.placement.spread_groups import TOLERATED_FACTOR, family_of, groups_of
@@ -47,7 +48,7 @@ from tests.support.floors import spread_over
 from tests.support.observations import interrupted, looked, released
 
 KEY = "spread.plimsoll.dev/{}"
-SLOW = ObservedTime(pods=4, p95_seconds=240)
+SLOW = StartWindow(start_seconds=240, node_seconds=70, stop_seconds=30)
 
 
 def a_workload(replicas: int, floor: str, spot_groups: int | None = None, **how) -> Workload:
@@ -148,16 +149,19 @@ def test_the_floor_decides_how_its_pods_are_constrained(replicas, asked, way, sp
 def test_a_floor_that_is_left_to_plimsoll_spreads_slow_pods_over_the_most_groups(
     replicas, way, spot_groups
 ):
-    floor = floor_of(a_workload(replicas, "auto"), slow=SLOW)
+    floor = floor_of(a_workload(replicas, "auto"), late=lambda _: SLOW)
     assert (floor.way, floor.spot_groups) == (way, spot_groups)
-    assert floor.reason.startswith("its pods take 240 s to start, longer than a spot notice: ")
+    assert floor.reason.startswith(
+        "a replacement is Ready 312 s after a spot notice (70 s for a node and 240 s to start), "
+        "and the pod that it replaces serves for 88 s: "
+    )
     assert floor_of(a_workload(replicas, "auto")).way == "free"
-    assert floor_of(a_workload(replicas, "0"), default="auto", slow=SLOW).way == "free"
+    assert floor_of(a_workload(replicas, "0"), default="auto", late=lambda _: SLOW).way == "free"
 
 
 @given(replicas=st.integers(2, 24), families=st.integers(1, 5))
 def test_such_a_floor_covers_the_loss_of_any_family_but_for_one_pod(replicas, families):
-    floor = floor_of(a_workload(replicas, "auto"), slow=SLOW)
+    floor = floor_of(a_workload(replicas, "auto"), late=lambda _: SLOW)
     nodes = on_demand(cpu="64") + [n for f in range(families) for n in spot(f"f{f}", cpu="64")]
     nodes = labelled(nodes, looked(nodes, [], [a_workload(replicas, str(floor.keep))]))
     pods = scheduled(nodes, replicas, floor.spot_groups)

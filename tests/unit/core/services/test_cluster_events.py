@@ -33,7 +33,7 @@ from plimsoll.services.cluster_events import EVENTS_AT_ONCE, MOST_EVENTS, create
 from plimsoll.services.drains import TELLING
 from plimsoll.services.retry_policy import RECONCILE_SECONDS
 from tests.support.builders import NOON, a_node, pods_of
-from tests.support.workload_sets import Telemetry, WiredServices, deployment, method
+from tests.support.workload_sets import Telemetry, WiredServices, deployment, handled, method
 
 WEB = "/apis/apps/v1/namespaces/default/deployments/web"
 
@@ -71,6 +71,19 @@ def test_an_interruption_is_told_once_on_its_node_and_on_each_pod_that_left():
         ("Pod", pod, "Normal", "Evicted"),
         ("Pod", pod, "Normal", "Released"),
     ]
+
+
+def test_a_cordon_is_told_by_its_most_urgent_notice_and_later_advice_denies_no_deadline():
+    rig = WiredServices()
+    instance = rig.join("spot", capacity="spot")
+    handled(rig, rig.rebalance_event(instance), rig.spot_event(instance))
+    (event,) = rig.get("/api/v1/events")["items"]
+    assert event["message"].startswith("spot-interruption: spot reclaims it (terminate) at ")
+    rig.sleep(5)
+    handled(rig, rig.rebalance_event(instance))
+    (first, later) = [facts["because"] for what, facts in rig.telemetry.said if what == "acted"]
+    assert f"spot-interruption: {first}" == event["message"]
+    assert later == "likely to be reclaimed: this notice names no deadline"
 
 
 def test_a_floor_that_was_missed_is_told_with_the_workload():

@@ -266,6 +266,23 @@ def test_a_kind_that_the_policy_observes_is_reported_and_writes_nothing(mode):
     assert Metric.NOTICES_IGNORED not in rig.telemetry.metrics
 
 
+def test_no_cordon_waits_for_the_report_of_a_notice_that_is_only_observed(rig, monkeypatch):
+    advice, going = rig.join("advised", capacity="spot"), rig.join("spot", capacity="spot")
+    observed = (("rebalance-recommendation", Response.OBSERVE),)
+    rig.registry.update(replace(rig.cluster, policy=Policy(on=observed)))
+
+    def unanswered():
+        raise Temporary("the API server does not answer a long list")
+
+    monkeypatch.setattr(rig.api, "observe", unanswered)
+    bodies = [rig.rebalance_event(advice), rig.spot_event(going)]
+    failed, handled_ = rig.notices.receive(bodies)
+
+    assert (type(failed), handled_) == (Temporary, None)
+    assert rig.node("spot").unschedulable
+    assert [d for _, d in rig.wake_ups.sent] == [*URGENT_WAKE_UPS]
+
+
 def test_clusters_that_are_acted_on_come_before_those_that_are_only_observed(rig, monkeypatch):
     observed = rig.join("a-observed", capacity="spot")
     acted = rig.join("spot", capacity="spot")

@@ -209,3 +209,35 @@ def test_placement_writes_an_index_entry_again_only_when_it_changed_is_old_or_of
         rig.placement.run()
 
     assert written == [[oldest, instance], [oldest], [oldest, instance]]
+
+
+def test_each_hour_of_a_spot_pool_is_counted_once_though_clusters_and_runs_are_many(monkeypatch):
+    wired = a_cluster()
+    where = wired.cluster.place
+    for _ in range(12):
+        wired.placement.run()
+        wired.sleep(300)
+    held = wired.pools.held(where)
+    assert {row.pool.capacity for row in held} == {"spot"}
+    first = {row.pool: row.hours for row in held}
+    assert {hours for hours in first.values() if hours <= 2} == {*first.values()}
+    known = [*held]
+    monkeypatch.setattr(wired.pools, "held", lambda _: known)  # two runs that read the same
+    wired.sleep(3600)
+    wired.placement.run()
+    wired.placement.run()
+    monkeypatch.undo()
+    assert all(row.hours < first[row.pool] + 1.01 for row in wired.pools.held(where))
+
+
+def test_without_the_table_of_pools_a_cluster_is_placed_all_the_same(monkeypatch):
+    def throttled(*_: object) -> None:
+        raise Temporary("throttled")
+
+    wired = a_cluster()
+    monkeypatch.setattr(wired.pools, "held", throttled)
+    wired.placement.run()
+    monkeypatch.undo()
+    monkeypatch.setattr(wired.pools, "count", throttled)
+    wired.placement.run()
+    assert wired.node("m5-0").labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -45,6 +46,12 @@ def test_each_registered_cluster_has_a_message_of_its_own(wired: WiredServices):
     assert [r.cluster for r in requests] == [c.name for c in wired.registry.list()]
     assert [r.label for r in requests if r.label != r.cluster] == [OTHERS]
     assert [ResyncRequest.read(r.message()) for r in requests] == requests
+
+
+def test_a_message_of_a_newer_version_is_read_while_both_run(wired: WiredServices):
+    [request] = asked(wired)
+    newer = json.dumps(json.loads(request.message()) | {"shard": 3})
+    assert ResyncRequest.read(newer) == request
 
 
 def test_each_account_and_region_with_clusters_has_one_message_about_zonal_shifts(

@@ -176,6 +176,7 @@ class KubernetesQueues:
             NotFound: it is gone, or another has its name.
         """
         call = calls.GET_POD if job.bare else calls.GET_JOB
+        # A GET by name may return another Job of that name: the UID tells them apart.
         answer = self._requests.send(call, namespace=job.ref.namespace, name=job.ref.name)
         found = self._parsed(job, answer)
         if found.uid != job.uid:

@@ -41,9 +41,12 @@ MOST_PODS: Final = 100_000
 """Of one Job; as in a snapshot's file."""
 MOST_SECONDS: Final = 7 * 24 * 3600
 MOST_PRIORITY: Final = 10**9
+"""As of a PriorityClass that is not of the system.
+https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/#priorityclass"""
 TELL: Final = "tell"
 """What is asked of an interruption that suspends nothing."""
 MOST_ZONES: Final = 20
+"""Zones that the data of one Job weighs."""
 _FAILURES: Final = {"Failed", "FailureTarget"}
 _ENDS: Final = {"Complete", "SuccessCriteriaMet", *_FAILURES}
 FAILED: Final = "status.phase=Failed"

@@ -78,6 +78,7 @@ def _sort_last_first(gangs: list[Gang]) -> None:
 
     Sorts are stable, so this is the order of `age_of`, without a call and a tuple of Python for each gang.
     """
+    # Sorted by the least important key first: each later sort is stable and keeps the order before it.
     gangs.sort(key=attrgetter("since", "uid"), reverse=True)
     gangs.sort(key=attrgetter("priority"))
     if any(gang.nominated for gang in gangs):

@@ -103,11 +103,13 @@ class _Planner:
         for queue in self._pending:
             self._enter(queue)
         while (candidate := self._order.first()) is not None:
+            # Asked again: gangs that were admitted meanwhile may have taken its flavors.
             fresh = self._candidate(candidate.queue)
             if fresh is None or _changed(fresh, candidate):
                 self._enter(candidate.queue, fresh)
                 continue
             pods = sum(role.pods for role in candidate.gang.shape.roles)
+            # Smaller gangs do not start either: they would overtake a large one for ever.
             if self._pods_left is not None and pods > self._pods_left:
                 break
             self._decide(candidate)
@@ -328,6 +330,7 @@ class _Planner:
             )
         )
         self._pending[candidate.queue].pop()
+        # Their queues use less quota now, which may change the rank of their heads.
         for queue in {victim.holder.queue for victim in victims} - {candidate.queue}:
             self._enter(queue)
         return True

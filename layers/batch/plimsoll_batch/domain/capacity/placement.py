@@ -101,6 +101,7 @@ class Placement:
             return self._place_by_topology(gang, flavors, self._coming)
         closed = self._in_use() | self._coming
         held = {name for name, node in nodes.items() if lease_of(node) == gang.lease} - closed
+        # Its own leased nodes first: an earlier cycle marked them for it, and no other gang may use them.
         if held:
             found = self._place_by_topology(gang, flavors, frozenset(nodes.keys() - held))
             if isinstance(found, Place):
@@ -312,6 +313,7 @@ class Placement:
         )
         sums = {domain: total_resources(amounts) for domain, amounts in free.items()}
         enough = [domain for domain, whole in sums.items() if need.within(whole)]
+        # The name breaks ties, so that each cycle tries the same domain first.
         yield from sorted(
             enough, key=lambda d: (-topology.weight_of(d[-1][1]), -_part(need, sums[d]), d)
         )
@@ -336,6 +338,7 @@ def earliest_place(
     """
     order = sorted((each for each in running if each.on_nodes), key=_end_of)
     everything = placement.copy()
+    # Tried first as if all had ended: a gang that has no place then has none before.
     everything.release(order)
     if not isinstance(everything.place(gang, flavors), Place):
         return None

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain
+from math import inf
 from typing import Final
 
 from plimsoll.domain.capacity import Growth, grow_token, plan_growth
@@ -47,7 +48,7 @@ class Capacity:
     refusals: Mapping[str, Sequence[Refusal]] = field(default_factory=dict)
     """Key of a group -> what our own requests were refused with."""
     pools: Mapping[CapacityPool, float] = field(default_factory=dict)
-    """Capacity pool -> its risk."""
+    """Capacity pool -> its reclaims an hour; infinity: it is set aside now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ class UpcomingNodes:
         self._upcoming = on_the_way(expected)
         self._doubts = {key: found for key, found in expected.items() if found.doubt}
         reclaimed = interrupted_pools(capacity.nodes, capacity.groups)
-        self._pools = {**capacity.pools, **dict.fromkeys(reclaimed, 1.0)}
+        self._pools = {**capacity.pools, **dict.fromkeys(reclaimed, inf)}
         self._serial = 0
 
     def find(
@@ -118,6 +119,7 @@ class UpcomingNodes:
         left = self._unasked()
         for key, node in zip(upcoming.groups, upcoming.nodes, strict=True):
             known = (key, node.zone)
+            # Nodes that come up in its own zone first; the others may come up anywhere.
             taken = known if left[known] > 0 else (key, None)
             left[taken] -= 1
             self._upcoming[taken] -= 1

@@ -69,6 +69,7 @@ def assemble(  # noqa: PLR0913 - what a moment of the queues is put together fro
     found, states = [], dict[tuple[str, str], str]()
     shapes: dict[tuple[object, ...], Shape] = {}
     for (namespace, name, alone), all_roles in named.items():
+        # Sorted by name: plans, admissions and the first role, which names the queue, stay the same in every cycle.
         roles = sorted((r for r in all_roles if not r.finished), key=lambda r: r.ref.name)
         if not roles:
             states[namespace, name] = state_of(all_roles, None)
@@ -94,6 +95,7 @@ def assemble(  # noqa: PLR0913 - what a moment of the queues is put together fro
             one = replace(one, hanging=late, problems=[*problems, *map(_hangs, late[:MOST_NAMED])])
         states[namespace, name] = state_of(all_roles, one)
         found.append(one)
+    # After all gangs are known: other gangs hold the promises, and a gang may wait for others.
     return _nominated([_with_gates(jobs, gates_of_gangs(jobs, states), now) for jobs in found])
 
 
@@ -192,6 +194,7 @@ def _gang(uid: str, name: str, roles: Sequence[Job], shape: Shape, now: datetime
     stops = [role.stop for role in roles if role.stop is not None]
     last = max(stops, key=lambda stop: stop.at, default=None)
     created = min(role.created for role in roles)
+    # A stop starts a new wait: requests for nodes from before it belong to the earlier wait.
     since = created if last is None else max(created, last.at)
     requests = [r.request for r in roles if r.request and since <= r.request.at <= now]
     request = max(requests, key=lambda each: each.at, default=None)

@@ -173,6 +173,7 @@ def _upkeep(
     if plan is None or any(role.bare for role in mine):  # no bare pod can be suspended
         return _policy_step(jobs, plan, now) or _left(jobs, mine, now)
     ended = next((r.stop for r in mine if r.stop is not None and r.stop.plan == plan), None)
+    # First: a gang that is half suspended is neither late nor broken. It is being stopped.
     if ended is not None:  # who suspended it died before the last role
         return Suspend(jobs=jobs, stop=ended, reason=f"goes on with: {ended.why}")
     held = next((role for role in jobs.roles if role.held), None)
@@ -182,8 +183,10 @@ def _upkeep(
     if lost := _broken_by(jobs, mine, ends, now) or _lost_lease(jobs, mine, staying):
         stop = replace(_kept(jobs, plan, lost, now), first=True)
         return Suspend(jobs=jobs, stop=stop, reason=lost)
+    # The owner's policies come before the start of the remaining roles, which they may forbid.
     if (step := _policy_step(jobs, plan, now) or _left(jobs, mine, now)) is not None:
         return step
+    # Last: each of the reasons above explains why a pod does not run.
     late = _late(jobs, mine, now)
     return None if late is None else taken_back(jobs, plan, late, now)
 
@@ -242,6 +245,8 @@ def _carried(jobs: GangJobs, plan: str | None, due: Due, now: datetime) -> Upkee
         case Action.RESTART_POD:
             return None
         case Action.COMPLETE_JOB | Action.TERMINATE_JOB:
+            # The role that triggered the policy ends last: if the planner
+            # dies in between, the next one finds the reason again.
             last = [role for role in jobs.roles if role is due.role]
             complete = action is Action.COMPLETE_JOB
             left = [role for role in (*others, *last) if not _ending(role)]

@@ -23,6 +23,7 @@ LONGEST_RECORD_CHARACTERS: Final = 200 * 1024
 MOST_RECORDED_NODES: Final = 4_000
 """Nodes that one record names. Of a role on more of them the plan forgets where the others are to be."""
 MOST_ROLES: Final = 100
+"""Jobs of one gang: a plan names all of them on each."""
 MOST_COUNTED: Final = 10**6
 """Pods, failures or attempts in one field."""
 MOST_REMEMBERED: Final = 64

@@ -21,6 +21,7 @@ LONGEST_POLICIES_CHARACTERS: Final = 16 * 1024
 """Characters of the annotation."""
 MOST_POLICIES: Final = 20
 MOST_CODES: Final = 255
+"""Exit codes in one policy."""
 MOST_RETRIES: Final = 1000
 MOST_TIMES: Final = 100_000
 LONGEST_TIMEOUT_SECONDS: Final = 24 * 3600

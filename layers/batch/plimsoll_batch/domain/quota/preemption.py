@@ -134,6 +134,7 @@ class _ByShares:
             candidates.setdefault(holder.queue, []).append(holder)
         for holders in candidates.values():
             holders.sort(key=lambda h: h.order, reverse=True)  # the next one is the last
+        # Counted before shares are compared: the comparison is about the queue with this gang in it.
         attempt.queue.add_all(amounts)
         taken: list[Victim] = []
         done = False

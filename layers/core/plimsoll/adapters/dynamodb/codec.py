@@ -19,6 +19,7 @@ from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports import Reason, Report
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from mypy_boto3_dynamodb.type_defs import UniversalAttributeValueTypeDef as Value
 
 type Item = dict[str, Value]
@@ -118,14 +119,32 @@ def _policy(text: str | None) -> Policy:
     said = json.loads(text or "{}")
     window = said.get("window")
     return Policy(
-        on=tuple((kind, Response(response)) for kind, response in said.get("on", ())),
+        on=tuple((kind, _response(response)) for kind, response in said.get("on", ())),
         nodes_per_hour=said.get("nodes_per_hour"),
         moves_per_hour=said.get("moves_per_hour"),
         min_on_demand=said.get("min_on_demand", "0"),
         obeys_budgets=said.get("obeys_budgets", False),
         act_in=tuple(said.get("act_in", ())),
-        window=window and MaintenanceWindow(**{**window, "days": tuple(window["days"])}),
+        window=window
+        and MaintenanceWindow(
+            **{**_known(MaintenanceWindow, window), "days": tuple(window["days"])}
+        ),
     )
+
+
+def _response(value: str) -> Response:
+    """Return a response; one that a newer version added writes nothing, since its owner may not want more."""
+    return Response(value) if value in list(Response) else Response.OBSERVE
+
+
+def _known(kind: type[DataclassInstance], told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that a class has.
+
+    After a rollback rows hold fields that a newer version added. A row whose reading fails counts as absent: a
+    cluster would be left alone, and a report would be written over.
+    """
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in told.items() if name in names}
 
 
 def entry_to_item(entry: IndexEntry) -> Item:
@@ -181,8 +200,7 @@ def report_to_item(report: Report) -> Item:
 
 def item_to_report(item: Mapping[str, Any]) -> Report:
     """Return what `report_to_item` wrote; fields that a newer version added are left out."""
-    known = {f.name for f in fields(Report)}
-    document = {k: v for k, v in json.loads(item["report"]["S"]).items() if k in known}
+    document = _known(Report, json.loads(item["report"]["S"]))
     for name in _TIMES:
         if document.get(name) is not None:
             document[name] = text_to_time(document[name])
@@ -198,11 +216,16 @@ def _reason_to_data(reason: Reason) -> dict[str, Any]:
 
 
 def _data_to_reason(told: Mapping[str, Any] | str) -> Reason:
-    """Return what `_reason_to_data` wrote; earlier versions wrote words alone."""
+    """Return what `_reason_to_data` wrote; earlier versions wrote words alone.
+
+    A reason of a newer version keeps the fields that this one has; without a cause, its document stands for that.
+    """
     if isinstance(told, str):
         return Reason(why=told)
+    why = told.get("why") or json.dumps(told, separators=(",", ":"))
     times = {name: text_to_time(told[name]) for name in ("first", "last") if name in told}
-    return Reason(**{**told, **times, "pods": tuple(told.get("pods", ()))})
+    pods = tuple(told.get("pods", ()))
+    return Reason(**{**_known(Reason, told), **times, "pods": pods, "why": why})
 
 
 def samples_to_item(cluster: str, workload: Ref, samples: Samples) -> Item:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
 
 WRITE_BATCH_ITEMS: Final = 25
+"""The most that one BatchWriteItem takes."""
 
 
 class DynamoNodeIndex:
@@ -52,6 +53,8 @@ class DynamoNodeIndex:
         Raises:
             Throttled: DynamoDB left some unwritten, again and again.
         """
+        # Sorted by `seen`: the newest entry of an instance wins. DynamoDB refuses a batch that names one key twice.
+        # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
         newest: dict[str, IndexEntry] = {}
         for entry in sorted(entries, key=lambda entry: entry.seen):
             newest[entry.instance] = entry

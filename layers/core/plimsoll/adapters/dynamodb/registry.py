@@ -24,7 +24,11 @@ class DynamoRegistry:
         self._warn = warn
 
     def get(self, name: str) -> Cluster | None:
-        """Return a cluster, or None when nobody registered it."""
+        """Return a cluster, or None when nobody registered it, or its row cannot be read.
+
+        Raises:
+            PlimsollError: the table cannot be read.
+        """
         with translated(f"read cluster {name} from the registry"):
             answer = self._aws.dynamodb.get_item(
                 TableName=self._table, Key=strings(cluster=name), ConsistentRead=True
@@ -51,6 +55,8 @@ class DynamoRegistry:
         Raises:
             Conflict: the name is taken.
         """
+        # botocore repeats a write whose answer was lost, and the repetition is
+        # a Conflict too: then the cluster is registered, as the user asked.
         try:
             self._put(cluster, "attribute_not_exists(#cluster)")
         except Conflict as error:

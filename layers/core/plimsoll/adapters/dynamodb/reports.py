@@ -65,6 +65,7 @@ class DynamoReports:
                 Key=strings(interruption=report.interruption),
                 ConsistentRead=True,
             )
+        # A row that cannot be read is overwritten under its own version: otherwise it would keep out all news.
         item = answer.get("Item")
         known = None if item is None else self._report(item)
         result = report if known is None else known.merged(report)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 type Warn = Callable[[str], None]
 _log: Final = logging.getLogger(__name__)
 READ_BATCH_ITEMS: Final = 100
+"""The most keys that one BatchGetItem takes."""
 ROUNDS: Final = 5
 """How often what DynamoDB left unprocessed is sent again before it counts as throttling."""
 
@@ -46,6 +47,9 @@ def items_of(
         Throttled: DynamoDB left some unread, again and again.
     """
     for batch in batched(keys, READ_BATCH_ITEMS, strict=False):
+        # DynamoDB answers a batch in part, without an error, where it throttles
+        # or the items exceed 16 MB. It refuses a batch that names one key twice.
+        # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
         left: list[dict[str, Any]] = [dict(key) for key in batch]
         for _ in range(ROUNDS):
             with translated(f"read {what}"):
@@ -70,6 +74,8 @@ def merged[T](attempts: int, merge: Callable[[], T]) -> T:
     for _ in range(attempts - 1):
         try:
             return merge()
+        # The conflict may be with our own write: botocore repeats a write whose answer was
+        # lost, and the repetition finds a changed version. Another merge then changes nothing.
         except Conflict:
             continue
     return merge()
@@ -88,6 +94,8 @@ def put_version(aws: Aws, table: str, item: Item, version: int, what: str) -> No
     Raises:
         Conflict: somebody else wrote in between.
     """
+    # The condition is about the version, not the key: a row of
+    # an older Plimsoll has no version and may be overwritten.
     condition: dict[str, Any] = (
         {
             "ConditionExpression": "version = :read",

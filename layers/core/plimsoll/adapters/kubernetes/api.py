@@ -189,6 +189,7 @@ class KubernetesCluster:
 
     def cordon(self, node: Node, interruption: Interruption) -> None:
         """Cordon, taint and record in one patch, under the node's resourceVersion."""
+        # All three in one patch: a cordoned node without a record would look as if somebody else had cordoned it.
         taint = Taint(key=INTERRUPTION, value=interruption.taint)
         self._patch_node(
             node,
@@ -209,6 +210,8 @@ class KubernetesCluster:
         Load balancers may send requests to it again. What frees the volumes of an instance that is off goes too: this one runs again.
         """
         record = node.interruption
+        # The out-of-service taint is ours only if our record says that
+        # the instance was gone; otherwise an owner may have set it.
         ours = {INTERRUPTION} | ({OUT_OF_SERVICE.key} if record and record.gone else set())
         if any(taint.key == INTERRUPTION for taint in node.taints):
             before = record is not None and record.unschedulable_before
@@ -219,6 +222,7 @@ class KubernetesCluster:
             node,
             annotations={INTERRUPTION: None},
             labels={EXCLUDED: None} if excluded else None,
+            # In a merge patch null deletes a field. https://www.rfc-editor.org/rfc/rfc7386
             spec={"unschedulable": before or None, "taints": written_taints(node, without=ours)},
         )
 
@@ -268,6 +272,7 @@ class KubernetesCluster:
             marks[MOVED] = moved
         if do_not_disrupt is not None:
             marks.update(protection(pod, do_not_disrupt))
+        # Both in one list: the API server refuses a second controlling owner.
         above = _owner(replica_set.controller, replica_set.controller_uid, controls=True)
         below = _owner(replica_set.ref, replica_set.uid, controls=False)
         owners = None if replica_set.controller.kind == OwnerKind.ROLLOUT else [above, below]
@@ -306,6 +311,8 @@ class KubernetesCluster:
 
     def _patch_pod(self, pod: Pod, **metadata: object) -> None:
         """Patch a pod under its UID and resourceVersion; merge patches replace owners as a whole."""
+        # Both are preconditions of the patch: the API server refuses it for
+        # another pod of that name, and for a newer version of this pod.
         precondition = {"uid": pod.uid, "resourceVersion": pod.resource_version}
         answer = self._requests.send(
             calls.PATCH_POD,
@@ -352,6 +359,7 @@ class KubernetesCluster:
         labels: Mapping[str, str | None] | None = None,
         spec: Json | None = None,
     ) -> None:
+        # The version that the plan was made for: a newer one may differ in a field that the plan went by.
         body: dict[str, Any] = {"metadata": {"resourceVersion": node.resource_version}}
         if annotations is not None:
             body["metadata"]["annotations"] = annotations
@@ -365,6 +373,7 @@ class KubernetesCluster:
 def create_event(requests: Requests, event: ClusterEvent, now: datetime) -> None:
     """Create an Event of Kubernetes; `Conflict` where it was created before."""
     about, time = event.about, f"{now:%Y-%m-%dT%H:%M:%SZ}"
+    # Events about cluster-scoped objects belong in `default`: `kubectl describe node` looks for them there.
     namespace = about.namespace or "default"
     involved = {"kind": about.kind, "name": about.name, "uid": event.uid}
     if about.namespace:
@@ -401,6 +410,7 @@ def _canary(owner: Ref | None) -> Json:
         "labels": dict.fromkeys((POD_TEMPLATE_HASH, REVISION_HASH), "canary"),
     }
     if owner is not None:
+        # A Deployment's pods belong to a ReplicaSet of another name, and the policy sees only that name.
         stateful = owner.kind == OwnerKind.STATEFUL_SET
         made = {
             "apiVersion": "apps/v1",

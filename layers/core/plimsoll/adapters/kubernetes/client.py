@@ -95,6 +95,7 @@ class ClientTransport:
             Refused: the certificate is not signed by the given CA.
         """
         answer = self._send(method, path, **more)
+        # Only once: if the API server refuses a fresh token too, its age is not the reason.
         if answer.status == _UNAUTHORIZED and self._token is not None:
             self._token.forget()
             answer = self._send(method, path, **more)
@@ -123,6 +124,7 @@ class ClientTransport:
         if self._as_user is not None:
             headers["Impersonate-User"] = self._as_user
         if self._as_group is not None:
+            # The API server refuses to impersonate a group without a user.
             headers |= {"Impersonate-User": PLAYED, "Impersonate-Group": self._as_group}
         try:
             response = self._connected().request(
@@ -133,6 +135,7 @@ class ClientTransport:
                 timeout=Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
                 preload_content=not watch,
             )
+            # A refused watch has a short body, which is read like any other answer.
             if watch and response.status == _OK:
                 return Response(
                     status=response.status,
@@ -160,6 +163,9 @@ class ClientTransport:
 
     @cached_property
     def _pool(self) -> PoolManager:
+        # `allowed_methods` limits only repetitions after a request
+        # was sent. urllib3 repeats a failed connect for every method.
+        # https://urllib3.readthedocs.io/en/stable/reference/urllib3.util.html#urllib3.util.Retry
         settings: dict[str, Any] = {
             "maxsize": self._connections,
             "retries": Retry(
@@ -171,6 +177,7 @@ class ClientTransport:
                 other=0,
                 allowed_methods={"GET"},
                 raise_on_status=False,
+                # The services decide how long to wait: urllib3 would sleep here even if a deadline is near.
                 respect_retry_after_header=False,
             ),
         }

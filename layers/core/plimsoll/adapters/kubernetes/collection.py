@@ -99,6 +99,8 @@ class Collection[T]:
         def read() -> tuple[str, dict[Hashable, tuple[str, T | BadInput]]]:
             revision, now = "", dict[Hashable, tuple[str, T | BadInput]]()
             for page in requests.pages(self._call, fields=self._fields, labels=self._labels):
+                # All pages show the same moment, and the watch starts there.
+                # https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
                 revision = revision or page.metadata.resource_version
                 for obj in page.items or ():
                     uid, version = version_of(obj)
@@ -107,6 +109,7 @@ class Collection[T]:
                     now[uid or object()] = made or (version, self._read(obj, warn))
             return revision, now
 
+        # Replaced only when all pages are read: if a page fails, the known objects stay.
         self._revision, self._known = again_if_expired(read)
         return self.objects
 
@@ -137,6 +140,7 @@ class Collection[T]:
                 seconds=seconds,
             )
             self._silent = now + timedelta(seconds=seconds) + OVERDUE
+        # The API server keeps old versions for minutes only. Without a revision, the next observation lists again.
         except ExpiredError:
             self._revision = ""
 
@@ -157,6 +161,7 @@ class Collection[T]:
                 case "BOOKMARK":
                     pass
                 case "DELETED":
+                    # An earlier change in the same lines must not bring the object back.
                     newest.pop(uid, None)
                     if self._known.pop(uid, None) is not None and not asked_to_go(obj):
                         self._ended.add(uid)
@@ -165,7 +170,9 @@ class Collection[T]:
                 case _:  # most often 410: what changed meanwhile is no longer kept
                     self._revision = ""
                     break
+            # Bookmarks count as well: they let a quiet watch resume where it stands.
             self._revision = version or self._revision
+        # After the last line: only the newest version of an object is parsed.
         for uid, (version, obj) in newest.items():
             self._put(uid, version, obj, warn)
         if not self._revision:
@@ -185,6 +192,7 @@ class Collection[T]:
 
     def _put(self, uid: str, version: str, obj: Json | Raw, warn: Callable[[str], None]) -> None:
         known = self._known.get(uid)
+        # The answer to our own write may be newer than events that arrive after it.
         if known is None or _age(known[0]) < _age(version):
             self._known[uid] = version, self._read(obj, warn)
 

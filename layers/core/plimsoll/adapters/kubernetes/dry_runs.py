@@ -231,6 +231,7 @@ def _created(kind: str, call: Call, policy: str, fields: Mapping[str, Any]) -> _
 
 
 def _verdict(answer: Response) -> TrialResult:
+    # Admission runs before budgets are checked: an eviction that a budget refuses has passed the policies.
     if answer.status < _REFUSED or _BY_BUDGET in said_of(answer):
         return TrialResult.PASSED
     if (policy_of(answer) or "").startswith(_POLICIES):

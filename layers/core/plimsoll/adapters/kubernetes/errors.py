@@ -78,18 +78,23 @@ def refusal(
         f"cluster {cluster}: {call}{f' {about}' if about else ''}: {answer.status} {said}".strip()
     )
     match answer.status:
+        # Webhooks first: their authors choose any status, and only the message names them.
         case status if (held := _webhook(status, call, said)) is not None:
             error: PlimsollError = held(text)
         case 401:
             error = Temporary(f"{text}: nor was a fresh token taken")
         case 403:
             error = _forbidden(text, cluster, call, answer, grant)
+        # A patch cannot change a UID. The API server says so if another object has the name by now.
         case 422 if "metadata.uid" in _causes(answer, "field"):
             error = NotFound(f"{text}: another object has its name by now")
+        # Both a budget and an overloaded server answer 429: the cause tells them apart.
+        # https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
         case 429 if "DisruptionBudget" in _causes(answer, "reason"):
             error = Blocked(text, retry_after=_retry_after(answer))
         case 429:
             error = Throttled(text, retry_after=_retry_after(answer))
+        # Before the other 5xx: another attempt cannot cure it.
         case 500 if _TWO_BUDGETS.search(said):
             error = Refused(f"{text}: two PodDisruptionBudgets select this pod; leave only one")
         case status if status >= _SERVER_ERROR:
@@ -117,6 +122,7 @@ def policy_of(answer: Response) -> str | None:
 def _forbidden(
     text: str, cluster: str, call: Call, answer: Response, grant: Grant
 ) -> PlimsollError:
+    # From the narrowest meaning of a 403 to the widest: the rest are missing rights.
     if "NamespaceTerminating" in _causes(answer, "reason"):
         return NotFound(f"{text}: its namespace is being deleted, and takes it along")
     if call == EVICT and _of_budget(answer):

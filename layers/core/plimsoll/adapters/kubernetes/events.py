@@ -42,6 +42,7 @@ class WatchedEvents:
         self._came = self._taken = 0  # bytes; each is written by one thread
         sock = getattr(response.connection, "sock", None)
         if sock is not None:  # None where all of it has come already
+            # The request's read timeout of five seconds would end a quiet watch.
             sock.settimeout(2 * min(seconds, BOOKMARK_SECONDS))
         Thread(target=self._read, name="plimsoll-watch", daemon=True).start()
 
@@ -70,5 +71,6 @@ class WatchedEvents:
         except (HTTPError, OSError):
             self._response.close()
         finally:
+            # Released before `over` is set: the next watch finds the connection in the pool.
             self._response.release_conn()
             self.over = True

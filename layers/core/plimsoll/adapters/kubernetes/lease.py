@@ -29,10 +29,14 @@ def acquire(
     """
     try:
         lease = requests.send(GET_LEASE, namespace=NAMESPACE, name=name)
+    # The first reconcile of a cluster creates it. Of two at once, the API server answers 409 to the second.
     except NotFound:
         return _create(requests, holder, seconds, now, name)
     spec = lease.get("spec") or {}
     other = (spec.get("holderIdentity") or "") not in {"", holder}
+    # This compares our clock with the holder's. client-go needs no common clock: it waits
+    # until it has seen no renewal for the whole duration, for which an invocation has no time.
+    # https://pkg.go.dev/k8s.io/client-go/tools/leaderelection
     if other and now < _expires(spec):
         return False
     mine = _spec(holder, seconds, now)
@@ -52,6 +56,8 @@ def release(requests: Requests, holder: str, name: str = LEASE) -> None:
         return
     spec = lease.get("spec") or {}
     if spec.get("holderIdentity") == holder:
+        # The API server refuses a duration below 1.
+        # https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/coordination/validation/validation.go
         _update(requests, lease, {**spec, "holderIdentity": "", "leaseDurationSeconds": 1})
 
 
@@ -81,6 +87,7 @@ def _create(requests: Requests, holder: str, seconds: float, now: datetime, name
 
 def _update(requests: Requests, lease: Json, spec: Json) -> bool:
     try:
+        # The Lease goes back with the resourceVersion that was read: a write in between makes this a Conflict.
         name = lease["metadata"]["name"]
         requests.send(
             UPDATE_LEASE, namespace=NAMESPACE, name=name, body={**lease, "spec": dict(spec)}

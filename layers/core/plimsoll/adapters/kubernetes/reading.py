@@ -64,6 +64,8 @@ class Reader:
         self._known_classes: Mapping[str, StorageClass] | None = None
         self._leaving: dict[str, datetime] = {}
         """By UID: pods that we told to go, and when they are gone at the latest."""
+        # The order of these lines matters: `_always` collects the
+        # kinds above it. The kinds below are read separately.
         self._nodes = Collection(calls.LIST_NODES, objects.parse_node)
         self._pods = Collection(calls.LIST_PODS, objects.parse_pod, fields=UNFINISHED)
         self._deployments = Collection(calls.LIST_DEPLOYMENTS, objects.parse_deployment)
@@ -122,10 +124,12 @@ class Reader:
     def observe(self) -> Observation:
         """Read everything that a plan needs, but for node groups."""
         self._refresh()
+        # The lists show different moments. The preconditions of each write check what the plan assumed.
         pods = self._with_namespaces(self._without_leaving(self._pods.objects))
         sets = self._replica_sets.objects
         owned = {each.ref: each for each in sets if isinstance(each, ReplicaSet)}
         rolled = any(each.controller.kind == OwnerKind.ROLLOUT for each in owned.values())
+        # After the ReplicaSets, which tell whether there is a Rollout: most clusters do not have the kind.
         if not self._rollouts.watched:
             self._listed_if_allowed(self._rollouts, wanted=rolled)
         deployments = {each.ref: each for each in self._deployments.objects}
@@ -243,6 +247,7 @@ class Reader:
         """Read all kinds: those that no watch keeps up to date are listed."""
         if self._watches is not None:
             self._watches.follow(self._followed)
+        # After the watches: a kind whose watch was refused or has expired is listed now.
         kinds = (*self._always, self._limits)
         list_unwatched(kinds, self._workers, self._read)
 
@@ -250,6 +255,7 @@ class Reader:
         """Return the pods, those that we told to go as such also where no event has said so yet."""
         if not self._leaving:
             return pods
+        # Forgotten once an event says so, or the pod is gone.
         untold = {pod.uid for pod in pods if pod.deleting is None}
         self._leaving = {uid: when for uid, when in self._leaving.items() if uid in untold}
         return [

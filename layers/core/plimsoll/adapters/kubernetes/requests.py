@@ -52,6 +52,7 @@ class Requests:
             PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
         """
         kind = MERGE_PATCH if call.verb == "patch" else "application/json"
+        # An object is created at its collection, and a subresource, as an eviction is, at its object.
         collection = call.verb == "create" and "/" not in call.resource
         answer = self.transport.call(
             call.method,
@@ -90,6 +91,7 @@ class Requests:
             yield page
             if not page.metadata.more:
                 return
+            # The selectors stay the same: the token is valid for its own query only.
             query["continue"] = page.metadata.more
 
     def watch(

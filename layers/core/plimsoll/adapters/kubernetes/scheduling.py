@@ -77,6 +77,8 @@ def read_scheduling(
         ephemeral=() if pod else tuple(v.name for v in spec.volumes if v.ephemeral is not None),
         held=() if status is None else tuple(_held(spec, status)),
         infeasible=status is not None and _infeasible(status),
+        # Labels are kept only if affinity looks at them: they differ from
+        # Job to Job, and other pods of one template share a reading.
         labels=dict(labels) if near else {},
     )
     text = _ENCODER.encode(decisive)
@@ -86,7 +88,11 @@ def read_scheduling(
 
 
 def read_selector(selector: schema.LabelSelector | None, where: str = "selector") -> Selector:
-    """Read a label selector; an absent one selects nothing, an empty one everything."""
+    """Read a label selector; an absent one selects nothing, an empty one everything.
+
+    Raises:
+        BadInput: it names more values than anybody means.
+    """
     if selector is None:
         return MATCHES_NOTHING
     if sum(len(line.values) for line in selector.match_expressions) > _VALUES:
@@ -95,7 +101,11 @@ def read_selector(selector: schema.LabelSelector | None, where: str = "selector"
 
 
 def read_resources(amounts: Mapping[str, str | float], where: str, *, pods: int = 0) -> Resources:
-    """Read a resource list; `pods` is used where it names none."""
+    """Read a resource list; `pods` is used where it names none.
+
+    Raises:
+        BadInput: an amount is no quantity; the message begins with `where`.
+    """
     try:
         return Resources.parse(amounts, pods=pods)
     except BadInput as error:
@@ -162,6 +172,7 @@ def _requests(decisive: _Decisive) -> Resources:
     https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
     """
     spec, staying, starting = decisive.spec, Resources(), Resources()
+    # The order matters: a sidecar counts beside the init containers after it, not beside those before it.
     for number, item in enumerate(spec.init_containers):
         asks = _asks(item, f"spec.initContainers[{number}]")
         if stays(item):

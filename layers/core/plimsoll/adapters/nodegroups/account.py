@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 TEMPLATE_KEPT: Final = timedelta(minutes=5)
 """How long a launch template is believed: `$Latest` may mean another one tomorrow."""
 _BATCH: Final = 100
+"""Names in one call: DescribeInstanceTypes takes no more."""
 EVERY_ARCHITECTURE: Final = ("x86_64", "arm64")
 
 
@@ -56,6 +57,7 @@ class Account:
 
     def instance_type(self, name: str) -> Mapping[str, Any] | None:
         """Return what EC2 says of an instance type, or None when it does not know it."""
+        # Kept for the life of the process: an instance type does not change.
         if name not in self._types:
             try:
                 with translated(f"describe instance type {name}"):
@@ -141,6 +143,7 @@ class Account:
         return list(map(dict, found["Activities"]))
 
     def _read_template(self, which: str, name: str, version: str) -> Mapping[str, Any]:
+        # EC2 takes the id or the name, not both.
         arguments: dict[str, Any] = {which: name, "Versions": [version]}
         try:
             with translated(f"describe launch template {name}"):

@@ -96,6 +96,8 @@ class AutoScalingGroups:
         return [
             self._read(group, nodes)
             for group in found
+            # `Status` stands only while a group is being deleted.
+            # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AutoScalingGroup.html
             if not group.get("Status") and self._is_ours(tags_of(group))
         ]
 
@@ -113,6 +115,8 @@ class AutoScalingGroups:
             Refused: no right, for example.
             Conflict: the same token is being worked on, or asked for something else.
         """
+        # LaunchInstances first: it adds to the group whatever
+        # others ask, and its answer says how many instances came.
         if group.launchable and self._knows_launch():
             promised = self._launch(group, add, zone, token)
             if promised is not None:
@@ -139,6 +143,9 @@ class AutoScalingGroups:
                         RequestedCapacity=min(add, MOST_AT_ONCE),
                         ClientToken=token,
                         AvailabilityZones=[zone],
+                        # With the other strategy a failed launch raises the desired capacity,
+                        # and Auto Scaling goes on trying while Plimsoll asks another group.
+                        # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LaunchInstances.html
                         RetryStrategy="none",
                     )
                 except ClientError as error:
@@ -180,6 +187,9 @@ class AutoScalingGroups:
         raise NotGrown(what, *refusals)
 
     def _raise_desired(self, group: NodeGroup, add: int) -> int:
+        # SetDesiredCapacity takes no condition: it overwrites a value that somebody else
+        # set after this read. The read comes right before the call to keep that time short.
+        # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html
         fresh = self._account.auto_scaling_groups([group.name]).get(group.name)
         if fresh is None:
             raise NotFound(f"there is no Auto Scaling group {group.name}")
@@ -191,6 +201,7 @@ class AutoScalingGroups:
                 self._account.aws.autoscaling.set_desired_capacity(
                     AutoScalingGroupName=group.name, DesiredCapacity=target, HonorCooldown=False
                 )
+        # Auto Scaling answers ValidationError if the group refuses the size now: the request itself is well formed.
         except BadInput as error:
             raise Refused(str(error)) from error
         return target - group.desired
@@ -282,6 +293,7 @@ def capacity_of(
     mixed = group.get("MixedInstancesPolicy")
     if mixed:
         share = mixed.get("InstancesDistribution", {}).get("OnDemandPercentageAboveBaseCapacity")
+        # The default is 100. https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
         return "on-demand" if share is None or share == 100 else "spot"  # noqa: PLR2004 - per cent
     if data:
         market = data.get("InstanceMarketOptions", {}).get("MarketType")

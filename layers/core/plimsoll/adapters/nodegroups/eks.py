@@ -66,6 +66,7 @@ class ManagedNodeGroups:
         described = [
             d for d in map(self._describe, found) if d and d.get("status") not in _ENDING_STATES
         ]
+        # After EKS, because only its answer names the Auto Scaling groups.
         owned = self._account.auto_scaling_groups([n for d in described for n in _asgs(d)])
         return [self._read(d, [owned[n] for n in _asgs(d) if n in owned], nodes) for d in described]
 
@@ -76,6 +77,9 @@ class ManagedNodeGroups:
             NotGrown: the group is at its maximum, or EKS says no.
             Conflict: EKS is changing the group in another way.
         """
+        # Read right before the call: EKS takes a size, not a difference. During another
+        # update of the group it answers ResourceInUseException, which is a Conflict.
+        # https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupConfig.html
         fresh = self._describe(group.name)
         if fresh is None:
             raise NotFound(f"there is no node group {group.name} in cluster {self._cluster}")

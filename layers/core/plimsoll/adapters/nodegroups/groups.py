@@ -138,6 +138,7 @@ class AwsNodeGroups:
     @contextmanager
     def _changing(self, instance: str, what: str) -> Iterator[None]:
         """Ask EC2 whose an instance is, since a Node may say of itself what it likes; then change it."""
+        # Asked before each change: tags may change, and a wrong termination cannot be undone.
         said = self._instances.describe([instance]).get(instance)
         if said is None:
             raise NotFound(f"EC2 does not know {instance}")

@@ -70,6 +70,7 @@ def launches_of(  # noqa: PLR0913 - what is known of a group, each part named
         except PlimsollError as error:
             warn(str(error))
             continue
+        # If a node group has several Auto Scaling groups, none of them has the size of the node group.
         if len(groups) == 1:
             asked = _tried(found, desired)
         for activity in found:
@@ -93,8 +94,9 @@ def _tried(activities: Sequence[Mapping[str, Any]], desired: int) -> datetime | 
 
 
 def _newest(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
-    """Return the newest of each type, zone and instance type, the newest of all first."""
+    """Return the newest refusal of each kind, zone and instance type, the newest of all first."""
     found: dict[tuple[str, str | None, str | None], Refusal] = {}
+    # The newest first: `setdefault` keeps the first of each kind.
     for refusal in sorted(refusals, key=lambda r: r.at, reverse=True):
         found.setdefault((refusal.kind, refusal.zone, refusal.instance_type), refusal)
     return tuple(found.values())

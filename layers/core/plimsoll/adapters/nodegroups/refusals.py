@@ -97,6 +97,7 @@ def refusal_of(
     """
     coded = _CODED.search(words)
     code = coded[1] if coded else code
+    # Stronger evidence overrides weaker: the kind of error, then the code, then the words.
     kind: type[Refusal] = LaunchesThrottled if kind_of(code) is Throttled else OtherRefusal
     kind = next((k for k, codes in _CODES.items() if re.match(codes, code)), kind)
     kind = next((k for k, said in _WORDS.items() if re.search(said, words, re.IGNORECASE)), kind)

@@ -52,6 +52,8 @@ def from_nodes(nodes: Sequence[Node]) -> NodeTemplate | None:
     known = [node for node in nodes if node.allocatable.cpu > 0 and node.allocatable.memory > 0]
     if not known:
         return None
+    # The newest node's taints stand for the group: a Ready node has lost
+    # its start-up taints, and a young one has the present launch template.
     newest = max(known, key=lambda node: (node.ready, node.created, node.name))
     shared = set.intersection(*(set(node.labels.items()) for node in known))
     return NodeTemplate(

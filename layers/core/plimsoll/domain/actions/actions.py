@@ -234,6 +234,8 @@ class Evict(AboutPod):
 
     def overrules(self, refusal: PlimsollError) -> bool:
         """Whether the pod is deleted although its eviction was refused: by a budget, or by a webhook."""
+        # An overloaded API server answers 429 like a budget, but as `Throttled`: it refused no pod, so nothing is overruled.
+        # https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
         return self.overrule and isinstance(refusal, Blocked | Refused)
 
 

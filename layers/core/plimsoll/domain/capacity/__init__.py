@@ -27,7 +27,7 @@ from plimsoll.domain.capacity.preflight import (
     vcpus,
 )
 from plimsoll.domain.capacity.scale_up import ScaleUp, grow_token, plan_scale_up
-from plimsoll.domain.capacity.start_up import slow_starts, slow_to_start
+from plimsoll.domain.capacity.start_up import StartWindow, StartWindows, slow_starts
 
 __all__ = [
     "QUOTA_CODE",
@@ -36,6 +36,8 @@ __all__ = [
     "ScaleUp",
     "Short",
     "Shortfall",
+    "StartWindow",
+    "StartWindows",
     "VcpuQuota",
     "could_serve",
     "estimated_node",
@@ -56,7 +58,6 @@ __all__ = [
     "short_of_templates",
     "short_of_time_to_start",
     "slow_starts",
-    "slow_to_start",
     "spot_loss",
     "subnets_of",
     "vcpus",

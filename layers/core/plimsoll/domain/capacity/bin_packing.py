@@ -17,7 +17,7 @@ from plimsoll.domain.capacity.node_templates import Daemons, future_node, templa
 from plimsoll.domain.kubernetes import GROW, Node, Pod, Resources, why_never
 from plimsoll.domain.node_groups import Asked, Expectation, NodeGroup, NodeTemplate
 from plimsoll.domain.scheduling import ClusterSnapshot
-from plimsoll.domain.spot import Source, is_covered
+from plimsoll.domain.spot import NEVER_SEEN, Source, is_covered
 
 _GLANCE = 200
 """How many of the next pods are looked at to compare groups: enough to fill any node."""
@@ -42,8 +42,8 @@ class Doubts:
     """Refused, and not asked again yet."""
     last: frozenset[Source] = frozenset()
     """Refused lately, or reclaimed just now."""
-    risk: Mapping[Source, float] = MappingProxyType({})
-    """Key of a group, and zone -> how likely what it launches from is to be reclaimed, 0 to 1."""
+    rate: Mapping[Source, float] = MappingProxyType({})
+    """Key of a group, and zone -> how often an hour what it launches from is reclaimed."""
     expected: Mapping[str, Expectation] = MappingProxyType({})
     """Key of a group -> what is doubted of its nodes on the way."""
 
@@ -96,6 +96,8 @@ class BinPacking:
             again = [p for p in rest if p.scheduling.affinity or p.scheduling.spread]
             if len(rest) == len(waiting):
                 return
+            # A second round helps pods whose affinity or spread
+            # looks at others, and pods that made way in this round.
             waiting = [*again, *self._snapshot.take_displaced()]
 
     def _seat(self, pod: Pod, rest: Sequence[Pod]) -> bool:
@@ -155,12 +157,16 @@ class BinPacking:
                     group=group,
                     template=template,
                     zones=zones,
+                    # The first difference decides: not the last resort; nodes on the way,
+                    # then nodes that come unasked, then nodes to ask for; on-demand; a warm
+                    # pool; low risk; few other nodes to open; a full node; many pods; an even
+                    # spread over zones. Names come last, so that two plans choose the same.
                     rank=(
                         self._is_last_resort(group, zone, len(zones)),
                         0 if fresh == 0 else 1 if group.provisions else 2,
                         group.capacity != "on-demand",
                         fresh > group.warm,
-                        self._doubts.risk.get((group.key, zone), 0.0),
+                        self._doubts.rate.get((group.key, zone), NEVER_SEEN),
                         len(zones),
                         left,
                         -taken,
@@ -173,6 +179,8 @@ class BinPacking:
     def _open(self, option: ScaleUpOption, pod: Pod) -> str | None:
         """Open nodes and place the pod on the last; say why not, and close them, where it fails."""
         nodes = [self._add(option, zone) for zone in option.zones]
+        # Checked again with the node in place: its DaemonSets' pods
+        # stand on it, and other nodes may have joined its domain.
         why = self._snapshot.why_not(pod, nodes[-1])
         if why is not None:
             for node in nodes:
@@ -199,6 +207,7 @@ class BinPacking:
     def _account(self, group: NodeGroup, node: Node, pod: Pod) -> None:
         self.awaited[node.name] = node
         self.group_of[node.name] = group.key
+        # Nodes on the way in this zone first; the others may come up anywhere.
         for before in ((group.key, node.zone), (group.key, None)):
             if self._upcoming[before] > 0:
                 self._upcoming[before] -= 1
@@ -220,6 +229,7 @@ class BinPacking:
         count = {z: self._in_zone[group.key, z] for z in group.zones}
         path: list[str] = []
         while not path or path[-1] != zone:
+            # The name breaks ties, so that two plans arrive at the same path.
             path.append(min(count, key=lambda z: (count[z], z)))
             count[path[-1]] += 1
         return tuple(path)

@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 from types import MappingProxyType
 
 from plimsoll.domain.capacity.bin_packing import BinPacking, Doubts
@@ -28,7 +29,7 @@ from plimsoll.domain.node_groups import (
     not_asked_again,
 )
 from plimsoll.domain.scheduling import ClusterSnapshot
-from plimsoll.domain.spot import CapacityPool, interrupted_pools, refused_sources, risk_of
+from plimsoll.domain.spot import CapacityPool, interrupted_pools, rate_of, refused_sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,25 +84,27 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         upcoming: (key of a group, zone or None where nobody knows) -> nodes asked for and not there yet.
         now: the time that refusals are compared with.
         refusals: key of a group -> what our own requests were refused with.
-        pools: capacity pool -> its risk, as far as it is remembered; 1 is one that is reclaimed now.
+        pools: capacity pool -> its reclaims an hour, as far as they are known; infinity: it is set aside now.
         doubts: key of a group -> what is doubted of it: as last resort that is counted on, and more of it asked.
         foremost: uids of pods that come before all others of their priority.
         frozen: zones that traffic is shifted away from: nodes there are the last resort.
     """
     start = snapshot.copy()
+    # All are removed first: none may be in the way of another that is placed before it.
     for pod in unschedulable:
         start.remove(pod)
     avoided = interrupted_pools(snapshot.nodes.values(), groups)
-    avoided |= {pool for pool, risk in pools.items() if risk >= 1}
+    avoided |= {pool for pool, rate in pools.items() if rate == inf}
     told = {g.key: (*refusals.get(g.key, ()), *g.refusals) for g in groups}
     closed = {key: not_asked_again(refused, now) for key, refused in refusals.items()}
     doubt = Doubts(
         closed=refused_sources(groups, closed, now - DOUBTED_AFTER_REFUSAL),
         last=refused_sources(groups, told, now - DOUBTED_AFTER_REFUSAL, avoided)
         | {(g.key, zone) for g in groups for zone in g.zones if zone in frozen},
-        risk={(g.key, zone): risk_of(g, zone, avoided, pools) for g in groups for zone in g.zones},
+        rate={(g.key, zone): rate_of(g, zone, avoided, pools) for g in groups for zone in g.zones},
         expected=doubts,
     )
+    # Both sorts are stable: within a priority the foremost come first, and the rest keep the order of `_in_order`.
     order = sorted(
         _in_order(unschedulable, start, groups),
         key=lambda pod: (-pod.priority, pod.uid not in foremost),
@@ -157,6 +160,8 @@ def _in_order(
 
     def rank(pod: Pod) -> tuple[int, int, float, str, str, str]:
         s = pod.scheduling
+        # Few nodes take a pod with many demands, so it chooses first. Of
+        # the other pods the largest choose first (first-fit decreasing).
         demands = (
             s.claims,
             s.node_selector,

@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from plimsoll.domain.capacity.start_up import slow_starts, slow_to_start
+from plimsoll.domain.capacity.start_up import StartWindows, slow_starts
 from plimsoll.domain.disruptions import tolerant_workloads
 from plimsoll.domain.kubernetes import Node, Pod, Resources, total_resources
 from plimsoll.domain.node_groups import LaunchTemplateBroken, NodeGroup, NoFreeAddresses
@@ -186,7 +186,7 @@ def short_of_templates(groups: Iterable[NodeGroup], images: Collection[str]) -> 
 
 def short_of_time_to_start(seen: Observation, now: datetime) -> Iterator[Shortfall]:
     """Yield the workloads on GPUs that would miss the pods of one spot pool for as long as others start."""
-    for slow in slow_starts(seen, slow_to_start(seen, now)):
+    for slow in slow_starts(StartWindows(seen=seen, now=now)):
         yield Shortfall(short=Short.START_UP, of=str(slow.workload), says=slow.says, cure=slow.cure)
 
 

@@ -98,16 +98,20 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         now=now,
     )
     plan = grown()
+    # Only a plan shows which groups are idle: it counts on them for
+    # pods that have waited. The second plan doubts these groups.
     if idle := [*_idle(plan, short, now)]:
         doubt = f"it has begun no node within {FIRST_SIGN_WITHIN} for a Pending pod"
         doubts |= {key: replace(expected[key], doubt=doubt) for key in idle}
         plan = grown()
+    # Only if some pod gets no node: the usual order needs fewer nodes.
     if any(pod.priority >= 0 and pod.uid in plan.unplaceable for pod in unschedulable):
         plan = grown(foremost=frozenset(_first(seen, interrupted, headroom, unschedulable)))
     lost = [pod for pod in unschedulable if pod.uid in plan.unplaceable]
     told = {
         group.key: [
             refusal
+            # Both lists begin with the newest, and the report keeps the last one of a group and kind.
             for refusal in reversed(
                 (*refusals.get(group.key, ()), *group.refusals, *_at_maximum(plan, group, now))
             )
@@ -153,6 +157,7 @@ def _given_up(
     seen: Observation, lost: Sequence[Pod], plan: GrowthPlan
 ) -> Iterator[tuple[Sequence[Pod], str]]:
     found: dict[tuple[Ref, str], list[Pod]] = defaultdict(list)
+    # Sorted by priority, then by name: the report says the same from plan to plan.
     for pod in sorted(lost, key=lambda p: (-p.priority, str(p))):
         priority = f" (priority {pod.priority})" if pod.priority else ""
         found[seen.workload_of(pod), f"{plan.unplaceable[pod.uid]}{priority}"].append(pod)

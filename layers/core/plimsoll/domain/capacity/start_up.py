@@ -1,33 +1,210 @@
-"""Workloads whose pods start more slowly than a spot notice leaves time for; most load a model onto GPUs.
+"""Workloads whose replacements are not Ready before the pods that they replace stop.
 
-Their replacements are not Ready before the deadline, whatever capacity there is. Only pods that stand on on-demand
-nodes serve meanwhile.
+Of the two minutes of a spot notice a pod serves until its eviction deadline. Its replacement is created two seconds
+after the notice, may wait for a node, and starts. Where that takes longer, only pods that stand on on-demand nodes
+serve meanwhile; most such workloads load a model onto GPUs.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from statistics import median
 from typing import Final
 
-from plimsoll.domain.kubernetes import AUTO_FLOOR, INSTANCE_TYPE, MIG_SLICES, Pod, Ref
+from plimsoll.domain.disruptions import LEAST_SECONDS, stop_of
+from plimsoll.domain.kubernetes import (
+    AUTO_FLOOR,
+    INSTANCE_TYPE,
+    MIG_SLICES,
+    MIN_ON_DEMAND,
+    SPREAD_PREFIX,
+    STOP_SECONDS,
+    Node,
+    Pod,
+    Ref,
+    Resources,
+    total_resources,
+    why_never,
+)
 from plimsoll.domain.kubernetes import GPU as WHOLE_GPU
-from plimsoll.domain.observation import Observation, ObservedTime, start_samples
+from plimsoll.domain.observation import Observation, start_samples
+from plimsoll.domain.scheduling import count_places
 from plimsoll.domain.spot import CapacityPool
 
-NOTICE_SECONDS: Final = 120
-"""https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html"""
+USABLE_SECONDS: Final = 118
+"""Of the 120 s of a spot notice; two are left over, since no notice comes at once.
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html"""
+REACTION_SECONDS: Final = 2
+"""From the notice until the replacement is created."""
+ASSUMED_NODE_SECONDS: Final = 70
+"""From a launch to a Ready node, where no launch of the pods' node groups tells."""
+_SLOWEST_NODE: Final = timedelta(minutes=15)
+"""A node that is Ready later than this after its launch lost and regained readiness."""
+_SPOT: Final = "spot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartWindow:
+    """The times of a replacement, and of the pod that it replaces, from a spot notice on."""
+
+    start_seconds: float
+    """The 95th percentile, from the node until Ready."""
+    node_seconds: float
+    """How long it waits for a node; 0 where others have places for all that one spot pool runs."""
+    stop_seconds: float
+
+    @property
+    def ready_after(self) -> float:
+        """When the replacement is Ready, in seconds after the notice."""
+        return REACTION_SECONDS + self.node_seconds + self.start_seconds
+
+    @property
+    def serves_for(self) -> float:
+        """When the old pod is asked to stop, in seconds after the notice."""
+        return USABLE_SECONDS - max(LEAST_SECONDS, self.stop_seconds)
+
+    @property
+    def missing(self) -> float:
+        """For how many seconds neither of the two serves."""
+        return max(0.0, self.ready_after - self.serves_for)
+
+    @property
+    def says(self) -> str:
+        """Both times, in words."""
+        node = f"{self.node_seconds:.0f} s for a node and " if self.node_seconds else ""
+        return (
+            f"a replacement is Ready {self.ready_after:.0f} s after a spot notice ({node}"
+            f"{self.start_seconds:.0f} s to start), and the pod that it replaces serves for {self.serves_for:.0f} s"
+        )
+
+    @property
+    def cure(self) -> str:
+        """What its owner can do about it: first what by itself makes the replacement Ready in time."""
+        cures = []
+        if not replace(self, node_seconds=0).missing:
+            cures.append("keep places for its pods free")
+        if not replace(self, stop_seconds=0).missing:
+            cures.append(f"state a shorter stop time in {STOP_SECONDS}, if it has one")
+        cures = cures or ["shorten the start of its pods"]
+        return ", or ".join([*cures, f'set {MIN_ON_DEMAND}: "{AUTO_FLOOR}"'])
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartWindows:
+    """The windows of all workloads of one observation, each reckoned when it is asked for.
+
+    Not slotted: what all of them need is reckoned on first use and kept.
+    """
+
+    seen: Observation
+    now: datetime
+
+    def of(self, workload: Ref) -> StartWindow | None:
+        """Return the window of a workload; None where no running pod tells how long it took to start."""
+        pods = self.seen.of_workload.get(workload, ())
+        samples = start_samples({workload: pods}).get(workload)
+        start = None if samples is None else samples.times(self.now).start
+        if start is None:
+            return None
+        window = StartWindow(
+            start_seconds=start.p95_seconds,
+            node_seconds=self._node_seconds(pods),
+            stop_seconds=max(stop_of(self.seen, pod).seconds for pod in pods),
+        )
+        fast = replace(window, node_seconds=0)
+        # The look at all nodes is left out where it decides nothing.
+        return fast if window.missing > fast.missing and self._have_headroom(pods) else window
+
+    def late(self, workload: Ref) -> StartWindow | None:
+        """Return the window of a workload whose replacements come too late; None of any other."""
+        window = self.of(workload)
+        return window if window is not None and window.missing > 0 else None
+
+    def _node_seconds(self, pods: Sequence[Pod]) -> float:
+        """Return the median of launches of the pods' node groups, of the slowest group."""
+        names = {pod.node for pod in pods if pod.node is not None}
+        instances = {node.instance for name in names if (node := self.seen.node.get(name))}
+        known = [
+            seconds
+            for key, seconds in self._launches.items()
+            if not instances.isdisjoint(self._instances[key])
+        ]
+        return max(known, default=ASSUMED_NODE_SECONDS)
+
+    @cached_property
+    def _instances(self) -> Mapping[str, frozenset[str]]:
+        return {group.key: frozenset(group.instances) for group in self.seen.groups}
+
+    @cached_property
+    def _launches(self) -> Mapping[str, float]:
+        """Return by group how many seconds its running nodes took from their launch until Ready."""
+        launched = {
+            instance: (group.key, at)
+            for group in self.seen.groups
+            for instance, at in group.launched.items()
+        }
+        took: dict[str, list[float]] = defaultdict(list)
+        for node in self.seen.nodes:
+            if node.ready and (known := launched.get(node.instance or "")) is not None:
+                key, at = known
+                since = (node.ready_since or node.created) - at
+                if timedelta() < since < _SLOWEST_NODE:
+                    took[key].append(since.total_seconds())
+        return {key: median(seconds) for key, seconds in took.items()}
+
+    def _have_headroom(self, pods: Sequence[Pod]) -> bool:
+        """Whether other nodes have places for the pods of a workload that its largest spot pool runs.
+
+        A workload that is spread over our groups needs places for all its pods on spot: else the floor that it
+        has for want of headroom would argue itself away, since the spread makes what one pool runs small.
+        """
+        pools = Counter(pool for pod in pods if (pool := self._pool_of(pod)) is not None)
+        if not pools:
+            return False
+        spread = any(
+            each.topology_key.startswith(SPREAD_PREFIX)
+            for pod in pods
+            for each in pod.scheduling.spread
+        )
+        largest, lost = pools.most_common(1)[0]
+        lost = pools.total() if spread else lost
+        shape = pods[0].scheduling
+        free = (
+            self._free[node.name]
+            for node in self.seen.nodes
+            if node.staying
+            and (node.capacity != _SPOT if spread else _pool_of(node) != largest)
+            and why_never(shape, node) is None
+        )
+        return count_places(shape.requests, free, lost) >= lost
+
+    def _pool_of(self, pod: Pod) -> CapacityPool | None:
+        node = self.seen.node.get(pod.node or "")
+        return None if node is None else _pool_of(node)
+
+    @cached_property
+    def _free(self) -> Mapping[str, Resources]:
+        """What nodes have free. Pods of a negative priority make way, and count as free."""
+        taken: dict[str, list[Resources]] = defaultdict(list)
+        for name, pods in self.seen.on_node.items():
+            taken[name] += (pod.scheduling.requests for pod in pods if pod.priority >= 0)
+        return {
+            node.name: node.allocatable - total_resources(taken.get(node.name, ()))
+            for node in self.seen.nodes
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowStart:
-    """A workload that the loss of one spot pool leaves with too few pods for as long as others start."""
+    """A workload that the loss of one spot pool leaves with too few pods until their replacements are Ready."""
 
     workload: Ref
     replicas: int
-    start: ObservedTime
+    window: StartWindow
     pool: CapacityPool
     """The spot pool that runs most of its pods."""
     lost: int
@@ -39,9 +216,8 @@ class SlowStart:
     def says(self) -> str:
         """What would happen, in words."""
         return (
-            f"{self.workload} takes {self.start.p95_seconds:.0f} s to start, longer than a spot notice: without "
-            f"{self.pool} {self.lost} of its {self.replicas} pods would be missing for that long, and "
-            f"{self.on_demand} stand on on-demand"
+            f"{self.workload}: {self.window.says}: without {self.pool} {self.lost} of its {self.replicas} pods "
+            f"would be missing for {self.window.missing:.0f} s, and {self.on_demand} stand on on-demand"
         )
 
     @property
@@ -53,45 +229,34 @@ class SlowStart:
         )
 
 
-def slow_to_start(seen: Observation, now: datetime) -> Mapping[Ref, ObservedTime]:
-    """Return how long running pods took to start, of the workloads where that is longer than a spot notice."""
-    starts = {
-        workload: samples.times(now).start
-        for workload, samples in start_samples(seen.of_workload).items()
-    }
-    return {
-        workload: start
-        for workload, start in starts.items()
-        if start is not None and start.p95_seconds > NOTICE_SECONDS
-    }
-
-
-def slow_starts(seen: Observation, slow: Mapping[Ref, ObservedTime]) -> Iterator[SlowStart]:
-    """Yield the workloads on GPUs that start slowly and have fewer pods on on-demand than on one spot pool.
-
-    Args:
-        seen: one observation of the cluster.
-        slow: what `slow_to_start` says of it.
-    """
-    for workload, start in slow.items():
-        pods = [pod for pod in seen.of_workload[workload] if pod.serving and _on_gpus(pod)]
+def slow_starts(windows: StartWindows) -> Iterator[SlowStart]:
+    """Yield the workloads on GPUs whose replacements come too late, with fewer pods on on-demand than on one spot pool."""
+    seen = windows.seen
+    for workload, all_pods in seen.of_workload.items():
+        pods = [pod for pod in all_pods if _on_gpus(pod) and pod.serving]
+        window = windows.late(workload) if pods else None
+        if window is None:
+            continue
         nodes = [node for pod in pods if (node := seen.node.get(pod.node or "")) is not None]
-        pools = Counter(
-            CapacityPool(node.labels.get(INSTANCE_TYPE, "?"), node.zone or "?", "spot")
-            for node in nodes
-            if node.capacity == "spot"
-        )
+        pools = Counter(pool for node in nodes if (pool := _pool_of(node)) is not None)
         on_demand = sum(node.capacity == "on-demand" for node in nodes)
         for pool, lost in pools.most_common(1):
             if on_demand < lost:
                 yield SlowStart(
                     workload=workload,
                     replicas=len(pods),
-                    start=start,
+                    window=window,
                     pool=pool,
                     lost=lost,
                     on_demand=on_demand,
                 )
+
+
+def _pool_of(node: Node) -> CapacityPool | None:
+    """Return the spot pool of a node; None of any other node."""
+    if node.capacity != _SPOT:
+        return None
+    return CapacityPool(node.labels.get(INSTANCE_TYPE, "?"), node.zone or "?", _SPOT)
 
 
 def _on_gpus(pod: Pod) -> bool:

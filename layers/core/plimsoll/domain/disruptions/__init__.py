@@ -33,6 +33,7 @@ from plimsoll.domain.disruptions.releasability import (
 )
 from plimsoll.domain.disruptions.stop_times import (
     ASSUMED_SECONDS,
+    LEAST_SECONDS,
     Basis,
     StopTime,
     evicts_from,
@@ -56,6 +57,7 @@ from plimsoll.domain.disruptions.workload_disruption import (
 __all__ = [
     "ASSUMED_SECONDS",
     "DRAIN",
+    "LEAST_SECONDS",
     "NAME_TOLERATIONS",
     "PATIENCE",
     "Allowance",

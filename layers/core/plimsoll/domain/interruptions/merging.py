@@ -89,6 +89,7 @@ def merge(
         notices=(record,),
         gone=first_gone((record,)),
     )
+    # A former life is dropped first: `join` refuses records of two lives.
     same_life = existing and in_this_life(existing, launched=launched)
     return join(same_life, fresh) if same_life else fresh
 

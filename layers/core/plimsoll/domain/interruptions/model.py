@@ -195,6 +195,7 @@ class Interruption:
     @property
     def phase(self) -> Phase:
         """How far it is; closed only until a later notice."""
+        # Before `gone`: closed is the last phase.
         if self.closed and self.closed >= self.notices[-1].time:
             return "closed"
         if self.gone:
@@ -245,6 +246,7 @@ def marked(
 
 def kept(notices: Iterable[NoticeRecord]) -> tuple[NoticeRecord, ...]:
     """Order notices by time, drop copies (the newest stays), and bound each kind."""
+    # Sorted, so that the copy that stays does not depend on the order of arrival.
     distinct = {(n.kind, n.id): n for n in sorted(notices, key=lambda n: n.order)}
     by_kind: dict[str, list[NoticeRecord]] = {}
     for notice in sorted(distinct.values(), key=lambda n: n.order):

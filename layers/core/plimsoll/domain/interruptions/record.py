@@ -66,6 +66,7 @@ def from_record(text: str) -> Interruption:
         raise BadInput(f"the record is not JSON ({error})"[:300]) from None
     if not isinstance(said, Mapping):
         raise BadInput(f"the record must be a JSON object, not {clip(said)}")
+    # Checked before any field: a newer version may give fields another meaning.
     _check_version(said.get("v"))
     fields = Field(said)
     notices = [notice.present() for notice in fields["notices"].each(_MAX_NOTICES)]

@@ -44,6 +44,8 @@ WRONG_NODE: Final = "node(s) didn't match Pod's node affinity/selector"
 
 def why_never(scheduling: Scheduling, node: Node) -> str | None:
     """Say in the scheduler's words why pods of a template never fit on a node as it is now."""
+    # In the order of kube-scheduler's filters: it names the first one that refuses a node.
+    # https://github.com/kubernetes/kubernetes/blob/master/pkg/scheduler/apis/config/v1/default_plugins.go
     if node.unschedulable and not tolerated(UNSCHEDULABLE, scheduling.tolerations):
         return "node(s) were unschedulable"
     taint = untolerated(taints_of(node), scheduling.tolerations)

@@ -17,6 +17,7 @@ _CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
 """Device -> the categories of instance types that have it: https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html"""
 _OF_AMD: Final = "g4ad"
 MOST_GPUS: Final = 16
+"""Of one instance type."""
 GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
 _KEY: Final = re.compile(
     r"(?:karpenter\.k8s\.aws|eks\.amazonaws\.com)/instance-(category|family|gpu-count|gpu-manufacturer)"

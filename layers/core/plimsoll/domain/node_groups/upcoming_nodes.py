@@ -94,6 +94,7 @@ def expected_nodes(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Ex
     if group.provisions:  # what is interrupted is not launched anew
         missing = unlaunched + len(starting)
     surplus = max(0, len(group.instances - gone) - group.desired)
+    # Launches that have begun are subtracted: they are the instances beyond the desired capacity.
     rebalanced = max(0, _rebalanced(group, here.values(), now) - surplus)
     upcoming = max(missing + rebalanced, len(starting))
     if upcoming <= 0:
@@ -106,6 +107,7 @@ def expected_nodes(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Ex
         if i in begun and begun[i] + limit < now and not _reports(group, here.get(i), now)
     ]
     owed, doubt = 0, f"{len(late)} of its nodes are not Ready after {limit}" if late else None
+    # Throttling is left out: the group goes on trying. The first refusal is the newest.
     told = [r for r in group.refusals if not isinstance(r, LaunchesThrottled)]
     if told and now < told[0].at + DOUBTED_AFTER_REFUSAL:
         owed, doubt = unlaunched, f"its last launch failed: {told[0].why}"

@@ -149,6 +149,7 @@ def _object(body: object, place: str) -> Mapping[str, object]:
             )
         try:
             body = json.loads(body)
+        # RecursionError is no ValueError: Python's JSON parser raises it for deep nesting.
         except RecursionError:
             raise BadInput(f"{place}: is nested too deeply to be an event") from None
         except ValueError as error:

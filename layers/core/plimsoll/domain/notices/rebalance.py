@@ -24,7 +24,7 @@ class RebalanceRecommendation(About):
     @override
     def decision(self) -> Decision:
         """A drain that has no end."""
-        return drains("likely to be reclaimed: moved without a deadline")
+        return drains("likely to be reclaimed: this notice names no deadline")
 
 
 def parse(event: Envelope) -> tuple[RebalanceRecommendation]:

@@ -82,6 +82,7 @@ def parse(
         BadInput: The same of a source of AWS, so that we misread it. The message names the field.
     """
     found = open_envelope(body)
+    # Before the table: a test notification has no instance and no token.
     if found.source == AUTO_SCALING or (drills and found.source == DRILL_SOURCE):
         test = lifecycle.recognised(found, received=received)
         if test is not None:

@@ -65,7 +65,7 @@ class Observation:
     reports: Sequence[Report] | None = ()
     """The newest reports of the cluster, read where a node waits for its turn or is empty; None: not known."""
     pools: Mapping[CapacityPool, float] = field(default_factory=dict)
-    """Capacity pool -> its risk, as far as it is remembered; 1 is one that is reclaimed now."""
+    """Capacity pool -> its reclaims an hour, as far as they are known; infinity: it is set aside now."""
     shifts: Mapping[str, ShiftedZone] | None = None
     """Zones that traffic is shifted away from, by name; None: not known."""
     attached: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -228,5 +228,6 @@ class Observation:
         newest: dict[Ref, ReplicaSet] = {}
         for each in self.replica_sets.values():
             known = newest.get(each.controller, each)
+            # The name breaks ties, so that every plan chooses the same.
             newest[each.controller] = max(known, each, key=lambda r: (r.revision, r.ref.name))
         return newest

@@ -141,6 +141,7 @@ def start_samples(of_workload: Mapping[Ref, Sequence[Pod]]) -> Mapping[Ref, Samp
             for pod in pods
             if pod.serving and pod.start_seconds is not None and pod.ready_since is not None
         ]
+        # Merged with an empty value, which limits the number of samples.
         if told and times_are_kept(workload):
             found[workload] = Samples().merged(Samples(start=tuple(told)))
     return found
@@ -152,6 +153,8 @@ def chosen_workloads(
     """Return the workloads that are written now, each namespace in turn, in an order that the time decides."""
     taken: dict[str, int] = {}
     turns: list[tuple[int, Ref]] = []
+    # The order changes from run to run: workloads that find no room now find it later. A
+    # tenant with thousands of workloads keeps out only workloads of its own namespace.
     for workload in sorted(told, key=lambda ref: crc32(f"{now}{ref}".encode())):
         turn = taken[workload.namespace] = taken.get(workload.namespace, 0) + 1
         turns.append((turn, workload))

@@ -88,6 +88,7 @@ class Endings:
         for gone in before.values():
             if gone is not None:
                 self._end(gone, now, on_a_live_node=gone.pod.node in up)
+        # Before `_told` is replaced: it needs the previous observation's view of the pods that ended.
         self._end_told(seen, now, up)
         self._told = dict(_told_pods(seen))
         self._looked = began
@@ -116,6 +117,8 @@ class Endings:
             told = Samples(stop=(Sample(uid=pod.uid, at=at, seconds=max(0, took)),))
         else:
             alive = gone.alive if on_a_live_node or gone.sure else gone.alive - UNNOTICED
+            # A lower bound: the time until the pod was surely alive. A
+            # node stays Ready for a while after its instance is gone.
             had = int((min(alive, pod.deleting) - pod.stopping_since).total_seconds())
             if had <= 0:
                 return

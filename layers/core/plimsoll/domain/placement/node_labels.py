@@ -18,9 +18,9 @@ from plimsoll.domain.kubernetes import CAPACITY_LABELS, Node, Resources, Workloa
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.pending import places_of_waiting
 from plimsoll.domain.placement.reserve import GOES_FACTOR, STAYS_FACTOR, takes
-from plimsoll.domain.placement.slots import count_places, free_without
+from plimsoll.domain.placement.slots import free_without
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of, groups_of, label_key
-from plimsoll.domain.scheduling import creatable
+from plimsoll.domain.scheduling import count_places, creatable
 
 REOPENS_SHARE: Final = 0.9
 """A closed group opens when its share fills at most this much of it: else it would open and close."""

@@ -9,11 +9,12 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constrai
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from plimsoll.domain.capacity import StartWindow
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import (
     AUTO_FLOOR,
@@ -31,7 +32,7 @@ from plimsoll.domain.kubernetes import (
     about_workload,
     resolve_count,
 )
-from plimsoll.domain.observation import Observation, ObservedTime
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
 
 MOST_GROUPS: Final = 3
@@ -77,7 +78,7 @@ def floor_of(
     *,
     namespaces: Mapping[str, str] | None = None,
     default: str = "0",
-    slow: ObservedTime | None = None,
+    late: Callable[[Ref], StartWindow | None] = lambda _: None,
 ) -> OnDemandFloor:
     """Return the on-demand floor of a workload.
 
@@ -85,7 +86,8 @@ def floor_of(
         workload: only Deployments and StatefulSets have a floor.
         namespaces: namespace -> what its annotation says, for workloads without one.
         default: the cluster's, for namespaces without one, but not for kube-system.
-        slow: how long its pods take to start, where that is longer than a spot notice.
+        late: tells of a workload when a replacement is Ready, where that is later than the pod that it
+            replaces stops; asked only where the owner leaves the number to Plimsoll.
 
     Raises:
         BadInput: what the owner wrote is neither a number of pods nor a percentage.
@@ -95,9 +97,10 @@ def floor_of(
     said = workload.annotations.get(MIN_ON_DEMAND) or (namespaces or {}).get(ref.namespace, default)
     replicas = workload.replicas if workload.min_replicas is None else workload.min_replicas
     auto = said == AUTO_FLOOR
+    window = late(ref) if auto else None
     try:
         asked = (
-            _even_share(replicas, slow)
+            _even_share(replicas, late=window is not None)
             if auto
             else resolve_count(
                 int(said) if _NUMBER.fullmatch(said) else said, replicas, round_up=True
@@ -115,7 +118,7 @@ def floor_of(
             keep=keep,
             way=way,
             spot_groups=spot_groups,
-            reason=reason if slow is None or not auto else f"{_why(slow)}: {reason}",
+            reason=reason if window is None else f"{window.says}: {reason}",
             auto=auto,
         )
 
@@ -145,16 +148,12 @@ def floor_of(
     return floor(FloorConstraint.AFFINITY, why)
 
 
-def _even_share(replicas: int, slow: ObservedTime | None) -> int:
+def _even_share(replicas: int, *, late: bool) -> int:
     """Return the floor by which no spot group has more than one pod more than on-demand: spread over the most groups.
 
     A group holds whole instance families, so on-demand covers the loss of any spot pool, but for that one pod.
     """
-    return 0 if slow is None else max(1, replicas // (MOST_GROUPS + 1))
-
-
-def _why(slow: ObservedTime) -> str:
-    return f"its pods take {slow.p95_seconds:.0f} s to start, longer than a spot notice"
+    return max(1, replicas // (MOST_GROUPS + 1)) if late else 0
 
 
 def deletion_costs(

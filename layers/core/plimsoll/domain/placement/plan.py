@@ -10,7 +10,7 @@ from itertools import islice
 from math import inf
 
 from plimsoll.domain.actions import LabelNode, SetDeletionCost, Step, Wave
-from plimsoll.domain.capacity import slow_starts, slow_to_start
+from plimsoll.domain.capacity import StartWindows, slow_starts
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import MOST_NAMED, ClusterEvent, Ref, Workload, about_workload
 from plimsoll.domain.observation import Observation
@@ -74,7 +74,7 @@ def plan_placement(
     acting: list[tuple[Workload, OnDemandFloor]] = []
     events: list[ClusterEvent] = []
     unread: set[Ref] = set()
-    there, slow = constrained(seen), slow_to_start(seen, now)
+    there, windows = constrained(seen), StartWindows(seen=seen, now=now)
     spread_now = {workload.ref for workloads in there.values() for workload in workloads}
     for workload in seen.workloads:
         try:
@@ -82,7 +82,7 @@ def plan_placement(
                 workload,
                 namespaces=namespaces,
                 default=seen.policy.min_on_demand,
-                slow=slow.get(workload.ref),
+                late=windows.late,
             )
         except BadInput as error:
             events.append(about_workload(workload, "FloorNotUnderstood", str(error)))
@@ -96,7 +96,7 @@ def plan_placement(
     asked = {workload.ref: inf if floor.auto else floor.keep for workload, floor in floors}
     below = (
         about_workload(seen.workload[one.workload], "FloorBelowPool", f"{one.says}: {one.cure}")
-        for one in slow_starts(seen, slow)
+        for one in slow_starts(windows)
         if one.workload in seen.workload and asked.get(one.workload, 0) < one.lost
     )
     events += islice(below, MOST_NAMED)

@@ -9,6 +9,7 @@ from plimsoll.domain.kubernetes import Ref, Resources, Workload, total_resources
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.pending import TRIED_PENDING_WORKLOADS
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
+from plimsoll.domain.scheduling import places_on
 
 
 def held_by_on_demand(seen: Observation, workloads: Iterable[Workload]) -> frozenset[Ref]:
@@ -55,25 +56,3 @@ def free_without(seen: Observation, without: Collection[Ref]) -> Mapping[str, Re
         node.name: node.allocatable - total_resources(taken.get(node.name, ()))
         for node in seen.nodes
     }
-
-
-def count_places(each: Resources, free: Iterable[Resources], enough: int) -> int:
-    """Return how many pods of one shape fit, at most `enough`."""
-    places = 0
-    for left in free:
-        if places >= enough:
-            break
-        places += places_on(each, left)
-    return min(places, enough)
-
-
-def places_on(each: Resources, headroom: Resources) -> int:
-    """Return how many pods of one shape fit into what a node has free."""
-    counts = [headroom.pods]
-    if each.cpu:
-        counts.append(headroom.cpu // each.cpu)
-    if each.memory:
-        counts.append(headroom.memory // each.memory)
-    have = dict(headroom.extended)
-    counts += [have.get(name, 0) // amount for name, amount in each.extended if amount]
-    return max(0, min(counts))

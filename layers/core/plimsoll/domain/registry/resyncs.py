@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Final, Self
 
@@ -34,8 +34,9 @@ class ResyncRequest:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return the request that a message carries."""
-        return cls(**json.loads(text))
+        """Return the request that a message carries; fields that a newer version added are left out."""
+        known = {each.name for each in fields(cls)}
+        return cls(**{name: value for name, value in json.loads(text).items() if name in known})
 
     def message(self) -> str:
         """Return the message."""
@@ -61,6 +62,7 @@ def resync_requests(
     ]
     if preflight:
         return requests
+    # The first cluster of each place, by name. Its answer serves all clusters there.
     first: dict[str, ResyncRequest] = {}
     for cluster, request in zip(clusters, requests, strict=True):
         first.setdefault(cluster.place, replace(request, place=cluster.place))

@@ -16,6 +16,7 @@ def announcement(cluster: str, reports: Sequence[Report]) -> tuple[str, str]:
     """Return subject and text of the one message about interruptions of a cluster that are over."""
     killed = sum(len(report.killed) for report in reports)
     nodes = "1 node" if len(reports) == 1 else f"{len(reports)} nodes"
+    # Reports with the most killed pods first: a message names only some nodes.
     worst = sorted(reports, key=lambda report: (-len(report.killed), report.noticed))
     lines = [line for report in worst[:LISTED_NAMES] for line in _about(report)]
     if len(worst) > LISTED_NAMES:

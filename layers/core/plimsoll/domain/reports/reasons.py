@@ -114,6 +114,7 @@ def summary(reasons: Sequence[Reason], most: int) -> list[str]:
     largest groups first. What is too much then is counted.
     """
     lines = [[reason] for reason in _in_order(reasons)]
+    # Urgent lines are joined last, and only if joining the others was not enough.
     for urgent in (False, True):
         groups: dict[tuple[str, str], list[Reason]] = defaultdict(list)
         for reason in reasons:
@@ -135,6 +136,7 @@ def summary(reasons: Sequence[Reason], most: int) -> list[str]:
 
 
 def _in_order(reasons: Iterable[Reason]) -> list[Reason]:
+    # Reasons of earlier versions have no time and come first, so that None is never compared with a time.
     return sorted(reasons, key=lambda one: (not one.urgent, one.first is not None, one.first))
 
 
@@ -179,6 +181,7 @@ def _bounded(found: dict[tuple[str, str, str], Reason]) -> tuple[Reason, ...]:
         return tuple(found.values())
     cut = Reason(why=CUT)
     kept, left = {cut.key}, MAX_BYTES - _size(cut)
+    # Urgent and late reasons stand at the end. The loop takes them from there until the room is used up.
     newest = sorted(
         found.items(), key=lambda item: (item[1].urgent, item[1].last is not None, item[1].last)
     )

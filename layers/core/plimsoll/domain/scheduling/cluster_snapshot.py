@@ -117,6 +117,7 @@ class ClusterSnapshot:
             return found
         held = self._lift(pod)
         try:
+            # Resources before volumes, in the order of kube-scheduler's filters: the first refusal gives the reason.
             found = _why_short(pod.scheduling.requests, self._free[node.name])
             found = found or self._why_attached(pod, node)
             if found is not None:
@@ -140,6 +141,7 @@ class ClusterSnapshot:
         """
         if why_never(pod.scheduling, node) is not None:
             return None
+        # All leave first. Then each one returns if the pod still fits beside it, as kube-scheduler reprieves victims.
         lifted = {each.uid: self._lift(each) for each in others}
         try:
             if self.why_not(pod, node) is not None:
@@ -256,6 +258,7 @@ class ClusterSnapshot:
 
         The same as `candidates` and `best` would, and much faster in a large cluster.
         """
+        # In this case only the node itself and spread constraints decide. Otherwise each node is checked.
         if self.where(pod) is None and next(self._other_reasons(pod), None) is None:
             row = EquivalenceGroup(pod.scheduling, self._volumes_of(pod), pod.owner, closed)
             if self._ranking is None or self._row is None or not self._row.same(row):
@@ -272,6 +275,7 @@ class ClusterSnapshot:
         order = self._orders.get(kind)
         if order is None:
             if len(self._orders) >= MOST_ORDERS:
+                # The oldest entry: a dict keeps insertion order.
                 del self._orders[next(iter(self._orders))]
             order = self._orders[kind] = NodeOrder(self._suitable.of(scheduling, volumes))
 
@@ -386,6 +390,7 @@ class ClusterSnapshot:
         self._suitable = self._suitable.over(self._nodes)
         self._places = self._places.copy()
         self._orders = {kind: order.copy() for kind, order in self._orders.items()}
+        # A ranking reads its own snapshot, so a copy starts without one.
         self._row, self._ranking = None, None
 
     def _count(self, pod: Pod, node_name: str, by: int) -> None:

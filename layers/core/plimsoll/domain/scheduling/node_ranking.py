@@ -195,6 +195,8 @@ class NodeRanking:
         if not firsts:
             return None
         zone_of = {first: self._around.get(domain[0] or "", 0) for domain, first in firsts.items()}
+        # Usually any weight gives the same node. The weights need a look at all nodes,
+        # so they are computed only if a zone with fewer pods of the owner competes.
         best = min(zone_of, key=lambda s: (s.shunned, s.here, zone_of[s], s.minus_left, s.place))
         if any(s.shunned == best.shunned and zone_of[s] < zone_of[best] for s in zone_of):
             by_zone, by_host = weights(

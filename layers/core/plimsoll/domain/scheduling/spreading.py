@@ -73,8 +73,10 @@ def _filter(
     )
     key, count = constraint.topology_key, topology_count.count
     lowest = min(count.values(), default=0)
+    # With fewer domains than minDomains, kube-scheduler takes the lowest count as 0.
     if len(count) < (constraint.min_domains or 1):
         lowest = 0
+    # The pod itself counts only if its own selector matches it.
     most = constraint.max_skew + lowest - (1 if matches(selector, pod.labels) else 0)
     return SpreadFilter(key, count, most)
 

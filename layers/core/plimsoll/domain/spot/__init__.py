@@ -8,7 +8,6 @@ from plimsoll.domain.spot.capacity_pools import (
     interrupted_pools,
     is_covered,
     refused_sources,
-    risk_of,
 )
 from plimsoll.domain.spot.pool_history import (
     KIND_OF_NOTICE,
@@ -16,20 +15,37 @@ from plimsoll.domain.spot.pool_history import (
     PoolEvent,
     PoolEventKind,
     events_of,
-    risks,
+)
+from plimsoll.domain.spot.pool_rates import (
+    NEVER_SEEN,
+    HeldPool,
+    PoolMemory,
+    PoolRate,
+    counted_hours,
+    ranks_of,
+    rate_of,
+    reclaim_rates,
+    set_aside,
 )
 
 __all__ = [
     "KIND_OF_NOTICE",
+    "NEVER_SEEN",
     "POOL_EVENTS_KEPT",
     "CapacityPool",
+    "HeldPool",
     "PoolEvent",
     "PoolEventKind",
+    "PoolMemory",
+    "PoolRate",
     "Source",
+    "counted_hours",
     "events_of",
     "interrupted_pools",
     "is_covered",
+    "ranks_of",
+    "rate_of",
+    "reclaim_rates",
     "refused_sources",
-    "risk_of",
-    "risks",
+    "set_aside",
 ]

@@ -31,12 +31,6 @@ type Source = tuple[str, str]
 _QUOTAS: Final = ("dl", "trn", "inf", "vt", "hpc", "mac", "u", "f", "g", "p", "x")
 """Beginnings of instance types with a vCPU quota of their own; all others share that of the standard families.
 `g` and `vt` have one in common. https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html"""
-
-
-SIBLING_SHARE: Final = 0.22
-"""How much of the risk of a pool the same type shares in another zone of the region. Measured on recordings
-of GPU types: given that one zone lost them, the others lost them too in a fifth of the cases beyond chance,
-and other families in none."""
 _OF_ONE_INSTANCE: Final = {SCALE_DOWN, HealthScheduledChange.kind, LifecycleTerminate.kind}
 """These say nothing about other instances of a capacity pool."""
 
@@ -122,31 +116,6 @@ def interrupted_pools(
             if named := only or node.labels.get(INSTANCE_TYPE):
                 found.add(CapacityPool(named, node.zone, "spot"))
     return frozenset(found)
-
-
-def risk_of(
-    group: NodeGroup,
-    zone: str,
-    avoided: Collection[CapacityPool],
-    remembered: Mapping[CapacityPool, float],
-) -> float:
-    """Return the mean risk of what a group may launch from, 0 to 1; what is avoided now has 1.
-
-    A group that cannot be steered is asked as a whole, whatever zone is meant.
-    """
-    zones = (zone,) if group.launchable else group.zones
-    pools = [pool for each in zones for pool in pools_of(group, each)]
-    alike = {(pool.instance_type, pool.capacity) for pool in avoided}
-    risks = [
-        1.0
-        if pool in avoided
-        else max(
-            remembered.get(pool, 0.0),
-            SIBLING_SHARE * ((pool.instance_type, pool.capacity) in alike),
-        )
-        for pool in pools
-    ]
-    return round(sum(risks) / len(risks), 3) if risks else 0.0
 
 
 def is_covered(sources: Collection[Source], group: NodeGroup, zone: str) -> bool:

@@ -1,12 +1,11 @@
 """What is remembered of capacity pools: of one account and region, for all clusters of a stack.
 
 What happens to a pool within ten minutes is one event, since a pool is reclaimed as a whole: told twice,
-or by five hundred instances, it is written down once. Events lose half of their weight in each half-life.
+or by five hundred instances, it is written down once.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,13 +16,10 @@ from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import InsufficientCapacity, NodeGroup, Refusal
 from plimsoll.domain.spot.capacity_pools import CapacityPool
 
-HALF_LIFE: Final = timedelta(hours=48)
-"""On recordings of two sets of GPU pools any half-life from one to ninety-six hours chose about equally well, and
-each better than none."""
-POOL_EVENTS_KEPT: Final = timedelta(days=14)
-"""How long an event is kept: by then less than a hundredth of its weight is left."""
+POOL_EVENTS_KEPT: Final = timedelta(days=28)
+"""How long an event is kept: by then a sixteenth of its weight is left in the rate of its pool."""
 MERGED: Final = timedelta(minutes=10)
-"""What happens to a pool within this time is one event. A pool is avoided as long after an interruption."""
+"""What happens to a pool within this time is one event. As long after it a pool is set aside."""
 
 
 @unique
@@ -36,13 +32,6 @@ class PoolEventKind(StrEnum):
     LAUNCH = "launch"
 
 
-_WEIGHTS: Final[Mapping[PoolEventKind, float]] = {
-    PoolEventKind.INTERRUPTION: 1.0,
-    PoolEventKind.REBALANCE: 0.25,
-    PoolEventKind.REFUSAL: 0.05,
-    PoolEventKind.LAUNCH: 0.0,
-}
-"""How much an event tells of interruptions to come. A refused launch is far more frequent than a loss."""
 KIND_OF_NOTICE: Final[Mapping[str, PoolEventKind]] = {
     "spot-interruption": PoolEventKind.INTERRUPTION,
     "rebalance-recommendation": PoolEventKind.REBALANCE,
@@ -61,27 +50,6 @@ class PoolEvent:
     def key(self) -> tuple[CapacityPool, PoolEventKind, int]:
         """What two tellings of one event have in common."""
         return self.pool, self.kind, int(self.at.timestamp() // MERGED.total_seconds())
-
-
-def risks(events: Iterable[PoolEvent], now: datetime) -> Mapping[CapacityPool, float]:
-    """Return how likely pools are to be interrupted, from 0 to 1; the unknown ones are left out.
-
-    The number orders pools, and is no probability: it is s / (1 + s) of the sum s of what the events weigh
-    now, so that of pools with many events the worse is still told. 1 is a pool that is reclaimed just now.
-    """
-    found: dict[CapacityPool, float] = defaultdict(float)
-    for event in events:
-        age = max(now - event.at, timedelta())
-        found[event.pool] += _WEIGHTS[event.kind] * 0.5 ** (age / HALF_LIFE)
-    reclaimed = {
-        event.pool
-        for event in events
-        if event.kind is PoolEventKind.INTERRUPTION and now - event.at < MERGED
-    }
-    return {
-        pool: 1.0 if pool in reclaimed else round(told / (1 + told), 3)
-        for pool, told in sorted(found.items())
-    }
 
 
 def events_of(

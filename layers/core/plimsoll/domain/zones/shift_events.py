@@ -85,6 +85,7 @@ def shifted_zones(
             of_shift[event.shift].append(event)
     found: dict[str, ShiftedZone] = {}
     for told in of_shift.values():
+        # If two events have the same time, the end of the shift comes last and counts.
         told.sort(key=_order)
         newest = told[-1]
         if not newest.active or newest.at + LONGEST_SHIFT[newest.cause] <= now:
@@ -114,6 +115,7 @@ def inferred_events(
     """
     at = asked - BEHIND
     newest = newest_events(known)
+    # Sorted from the latest to the earliest: the earliest event of a shift stays in the dict.
     standing = {event.shift: event for event in sorted(listed, key=_order, reverse=True)}
     found = []
     for shift, event in standing.items():

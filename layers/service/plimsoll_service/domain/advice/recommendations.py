@@ -59,6 +59,8 @@ def merged(
             yield after
     for before in known.values():
         stands = before.state == "open" and before.kind in unreached
+        # Accepted and done recommendations are checked even if
+        # they are advised again: the cluster shows their effect.
         if (before.id not in advised and not stands) or before.state in {"accepted", "done"}:
             after = _observed(before, view)
             if after != before:

@@ -86,6 +86,7 @@ def analyse(  # noqa: PLR0913 - what an analysis is made of, each part named
     resized = list(resizes(view, week, earlier))
     better = [each for each in resized if isinstance(each, Resize)]
     left = [(_name(each[0]), each[1]) for each in resized if not isinstance(each, Resize)]
+    # The mix takes longest and comes last, so that a lack of time costs nothing else.
     spare = consolidations(view, table, out_of_time)
     mix = cheaper_mix(view, table, out_of_time)
     today = _configuration((standing_instance(view, table, name) for name in view.nodes), table)
@@ -124,6 +125,7 @@ def analyse(  # noqa: PLR0913 - what an analysis is made of, each part named
         *unused_volumes(view, table),
         *idle_load_balancers(view, table, idle),
     ]
+    # The id breaks ties, so that equal runs give the same order.
     found.sort(key=lambda each: (-each.monthly, each.id))
     return Analysis(advice=advice, recommendations=tuple(found), consolidations=spare)
 

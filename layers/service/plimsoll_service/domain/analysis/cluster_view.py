@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final
 
+from plimsoll.domain.capacity import StartWindow
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import (
     IGNORE,
@@ -40,7 +41,6 @@ from plimsoll.domain.kubernetes import (
     unavailable,
     why_protected,
 )
-from plimsoll.domain.observation import ObservedTime
 from plimsoll.domain.placement import FloorConstraint, floor_of
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.wire import snapshot as wire
@@ -54,7 +54,7 @@ _WITH_NODE: Final = frozenset({OwnerKind.DAEMON_SET, OwnerKind.NODE})
 _MOVABLE: Final = frozenset(
     {OwnerKind.DEPLOYMENT, OwnerKind.STATEFUL_SET, OwnerKind.REPLICA_SET, OwnerKind.ROLLOUT}
 )
-_PERHAPS: Final = ObservedTime(pods=0, p95_seconds=0)
+_PERHAPS: Final = StartWindow(start_seconds=0, node_seconds=0, stop_seconds=0)
 """A snapshot does not tell how long pods take to start: the floor `auto` counts as if it were long."""
 _DOMAINS: Final = ("kubernetes.io/hostname", ZONE)
 
@@ -288,7 +288,7 @@ def may_stand_on_spot(view: View, workload: wire.Workload) -> int:
         claim_templates=workload.claim_templates,
     )
     try:
-        floor = floor_of(read, slow=_PERHAPS)
+        floor = floor_of(read, late=lambda _: _PERHAPS)
     except BadInput:
         return 0
     match floor.way:

@@ -256,6 +256,7 @@ def _moved(
         (view.pods[told.uid] for told in leaving),
         key=lambda p: (-p.scheduling.requests.memory, -p.scheduling.requests.cpu, p.uid),
     ):
+        # The pod leaves its node first: it must not be in its own way.
         together.take(pod, here, -1)
         target = destinations.of(pod, together)
         if target is None:

@@ -196,6 +196,7 @@ def _fleet(  # noqa: PLR0913 - what one attempt is made of
         most_pods=_most_pods(view, len(fixed) + len(free)),
         out_of_time=out_of_time,
     )
+    # Pods that need on-demand come first; the others fill the remaining room.
     fleet.place(fixed, [o for o in offers if o.capacity == ON_DEMAND], on_spot=False)
     fleet.place(free, offers, on_spot=True)
     fleet.shrink(offers)

@@ -64,6 +64,7 @@ def newest_after(known: Newest | None, arrival: Arrival, taken_at: datetime) -> 
     )
     if known is None:
         return found
+    # Within an epoch the agent's numbers decide, whatever the clocks say.
     if known.epoch == arrival.epoch:
         newer = arrival.sequence > known.sequence
         return replace(found, past=known.past) if newer else None

@@ -154,6 +154,8 @@ def due_rollups(taken: datetime, newest: datetime | None) -> Iterator[tuple[Span
     """
     if newest is None:
         return
+    # A late snapshot changes an hour that exists, a newer one
+    # completes the hour before it: both times the earlier hour is due.
     earlier, later = sorted((taken, newest))
     for span in (Span.HOUR, Span.DAY):
         if span.start(earlier) < span.start(later):

@@ -21,6 +21,7 @@ _READ: Final = {
 }
 """The annotations that are kept, beside those of ours: an object may carry 256 KiB of others."""
 LONGEST_GRACE: Final = 366 * 24 * 3600
+"""Seconds. A longer grace period counts as this one: its owner means that the pod never has to stop."""
 
 
 def annotations_of(meta: schema.Metadata) -> Mapping[str, str]:

@@ -34,6 +34,7 @@ _OF_PODS: Final = {
 }
 """What a ResourceQuota may limit of pods -> the name of a pod's own request. `requests.` stands before all others."""
 _UNLIMITED: Final = 2**62
+"""In the place of what a quota does not limit: more than any sum of requests, in whatever unit."""
 
 
 @naming("Namespace")

@@ -1,19 +1,16 @@
-"""Who else drains nodes of the cluster: two that do it at once undo what replacing first is for."""
+"""Programs that drain nodes, as pods, Deployments and nodes of a cluster tell of them."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from plimsoll.adapters.nodegroups.eks import LABEL
 from plimsoll.domain.kubernetes import INTERRUPTION, Node
-from plimsoll.domain.registry import Mode
-from plimsoll_cli.doctor.facts import Drainer, Facts, read_or_raise
-from plimsoll_cli.doctor.findings import Finding, fail, info, ok
-from plimsoll_cli.doctor.karpenter_checks import karpenters_queue
 
 NAME: Final = "app.kubernetes.io/name"
 HANDLER: Final = "aws-node-termination-handler"
@@ -31,18 +28,32 @@ _MARKS: Final = re.compile(
 )
 """Keys of the taints and labels by which a program marks a node that it drains."""
 _PROGRAMS: Final = {KARPENTER: KARPENTER, "autoscaler": AUTOSCALER, "handler": HANDLER}
-_OF_CORDONS: Final = (
-    "where a drain waits for guarded pods: plimsoll clusters set NAME --on foreign-cordon=move"
-)
-GUARD_THEM: Final = "guard workloads that must not lose pods (plimsoll guard install)"
-"""The cure beside whoever cannot be told not to drain."""
 _QUEUE: Final = "INTERRUPTION_QUEUE"
 """https://karpenter.sh/docs/reference/settings/"""
-_OF_SPOT_GROUPS: Final = (
-    "EKS drains their nodes itself when AWS recommends to replace them or announces an interruption, and "
-    "cannot be told not to"
-)
-"""https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html#managed-node-group-capacity-types"""
+LEAST_SECONDS: Final = 10
+"""What Plimsoll may need to mark the pods of a notice, with a cold start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drainer:
+    """A program in the cluster that is known to drain nodes."""
+
+    name: str
+    namespace: str
+    queue: str | None = None
+    """Name of the queue from which Karpenter hears of interruptions."""
+    version: tuple[int, int] | None = None
+    """Major and minor, where the tag of its image names them."""
+
+    @property
+    def drains(self) -> bool:
+        """Whether it is set to evict pods of interrupted nodes."""
+        return self.name == HANDLER or self.queue is not None
+
+
+def holds_back(delay_seconds: int) -> bool:
+    """Whether a queue leaves Plimsoll the time to mark the pods of a notice before Karpenter hears of it."""
+    return delay_seconds >= LEAST_SECONDS
 
 
 def drainers_of(
@@ -63,58 +74,11 @@ def drainers_of(
             if name is not None:
                 key = str(name), str(item["metadata"]["namespace"])
                 queue = _queue_of(spec)
-                drains = name == HANDLER or queue is not None
-                version = _version_of(spec)
                 if key not in found or queue is not None:
                     found[key] = Drainer(
-                        name=key[0], namespace=key[1], drains=drains, queue=queue, version=version
+                        name=key[0], namespace=key[1], queue=queue, version=_version_of(spec)
                     )
     return [found[key] for key in sorted(found)]
-
-
-def other_drainers(facts: Facts) -> Iterator[Finding]:
-    """Name who evicts the pods of interrupted nodes besides us."""
-    found, nodes = read_or_raise(facts.drainers), read_or_raise(facts.nodes)
-    guards = read_or_raise(facts.guards)
-    say = fail if facts.cluster.mode is Mode.ACT and not guards else info
-    held = (
-        f". Budgets of the guard: {guards}, which it waits for: the mode act fits" if guards else ""
-    )
-    drainers_beside = [drainer for drainer in found if drainer.drains]
-    for drainer in drainers_beside:
-        if drainer.queue is not None:
-            yield from karpenters_queue(facts, drainer, say, held)
-            continue
-        yield say(
-            f"other drainers: {drainer.name}",
-            f"it runs in namespace {drainer.namespace}, and evicts the pods of an interrupted node within seconds, "
-            f"before their replacements are Ready{held}",
-            f"uninstall it, or {GUARD_THEM}, or leave this cluster in the mode observe",
-        )
-    managed = managed_spot(nodes)
-    if managed:
-        yield info(
-            "other drainers: EKS",
-            f"spot nodes of managed node groups: {managed}. {_OF_SPOT_GROUPS}{held}",
-            "guard workloads at a warning (plimsoll guard install --warned), and give StatefulSets a budget, or use Auto "
-            "Scaling groups of your own",
-        )
-    for drainer in found:
-        if drainer.name == AUTOSCALER:
-            yield info(
-                f"other drainers: {AUTOSCALER}",
-                f"it runs in namespace {drainer.namespace}, and drains nodes that are little used, interrupted or not; "
-                "it spares nodes with guarded pods. The mode act fits",
-            )
-    for who, count in sorted(read_or_raise(facts.marks).items()):
-        yield info(
-            f"drained now: {who}", f"nodes: {count}{held}", _OF_CORDONS if "cordon" in who else None
-        )
-    if not drainers_beside and not managed:
-        yield ok(
-            "other drainers",
-            "nothing else that drains interrupted nodes was found: the mode act fits",
-        )
 
 
 def managed_spot(nodes: Sequence[Node]) -> int:

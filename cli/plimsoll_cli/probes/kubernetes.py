@@ -13,6 +13,7 @@ https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,17 +35,16 @@ from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.domain.kubernetes import GUARD
 from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.services.ports import Workers
-from plimsoll_cli.doctor.facts import AdmissionPolicies, Drainer, Queue, Right, Webhook
-from plimsoll_cli.doctor.other_drainers import (
+from plimsoll_cli.probes.admission import AdmissionPolicies, Webhook, policies_of, webhooks_of
+from plimsoll_cli.probes.drainers import (
     AUTOSCALER,
     HANDLER,
     KARPENTER,
     NAME,
+    Drainer,
     drainers_of,
     marks_of,
 )
-from plimsoll_cli.doctor.policy_checks import policies_of
-from plimsoll_cli.doctor.storm_checks import webhooks_of
 
 if TYPE_CHECKING:
     from plimsoll.adapters.clusters import OpenClusters
@@ -76,6 +76,34 @@ _POLICIES: Final = tuple(
         ("rbac.authorization.k8s.io", "clusterroles"),
     )
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Right:
+    """A right in the cluster that Plimsoll uses, and whether it is held."""
+
+    verb: str
+    resource: str
+    """With its group, as in `apps/deployments`."""
+    only_in: str | None
+    held: bool
+
+    @property
+    def writes(self) -> bool:
+        """Whether it is used only where Plimsoll acts."""
+        return self.verb not in {"get", "list", "watch"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """Through which queue of the API server our requests go."""
+
+    uid: str | None
+    """Of our FlowSchema; None: there is none."""
+    used: str | None
+    """UID of the FlowSchema that our request was put under; None: the API server does not say."""
+    dangling: bool
+    """Whether our FlowSchema names a priority level that is not there."""
 
 
 class KubernetesProbe:

@@ -17,19 +17,9 @@ from plimsoll.adapters.canaries import Canaries
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.notices import Canary, parse
-from plimsoll_cli.doctor import concurrency
-from plimsoll_cli.doctor.aws_probe import (
-    group_settings,
-    queue_delay,
-    send_past_the_rules,
-    targets,
-    unknown_roles,
-)
-from plimsoll_cli.doctor.concurrency import RESERVES
-from plimsoll_cli.doctor.facts import Direct, Target
-from plimsoll_cli.doctor.iam_requests import Case, Place, Request
-from plimsoll_cli.doctor.iam_simulation import decision
-from plimsoll_cli.stack import Stack, describe, roles
+from plimsoll_cli.probes.aws import AwsProbe, Direct, Target, decision
+from plimsoll_cli.probes.iam_requests import Case, Place, Request
+from plimsoll_cli.stack import RESERVES, Stack, describe, roles
 from tests.support.builders import a_group
 from tests.support.cli_environment import a_cluster
 
@@ -58,11 +48,23 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
         yield Aws("us-east-1")
 
 
+def probe_of(aws: Aws, **outputs: str) -> AwsProbe:
+    stack = Stack(
+        name="plimsoll",
+        account=ACCOUNT,
+        region="us-east-1",
+        status="CREATE_COMPLETE",
+        outputs=outputs,
+        parameters={},
+    )
+    return AwsProbe(aws, stack, SystemClock())
+
+
 def test_how_long_a_queue_holds_messages_back_is_read_by_its_name(aws: Aws):
     boto3.client("sqs").create_queue(QueueName="harbor", Attributes={"DelaySeconds": "15"})
-    assert queue_delay(aws, "harbor") == 15
+    assert probe_of(aws).queue_delay(HARBOR, "harbor") == 15
     with pytest.raises(NotFound, match="DelaySeconds of the queue pier"):
-        queue_delay(aws, "pier")
+        probe_of(aws).queue_delay(HARBOR, "pier")
 
 
 def test_a_canary_on_the_bus_is_one_that_we_can_read(aws: Aws):
@@ -104,15 +106,16 @@ def test_a_message_past_the_rules_is_one_that_moves_nothing(
     aws: Aws, said: str | None, direct: Direct
 ):
     queue = boto3.client("sqs").create_queue(QueueName="notices")["QueueUrl"]
+    probe = probe_of(aws, NoticesQueue=queue)
     if said is None:
-        assert send_past_the_rules(aws, queue, "ask-1", datetime.now(UTC)) is direct
+        assert probe.send_past_the_rules("ask-1", datetime.now(UTC)) is direct
         (message,) = aws.sqs.receive_message(QueueUrl=queue)["Messages"]
         (notice,) = parse(message["Body"], received=datetime.now(UTC))
         assert isinstance(notice, Canary)
         return
     with Stubber(aws.sqs) as stub:
         stub.add_client_error("send_message", "AccessDenied", said)
-        assert send_past_the_rules(aws, queue, "ask-1", datetime.now(UTC)) is direct
+        assert probe.send_past_the_rules("ask-1", datetime.now(UTC)) is direct
 
 
 def test_how_rules_deliver_is_read_from_eventbridge(aws: Aws):
@@ -134,7 +137,7 @@ def test_how_rules_deliver_is_read_from_eventbridge(aws: Aws):
     boto3.client("cloudformation").create_stack(
         StackName="plimsoll", TemplateBody=json.dumps({"Resources": {"Spot": rule}})
     )
-    (found,) = targets(aws, "plimsoll")
+    (found,) = probe_of(aws).targets()
     assert found == Target(rule="spot", seconds=300, dead_letters=arn)
 
 
@@ -161,7 +164,7 @@ def test_of_auto_scaling_groups_it_is_read_which_processes_are_suspended(aws: Aw
     )
     client.suspend_processes(AutoScalingGroupName="base", ScalingProcesses=["Launch"])
     groups = [a_group("base"), a_group("managed", kind="eks-nodegroup"), a_group("gone")]
-    found = group_settings(aws, SystemClock(), groups)
+    found = probe_of(aws).group_settings(HARBOR, groups)
     assert set(found) == {"base"}
     assert found["base"].suspended == {"Launch"}
 
@@ -178,7 +181,7 @@ def test_the_roles_of_a_stack_are_those_of_its_functions(aws: Aws):
         known = {"accessEntry": {"kubernetesGroups": ["plimsoll"]}}
         eks.add_response("describe_access_entry", known)
         eks.add_client_error("describe_access_entry", "ResourceNotFoundException", "none")
-        found = unknown_roles(aws, "plimsoll", HARBOR)
+        found = probe_of(aws).unknown_roles(HARBOR)
     assert found == [f"{prefix}/the-SweepRole"]
 
 
@@ -191,12 +194,12 @@ def test_a_role_in_another_group_is_a_stranger(aws: Aws):
         for _ in range(2):
             entry = {"accessEntry": {"kubernetesGroups": ["viewers"]}}
             eks.add_response("describe_access_entry", entry)
-        assert len(unknown_roles(aws, "plimsoll", HARBOR)) == 2
+        assert len(probe_of(aws).unknown_roles(HARBOR)) == 2
 
 
 def test_a_cluster_that_is_not_there_is_not_a_cluster_of_strangers(aws: Aws):
     with pytest.raises(NotFound, match="nowhere"):
-        unknown_roles(aws, "plimsoll", replace(HARBOR, name="nowhere"))
+        probe_of(aws).unknown_roles(replace(HARBOR, name="nowhere"))
 
 
 def test_a_cluster_without_access_entries_is_sent_to_its_config_map(aws: Aws):
@@ -204,7 +207,7 @@ def test_a_cluster_without_access_entries_is_sent_to_its_config_map(aws: Aws):
     with Stubber(aws.eks) as eks:
         eks.add_response("describe_cluster", {"cluster": config})
         with pytest.raises(Refused, match="aws-auth"):
-            unknown_roles(aws, "plimsoll", HARBOR)
+            probe_of(aws).unknown_roles(HARBOR)
 
 
 def test_a_stack_that_is_not_there_has_no_roles(aws: Aws):
@@ -218,7 +221,7 @@ def test_to_a_cluster_in_another_account_comes_the_role_that_is_assumed_there(aw
     with Stubber(aws.of_cluster(quay).eks) as eks:
         eks.add_response("describe_cluster", {"cluster": {"name": "quay"}})
         eks.add_client_error("describe_access_entry", "ResourceNotFoundException", "none")
-        assert unknown_roles(aws, "plimsoll", quay) == [role]
+        assert probe_of(aws).unknown_roles(quay) == [role]
 
 
 @pytest.mark.parametrize("said", ["allowed", "implicitDeny", "explicitDeny"])
@@ -262,24 +265,16 @@ def test_iam_simulates_one_request_of_a_deployed_role(said):
 
 
 def test_what_is_reserved_for_the_functions_is_read_beside_the_quota(aws: Aws):
-    functions = boto3.client("lambda")
     limit = {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 990}
-    stack = Stack(
-        name="plimsoll",
-        account=ACCOUNT,
-        region="us-east-1",
-        status="CREATE_COMPLETE",
-        outputs={name: f"the-{name}" for name in RESERVES["usual"]},
-        parameters={},
-    )
+    probe = probe_of(aws, **{name: f"the-{name}" for name in RESERVES["usual"]})
     reserve_of = {"FunctionName": "the-NoticesFunction", "ReservedConcurrentExecutions": 10}
-    with Stubber(functions) as stub:
+    with Stubber(aws.client("lambda")) as stub:
         stub.add_response("put_function_concurrency", {}, reserve_of)
-        concurrency.reserve(functions, "the-NoticesFunction", 10)
+        probe.reserve("NoticesFunction", 10)
         stub.add_response("get_account_settings", {"AccountLimit": limit}, {})
         for name in RESERVES["usual"]:
             said = {"ReservedConcurrentExecutions": 10} if name == "NoticesFunction" else {}
             stub.add_response("get_function_concurrency", said, {"FunctionName": f"the-{name}"})
-        found = concurrency.read(functions, stack)
+        found = probe.concurrency()
     assert (found.quota, found.unreserved) == (1000, 990)
     assert found.reserved == {**dict.fromkeys(RESERVES["usual"]), "NoticesFunction": 10}

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll_cli.doctor.concurrency import LEAST_UNRESERVED, RESERVES
+from plimsoll_cli.doctor.concurrency_checks import LEAST_UNRESERVED
+from plimsoll_cli.stack import RESERVES
 from tests.package.template import functions, template
 from tests.support.cli_environment import MemoryEnvironment, an_environment, run
 
