@@ -14,8 +14,14 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.actions import Evict, Wave
-from plimsoll.domain.disruptions import Allowance, BudgetRule, EvictablePod, WorkloadDisruption
-from plimsoll.domain.drain.plan_builder import clamped_grace
+from plimsoll.domain.disruptions import (
+    Allowance,
+    BudgetRule,
+    EvictablePod,
+    WorkloadDisruption,
+    guards_of,
+)
+from plimsoll.domain.drain.plan_builder import PlanBuilder, clamped_grace
 from plimsoll.domain.drain.strategies import replaced
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes import is_recreated
@@ -42,28 +48,26 @@ class DeadlineEvictions:
     """Whether another reconcile, which first lists the cluster, would come too late."""
 
 
-def plan_deadline_evictions(  # noqa: PLR0913, PLR0917 - what a plan knows by then, each part named
+def plan_deadline_evictions(
+    draft: PlanBuilder,
     disruptions: Sequence[WorkloadDisruption],
     headroom: Headroom,
     allowance: Allowance,
-    turn: Mapping[str, int],
-    now: datetime,
     last: datetime,
 ) -> tuple[DeadlineEvictions, Headroom]:
     """Choose the pods that are evicted now, and claim places for their replacements.
 
     Args:
+        draft: the plan so far.
         disruptions: all that is interrupted.
         headroom: after the capacity phase.
         allowance: what budgets let go in this plan.
-        turn: node -> its place in the order of urgency.
-        now: the time.
         last: when the next plan will come.
 
     Returns:
         the pods and times, and the headroom that is left.
     """
-    pods = _evicted(disruptions, last, turn)
+    pods = _evicted(disruptions, last, draft.interrupted.turn)
     for one in pods:
         # The eviction API subtracts only pods that are Ready from what a budget allows.
         # https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
@@ -76,7 +80,7 @@ def plan_deadline_evictions(  # noqa: PLR0913, PLR0917 - what a plan knows by th
     later = sorted(
         o.eviction_deadline for o in evictable if o.eviction_deadline and not o.late(last)
     )
-    near = sum(is_near(one.deadline, now) for one in evictable)
+    near = sum(is_near(one.deadline, draft.now) for one in evictable)
     many = len(pods) > AT_ONCE
     found = DeadlineEvictions(
         pods=pods,
@@ -107,23 +111,33 @@ def _evicted(
     return sorted(late, key=order)
 
 
-def evict_now(
-    one: EvictablePod,
-    now: datetime,
+def add_evictions(
+    draft: PlanBuilder,
+    disruptions: Sequence[WorkloadDisruption],
+    pods: Sequence[EvictablePod],
     last: datetime,
-    of: WorkloadDisruption | None = None,
-    *,
-    guarded: bool,
-) -> Evict:
-    """Return the eviction of a pod whose eviction deadline has come.
+) -> None:
+    """Add the evictions of pods whose eviction deadline has come, as many as one plan evicts.
 
     Args:
-        one: the pod.
-        now: the time.
+        draft: the plan so far.
+        disruptions: all that is interrupted.
+        pods: those that `plan_deadline_evictions` has chosen, in their order.
         last: when the next plan will come.
-        of: the disruption of its workload, if that is known.
-        guarded: whether only budgets of ours cover it.
     """
+    owner = {one.pod.uid: each for each in disruptions for one in each.evictable}
+    for one in pods[:MOST_EVICTIONS]:
+        eviction = Evict(
+            pod=one.pod,
+            overrule=one.overrules_at(last),
+            guarded=bool(guards_of(draft.seen, one.pod)),
+            reason=_why(one, draft.now, owner[one.pod.uid]),
+            wave=Wave.DEADLINE,
+        )
+        draft.add(eviction, {one.pod.node or ""})
+
+
+def _why(one: EvictablePod, now: datetime, disruption: WorkloadDisruption) -> str:
     come = "has come" if one.late(now) else "comes before the next plan would"
     reason = f"its eviction deadline {come}: its time to stop is {one.stop}"
     if one.pod.hook_seconds and not one.stop.known:
@@ -132,12 +146,6 @@ def evict_now(
         reason += "; its owner lets nobody overrule its budget: if that refuses, it ends with its instance"
     if (grace := clamped_grace(one, now)) is not None:
         reason += f"; {grace} s are left"
-    if of is not None and of.workload is not None:
-        reason += f"; {of.staying_ready} of {of.replicas} are Ready elsewhere"
-    return Evict(
-        pod=one.pod,
-        overrule=one.overrules_at(last),
-        guarded=guarded,
-        reason=reason,
-        wave=Wave.DEADLINE,
-    )
+    if disruption.workload is not None:
+        reason += f"; {disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
+    return reason

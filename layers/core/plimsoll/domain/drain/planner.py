@@ -26,7 +26,6 @@ from plimsoll.domain.disruptions import (
     WorkloadDisruption,
     by_node,
     disruptions_of,
-    guards_of,
     least_seconds,
     left_on,
     left_to_pod_gc,
@@ -36,11 +35,7 @@ from plimsoll.domain.disruptions import (
 )
 from plimsoll.domain.drain.capacity import plan_capacity
 from plimsoll.domain.drain.cordon_rate_limit import GATHERING, turns
-from plimsoll.domain.drain.deadline_evictions import (
-    MOST_EVICTIONS,
-    evict_now,
-    plan_deadline_evictions,
-)
+from plimsoll.domain.drain.deadline_evictions import add_evictions, plan_deadline_evictions
 from plimsoll.domain.drain.finalization import plan_finalization, plan_guards, report_of
 from plimsoll.domain.drain.gang_deadlines import gang_deadlines
 from plimsoll.domain.drain.plan_builder import PlanBuilder
@@ -93,9 +88,7 @@ def plan_drain(
     # before it leaves. Capacity first, because it says which pods no node can take. Deadline evictions next: these pods
     # leave in any case, and what they take of places and budgets nobody else may count on.
     capacity, headroom = plan_capacity(draft, disruptions, headroom, refusals or {})
-    evictions, headroom = plan_deadline_evictions(
-        disruptions, headroom, allowance, interrupted.turn, now, last
-    )
+    evictions, headroom = plan_deadline_evictions(draft, disruptions, headroom, allowance, last)
     headroom = plan_replacements(
         draft,
         # A node that is opened again holds places that this headroom does not know.
@@ -106,11 +99,8 @@ def plan_drain(
     )
     # For whoever else drains: what this plan evicts is decided by the budgets that stand.
     plan_guards(draft, disruptions)
-    owner = {one.pod.uid: each for each in disruptions for one in each.evictable}
-    for one in evictions.pods[:MOST_EVICTIONS]:  # after those whose replacements are Ready
-        guarded = bool(guards_of(seen, one.pod))
-        eviction = evict_now(one, now, last, owner.get(one.pod.uid), guarded=guarded)
-        draft.add(eviction, {one.pod.node or ""})
+    # Chosen before the replacements and added after them: a report names first which pods others have replaced.
+    add_evictions(draft, disruptions, evictions.pods, last)
     # After the replacements, since a dead pod is freed only where its successor takes nobody's place.
     plan_finalization(draft, turn_of, headroom)
     # After finalization, whose steps say which nodes are opened again: no deadline comes there.
