@@ -15,8 +15,8 @@ class Headroom:
     """The places that a plan has not claimed yet, and whether some are reserved for pods that leave later.
 
     Each phase takes the headroom that the one before it leaves, claims places by the methods below, and returns what
-    is left. Whoever planned an earlier phase has no use of the former one: they share the snapshot, since a copy of
-    thousands of nodes costs more than a phase. Facts are replaced, never assigned.
+    is left. The headroom that it took is used up: both share one snapshot, since a copy of thousands of nodes costs
+    more than a phase. Facts are replaced, never assigned.
 
     The snapshot assigns places in our order; `contention` says which of them are sure in any other.
     """
