@@ -12,19 +12,16 @@ from tests.support.observations import interrupted, looked, released
 
 PODS = 10
 """On each node, and of each workload."""
-QUARTER = 3
-"""Of the pods of a workload."""
 
 
 @cache
-def _untouched(nodes: int, **how: int) -> Observation:
+def _untouched(nodes: int) -> Observation:
     pods = [
         a_pod(
             f"app-{n}-{turn}",
             node=f"spot-{(n + turn * 7) % nodes:03}",
             labels={"app": f"app-{n}", "pod-template-hash": "abc"},
             owner=("ReplicaSet", f"app-{n}-abc"),
-            **how,
         )
         for n in range(nodes)
         for turn in range(PODS)
@@ -39,12 +36,12 @@ def _untouched(nodes: int, **how: int) -> Observation:
     )
 
 
-def storm(nodes: int, change: dict[str, Pod] | None = None, **how: int) -> Observation:
+def storm(nodes: int, change: dict[str, Pod] | None = None) -> Observation:
     """Return so many interrupted nodes with ten pods each; each workload stands on ten of the nodes.
 
     `change` puts other pods in the place of those of their names.
     """
-    seen = _untouched(nodes, **how)
+    seen = _untouched(nodes)
     if change is None:
         return seen
     return replace(seen, pods=[change.get(pod.name, pod) for pod in seen.pods])

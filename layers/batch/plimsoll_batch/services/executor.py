@@ -16,7 +16,13 @@ from functools import partial
 from typing import Final, assert_never
 
 from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Refused
-from plimsoll.domain.kubernetes import LONGEST_MESSAGE_CHARACTERS, NAMESPACE, ClusterEvent, Ref
+from plimsoll.domain.kubernetes import (
+    LONGEST_MESSAGE_CHARACTERS,
+    NAMESPACE,
+    ClusterEvent,
+    PodDeadline,
+    Ref,
+)
 from plimsoll.services.cluster_events import MOST_EVENTS
 from plimsoll.services.ports import Telemetry, Workers
 from plimsoll_batch.domain.capacity import NodeLease
@@ -25,11 +31,11 @@ from plimsoll_batch.domain.jobs import (
     Begin,
     End,
     Finish,
+    Gang,
     GangJobs,
     Job,
     JobAction,
     NodeRequest,
-    PodDeadline,
     Remember,
     RestartRole,
     Stop,
@@ -93,7 +99,7 @@ class Executor:
                 raise answer
         return any(answer is True for answer in answers)
 
-    def tell_deadlines(self, tellings: Sequence[PodDeadline]) -> None:
+    def tell_deadlines(self, tellings: Sequence[PodDeadline[Gang]]) -> None:
         """Tell pods until when their gangs run; whoever is not reached is told by the next cycle."""
         answers = self.workers.run([partial(self._tell_deadline, each) for each in tellings])
         refused: dict[str, str] = {}
@@ -109,7 +115,7 @@ class Executor:
         for gang in told.keys() - refused.keys():
             self.telemetry.log("pods told their deadline", gang=gang, deadline=told[gang])
 
-    def _tell_deadline(self, each: PodDeadline) -> None:
+    def _tell_deadline(self, each: PodDeadline[Gang]) -> None:
         if self.held():
             self.cluster.tell_deadline(each.pod, each.deadline)
 

@@ -44,7 +44,6 @@ from plimsoll.domain.actions import (
 )
 from plimsoll.domain.drain import event_of_action
 from plimsoll.domain.errors import (
-    Blocked,
     Conflict,
     NotFound,
     PlimsollError,
@@ -203,11 +202,8 @@ def _evict(action: Evict, cluster: ClusterWriter) -> str | None:
     """Evict a pod; delete it if that is refused and may be overruled, and return whose refusal it was."""
     try:
         cluster.evict(action.pod, action.grace_seconds)
-    # An overloaded API server answers 429 like a budget, but as
-    # `Throttled`: it refused no pod, so Plimsoll overrules nothing.
-    # https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
-    except (Blocked, Refused) as refusal:
-        if not action.overrule:
+    except PlimsollError as refusal:
+        if not action.overrules(refusal):
             raise
         cluster.delete(action.pod, action.grace_seconds)
         return None if action.guarded else str(refusal)

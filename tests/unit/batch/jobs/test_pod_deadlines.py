@@ -12,9 +12,8 @@ import pytest
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import MARGIN
-from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.kubernetes import Ref, gangs
 from plimsoll.domain.observation import Sample, Samples
-from plimsoll_batch.domain.jobs import pod_deadlines
 from plimsoll_simulation.fake_aws.stores import MemoryTimes
 from tests.support.fake_clusters import MERGE
 from tests.support.queue_scenes import Scene, a_bare_pod, a_job, a_training, killed_at_each_write
@@ -104,7 +103,7 @@ def test_it_is_taken_off_once_no_node_of_the_gang_is_reclaimed_any_more():
 
 
 def test_a_cycle_tells_a_bounded_number_of_pods_and_the_next_the_others(monkeypatch):
-    monkeypatch.setattr(pod_deadlines, "MOST_TOLD", 4)
+    monkeypatch.setattr(gangs, "MOST_TOLD", 4)
     scene = started()
     reclaim(scene, node_of(scene, "train-ps"))
     scene.run(1)

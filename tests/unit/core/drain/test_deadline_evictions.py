@@ -1,98 +1,86 @@
-"""In an interruption of more pods than an API server evicts in time, some are evicted before their eviction deadline."""
+"""In an interruption of very many pods, eviction deadlines come node by node, and a plan lasts until they do."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
 
-from plimsoll.domain.actions import Evict
+from plimsoll.domain.actions import Evict, Release
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.drain.deadline_evictions import (
-    AT_ONCE,
-    EARLIEST,
-    EVICTIONS_PER_SECOND,
-    MOST_EVICTIONS,
-)
+from plimsoll.domain.drain.deadline_evictions import MOST_EVICTIONS
+from plimsoll.domain.kubernetes import Pod
 from plimsoll.domain.observation import Observation
-from tests.support.builders import a_budget
-from tests.support.many_nodes import PODS, storm
-from tests.support.observations import actions, noon
+from tests.support.builders import a_pod
+from tests.support.many_nodes import PODS, gone, storm
+from tests.support.observations import actions, interrupted, noon
 
-STOP = 10
-"""The grace period of these pods, in seconds."""
-DEADLINE = 108
-"""Seconds from the notice to their eviction deadline."""
-LEFT = 5
-"""Seconds before it: the API server evicts fewer than six hundred pods in that time."""
-EARLY = 60 * PODS - AT_ONCE - LEFT * EVICTIONS_PER_SECOND
-"""How many of the pods on sixty nodes it would then evict too late."""
+DEADLINE = 89
+"""Seconds from the notice until the eviction deadlines of these pods have come."""
 
 
-def brief(nodes: int) -> Observation:
-    """Return an interruption of pods that stop soon."""
-    return storm(nodes, grace_seconds=STOP)
+def with_a_replacement(seen: Observation, of: Pod) -> Observation:
+    """Return what is seen once a replacement of this pod is Ready."""
+    new = a_pod("app-0-new", node="od", labels=of.labels, owner=("ReplicaSet", "app-0-abc"))
+    return replace(seen, pods=[*seen.pods, new])
 
 
-def evicted(seen: Observation, *, left: int = LEFT) -> list[Evict]:
-    """Return the evictions of a plan that is made so many seconds before the eviction deadlines."""
-    return actions(plan_drain(seen, noon(DEADLINE - left)), Evict)
+def test_a_plan_is_over_when_many_eviction_deadlines_come():
+    assert plan_drain(storm(60), noon(1)).expires == noon(88)
+    assert plan_drain(storm(60), noon(DEADLINE)).expires is None  # it evicts them
+    assert plan_drain(storm(10), noon(1)).expires is None  # as many as are evicted at once
 
 
-def test_a_pod_is_evicted_early_if_the_api_server_would_not_take_all_evictions_in_time():
-    early = evicted(brief(60))
+def test_pods_are_evicted_at_their_deadline_before_others_are_released():
+    seen = storm(60)
+    later = [
+        replace(node, interruption=interrupted(node.name, ends=600).interruption)
+        for node in seen.nodes[:30]
+    ]
+    plan = plan_drain(replace(seen, nodes=[*later, *seen.nodes[30:]]), noon(DEADLINE))
 
-    assert len(early) == EARLY
-    assert "comes at 12:01:48" in early[0].reason
-    assert not any(evict.overrule or evict.grace_seconds for evict in early)
-
-
-def test_none_is_evicted_early_where_the_api_server_takes_all_in_time():
-    assert evicted(brief(60), left=-(-60 * PODS // EVICTIONS_PER_SECOND)) == []
-    assert evicted(brief(AT_ONCE // PODS), left=1) == []
-
-
-def test_none_is_evicted_long_before_its_own_deadline():
-    seen = brief((AT_ONCE + 50 * EVICTIONS_PER_SECOND) // PODS)
-
-    assert evicted(seen, left=int(EARLIEST.total_seconds()) + 2) == []
-    assert evicted(seen, left=int(EARLIEST.total_seconds()))
+    first = plan.actions[: 30 * PODS]
+    assert all(isinstance(action, Evict) for action in first)
+    assert len(actions(plan, Release)) == 30 * PODS
 
 
-def test_the_last_pod_that_serves_is_not_evicted_before_its_deadline():
-    early = evicted(brief(MOST_EVICTIONS // PODS + 40), left=1)
+def test_a_replacement_frees_the_pod_on_the_most_urgent_node():
+    seen = storm(12)
+    mine = [p for p in seen.pods if p.name.startswith("app-0-")]
+    kept = {p.name: gone(p) for p in seen.pods if p in mine or p.node == mine[7].node}
+    plan = plan_drain(with_a_replacement(storm(12, kept), mine[0]), noon(1))
 
-    assert len(early) == MOST_EVICTIONS
-    assert max(Counter(e.pod.owner.name for e in early if e.pod.owner).values()) < PODS
-
-
-def test_those_on_the_nodes_with_the_fewest_pods_are_evicted_first():
-    seen = brief(61)
-    left = {p.name: replace(p, node="od") for p in seen.on_node["spot-007"][:-2]}
-
-    first, second, *others = evicted(storm(61, left, grace_seconds=STOP))
-
-    assert {first.pod.node, second.pod.node} == {"spot-007"}
-    assert set(Counter(e.pod.node for e in others[: PODS * 10]).values()) == {PODS}
+    assert [evict.pod.name for evict in actions(plan, Evict)] == [mine[7].name]
 
 
-def test_a_budget_is_not_overruled_before_the_eviction_deadline():
-    seen = brief(60)
-    none = a_budget("app-3", maxUnavailable=0)
+def test_whoever_is_replaced_leaves_before_another_replacement_is_begun():
+    mine = [p for p in storm(60).pods if p.name.startswith("app-0-")]
+    seen = storm(60, {p.name: gone(p) for p in mine})
+    plan = plan_drain(with_a_replacement(seen, mine[0]), noon(1))
 
-    owners = {e.pod.owner.name for e in evicted(replace(seen, budgets=[none])) if e.pod.owner}
-    assert "app-3-abc" not in owners
-    assert "app-4-abc" in owners
+    first, second, *_ = plan.actions
+    assert isinstance(first, Evict)
+    assert isinstance(second, Release)
 
 
-def test_what_may_end_by_itself_is_not_evicted_before_its_deadline():
-    seen = brief(60)
-    jobs = [replace(p, restarts=False) if p.name.startswith("app-3-") else p for p in seen.pods]
+def test_on_the_nodes_with_the_fewest_pods_eviction_deadlines_come_first():
+    seen = storm(60)
+    left = {p.name: replace(p, node="od") for p in seen.on_node["spot-059"][:-1]}
+    first, *_ = actions(plan_drain(storm(60, left), noon(DEADLINE)), Evict)
 
-    assert not any(e.pod.name.startswith("app-3-") for e in evicted(replace(seen, pods=jobs)))
+    assert first.pod.node == "spot-059"
+
+
+def test_eviction_deadlines_come_node_by_node_in_batches():
+    plan = plan_drain(storm(MOST_EVICTIONS // PODS + 20), noon(90))
+    last = actions(plan, Evict)
+
+    assert len(last) == MOST_EVICTIONS
+    assert set(Counter(evict.pod.node for evict in last).values()) == {PODS}
+    assert plan.next_eviction == noon(90)  # the others are evicted by a plan that comes at once
 
 
 def test_each_node_is_told_of_its_own_pods_without_headroom_in_a_line_for_each_workload():
-    seen = brief(60)
+    seen = storm(60)
     small = [replace(node, unschedulable=True) for node in seen.nodes]
     plan = plan_drain(replace(seen, nodes=small), noon(1))
 

@@ -10,6 +10,7 @@ import pytest
 from plimsoll.domain.actions import DoNotDisrupt, Evict, Release, UndoRelease
 from plimsoll.domain.disruptions import disruptions_of
 from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain.do_not_disrupt import do_not_disrupt
 from plimsoll.domain.kubernetes import (
     DO_NOT_DISRUPT,
     IGNORE,
@@ -97,7 +98,7 @@ def test_a_pod_that_was_released_on_advice_is_marked_once_the_notice_comes():
 def test_a_pod_is_not_marked_where(pod, after):
     seen = seen_with(*aged(pod))
     (db,) = disruptions_of(seen, InterruptedNodes.of(seen), noon(after))
-    assert db.evictable[0].do_not_disrupt(noon(after)) is None
+    assert do_not_disrupt(db.evictable[0], noon(after)) is None
 
 
 def test_a_pod_whose_age_nobody_tells_is_not_marked():

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.domain.actions import Cordon, Evict, Grow, Release
 from plimsoll.domain.disruptions import disruptions_of
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.drain.capacity_phase import owed_of
+from plimsoll.domain.drain.capacity import owed_of
 from plimsoll.domain.kubernetes import Node, Ref
 from plimsoll.domain.observation import InterruptedNodes
 from plimsoll.services.reconcile_memory import ReconcileMemory

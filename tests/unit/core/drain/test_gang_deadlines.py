@@ -9,7 +9,8 @@ import pytest
 from plimsoll.domain.actions import Evict, TellDeadline, Uncordon
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Policy, Response
-from plimsoll.domain.kubernetes import DEADLINE, IGNORE, MOST_TOLD, Pod, Ref
+from plimsoll.domain.kubernetes import DEADLINE, IGNORE, Pod, Ref
+from plimsoll.domain.kubernetes.gangs import MOST_TOLD
 from plimsoll.domain.kubernetes.names import CHECKPOINT_TAKES_SECONDS
 from plimsoll.domain.observation import WorkloadTimes
 from tests.support.builders import a_node, a_pod

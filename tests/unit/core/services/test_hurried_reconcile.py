@@ -10,7 +10,6 @@ import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.drain.deadline_evictions import AT_ONCE, MOST_EVICTIONS
-from plimsoll.domain.drain.queued_replacements import MOST_UNDER_WAY_PODS
 from plimsoll.services.executor import ACTIONS_PER_ROUND
 from tests.support.workload_sets import WiredServices, deployment, handled
 
@@ -44,7 +43,7 @@ def test_who_has_many_to_tell_tells_them_all(pods: int):
 
 @pytest.mark.parametrize(
     ("pods", "released"),
-    [(MOST_EVICTIONS, ACTIONS_PER_ROUND), (MOST_EVICTIONS + 1, MOST_UNDER_WAY_PODS)],
+    [(MOST_EVICTIONS, ACTIONS_PER_ROUND), (MOST_EVICTIONS + 1, MOST_EVICTIONS + 1)],
     ids=["few", "many"],
 )
 def test_who_has_more_pods_to_move_than_one_plan_tells_leaves_none_to_the_next_reconcile(

@@ -494,7 +494,7 @@ def test_the_rules_see_an_added_node_left_empty_and_one_not_given_back(monkeypat
     returned = replace(added, groups=(full, a_group("spot-1", "spot")), events=(back,))
     assert [play_storm(storm).violations for storm in (added, returned)] == [(), ()]
     monkeypatch.setattr(
-        "plimsoll.domain.drain.finalization_phase.scale_down_steps", lambda _, __: iter(())
+        "plimsoll.domain.drain.finalization.scale_down_steps", lambda _, __: iter(())
     )
     assert "left-added" in play_storm(added).rules
     monkeypatch.setattr(

@@ -47,7 +47,6 @@ from plimsoll_batch.domain.jobs.lifecycle import (
 )
 from plimsoll_batch.domain.jobs.node_requests import Ask, NodeRequest, Turn, turn_of
 from plimsoll_batch.domain.jobs.pod_deadlines import (
-    PodDeadline,
     plan_deadlines,
     unstated_classes,
 )
@@ -76,7 +75,6 @@ __all__ = [
     "JobAction",
     "Lifecycle",
     "NodeRequest",
-    "PodDeadline",
     "Policy",
     "Remember",
     "RestartRole",

@@ -7,17 +7,15 @@ https://kubernetes.io/docs/concepts/workloads/pods/downward-api/
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from plimsoll.domain.kubernetes import (
-    MOST_TOLD,
-    Pod,
+    PodDeadline,
     Ref,
+    ThreatenedGang,
     class_of,
-    deadline_text,
+    deadlines_to_tell,
     is_told,
-    pods_to_tell,
     queued_gang_of,
 )
 from plimsoll.domain.observation import WorkloadTimes
@@ -25,22 +23,12 @@ from plimsoll_batch.domain.jobs.gangs import Gang
 from plimsoll_batch.domain.jobs.jobs import GangJobs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodDeadline:
-    """What is to be written on one pod."""
-
-    pod: Pod
-    gang: Gang
-    deadline: str | None
-    """None: no node of its gang is reclaimed any more."""
-
-
 def plan_deadlines(
     gangs: Iterable[GangJobs],
     ends: Mapping[str, datetime],
     now: datetime,
     times: Mapping[Ref, WorkloadTimes],
-) -> Sequence[PodDeadline]:
+) -> Sequence[PodDeadline[Gang]]:
     """Return what has to be written on pods now; what stands there already is not written again.
 
     Args:
@@ -49,17 +37,21 @@ def plan_deadlines(
         now: the present.
         times: what was observed of `unstated_classes`, as far as it is known.
     """
-    found = []
-    for jobs in gangs:
-        if not any(role.told for role in jobs.roles):
-            continue
-        first = _first_end(jobs, ends)
-        text = None if first is None else deadline_text(first)
-        observed = None if first is None else _observed(jobs, times)
-        told = pods_to_tell(jobs.pods, first, now, stated=_stated(jobs), observed=observed)
-        found += [PodDeadline(pod=pod, gang=jobs.gang, deadline=text) for pod in told]
-    found.sort(key=lambda each: each.deadline or "~")
-    return found[:MOST_TOLD]
+    asking = (jobs for jobs in gangs if any(role.told for role in jobs.roles))
+    return deadlines_to_tell((_threatened(jobs, ends, times) for jobs in asking), now)
+
+
+def _threatened(
+    jobs: GangJobs, ends: Mapping[str, datetime], times: Mapping[Ref, WorkloadTimes]
+) -> ThreatenedGang[Gang]:
+    first = _first_end(jobs, ends)
+    return ThreatenedGang(
+        gang=jobs.gang,
+        pods=jobs.pods,
+        deadline=first,
+        stated=_stated(jobs),
+        observed=None if first is None else _observed(jobs, times),
+    )
 
 
 def unstated_classes(gangs: Iterable[GangJobs], ends: Mapping[str, datetime]) -> Iterator[Ref]:

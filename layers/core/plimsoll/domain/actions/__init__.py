@@ -29,7 +29,6 @@ from plimsoll.domain.actions.actions import (
     UndoRelease,
     Unguard,
     Wave,
-    begins,
 )
 from plimsoll.domain.actions.plan import Due, Plan, Step
 
@@ -63,5 +62,4 @@ __all__ = [
     "UndoRelease",
     "Unguard",
     "Wave",
-    "begins",
 ]

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, unique
 from itertools import islice
-from typing import ClassVar, TypeGuard, override
+from typing import ClassVar, override
 
+from plimsoll.domain.errors import Blocked, PlimsollError, Refused
 from plimsoll.domain.interruptions import Interruption, LifecycleHook
 from plimsoll.domain.kubernetes import (
     Budget,
@@ -52,6 +53,8 @@ class AboutNode:
 
     refusable: ClassVar[bool] = False
     """Whether an action that the API server refused is left out of the next plans, with the reason."""
+    event: ClassVar[str | None] = None
+    """The reason of the Event of Kubernetes that tells of it once it is done; None where none does."""
 
     node: Node
     reason: str
@@ -67,6 +70,8 @@ class AboutPod:
     """What actions on a pod have in common."""
 
     refusable: ClassVar[bool] = False
+    """As of `AboutNode`."""
+    event: ClassVar[str | None] = None
     """As of `AboutNode`."""
 
     pod: Pod
@@ -93,6 +98,7 @@ class Uncordon(AboutNode):
     """Take taint, record and our own cordon off a node that stays."""
 
     verb: ClassVar[str] = "uncordon"
+    event: ClassVar[str | None] = "Uncordoned"
     wave: ClassVar[Wave] = Wave.CORDON
 
 
@@ -177,6 +183,7 @@ class Release(AboutPod):
     """
 
     verb: ClassVar[str] = "release"
+    event: ClassVar[str | None] = "Released"
     wave: ClassVar[Wave] = Wave.REPLACE
 
     replica_set: ReplicaSet
@@ -193,6 +200,7 @@ class UndoRelease(AboutPod):
     """Hand a released pod back to its ReplicaSet, which then deletes a pod that it has too many."""
 
     verb: ClassVar[str] = "undo-release"
+    event: ClassVar[str | None] = "ReleaseUndone"
     wave: ClassVar[Wave] = Wave.REPLACE
     refusable: ClassVar[bool] = True
 
@@ -212,6 +220,7 @@ class Evict(AboutPod):
     """
 
     verb: ClassVar[str] = "evict"
+    event: ClassVar[str | None] = "Evicted"
     refusable: ClassVar[bool] = True
 
     grace_seconds: int | None = None
@@ -222,6 +231,12 @@ class Evict(AboutPod):
     guarded: bool = False
     """Whether only budgets of ours cover it: then no owner's budget is overruled."""
     wave: Wave = Wave.LEAVE
+
+    def overrules(self, refusal: PlimsollError) -> bool:
+        """Whether the pod is deleted although its eviction was refused: by a budget, or by a webhook."""
+        # An overloaded API server answers 429 like a budget, but as `Throttled`: it refused no pod, so nothing is overruled.
+        # https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
+        return self.overrule and isinstance(refusal, Blocked | Refused)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +250,7 @@ class ForceDelete(AboutPod):
     """
 
     verb: ClassVar[str] = "force-delete"
+    event: ClassVar[str | None] = "ForceDeleted"
     wave: ClassVar[Wave] = Wave.LEAVE
 
 
@@ -247,6 +263,7 @@ class OutOfService(AboutNode):
     """
 
     verb: ClassVar[str] = "out-of-service"
+    event: ClassVar[str | None] = "OutOfService"
     wave: ClassVar[Wave] = Wave.LEAVE
 
 
@@ -389,6 +406,7 @@ class TerminateInstance(AboutNode):
     """
 
     verb: ClassVar[str] = "terminate-instance"
+    event: ClassVar[str | None] = "InstanceTerminated"
     wave: ClassVar[Wave] = Wave.CLOSE
 
     interruption: Interruption
@@ -440,6 +458,7 @@ class CompleteLifecycle(AboutHooks):
     """
 
     verb: ClassVar[str] = "complete-lifecycle"
+    event: ClassVar[str | None] = "LifecycleCompleted"
     wave: ClassVar[Wave] = Wave.CLOSE
 
 
@@ -468,14 +487,3 @@ type Action = (
     | CompleteLifecycle
 )
 """Every action. The executor takes no other."""
-
-
-def begins(action: Action) -> TypeGuard[Release | Evict]:
-    """Whether an action makes controllers create a pod: it releases one, or evicts one not released."""
-    match action:
-        case Release():
-            return True
-        case Evict(pod=pod):
-            return not pod.released
-        case _:
-            return False

@@ -12,7 +12,7 @@ from hashlib import sha256
 from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity.advised_nodes import kept_out
 from plimsoll.domain.capacity.growth_plan import GrowthPlan, plan_growth
-from plimsoll.domain.disruptions import WorkloadDisruption, ended_by_owner
+from plimsoll.domain.disruptions import Cause, WorkloadDisruption, ended_by_owner
 from plimsoll.domain.kubernetes import (
     Pod,
     Ref,
@@ -69,7 +69,9 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     ended = {n.name for n in interrupted.nodes if ended_by_owner(seen, n)}
     planned = {disruption.ref for disruption in disruptions}
     if ended >= interrupted.names:  # what else waits for a node does so without our doing
-        notified = all(one.notified for d in disruptions for one in d.evictable)
+        notified = all(
+            one.departure.cause is Cause.INTERRUPTION for d in disruptions for one in d.evictable
+        )
         short = _held_up(seen, headroom, set() if notified else planned, now)
         if notified and not short:
             return ScaleUp()

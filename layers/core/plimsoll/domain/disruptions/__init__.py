@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from plimsoll.domain.disruptions.budgets import Allowance, kept_of
 from plimsoll.domain.disruptions.disruption_builder import by_node, disruptions_of
-from plimsoll.domain.disruptions.guard import guard_name, guards_at_warning, plan_guard
+from plimsoll.domain.disruptions.guard import (
+    guard_name,
+    guards_at_warning,
+    guards_of,
+    plan_guard,
+)
 from plimsoll.domain.disruptions.interruption_end import (
     ended_by_owner,
     of_present_launches,
@@ -42,8 +47,11 @@ from plimsoll.domain.disruptions.tolerant_pods import (
 )
 from plimsoll.domain.disruptions.workload_disruption import (
     PATIENCE,
+    BudgetRule,
+    Cause,
     EvictablePod,
     WorkloadDisruption,
+    is_available,
 )
 
 __all__ = [
@@ -54,6 +62,8 @@ __all__ = [
     "PATIENCE",
     "Allowance",
     "Basis",
+    "BudgetRule",
+    "Cause",
     "EvictablePod",
     "StopTime",
     "WorkloadDisruption",
@@ -64,8 +74,10 @@ __all__ = [
     "evicts_from",
     "guard_name",
     "guards_at_warning",
+    "guards_of",
     "has_returned",
     "held_on",
+    "is_available",
     "kept_of",
     "known_stops",
     "least_seconds",

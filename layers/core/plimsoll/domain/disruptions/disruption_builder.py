@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
 
 from plimsoll.domain.disruptions.budgets import ALONE, floor_of, kept_of, replicas_of
 from plimsoll.domain.disruptions.guard import guards_of
@@ -19,8 +21,14 @@ from plimsoll.domain.disruptions.releasability import (
     why_undone,
 )
 from plimsoll.domain.disruptions.stop_times import stop_of
-from plimsoll.domain.disruptions.workload_disruption import EvictablePod, WorkloadDisruption
-from plimsoll.domain.interruptions import as_told, kept_up
+from plimsoll.domain.disruptions.workload_disruption import (
+    BudgetRule,
+    Cause,
+    Departure,
+    EvictablePod,
+    WorkloadDisruption,
+)
+from plimsoll.domain.interruptions import Interruption, as_told, kept_up
 from plimsoll.domain.kubernetes import (
     NODE_POOL,
     Node,
@@ -28,18 +36,21 @@ from plimsoll.domain.kubernetes import (
     Ref,
     Resources,
     Scheduling,
+    Workload,
     why_protected,
 )
 from plimsoll.domain.observation import (
     DRAIN,
     InterruptedNodes,
     Observation,
-    WorkloadTimes,
     is_dead,
     is_gone,
     why_drained,
 )
 from plimsoll.domain.zones import LEAVING, elsewhere, emptied_nodes, frozen_zones, left_for_zone
+
+START: Final = timedelta(seconds=30)
+"""What a replacement that has a node is reckoned to take until it serves, where nobody saw it."""
 
 
 def disruptions_of(
@@ -62,9 +73,7 @@ def disruptions_of(
         interruption = interrupted.interruption[node.name]
         if is_gone(seen, node) or overdue(node, now) or why_over(seen, node, now) is not None:
             continue  # nothing has to leave, or nothing can any more
-        hooks = seen.hooks_of(node)
-        lasting = kept_up(interruption, hooks)
-        interruption = as_told(interruption, hooks, now)
+        departure = _departure(seen, node, interruption, now)
         held |= {pod.uid for pod in held_on(seen, node, now, refused or {})}
         for pod in seen.on_node.get(node.name, ()):
             if pod.uid in held or not must_leave(seen, pod, node):
@@ -74,42 +83,55 @@ def disruptions_of(
                 one = EvictablePod(
                     pod=pod,
                     replica_set=seen.replica_set(pod),
-                    interruption=interruption.identity,
-                    cordoned=interruption.cordoned,
-                    deadline=interruption.deadline,
-                    told=interruption.deadline_told,
+                    departure=departure,
                     stop=stop_of(seen, pod),
-                    overrules=not interruption.guessed and not pod.of_job,
-                    obeys=never_overruled(seen, pod),
-                    clamps=interruption.exact,
+                    budget=_budget_rule(seen, pod, interruption),
                     returned=has_returned(pod, node),
-                    kept_up_until=lasting.deadline if lasting.exact else None,
-                    of_node_pool=NODE_POOL in node.labels,
-                    guarded=bool(guards_of(seen, pod)),
                 )
                 if not (one.returned and one.late(pod.created)):  # it came back from its eviction
                     moving.append(one)
+    # Both leave interrupted nodes out: the pods there are found already.
     drained = _drained_by_others(seen, interrupted, found)
     leaving = _leaving_zones(seen, interrupted, found, now, refused or {})
+    # Last, and without pods to move: a release whose node stays has to be found, so that it is undone.
     for pod in seen.pods:
         if pod.released and pod.deleting is None:
             found.setdefault(seen.workload_of(pod), [])
-    claimed: dict[Ref, Resources] = defaultdict(Resources)
-    return [
-        _disruption(
-            seen,
-            interrupted,
-            drained,
-            leaving,
-            held,
-            ref,
-            evictable,
-            now,
-            claimed,
-            (refused or {}).get(str(ref)),
-        )
-        for ref, evictable in sorted(found.items())
-    ]
+    builder = _Builder(
+        seen=seen,
+        interrupted=interrupted,
+        now=now,
+        refused=refused or {},
+        held=held,
+        drained=drained,
+        leaving=leaving,
+    )
+    # By name, since each claims of the quotas what the ones before it have left.
+    return [builder.build(ref, evictable) for ref, evictable in sorted(found.items())]
+
+
+def _departure(
+    seen: Observation, node: Node, interruption: Interruption, now: datetime
+) -> Departure:
+    """Return why and by when an interrupted node is left."""
+    hooks = seen.hooks_of(node)
+    # Two deadlines of one node: as its lifecycle hooks stand now, and once the heartbeats of this plan are accepted.
+    told, lasting = as_told(interruption, hooks, now), kept_up(interruption, hooks)
+    return Departure(
+        interruption=told.identity,
+        cordoned=told.cordoned,
+        deadline=told.deadline,
+        told=told.deadline_told,
+        exact=told.exact,
+        kept_up_until=lasting.deadline if lasting.exact else None,
+        of_node_pool=NODE_POOL in node.labels,
+    )
+
+
+def _budget_rule(seen: Observation, pod: Pod, interruption: Interruption) -> BudgetRule:
+    if never_overruled(seen, pod):
+        return BudgetRule.KEPT_BY_OWNER
+    return BudgetRule.KEPT if interruption.guessed or pod.of_job else BudgetRule.OVERRULED
 
 
 def _drained_by_others(
@@ -126,16 +148,16 @@ def _drained_by_others(
             drained.add(pod.uid)
             moving = found[seen.workload_of(pod)]
             if pod.deleting is None:
-                replica_set = seen.replica_set(pod)
                 moving.append(
                     EvictablePod(
                         pod=pod,
-                        replica_set=replica_set,
-                        interruption=DRAIN,
-                        deadline=None,
+                        replica_set=seen.replica_set(pod),
+                        departure=Departure(
+                            cause=Cause.OTHER_DRAIN,
+                            interruption=DRAIN,
+                            of_node_pool=NODE_POOL in node.labels,
+                        ),
                         stop=stop_of(seen, pod),
-                        guarded=True,
-                        notified=False,
                     )
                 )
     return frozenset(drained)
@@ -173,11 +195,12 @@ def _leaving_zones(
                         EvictablePod(
                             pod=moved,
                             replica_set=seen.replica_set(pod),
-                            interruption=LEAVING,
-                            deadline=None,
+                            departure=Departure(
+                                cause=Cause.ZONAL_SHIFT,
+                                interruption=LEAVING,
+                                of_node_pool=NODE_POOL in node.labels,
+                            ),
                             stop=stop_of(seen, pod),
-                            released_only=True,
-                            notified=False,
                         )
                     )
     return leaving
@@ -199,66 +222,102 @@ def by_node(
     return found
 
 
-def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each part named
-    seen: Observation,
-    interrupted: InterruptedNodes,
-    drained: Collection[str],
-    leaving: Mapping[str, Pod],
-    held: Collection[str],
-    ref: Ref,
-    evictable: list[EvictablePod],
-    now: datetime,
-    claimed: dict[Ref, Resources],
-    refused: str | None,
-) -> WorkloadDisruption:
-    workload = seen.workload.get(ref)
-    kept = dict(not_releasable(seen, workload, evictable, claimed, refused))
-    evictable = [d for d in evictable if not (d.released_only and d.pod.uid in kept)]
-    staying = leaving.keys() & kept.keys()
-    pods = tuple(leaving.get(p.uid, p) for p in seen.of_workload.get(ref, ()))
-    replicas = replicas_of(seen, ref)
-    volume = replicas == 1 and any(name for p in pods for name in one_node_claims(seen, p))
-    by_budgets = max(kept_of(seen, ref, replicas).values(), default=0)
-    covering = {p.uid: budgets for p in pods if (budgets := seen.budgets_of(p))}
-    return WorkloadDisruption(
-        ref=ref,
-        workload=workload,
-        pods=pods,
-        evictable=tuple(
-            sorted(
-                evictable,
-                key=lambda d: (interrupted.turn.get(d.pod.node or "", len(seen.nodes)), d.pod.name),
-            )
-        ),
-        on_interrupted_nodes=frozenset(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Builder:
+    """Makes the disruption of one workload after the other."""
+
+    seen: Observation
+    interrupted: InterruptedNodes
+    now: datetime
+    refused: Mapping[str, str]
+    held: Collection[str]
+    """Uids of the pods that the policy leaves on interrupted nodes for the time being."""
+    drained: Collection[str]
+    """Uids of the guarded pods on nodes that somebody else empties."""
+    leaving: Mapping[str, Pod]
+    """Uid of a pod that leaves its zone -> the pod as it is planned."""
+    claimed: dict[Ref, Resources] = field(default_factory=lambda: defaultdict(Resources))
+    """What replacements take of each ResourceQuota; it grows with each workload."""
+
+    def build(self, ref: Ref, evictable: list[EvictablePod]) -> WorkloadDisruption:
+        """Return the disruption of a workload, whose replacements claim their quota."""
+        seen, leaving = self.seen, self.leaving
+        workload = seen.workload.get(ref)
+        # First: which pods may be released says which of those in a shifted zone leave at all.
+        kept = dict(
+            not_releasable(seen, workload, evictable, self.claimed, self.refused.get(str(ref)))
+        )
+        evictable = [
+            d
+            for d in evictable
+            if not (d.departure.cause is Cause.ZONAL_SHIFT and d.pod.uid in kept)
+        ]
+        pods = tuple(leaving.get(p.uid, p) for p in seen.of_workload.get(ref, ()))
+        here = frozenset(
+            p.uid for p in pods if p.node in self.interrupted.names and p.uid not in self.held
+        )
+        away = here | {
             p.uid
             for p in pods
-            if (p.node in interrupted.names and p.uid not in held)
-            or p.released_for_placement
-            or p.uid in drained
-            or (p.uid in leaving and p.uid not in staying)
-        ),
-        returned=frozenset(
-            p.uid
-            for p in pods
-            if p.node in interrupted.names and p.uid not in held
-            if has_returned(p, seen.node[p.node or ""])
-        ),
-        dead=frozenset(p.uid for p in pods if is_dead(seen, p)),
-        replicas=replicas,
-        uncounted=ref in seen.uncounted and ref.kind not in ALONE,
-        floor=0 if volume else floor_of(seen, ref, workload, replicas, by_budgets),
-        kept=by_budgets,
-        covering=covering,
-        not_releasable=kept,
-        undone={p.uid: why for p in pods if p.released and (why := why_undone(seen, workload, p))},
-        left_to_drain=frozenset(p.uid for p in pods if left_to_drain(seen, p)),
-        provisioned=any(
-            one.interruption in {DRAIN, LEAVING}
-            and NODE_POOL in seen.node[one.pod.node or ""].labels
-            for one in evictable
-        ),
-        current=seen.current.get(ref),
-        times=seen.times.get(ref, WorkloadTimes()),
-        now=now,
-    )
+            if p.released_for_placement
+            or p.uid in self.drained
+            or (p.uid in leaving and p.uid not in kept)
+        }
+        replicas = replicas_of(seen, ref)
+        by_budgets = max(kept_of(seen, ref, replicas).values(), default=0)
+        return WorkloadDisruption(
+            ref=ref,
+            workload=workload,
+            pods=pods,
+            evictable=tuple(sorted(evictable, key=self._turn)),
+            on_interrupted_nodes=away,
+            returned=frozenset(
+                p.uid for p in pods if p.uid in here and has_returned(p, seen.node[p.node or ""])
+            ),
+            dead=frozenset(p.uid for p in pods if is_dead(seen, p)),
+            replicas=replicas,
+            uncounted=ref in seen.uncounted and ref.kind not in ALONE,
+            floor=self._floor(ref, workload, pods, replicas, by_budgets),
+            kept=by_budgets,
+            covering={p.uid: budgets for p in pods if (budgets := seen.budgets_of(p))},
+            not_releasable=kept,
+            undone={
+                p.uid: why
+                for p in pods
+                if p.released and (why := self._why_undone(workload, p, away)) is not None
+            },
+            current=seen.current.get(ref),
+            start=self._start(ref),
+            now=self.now,
+        )
+
+    def _turn(self, one: EvictablePod) -> tuple[int, str]:
+        """The most urgent node first, and by name on each of them."""
+        turn = self.interrupted.turn.get(one.pod.node or "", len(self.seen.nodes))
+        return turn, one.pod.name
+
+    def _floor(
+        self,
+        ref: Ref,
+        workload: Workload | None,
+        pods: Sequence[Pod],
+        replicas: int,
+        by_budgets: int,
+    ) -> int:
+        """None of a single pod whose volume only one node can have: its successor waits for it to stop."""
+        if replicas == 1 and any(True for p in pods for _ in one_node_claims(self.seen, p)):
+            return 0
+        return floor_of(self.seen, ref, workload, replicas, by_budgets)
+
+    def _why_undone(self, workload: Workload | None, pod: Pod, away: Collection[str]) -> str | None:
+        """Say why a released pod must not stay so: its owner changed something, or its node stays."""
+        if pod.uid in away or left_to_drain(self.seen, pod):
+            return why_undone(self.seen, workload, pod)
+        return "its node is not interrupted any more"
+
+    def _start(self, ref: Ref) -> timedelta:
+        """Never less than where nobody saw it: the pod in whose place it comes may have to stop first."""
+        times = self.seen.times.get(ref)
+        if times is None or times.start is None:
+            return START
+        return max(START, timedelta(seconds=times.start.p95_seconds))

@@ -77,6 +77,7 @@ def plan_guard(seen: Observation, namespaces: Mapping[str, str]) -> GuardPlan:
         if owner is None or not _is_as_made(budget, owner):
             why = "nobody wants it" if owner is None else "it is not as it was made"
             actions.append(Unguard(budget=budget, reason=why))
+    # One that is not as it was made is deleted here, and made anew by the next plan: its name is free only then.
     actions += [_guard(each) for place, each in wanted.items() if place not in standing]
     return GuardPlan(
         steps=tuple(Step(action=action, nodes=frozenset()) for action in actions),

@@ -47,6 +47,7 @@ def _why_over(seen: Observation, node: Node, now: datetime) -> Iterator[str]:
     found, said = node.interruption, seen.instances.get(node.instance or "")
     if found is None:
         return
+    # The first reason is the one that is told: what the record and the policy say comes before what EC2 says.
     if found.withdrawn:
         yield "everything that was announced has been called off"
     if not (response := seen.policy.response(found)).writes:

@@ -223,5 +223,6 @@ def not_releasable(
         if (why := refused or why_not_released(seen, workload, pod, claimed)) is not None:
             yield pod.uid, why
         elif pod.serving and workload is not None:
+            # Claimed at once: the next pod of any workload finds only what is left of the quota.
             for quota in seen.quotas_of(pod):
                 claimed[quota.ref] += _asked_anew(workload, pod)

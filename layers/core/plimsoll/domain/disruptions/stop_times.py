@@ -82,6 +82,7 @@ def stop_time(pod: Pod, observed: ObservedTime | None = None) -> StopTime:
             seen = max(LEAST_SECONDS_WITH_CLAIM, LOADED_FACTOR * seen)
         seen = max(seen, pod.hook_seconds or 0)
         return StopTime(seconds=min(grace, ceil(seen)), basis=Basis.OBSERVED, observed=observed)
+    # Few pods were seen: they can only lengthen what is assumed.
     assumed = grace if _may_need_all(pod) else min(grace, ASSUMED_SECONDS)
     return StopTime(seconds=max(assumed, min(grace, ceil(seen))), basis=Basis.ASSUMED)
 

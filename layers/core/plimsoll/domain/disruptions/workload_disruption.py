@@ -1,12 +1,12 @@
-"""One workload with pods that must go: all the facts that decide how they are replaced."""
+"""One workload with pods that must go: the facts that more than one rule of a drain asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import Enum, auto, unique
 from functools import cached_property
-from math import ceil
 from typing import Final
 
 from plimsoll.domain.disruptions.stop_times import (
@@ -16,60 +16,77 @@ from plimsoll.domain.disruptions.stop_times import (
     evicts_from,
     least_seconds,
 )
-from plimsoll.domain.interruptions import NEAR, is_near
-from plimsoll.domain.kubernetes import (
-    DO_NOT_DISRUPT,
-    Budget,
-    Pod,
-    Ref,
-    ReplicaSet,
-    Workload,
-)
-from plimsoll.domain.observation import WorkloadTimes
+from plimsoll.domain.kubernetes import Budget, Pod, Ref, ReplicaSet, Workload
 
 PATIENCE: Final = timedelta(minutes=5)
 """How long a released pod may wait for its replacement, or for its budget, where no deadline is near:
 then its release is undone."""
-START: Final = timedelta(seconds=30)
-"""What a replacement that has a node is reckoned to take until it serves, where nobody saw it."""
+
+
+@unique
+class Cause(Enum):
+    """Why pods leave a node."""
+
+    INTERRUPTION = auto()
+    """A notice of AWS concerns the node, or somebody drains it by hand."""
+    OTHER_DRAIN = auto()
+    """Another program empties it: only guarded pods are moved."""
+    ZONAL_SHIFT = auto()
+    """Traffic left its zone: a pod that must not be released stays where it is."""
+
+
+@unique
+class BudgetRule(Enum):
+    """What becomes of the budget of a pod at its eviction deadline."""
+
+    OVERRULED = auto()
+    """The pod is deleted where its budget refuses the eviction."""
+    KEPT = auto()
+    """It is evicted at most: the deadline is only guessed, or it is a Job's pod, of which only an eviction says that a
+    disruption ended it."""
+    KEPT_BY_OWNER = auto()
+    """Its owner lets nobody delete it past its budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """Why a node is left, and by when: the same for all of its pods."""
+
+    cause: Cause = Cause.INTERRUPTION
+    interruption: str
+    """The identity of the interruption."""
+    cordoned: datetime | None = None
+    """When the node was cordoned for it."""
+    deadline: datetime | None = None
+    """When the node must be empty; None while nobody says (a rebalance recommendation)."""
+    told: datetime | None = None
+    """When a notice told of the deadline."""
+    exact: bool = True
+    """Whether the instance goes at the deadline: then grace periods are cut to the time left."""
+    kept_up_until: datetime | None = None
+    """The deadline to which grace periods are cut once the heartbeats of the same plan are accepted; None: to none."""
+    of_node_pool: bool = False
+    """Whether Karpenter launched the node: then Karpenter evicts what is on it once it hears of the interruption."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvictablePod:
-    """A pod on an interrupted node. Not slotted: the deadline that a plan asks for again and again is kept."""
+    """A pod on a node that is left. Not slotted: the deadline that a plan asks for again and again is kept."""
 
     pod: Pod
     replica_set: ReplicaSet | None = None
     """The one that made it, where a Deployment or a Rollout controls that."""
-    interruption: str
-    """The identity of the interruption of its node."""
-    cordoned: datetime | None = None
-    """When its node was cordoned for it."""
-    deadline: datetime | None
-    """When the node must be empty; None while nobody says (a rebalance recommendation)."""
-    told: datetime | None = None
-    """When a notice told of the deadline."""
+    departure: Departure
     stop: StopTime
     """How long it needs to stop."""
-    overrules: bool = True
-    """Whether its eviction deadline overrules budgets: not where the deadline is only guessed, and not for a Job's
-    pod, since only an eviction says that a disruption ended it."""
-    obeys: bool = False
-    """Whether its owner lets nobody delete it past its budget."""
-    guarded: bool = False
-    """Whether only budgets of ours cover it."""
-    released_only: bool = False
-    """Whether it stays where it is if it must not be released."""
-    notified: bool = True
-    """Whether a notice of AWS concerns its node."""
-    of_node_pool: bool = False
-    """Whether Karpenter launched its node: then Karpenter evicts what is on it once it hears of the interruption."""
-    clamps: bool = True
-    """Whether its grace period is cut to the time left: only by a deadline at which the instance goes."""
+    budget: BudgetRule = BudgetRule.OVERRULED
     returned: bool = False
     """Whether it came to the node after its cordon, and might come again: it leaves once, at its eviction deadline."""
-    kept_up_until: datetime | None = None
-    """The deadline to which its grace period is cut once the heartbeats of the same plan are accepted; None: to none."""
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When its node must be empty; None while nobody says."""
+        return self.departure.deadline
 
     @property
     def evicts_from(self) -> datetime | None:
@@ -87,12 +104,13 @@ class EvictablePod:
         known time that is longer than the notice: all members of a database would leave at the notice, and none
         would have its time.
         """
-        known = (
-            self.evicts_from if self.stop.known else self._before_deadline(least_seconds(self.pod))
-        )
-        if known is not None and (self.told is None or self.told <= known):
+        told = self.departure.told
+        known = self.evicts_from
+        if not self.stop.known:
+            known = _before(self.deadline, least_seconds(self.pod))
+        if known is not None and (told is None or told <= known):
             return known
-        return self._before_deadline(min(self.pod.grace_seconds, ASSUMED_SECONDS))
+        return _before(self.deadline, min(self.pod.grace_seconds, ASSUMED_SECONDS))
 
     @cached_property
     def eviction_deadline(self) -> datetime | None:
@@ -101,14 +119,6 @@ class EvictablePod:
         Of a pod beside which nothing serves there is nothing to wait for: it has all the time that it may need.
         """
         return self.evicts_from if self.pod.alone or self.stop.known else self.overrules_from
-
-    @property
-    def waits_for_deadline(self) -> bool:
-        """Whether it leaves at its eviction deadline and never before.
-
-        It may end or write a checkpoint by then, or nobody knows where it fits, or it would only come again.
-        """
-        return self.returned or not self.pod.restarts or self.pod.unread is not None
 
     def may_need_more(self, now: datetime) -> bool:
         """Whether waiting any longer may cut its time to stop short."""
@@ -121,41 +131,11 @@ class EvictablePod:
     def overrules_at(self, now: datetime) -> bool:
         """Whether its budget is overruled now."""
         due = self.overrules_from is not None and self.overrules_from <= now
-        return due and self.overrules and not self.obeys
+        return due and self.budget is BudgetRule.OVERRULED
 
-    def do_not_disrupt(self, now: datetime) -> str | None:
-        """Return for how long Karpenter is to leave it to us, as its age at its eviction deadline; None: it need not.
 
-        Only a near deadline is worth it: until then its node, and a NodePool's limits, wait for the pod.
-        """
-        end = self.eviction_deadline
-        near = self.of_node_pool and self.clamps and is_near(self.deadline, now)
-        if not near or end is None or end <= now or self.pod.started is None:
-            return None
-        if DO_NOT_DISRUPT in self.pod.annotations:
-            return None
-        return f"{ceil((end - self.pod.started).total_seconds())}s"
-
-    def clamped_grace(self, now: datetime, *, kept_up: bool = False) -> int | None:
-        """Return a shorter grace period where its own does not fit, never below a second.
-
-        A second that has begun counts whole, since the margin before the instance goes is longer.
-        Zero would delete the pod while it runs: two of a StatefulSet's name could then be alive.
-
-        Args:
-            now: the time.
-            kept_up: whether the heartbeats of the same plan count as accepted.
-        """
-        end = self.kept_up_until if kept_up else self.deadline if self.clamps else None
-        if end is None:
-            return None
-        left = (end - now).total_seconds()
-        return max(1, ceil(left)) if self.pod.grace_seconds > left + 1 else None
-
-    def _before_deadline(self, seconds: int) -> datetime | None:
-        if self.deadline is None:
-            return None
-        return self.deadline - timedelta(seconds=max(LEAST_SECONDS, seconds))
+def _before(deadline: datetime | None, seconds: int) -> datetime | None:
+    return None if deadline is None else deadline - timedelta(seconds=max(LEAST_SECONDS, seconds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,14 +168,10 @@ class WorkloadDisruption:
     """Uid of an evictable pod -> why it must not be released."""
     undone: Mapping[str, str] = field(default_factory=dict)
     """Uid of a released pod -> why it must not stay so."""
-    left_to_drain: frozenset[str] = frozenset()
-    """Uids of released pods that a `plimsoll drain` goes on with: see `plimsoll.domain.disruptions.manual_drain`."""
-    provisioned: bool = False
-    """Whether Karpenter takes the nodes of its pods away, and makes others for what is Pending."""
     current: ReplicaSet | None = None
     """The newest ReplicaSet of a Deployment or Rollout."""
-    times: WorkloadTimes = field(default_factory=WorkloadTimes)
-    """How long its pods were seen to take to stop and to start."""
+    start: timedelta
+    """What a replacement that has a node is reckoned to take until it serves."""
     now: datetime
 
     @cached_property
@@ -206,11 +182,8 @@ class WorkloadDisruption:
     @cached_property
     def staying(self) -> tuple[Pod, ...]:
         """Pods that stay: bound elsewhere or still without a node."""
-        return tuple(
-            p
-            for p in self.pods
-            if p.deleting is None and p.uid not in self.on_interrupted_nodes | self.dead
-        )
+        gone = self.on_interrupted_nodes | self.dead
+        return tuple(p for p in self.pods if p.deleting is None and p.uid not in gone)
 
     @cached_property
     def leaving(self) -> tuple[Pod, ...]:
@@ -218,20 +191,6 @@ class WorkloadDisruption:
         return tuple(
             p for p in self.pods if p.deleting is not None and p.uid in self.on_interrupted_nodes
         )
-
-    @cached_property
-    def deadline_near(self) -> bool:
-        """Whether a deadline presses. Without one, nothing is worth a pod that stays Pending."""
-        return any(d.deadline and d.deadline - self.now < NEAR for d in self.evictable)
-
-    @property
-    def start(self) -> timedelta:
-        """What a replacement that has a node is reckoned to take until it serves.
-
-        Never less than where nobody saw it: the pod in whose place it comes may have to stop first.
-        """
-        seen = self.times.start
-        return START if seen is None else max(START, timedelta(seconds=seen.p95_seconds))
 
     @cached_property
     def staying_ready(self) -> int:
@@ -248,46 +207,9 @@ class WorkloadDisruption:
         """The budgets that cover any of its pods."""
         return tuple({b.ref: b for covering in self.covering.values() for b in covering}.values())
 
-    def without(self, evicted: frozenset[str]) -> WorkloadDisruption:
-        """Return what is left once these pods are asked to stop: they serve no longer.
-
-        Args:
-            evicted: their uids, and those of other workloads.
-        """
-        return replace(
-            self,
-            evictable=tuple(d for d in self.evictable if d.pod.uid not in evicted),
-            pods=tuple(replace(p, deleting=self.now) if p.uid in evicted else p for p in self.pods),
-        )
-
-    @cached_property
-    def rolling(self) -> bool:
-        """Whether its rollout takes as many pods as may be missing, at any moment."""
-        return self.workload is not None and self.workload.rolling_out and not self.workload.paused
-
     def serves(self, pod: Pod) -> bool:
         """Whether a pod of it is Ready, not asked to stop, and alive."""
         return pod.serving and pod.uid not in self.dead
-
-    def steady(self, pod: Pod) -> bool:
-        """Whether a pod of it serves, and has for `minReadySeconds` where there is time to wait for that."""
-        return self._is_available(pod) if self._waits else self.serves(pod)
-
-    @cached_property
-    def _waits(self) -> bool:
-        """Whether the next pod can wait for `minReadySeconds`: others then still leave in turn before their deadlines."""
-        ends = [d.eviction_deadline for d in self.evictable if d.eviction_deadline]
-        since = (p.ready_since for p in self.pods if p.ready_since and self.serves(p))
-        then = max(since, default=self.now) + self._min_ready
-        return len(ends) < 2 or then + (len(ends) - 1) * self.start <= max(ends)  # noqa: PLR2004
-
-    @cached_property
-    def _min_ready(self) -> timedelta:
-        return timedelta(seconds=0 if self.workload is None else self.workload.min_ready_seconds)
-
-    def _is_available(self, pod: Pod) -> bool:
-        since, least = pod.ready_since, self._min_ready
-        return self.serves(pod) and (not least or (since is not None and since + least <= self.now))
 
     @cached_property
     def released(self) -> tuple[Pod, ...]:
@@ -297,31 +219,27 @@ class WorkloadDisruption:
         )
 
     @cached_property
-    def superfluous(self) -> int:
-        """How many released pods are no longer needed: others are available in their place."""
-        return max(0, len(self.released) - max(0, self.replicas - self.available))
+    def steady(self) -> frozenset[str]:
+        """Uids of its pods that serve, and have for `minReadySeconds` where there is time to wait for that."""
+        counts = is_available if _can_wait(self) else WorkloadDisruption.serves
+        return frozenset(pod.uid for pod in self.pods if counts(self, pod))
 
-    @cached_property
-    def leaving_order(self) -> Sequence[Pod]:
-        """Released pods on interrupted nodes, in the order in which they leave; those that do not serve are first."""
-        return sorted(
-            (p for p in self.released if p.uid in self.on_interrupted_nodes),
-            key=lambda p: (p.serving, self.turn.get(p.uid, len(self.pods)), p.name),
-        )
 
-    @cached_property
-    def available(self) -> int:
-        """How many pods that count for its ReplicaSets have been Ready for `minReadySeconds`.
+def is_available(disruption: WorkloadDisruption, pod: Pod) -> bool:
+    """Whether a pod of a workload serves, and has for `minReadySeconds`."""
+    since, least = pod.ready_since, _min_ready(disruption)
+    long_enough = not least or (since is not None and since + least <= disruption.now)
+    return disruption.serves(pod) and long_enough
 
-        While a deadline is near, a replacement that came to an interrupted node replaces nothing. Without one it may
-        serve there for hours, and no released pod is to stand beside it for so long.
-        """
-        gone_soon = self.returned if self.deadline_near else frozenset()
-        return sum(
-            self._is_available(p) and not p.released and p.uid not in gone_soon for p in self.pods
-        )
 
-    @cached_property
-    def turn(self) -> Mapping[str, int]:
-        """By uid: the place of an evictable pod in the order of urgency."""
-        return {one.pod.uid: turn for turn, one in enumerate(self.evictable)}
+def _can_wait(disruption: WorkloadDisruption) -> bool:
+    """Whether the next pod can wait for `minReadySeconds`: others then still leave in turn before their deadlines."""
+    ends = [d.eviction_deadline for d in disruption.evictable if d.eviction_deadline]
+    since = (p.ready_since for p in disruption.pods if p.ready_since and disruption.serves(p))
+    then = max(since, default=disruption.now) + _min_ready(disruption)
+    return len(ends) < 2 or then + (len(ends) - 1) * disruption.start <= max(ends)  # noqa: PLR2004
+
+
+def _min_ready(disruption: WorkloadDisruption) -> timedelta:
+    workload = disruption.workload
+    return timedelta(seconds=0 if workload is None else workload.min_ready_seconds)

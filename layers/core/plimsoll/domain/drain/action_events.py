@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
 from plimsoll.domain.actions import (
     AboutNode,
     AboutPod,
     Action,
-    CompleteLifecycle,
     Cordon,
     Evict,
     ForceDelete,
-    OutOfService,
-    Release,
-    TerminateInstance,
-    Uncordon,
-    UndoRelease,
 )
 from plimsoll.domain.disruptions import least_seconds
 from plimsoll.domain.errors import BadInput, Blocked, PlimsollError, Refused
@@ -28,18 +19,6 @@ from plimsoll.domain.kubernetes import (
     about_node,
     event_of_cordon,
 )
-
-_REASONS: Final[Mapping[type, str]] = {
-    Uncordon: "Uncordoned",
-    Release: "Released",
-    UndoRelease: "ReleaseUndone",
-    Evict: "Evicted",
-    ForceDelete: "ForceDeleted",
-    OutOfService: "OutOfService",
-    TerminateInstance: "InstanceTerminated",
-    CompleteLifecycle: "LifecycleCompleted",
-}
-"""Actions that are told once they are done. The others change labels, records and node groups."""
 
 
 def event_of_action(
@@ -58,7 +37,7 @@ def event_of_action(
         return None
     if isinstance(action, Cordon):
         return event_of_cordon(action.interruption, action.reason)
-    reason, record = _REASONS.get(type(action)), action.node.interruption
+    reason, record = action.event, action.node.interruption
     if reason is None:
         return None
     identity = "" if record is None else record.identity
@@ -69,7 +48,7 @@ def _of_pod(
     action: AboutPod, overruled: str | None, error: PlimsollError | None
 ) -> ClusterEvent | None:
     pod, message = action.pod, action.reason
-    reason, warning = _REASONS.get(type(action)), True
+    reason, warning = action.event, True
     match action:
         case _ if isinstance(error, Blocked | Refused | BadInput):
             reason = "EvictionBlocked" if isinstance(error, Blocked) else "Refused"

@@ -82,6 +82,7 @@ def taken_back(seen: Observation) -> Mapping[str, NodeGroup]:
                 for node in seen.nodes
                 if node.instance in group.instances and _is_surplus(seen, node, asked)
             ]
+            # In a lasting order: if each plan chose other nodes, none would be empty for long enough.
             found |= {node.name: group for node in sorted(here, key=_order)[:most]}
     return found
 

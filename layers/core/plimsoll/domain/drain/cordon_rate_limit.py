@@ -81,6 +81,7 @@ def turns(seen: Observation, now: datetime) -> Iterator[tuple[Node, Cordon | str
     for node in waiting_for_turn(seen):
         interruption = node.interruption
         assert interruption is not None  # noqa: S101 - those that wait have one
+        # The budget is asked last: a node that waits for something else takes nobody's turn.
         if later := seen.policy.postpones(interruption, now):
             yield node, later
             continue
@@ -146,6 +147,7 @@ def given_back(
 
 
 def _order(node: Node) -> tuple[datetime, datetime, str]:
+    # The name last, so that every plan gives the turn to the same node.
     found = node.interruption
     assert found is not None  # noqa: S101 - those that wait have one
     return found.deadline or NEVER, found.noticed, node.name

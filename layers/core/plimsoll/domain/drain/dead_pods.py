@@ -44,6 +44,7 @@ def kept(
         and _may_start_again(seen, pod)
         and any(mate.pending and mate.uid in short for mate in seen.of_workload[ref])
     }
+    # Turns are given only to those that are freed at all: others would hold the line up.
     line = [pod for pod in lining_up if pod.uid not in found]
     turn = dict(_turns(seen, line, serving))
     foremost = min(turn.values(), default=0)

@@ -1,22 +1,28 @@
 """Second phase of a plan: which pods are evicted before anything serves in their place, and when.
 
-At the latest that is a pod's eviction deadline, the last moment that leaves it the time it needs to stop. In a large
-interruption thousands of pods reach theirs in the same second, and an API server takes only so many evictions a
-second: pods that are evicted too late are killed with their instance. Plimsoll therefore evicts some of them earlier.
+That is a pod's eviction deadline, the last moment that leaves it the time it needs to stop. In a large interruption
+thousands of pods reach theirs in the same second, and an API server takes only so many evictions a second. Such a plan
+is therefore carried out beyond the usual time of a reconcile, and one that others overtake is made anew.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from math import ceil
+from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.actions import Evict, Wave
-from plimsoll.domain.disruptions import Allowance, EvictablePod, WorkloadDisruption
-from plimsoll.domain.drain.strategies import strategy_of
+from plimsoll.domain.disruptions import (
+    Allowance,
+    BudgetRule,
+    EvictablePod,
+    WorkloadDisruption,
+    guards_of,
+)
+from plimsoll.domain.drain.plan_builder import PlanBuilder, clamped_grace
+from plimsoll.domain.drain.strategies import replaced
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes import is_recreated
 from plimsoll.domain.scheduling import Headroom
@@ -25,13 +31,7 @@ MOST_EVICTIONS: Final = 1_000
 """How many pods one plan evicts at their eviction deadline. Fewer, and a busy API server waits for plans; more, and
 it still evicts pods by a plan that is half a minute old, while replacements of others are Ready."""
 AT_ONCE: Final = 100
-"""How many pods an API server evicts within the margin before an instance goes: they need no rate."""
-EVICTIONS_PER_SECOND: Final = 20
-"""How many pods beyond these an API server is expected to evict, while controllers make replacements beside it."""
-EARLIEST: Final = timedelta(seconds=45)
-"""How long before its own eviction deadline a pod may be evicted, so that all are evicted in time."""
-
-type _Order = Callable[[EvictablePod], tuple[int, int]]
+"""How many pods an API server evicts within the margin before an instance goes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,31 +47,27 @@ class DeadlineEvictions:
     hurried: bool
     """Whether another reconcile, which first lists the cluster, would come too late."""
 
-    @property
-    def many(self) -> bool:
-        """Whether they are more than an API server evicts within a moment."""
-        return len(self.pods) > AT_ONCE
 
-
-def plan_deadline_evictions(  # noqa: PLR0913, PLR0917 - what a plan knows by then, each part named
+def plan_deadline_evictions(
+    draft: PlanBuilder,
     disruptions: Sequence[WorkloadDisruption],
     headroom: Headroom,
     allowance: Allowance,
-    turn: Mapping[str, int],
-    now: datetime,
     last: datetime,
-) -> DeadlineEvictions:
+) -> tuple[DeadlineEvictions, Headroom]:
     """Choose the pods that are evicted now, and claim places for their replacements.
 
     Args:
+        draft: the plan so far.
         disruptions: all that is interrupted.
         headroom: after the capacity phase.
         allowance: what budgets let go in this plan.
-        turn: node -> its place in the order of urgency.
-        now: the time.
         last: when the next plan will come.
+
+    Returns:
+        the pods and times, and the headroom that is left.
     """
-    pods = _evicted(disruptions, allowance, last, turn)
+    pods = _evicted(disruptions, last, draft.interrupted.turn)
     for one in pods:
         # The eviction API subtracts only pods that are Ready from what a budget allows.
         # https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
@@ -80,125 +76,76 @@ def plan_deadline_evictions(  # noqa: PLR0913, PLR0917 - what a plan knows by th
             headroom.move(one.pod)
             headroom.contention.promise(one.pod)
     evictable = [one for disruption in disruptions for one in disruption.evictable]
+    # By time: the first is the next eviction, and the one with which more than `AT_ONCE` are due ends this plan.
     later = sorted(
         o.eviction_deadline for o in evictable if o.eviction_deadline and not o.late(last)
     )
-    near = sum(is_near(one.deadline, now) for one in evictable)
+    near = sum(is_near(one.deadline, draft.now) for one in evictable)
     many = len(pods) > AT_ONCE
-    return DeadlineEvictions(
+    found = DeadlineEvictions(
         pods=pods,
         next_eviction=last if len(pods) >= MOST_EVICTIONS else next(iter(later), None),
         expires=None if many else next(iter(later[AT_ONCE - len(pods) :]), None),
         hurried=many or near > MOST_EVICTIONS,
     )
+    return found, headroom
 
 
 def _evicted(
-    disruptions: Sequence[WorkloadDisruption],
-    allowance: Allowance,
-    last: datetime,
-    turn: Mapping[str, int],
+    disruptions: Sequence[WorkloadDisruption], last: datetime, turn: Mapping[str, int]
 ) -> list[EvictablePod]:
-    """Return the pods that are evicted now.
+    """Return the pods whose eviction deadline has come, in the order in which they are evicted.
 
-    First those whose eviction deadline has come: those that others have replaced, and then node by node, where the
-    fewest pods are left before others. Then as many others as could not be evicted in time if all of them waited
-    for their own deadline.
+    First those that others have replaced, and then node by node, where the fewest pods are left before others.
     """
     evictable = [one for disruption in disruptions for one in disruption.evictable]
     late = [one for one in evictable if one.late(last)]
-    replaced = {p.uid for d in disruptions for p in d.leaving_order[: d.superfluous]}
+    not_missed = {pod.uid for disruption in disruptions for pod in replaced(disruption)}
     left = Counter(one.pod.node or "" for one in evictable)
 
-    def order(one: EvictablePod) -> tuple[int, int]:
+    # Where one plan does not evict all, or the API server is slow, some nodes are empty in place of none.
+    def order(one: EvictablePod) -> tuple[bool, int, int]:
         node = one.pod.node or ""
-        return left[node], turn[node]
+        return one.pod.uid not in not_missed, left[node], turn[node]
 
-    late.sort(key=lambda one: (one.pod.uid not in replaced, *order(one)))
-    ends = (o.eviction_deadline for o in evictable if o.eviction_deadline and _near(o, last))
-    more = min(_overdue(ends, last), MOST_EVICTIONS) - len(late)
-    if more > 0:
-        allowed = allowance.copy()
-        for one in late:
-            allowed.take(one.pod)
-        late += _early(disruptions, allowed, last, order)[:more]
-    return late
+    return sorted(late, key=order)
 
 
-def _near(one: EvictablePod, last: datetime) -> bool:
-    return one.eviction_deadline is not None and one.eviction_deadline - EARLIEST <= last
-
-
-def _overdue(deadlines: Iterable[datetime], last: datetime) -> int:
-    """Return how many pods have to be evicted now, so that each is evicted by its eviction deadline."""
-    most = 0
-    for evicted, deadline in enumerate(sorted(deadlines), 1):
-        left = (deadline - last).total_seconds()
-        later = AT_ONCE + EVICTIONS_PER_SECOND * left if left > 0 else 0.0
-        most = max(most, ceil(evicted - later))
-    return most
-
-
-def _early(
-    disruptions: Iterable[WorkloadDisruption], allowance: Allowance, last: datetime, order: _Order
-) -> list[EvictablePod]:
-    """Return the pods that may be evicted before their eviction deadline, in the order in which they are.
-
-    Never the last of a workload that serves, nor a pod that a budget keeps, nor one that may end or write a
-    checkpoint until its own eviction deadline.
-    """
-    found: list[EvictablePod] = []
-    for disruption in disruptions:
-        if not strategy_of(disruption)[0].surges:
-            continue
-        late = frozenset(o.pod.uid for o in disruption.evictable if o.late(last))
-        rest = disruption.without(late)
-        mine = [one for one in rest.evictable if _near(one, last) and not one.waits_for_deadline]
-        serving = rest.serving
-        for one in sorted(mine, key=order):
-            if allowance.take(one.pod) is not None:
-                continue
-            serving -= disruption.serves(one.pod)
-            if serving < 1:
-                break
-            found.append(one)
-    return sorted(found, key=order)
-
-
-def evict_now(
-    one: EvictablePod,
-    now: datetime,
+def add_evictions(
+    draft: PlanBuilder,
+    disruptions: Sequence[WorkloadDisruption],
+    pods: Sequence[EvictablePod],
     last: datetime,
-    of: WorkloadDisruption | None = None,
-) -> Evict:
-    """Return the eviction of a pod that is asked to stop now. Only at its eviction deadline is a budget overruled.
+) -> None:
+    """Add the evictions of pods whose eviction deadline has come, as many as one plan evicts.
 
     Args:
-        one: the pod.
-        now: the time.
+        draft: the plan so far.
+        disruptions: all that is interrupted.
+        pods: those that `plan_deadline_evictions` has chosen, in their order.
         last: when the next plan will come.
-        of: the disruption of its workload, if that is known.
     """
-    if not one.late(last):
-        reason = (
-            f"its eviction deadline comes at {one.eviction_deadline:%H:%M:%S}, and the API server would "
-            "not take the evictions of all pods that are to be told by then"
+    owner = {one.pod.uid: each for each in disruptions for one in each.evictable}
+    for one in pods[:MOST_EVICTIONS]:
+        eviction = Evict(
+            pod=one.pod,
+            overrule=one.overrules_at(last),
+            guarded=bool(guards_of(draft.seen, one.pod)),
+            reason=_why(one, draft.now, owner[one.pod.uid]),
+            wave=Wave.DEADLINE,
         )
-        return Evict(pod=one.pod, overrule=False, reason=reason, wave=Wave.DEADLINE)
+        draft.add(eviction, {one.pod.node or ""})
+
+
+def _why(one: EvictablePod, now: datetime, disruption: WorkloadDisruption) -> str:
     come = "has come" if one.late(now) else "comes before the next plan would"
     reason = f"its eviction deadline {come}: its time to stop is {one.stop}"
     if one.pod.hook_seconds and not one.stop.known:
         reason += f", of which its preStop hook takes {one.pod.hook_seconds} s"
-    if one.obeys:
+    if one.budget is BudgetRule.KEPT_BY_OWNER:
         reason += "; its owner lets nobody overrule its budget: if that refuses, it ends with its instance"
-    if (grace := one.clamped_grace(now)) is not None:
+    if (grace := clamped_grace(one, now)) is not None:
         reason += f"; {grace} s are left"
-    if of is not None and of.workload is not None:
-        reason += f"; {of.staying_ready} of {of.replicas} are Ready elsewhere"
-    return Evict(
-        pod=one.pod,
-        overrule=one.overrules_at(last),
-        guarded=one.guarded,
-        reason=reason,
-        wave=Wave.DEADLINE,
-    )
+    if disruption.workload is not None:
+        reason += f"; {disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
+    return reason

@@ -7,10 +7,13 @@ At an interruption Karpenter evicts within seconds whatever it may. It leaves a 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from datetime import datetime
+from math import ceil
 
 from plimsoll.domain.actions import Action, DoNotDisrupt, Evict, Step, Uncordon, UndoRelease
-from plimsoll.domain.disruptions import WorkloadDisruption, why_opted_out
-from plimsoll.domain.kubernetes import PROTECTED, OwnerKind
+from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption, why_opted_out
+from plimsoll.domain.interruptions import is_near
+from plimsoll.domain.kubernetes import DO_NOT_DISRUPT, PROTECTED, OwnerKind
 from plimsoll.domain.observation import Observation
 
 
@@ -26,9 +29,26 @@ def protections(
     leaving = {a.pod.uid for a in actions if isinstance(a, Evict | UndoRelease)}
     for one in disruption.evictable:
         waits = one.pod.released or disruption.ref.kind == OwnerKind.STATEFUL_SET
-        if waits and one.pod.uid not in leaving and (age := one.do_not_disrupt(disruption.now)):
+        if waits and one.pod.uid not in leaving and (age := do_not_disrupt(one, disruption.now)):
             reason = "Karpenter would evict it before its turn"
             yield DoNotDisrupt(pod=one.pod, duration=age, reason=reason)
+
+
+def do_not_disrupt(one: EvictablePod, now: datetime) -> str | None:
+    """Return for how long Karpenter is to leave a pod to us, as its age at its eviction deadline; None: it need not.
+
+    Only a near deadline is worth it: until then its node, and a NodePool's limits, wait for the pod.
+    """
+    end, started = one.eviction_deadline, one.pod.started
+    node = one.departure
+    near = node.of_node_pool and node.exact and is_near(node.deadline, now)
+    if not near or end is None or end <= now or started is None:
+        return None
+    return (
+        None
+        if DO_NOT_DISRUPT in one.pod.annotations
+        else f"{ceil((end - started).total_seconds())}s"
+    )
 
 
 def outlived(

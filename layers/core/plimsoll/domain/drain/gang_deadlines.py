@@ -11,13 +11,12 @@ from plimsoll.domain.disruptions import WorkloadDisruption, why_opted_out
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.kubernetes import (
     DEADLINE,
-    MOST_TOLD,
     Pod,
     Ref,
+    ThreatenedGang,
     class_of,
-    deadline_text,
+    deadlines_to_tell,
     gang_of,
-    pods_to_tell,
 )
 from plimsoll.domain.observation import Observation
 
@@ -55,27 +54,37 @@ def gang_deadlines(
                 gangs[gang].append(pod)
     stay = {name for step in steps if isinstance(step.action, Uncordon) for name in step.nodes}
     leave = {name for name in interrupted if name not in stay}
-    found: list[tuple[tuple[str, int], TellDeadline]] = []
-    for gang, pods in gangs.items():
-        end = going.get(gang)
-        if end is None and any(pod.node in leave for pod in pods):
-            continue
-        text, reason = None, "no node of its gang goes any more"
-        if end is not None:
-            text, reason = deadline_text(end), f"a node of {gang} goes then"
-        times = seen.times.get(class_of(gang))
-        told = pods_to_tell(
-            pods,
-            end,
-            now,
-            stated=max(pod.checkpoint_seconds or 0 for pod in pods),
-            observed=None if times is None else times.checkpoint_seconds,
+    threatened = [
+        _threatened(seen, gang, pods, going.get(gang))
+        for gang, pods in gangs.items()
+        # A gang without a near deadline that stands on a node which goes keeps what is written on it.
+        if gang in going or leave.isdisjoint(pod.node or "" for pod in pods)
+    ]
+    told = deadlines_to_tell(
+        threatened,
+        now,
+        opted_out=lambda pod: pod.finished or why_opted_out(seen, pod) is not None,
+    )
+    return [
+        TellDeadline(
+            pod=one.pod,
+            deadline=one.deadline,
+            reason="no node of its gang goes any more"
+            if one.deadline is None
+            else f"a node of {one.gang} goes then",
         )
-        news = [
-            TellDeadline(pod=pod, deadline=text, reason=reason)
-            for pod in told
-            if not pod.finished and why_opted_out(seen, pod) is None
-        ]
-        found += [((text or "~", len(news)), one) for one in news]
-    found.sort(key=lambda each: each[0])  # of one deadline, small gangs before large ones
-    return [one for _, one in found[:MOST_TOLD]]
+        for one in told
+    ]
+
+
+def _threatened(
+    seen: Observation, gang: Ref, pods: Sequence[Pod], deadline: datetime | None
+) -> ThreatenedGang[Ref]:
+    times = seen.times.get(class_of(gang))
+    return ThreatenedGang(
+        gang=gang,
+        pods=pods,
+        deadline=deadline,
+        stated=max(pod.checkpoint_seconds or 0 for pod in pods),
+        observed=None if times is None else times.checkpoint_seconds,
+    )

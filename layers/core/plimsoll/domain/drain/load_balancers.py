@@ -45,6 +45,7 @@ def exclusions(
             yield Exclude(node=node, excluded=False, reason="no interruption stands on it any more")
     if not any(one.node_ports for one in seen.label_selections):
         return
+    # What stays is counted before any node is left out: all nodes of one interruption are judged by the same targets.
     targets = [
         n for n in seen.nodes if n.ready and n.labels.get(EXCLUDED) in {None, EXCLUDED_BY_US}
     ]

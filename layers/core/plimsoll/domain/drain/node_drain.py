@@ -93,6 +93,7 @@ def plan_nodes(seen: Observation, request: DrainRequest, now: datetime) -> Drain
         if isinstance(step.action, Release | UndoRelease | Evict)
         and step.action.pod.node in request.nodes
     ]
+    # Sorted anew, and stably: the evictions of `kubectl drain` stand before those of the plan in their wave.
     found = DrainPlan(
         plan=Plan(
             steps=tuple(_with_grace(step, request) for step in sorted(steps, key=_wave)),
@@ -102,6 +103,7 @@ def plan_nodes(seen: Observation, request: DrainRequest, now: datetime) -> Drain
         blocked=blocked,
         held=tuple(_held(overlaid, staying, steps, planned, overruled=deadline is not None)),
     )
+    # Only where nothing else can be done: a replacement that is Pending serves nobody until a node comes.
     if request.allow_pending and found.stuck:
         pending = tuple(_pending_releases(overlaid, request, now))
         return replace(

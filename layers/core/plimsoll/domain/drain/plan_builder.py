@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import ceil
 from typing import Final, Self
 
 from plimsoll.domain.actions import (
@@ -14,7 +15,7 @@ from plimsoll.domain.actions import (
     Evict,
     Step,
 )
-from plimsoll.domain.disruptions import WorkloadDisruption
+from plimsoll.domain.disruptions import EvictablePod, WorkloadDisruption
 from plimsoll.domain.kubernetes import Pod, Ref
 from plimsoll.domain.observation import InterruptedNodes, Observation
 from plimsoll.domain.reports import LEFT_OUT, NOTE, WAIT, Reason
@@ -49,10 +50,10 @@ class PlanBuilder:
     ) -> Self:
         """Return an empty plan."""
         grace = {
-            one.pod.uid: (left, one.clamped_grace(now, kept_up=True))
+            one.pod.uid: (left, clamped_grace(one, now, kept_up=True))
             for disruption in disruptions
             for one in disruption.evictable
-            if (left := one.clamped_grace(now)) is not None
+            if (left := clamped_grace(one, now)) is not None
         }
         return cls(seen=seen, interrupted=interrupted, refused=refused, now=now, grace=grace)
 
@@ -135,6 +136,26 @@ class PlanBuilder:
         if isinstance(action, AboutPod):
             workload = str(self.seen.workload_of(action.pod))
         self.steps.append(Step(action=action, nodes=frozenset(nodes), workload=workload))
+
+
+def clamped_grace(one: EvictablePod, now: datetime, *, kept_up: bool = False) -> int | None:
+    """Return a shorter grace period for a pod where its own does not fit, never below a second.
+
+    A second that has begun counts whole, since the margin before the instance goes is longer.
+    Zero would delete the pod while it runs: two of a StatefulSet's name could then be alive.
+
+    Args:
+        one: the pod.
+        now: the time.
+        kept_up: whether the heartbeats of the same plan count as accepted.
+    """
+    end = one.deadline if one.departure.exact else None
+    if kept_up:
+        end = one.departure.kept_up_until
+    if end is None:
+        return None
+    left = (end - now).total_seconds()
+    return max(1, ceil(left)) if one.pod.grace_seconds > left + 1 else None
 
 
 def named(texts: Sequence[str], what: str) -> Sequence[str]:

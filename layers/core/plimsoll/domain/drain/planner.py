@@ -2,7 +2,7 @@
 
 1. Capacity: nodes are requested for the replacements.
 2. Deadline evictions: pods that cannot wait for a replacement any longer are evicted.
-3. Replacements: those under way go on, and others begin in turn.
+3. Replacements: those under way go on, and others begin.
 4. Finalization: marks, cordons whose turn it is, and the end of interruptions.
 
 `plan_drain` is pure: what was seen and the time go in, actions with reasons come out. It is level
@@ -20,33 +20,30 @@ from datetime import datetime, timedelta
 from plimsoll.domain.actions import Cordon, Due, Evict, Plan
 from plimsoll.domain.disruptions import (
     ASSUMED_SECONDS,
+    PATIENCE,
     Allowance,
     EvictablePod,
     WorkloadDisruption,
     by_node,
     disruptions_of,
     least_seconds,
+    left_on,
+    left_to_pod_gc,
     misread_opt_outs,
     of_present_launches,
     tolerant_workloads,
 )
-from plimsoll.domain.drain.capacity_phase import plan_capacity
+from plimsoll.domain.drain.capacity import plan_capacity
 from plimsoll.domain.drain.cordon_rate_limit import GATHERING, turns
-from plimsoll.domain.drain.deadline_evictions import (
-    MOST_EVICTIONS,
-    evict_now,
-    plan_deadline_evictions,
-)
-from plimsoll.domain.drain.finalization_phase import plan_finalization, plan_guards
-from plimsoll.domain.drain.finalize import report_of
+from plimsoll.domain.drain.deadline_evictions import add_evictions, plan_deadline_evictions
+from plimsoll.domain.drain.finalization import plan_finalization, plan_guards, report_of
 from plimsoll.domain.drain.gang_deadlines import gang_deadlines
 from plimsoll.domain.drain.plan_builder import PlanBuilder
-from plimsoll.domain.drain.queued_replacements import LEAST_BEGUN_PODS, most_begun
-from plimsoll.domain.drain.requeue import under_way
-from plimsoll.domain.drain.start_replacements import plan_replacements
+from plimsoll.domain.drain.replacements import plan_replacements
+from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.kubernetes import STOP_SECONDS
 from plimsoll.domain.node_groups import Refusal
-from plimsoll.domain.observation import InterruptedNodes, Observation
+from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone
 from plimsoll.domain.placement import between_runs
 from plimsoll.domain.scheduling import headroom_for
 
@@ -71,6 +68,7 @@ def plan_drain(
             planning take long. Pods whose eviction deadline comes before it are evicted now.
     """
     last = now + ahead
+    # Before anything reads a record: one of a former launch would interrupt a node that runs again.
     seen = of_present_launches(seen)
     interrupted = InterruptedNodes.of(seen)
     disruptions = disruptions_of(seen, interrupted, now, refused)
@@ -83,40 +81,38 @@ def plan_drain(
     turn_of = list(turns(seen, now))
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
-    # Counted before the first place is claimed: from then on the headroom knows of this plan too.
-    most = most_begun(disruptions, headroom)
+    # One allowance for all workloads: several may share a budget, and the first phase that asks has it.
     allowance = Allowance.of(seen)
 
-    # The order of the phases is the order in which places and budgets are spent. Capacity first, because it says
-    # which pods no node can take. Deadline evictions next: these pods leave in any case, and what they take of
-    # places and budgets nobody else may count on.
-    capacity = plan_capacity(draft, disruptions, headroom, refusals or {})
-    evictions = plan_deadline_evictions(
-        disruptions, headroom, allowance, interrupted.turn, now, last
-    )
-    plan_replacements(
+    # The order of the phases is the order in which places and budgets are spent: each takes the headroom that the one
+    # before it leaves. Capacity first, because it says which pods no node can take. Deadline evictions next: these pods
+    # leave in any case, and what they take of places and budgets nobody else may count on.
+    capacity, headroom = plan_capacity(draft, disruptions, headroom, refusals or {})
+    evictions, headroom = plan_deadline_evictions(draft, disruptions, headroom, allowance, last)
+    headroom = plan_replacements(
         draft,
         # A node that is opened again holds places that this headroom does not know.
         () if capacity.uncordons else disruptions,
         headroom,
         allowance,
         evictions.pods,
-        most=LEAST_BEGUN_PODS if evictions.many else most,
     )
+    # For whoever else drains: what this plan evicts is decided by the budgets that stand.
     plan_guards(draft, disruptions)
-    owner = {one.pod.uid: each for each in disruptions for one in each.evictable}
-    for one in evictions.pods[:MOST_EVICTIONS]:  # after those whose replacements are Ready
-        draft.add(evict_now(one, now, last, owner.get(one.pod.uid)), {one.pod.node or ""})
+    # Chosen before the replacements and added after them: a report names first which pods others have replaced.
+    add_evictions(draft, disruptions, evictions.pods, last)
+    # After the replacements, since a dead pod is freed only where its successor takes nobody's place.
     plan_finalization(draft, turn_of, headroom)
-    # Last, since what a gang is told depends on which of its pods leave in this plan.
+    # After finalization, whose steps say which nodes are opened again: no deadline comes there.
     for told in gang_deadlines(seen, interrupted.names, disruptions, draft.steps, now):
         draft.add(told, {told.pod.node or ""})
 
     here = by_node(disruptions)
+    # Asked before placement adds its steps: it moves pods only where the drain has nothing left to do.
     busy = (
         bool(draft.steps)
         or any(turn == GATHERING for _, turn in turn_of)
-        or under_way(seen, disruptions, interrupted, now)
+        or _under_way(seen, disruptions, interrupted, now)
     )
     draft.steps += between_runs(seen, now, idle=not busy, refused=draft.refused)
     # A stable sort: within a wave, steps keep the order in which the phases added them.
@@ -143,6 +139,41 @@ def plan_drain(
         due=tuple(_due(disruptions, draft)),
         next_eviction=evictions.next_eviction,
         expires=evictions.expires,
+    )
+
+
+def _under_way(
+    seen: Observation,
+    disruptions: Iterable[WorkloadDisruption],
+    interrupted: InterruptedNodes,
+    now: datetime,
+) -> bool:
+    """Whether a deadline presses, or pods stop or start whose state the next step waits for."""
+    gone = (node for node in interrupted.nodes if is_gone(seen, node))
+    if any(
+        n.ready or not (pod.held_by_finalizers or left_to_pod_gc(n, pod, now))
+        for n in gone
+        for pod in left_on(seen, n)
+    ):
+        return True
+    if any(
+        i.deadline and abs(i.deadline - now) < NEAR and i.phase == "open"
+        for i in interrupted.interruption.values()
+    ):
+        return True
+    return any(_in_motion(disruption, now) for disruption in disruptions)
+
+
+def _in_motion(disruption: WorkloadDisruption, now: datetime) -> bool:
+    """Whether pods of a workload stop, start or are about to be made; what takes long is left out."""
+    return (
+        any(now - PATIENCE < p.deleting for p in disruption.leaving if p.deleting)
+        or any(
+            p.uid not in disruption.steady and now - p.created < PATIENCE
+            for p in disruption.staying
+        )
+        or bool(disruption.released and disruption.missing)
+        or disruption.uncounted
     )
 
 

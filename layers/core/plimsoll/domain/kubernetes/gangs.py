@@ -7,7 +7,8 @@ controlling owner has the kind and the name that the label stands for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -97,34 +98,73 @@ def is_told(pods: Iterable[Pod]) -> bool:
     return any(DEADLINE in pod.annotations for pod in pods)
 
 
-def pods_to_tell(
-    pods: Sequence[Pod],
-    deadline: datetime | None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreatenedGang[G]:
+    """A gang, and when the first of its nodes goes."""
+
+    gang: G
+    """What its planner calls it."""
+    pods: Sequence[Pod]
+    """All of the gang."""
+    deadline: datetime | None
+    """When the first of its nodes goes; None: none goes any more, and what stands on its pods is taken off."""
+    stated: int
+    """Seconds that a checkpoint takes, as its owner says; where they do, nothing else counts."""
+    observed: int | None
+    """Seconds from the notice until its pods had ended by themselves, in earlier runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodDeadline[G]:
+    """What is to be written on one pod of a gang."""
+
+    pod: Pod
+    gang: G
+    deadline: str | None
+    """None: no node of its gang goes any more."""
+
+
+def deadlines_to_tell[G](
+    gangs: Iterable[ThreatenedGang[G]],
     now: datetime,
     *,
-    stated: int,
-    observed: int | None,
-) -> Sequence[Pod]:
+    opted_out: Callable[[Pod], bool] = lambda _: False,
+) -> Sequence[PodDeadline[G]]:
+    """Return what has to be written on pods of gangs now; what stands there already is not written again.
+
+    Args:
+        gangs: those with a node that goes, and those whose pods say that one does.
+        now: the present.
+        opted_out: whether nothing is written on a pod.
+    """
+    found: list[tuple[tuple[str, int], PodDeadline[G]]] = []
+    for one in gangs:
+        text = None if one.deadline is None else deadline_text(one.deadline)
+        told = [pod for pod in _pods_to_tell(one, text, now) if not opted_out(pod)]
+        found += [
+            ((text or "~", len(told)), PodDeadline(pod=pod, gang=one.gang, deadline=text))
+            for pod in told
+        ]
+    # The nearest deadline first, since one plan tells `MOST_TOLD` pods. Of one deadline small gangs before large ones:
+    # more gangs are then told as a whole. What is taken off comes last ("~" sorts after digits).
+    found.sort(key=lambda each: each[0])
+    return [one for _, one in found[:MOST_TOLD]]
+
+
+def _pods_to_tell[G](one: ThreatenedGang[G], text: str | None, now: datetime) -> Sequence[Pod]:
     """Return the pods of a gang on which this deadline does not stand yet.
 
     There are none where the gang was not told before and can write no checkpoint any more. It is told where nobody
     knows how long a checkpoint takes.
-
-    Args:
-        pods: all of the gang.
-        deadline: when the first of its nodes goes; None: none goes any more, and what stands there is taken off.
-        now: the present.
-        stated: seconds that a checkpoint takes, as its owner says; where they do, nothing else counts.
-        observed: seconds from the notice until its pods had ended by themselves, in earlier runs.
     """
-    if deadline is not None and not is_told(pods) and _too_late(deadline - now, stated, observed):
+    end = one.deadline
+    if end is not None and not is_told(one.pods) and _too_late(one, end - now):
         return ()
-    text = None if deadline is None else deadline_text(deadline)
-    return [p for p in pods if p.deleting is None and p.annotations.get(DEADLINE) != text]
+    return [p for p in one.pods if p.deleting is None and p.annotations.get(DEADLINE) != text]
 
 
-def _too_late(left: timedelta, stated: int, observed: int | None) -> bool:
+def _too_late[G](one: ThreatenedGang[G], left: timedelta) -> bool:
     """Whether a checkpoint takes longer than is left. Only what was observed holds the lag already."""
-    if stated:
-        return left - LAG < timedelta(seconds=stated)
-    return observed is not None and left < timedelta(seconds=observed)
+    if one.stated:
+        return left - LAG < timedelta(seconds=one.stated)
+    return one.observed is not None and left < timedelta(seconds=one.observed)

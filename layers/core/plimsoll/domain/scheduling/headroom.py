@@ -12,7 +12,11 @@ from plimsoll.domain.scheduling.contention import Contention
 
 @dataclass(slots=True)
 class Headroom:
-    """The snapshot of one plan, and whether some of it is reserved for pods that leave later.
+    """The places that a plan has not claimed yet, and whether some are reserved for pods that leave later.
+
+    Each phase takes the headroom that the one before it leaves, claims places by the methods below, and returns what
+    is left. The headroom that it took is used up: both share one snapshot, since a copy of thousands of nodes costs
+    more than a phase. Facts are replaced, never assigned.
 
     The snapshot assigns places in our order; `contention` says which of them are sure in any other.
     """
@@ -47,8 +51,13 @@ class Headroom:
         self.reserved = self.reserved or place is not None
         return place
 
+    def keep_from_pending(self) -> None:
+        """Let nothing be Pending without a place from now on, because a replacement of this plan needs what is free."""
+        self.reserved = True
+
     def move(self, pod: Pod) -> str | None:
         """Claim a place for a pod that leaves first and comes back elsewhere."""
+        # Removed first, since its own requests and anti-affinity are free once it leaves; put back where no other place is found.
         home = self.snapshot.where(pod)
         self.snapshot.remove(pod)
         place = self._place(successor_of(pod))
@@ -84,6 +93,7 @@ class Headroom:
         home = self.snapshot.where(other)
         self.snapshot.remove(other)
         fits = self.snapshot.choose(pod, self.closed) is not None
+        # Put back in any case: this only asks, and the other pod still serves.
         if home is not None:
             self.snapshot.place(other, home)
         return fits

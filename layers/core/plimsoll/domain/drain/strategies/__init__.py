@@ -11,6 +11,7 @@ from plimsoll.domain.drain.strategies.release import (
     RELEASE,
     releasable,
     releases,
+    replaced,
     undo_for_good,
 )
 from plimsoll.domain.drain.strategies.stateful_set import STATEFUL_SET, returning
@@ -31,6 +32,7 @@ __all__ = [
     "CONTENDED",
     "releasable",
     "releases",
+    "replaced",
     "returning",
     "strategy_of",
     "undo_for_good",

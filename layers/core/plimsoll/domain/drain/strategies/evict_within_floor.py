@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.disruptions import Allowance, WorkloadDisruption
-from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Strategy
+from plimsoll.domain.drain.strategies.steps import (
+    CONTENDED,
+    TIME_TO_STOP,
+    Steps,
+    Strategy,
+    is_rolling,
+)
 from plimsoll.domain.scheduling import Headroom
 
 
@@ -20,11 +26,12 @@ def _why(disruption: WorkloadDisruption) -> str:
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowance) -> Steps:
     floor = disruption.floor
-    serving = steady = sum(map(disruption.steady, disruption.pods))
+    serving = steady = len(disruption.steady)
     actions = []
     waiting = None
     # Those that do not serve first: they cost nobody anything, and need no spare pod.
     for one in sorted(disruption.evictable, key=lambda d: d.pod.serving):
+        # Claimed before it is known whether it leaves now: a pod that is held back keeps its place from replacements.
         place = headroom.reserve(one.pod)
         hurried = one.may_need_more(disruption.now)
         if one.pod.serving:
@@ -43,6 +50,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
         if place is None and not hurried:
             waiting = "waits for headroom for a replacement"
             continue
+        # The budget last: what it counts as let go has to leave.
         if one.pod.serving and (blocked := allowance.take(one.pod)) is not None:
             waiting = blocked
             continue
@@ -63,7 +71,7 @@ def _why_held(disruption: WorkloadDisruption, *, hurried: bool) -> str | None:
     """Say why a pod that serves may not leave now, whatever its ready floor and budgets allow."""
     if disruption.workload is not None and (why := disruption.workload.makes_none):
         return f"no pod would be made in its place: {why}"
-    if disruption.rolling:
+    if is_rolling(disruption):
         return "its rollout takes as many pods as may be missing, at any moment, and moves all"
     if disruption.uncounted and not hurried:
         return "nobody says how many pods there should be: one may be about to be made anew"

@@ -11,14 +11,30 @@ Measured on kube-apiserver 1.36; docs/guides/spot-drain.md has the rules.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
-from plimsoll.domain.disruptions import PATIENCE, Allowance, EvictablePod, WorkloadDisruption
+from plimsoll.domain.disruptions import (
+    PATIENCE,
+    Allowance,
+    Cause,
+    EvictablePod,
+    WorkloadDisruption,
+    is_available,
+)
+from plimsoll.domain.drain.do_not_disrupt import do_not_disrupt
 from plimsoll.domain.drain.strategies.evict_within_floor import EVICT_WITHIN_FLOOR
-from plimsoll.domain.drain.strategies.steps import CONTENDED, TIME_TO_STOP, Steps, Strategy
+from plimsoll.domain.drain.strategies.steps import (
+    CONTENDED,
+    TIME_TO_STOP,
+    Steps,
+    Strategy,
+    is_rolling,
+)
+from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.kubernetes import MOVED, Pod, Workload, replacement_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import heir_of
@@ -48,9 +64,9 @@ def releases(
         Release(
             pod=one.pod,
             replica_set=one.replica_set,
-            interruption=one.interruption,
+            interruption=one.departure.interruption,
             reason=reason,
-            do_not_disrupt=None if now is None else one.do_not_disrupt(now),
+            do_not_disrupt=None if now is None else do_not_disrupt(one, now),
         )
         for one in pods
         if one.replica_set is not None
@@ -61,42 +77,106 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
     # What is handed back is decided first: it neither leaves nor counts as released in what follows. It only asks
     # budgets, so it gets a copy; the evictions after it spend the allowance of all workloads.
     undone = _undone(disruption, headroom, allowance.copy())
+    # Pods that others have replaced before those that only their time to stop drives away: the latter leave with what
+    # the former leave of the budget.
     evictions, blocked = _evictions(disruption, headroom, allowance, undone)
-    early = _in_time(disruption, allowance, {a.pod.uid for a in evictions} | undone.keys())
+    in_time = _in_time(disruption, allowance, {a.pod.uid for a in evictions} | undone.keys())
+    # Before anything is released: the replacements of these pods may ask for the same places.
     for action in evictions:
         headroom.contention.join(replacement_of(action.pod))
     standing = len(disruption.released) - len(undone) - len(evictions)
-    leaving = {action.pod.uid for action in early}
+    leaving = {action.pod.uid for action in in_time}
     able = [one for one in releasable(disruption) if one.pod.uid not in leaving]
-    released, waiting = _releases(disruption, able, headroom, standing=standing)
-    waiting = waiting or blocked
-    if (standing or released) and not waiting:
-        waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
-        if disruption.missing and disruption.workload and disruption.workload.why_unmade:
-            waiting += f", and no replacement is made: {disruption.workload.why_unmade}"
-    if _is_rescaled(disruption):
-        waiting = (
-            f"{waiting}; its autoscaler has changed the count to {disruption.replicas} meanwhile"
-        )
-    others = _others(disruption, headroom, allowance) if not (evictions or early) else Steps()
+    released, held = _releases(disruption, able, headroom, standing=standing)
+    # Last, and only where nothing else leaves: a pod without a replacement spends the ready floor of them all.
+    others = Steps() if evictions or in_time else _others(disruption, headroom, allowance)
+    waiting = held or blocked or _elsewhere(disruption, begun=bool(standing or released))
     return Steps(
         actions=(
             *_marks(disruption),
             *evictions,
-            *early,
+            *in_time,
             *undone.values(),
             *released,
             *others.actions,
         ),
-        waiting=others.waiting or waiting,
+        waiting=others.waiting or _with_rescaling(disruption, waiting),
     )
+
+
+def _elsewhere(disruption: WorkloadDisruption, *, begun: bool) -> str | None:
+    """Say how many are Ready elsewhere, once a release has begun to replace pods."""
+    if not begun:
+        return None
+    ready = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
+    if disruption.missing and disruption.workload and disruption.workload.why_unmade:
+        return f"{ready}, and no replacement is made: {disruption.workload.why_unmade}"
+    return ready
+
+
+def _with_rescaling(disruption: WorkloadDisruption, waiting: str | None) -> str | None:
+    """Add to what is waited for that the autoscaler of a workload changed its count."""
+    if not _is_rescaled(disruption):
+        return waiting
+    rescaled = f"its autoscaler has changed the count to {disruption.replicas} meanwhile"
+    return rescaled if waiting is None else f"{waiting}; {rescaled}"
+
+
+def _is_pressed(disruption: WorkloadDisruption) -> bool:
+    """Whether a deadline is near. Without one, nothing is worth a pod that stays Pending."""
+    return any(d.deadline and d.deadline - disruption.now < NEAR for d in disruption.evictable)
+
+
+def _is_provisioned(disruption: WorkloadDisruption) -> bool:
+    """Whether Karpenter takes the nodes of its pods away, and makes others for what is Pending."""
+    return any(
+        one.departure.of_node_pool and one.departure.cause is not Cause.INTERRUPTION
+        for one in disruption.evictable
+    )
+
+
+def _available(disruption: WorkloadDisruption) -> int:
+    """Return how many pods that count for its ReplicaSets have been Ready for `minReadySeconds`.
+
+    While a deadline is near, a replacement that came to an interrupted node replaces nothing. Without one it may
+    serve there for hours, and no released pod is to stand beside it for so long.
+    """
+    gone_soon = disruption.returned if _is_pressed(disruption) else frozenset()
+    return sum(
+        is_available(disruption, p) and not p.released and p.uid not in gone_soon
+        for p in disruption.pods
+    )
+
+
+def _leaving_order(disruption: WorkloadDisruption) -> Sequence[Pod]:
+    """Return the released pods on interrupted nodes as they leave.
+
+    Those that do not serve are first, then those on the most urgent nodes.
+    """
+    turn = {one.pod.uid: turn for turn, one in enumerate(disruption.evictable)}
+    return sorted(
+        (p for p in disruption.released if p.uid in disruption.on_interrupted_nodes),
+        key=lambda p: (p.serving, turn.get(p.uid, len(disruption.pods)), p.name),
+    )
+
+
+def replaced(disruption: WorkloadDisruption, but: Collection[str] = ()) -> Sequence[Pod]:
+    """Return the released pods in whose place others are available, in the order in which they leave.
+
+    Args:
+        disruption: the workload.
+        but: uids of pods that do not leave, whatever serves in their place.
+    """
+    needed = max(0, disruption.replicas - _available(disruption))
+    count = max(0, len(disruption.released) - needed)
+    return [pod for pod in _leaving_order(disruption) if pod.uid not in but][:count]
 
 
 def _is_rescaled(disruption: WorkloadDisruption) -> bool:
     """Whether its autoscaler changed the count since the first of its nodes was cordoned."""
     scaled = None if disruption.workload is None else disruption.workload.scaled
     return scaled is not None and any(
-        d.cordoned and d.cordoned < scaled for d in disruption.evictable
+        d.departure.cordoned and d.departure.cordoned < scaled for d in disruption.evictable
     )
 
 
@@ -129,14 +209,14 @@ def _evictions(
     Where no replacement can be made beside the released pods, one of these makes way for it. The
     next one does only once the replacement is Ready.
     """
-    order = [pod for pod in disruption.leaving_order if pod.uid not in undone]
-    leaving, wave = order[: disruption.superfluous], Wave.RETIRE
-    reason = (
-        f"others serve in its place: {disruption.available} of {disruption.replicas} are available"
-    )
+    leaving, wave = replaced(disruption, undone), Wave.RETIRE
+    available = _available(disruption)
+    reason = f"others serve in its place: {available} of {disruption.replicas} are available"
     moving = disruption.leaving or any(p.node and not p.ready for p in disruption.staying)
-    if not leaving and not moving and disruption.deadline_near:
-        for pod in order:
+    if not leaving and not moving and _is_pressed(disruption):
+        for pod in _leaving_order(disruption):
+            if pod.uid in undone:
+                continue
             if (hindrance := _hindrance(disruption, headroom, pod)) is not None:
                 leaving, wave = [pod], Wave.LEAVE
                 reason = f"its replacement cannot run beside it: {hindrance}"
@@ -177,11 +257,10 @@ def _undone(
     """
     found: dict[str, Evict | UndoRelease] = {}
     for pod in disruption.released:
-        away = pod.uid in disruption.on_interrupted_nodes | disruption.left_to_drain
-        why = disruption.undone.get(pod.uid) if away else "its node is not interrupted any more"
+        why = disruption.undone.get(pod.uid)
         if why and (undo := undo_release(disruption, pod, why)):
             found[pod.uid] = undo
-    if disruption.deadline_near:
+    if _is_pressed(disruption):
         return found
     workload = disruption.workload
     unmade = disruption.missing if workload and _gives_up(workload, disruption.now) else 0
@@ -191,8 +270,7 @@ def _undone(
     )
     held = 0
     if _is_settled(disruption):
-        due = disruption.leaving_order[: disruption.superfluous]
-        held = sum(allowance.take(pod) is not None for pod in due)
+        held = sum(allowance.take(pod) is not None for pod in replaced(disruption))
     standing = [
         p
         for p in disruption.released
@@ -250,14 +328,14 @@ def undo_for_good(
 
 
 def _leaving_anyway(disruption: WorkloadDisruption, allowance: Allowance) -> Iterator[Pod]:
-    for pod in disruption.leaving_order[: disruption.superfluous]:
+    for pod in replaced(disruption):
         allowance.take(pod)
     return (action.pod for action in _in_time(disruption, allowance, ()) if not action.pod.released)
 
 
 def _spare(disruption: WorkloadDisruption) -> int:
     """Return how many may leave before their replacements serve: its ready floor holds, and one serves."""
-    if disruption.rolling or disruption.uncounted:
+    if is_rolling(disruption) or disruption.uncounted:
         return 0
     serving = min(disruption.serving, disruption.replicas)
     return max(0, serving - max(1, disruption.floor))
@@ -276,15 +354,14 @@ def _in_time(
         others: uids of pods that leave for another reason.
     """
     spare = _spare(disruption)
-    superfluous = disruption.leaving_order[: disruption.superfluous]
-    others = {*others, *(pod.uid for pod in superfluous)}
+    others = {*others, *(pod.uid for pod in replaced(disruption))}
     pods = sorted(
         (
             one.pod
             for one in disruption.evictable
             if one.pod.serving and one.pod.uid not in others and one.may_need_more(disruption.now)
         ),
-        key=lambda pod: not pod.released,
+        key=lambda pod: not pod.released,  # the replacements of the released are under way
     )
     serving = sum(disruption.serves(p) and p.uid not in others for p in disruption.pods)
     found = []
@@ -306,54 +383,82 @@ def _releases(
     standing: int,
 ) -> tuple[Sequence[Release], str | None]:
     """Release pods, those of superseded ReplicaSets last, and say what holds others back."""
-    lacking = [b for b in disruption.budgets if b.missing and not disruption.deadline_near]
+    lacking = [b for b in disruption.budgets if b.missing and not _is_pressed(disruption)]
     if able and lacking:
         return (), f"{lacking[0].ref} would let none go beside a replacement: others are unhealthy"
     # Those of superseded ReplicaSets last: their rollout takes them away in any case.
-    able.sort(key=lambda one: one.replica_set != disruption.current)
-    # Three bounds, each of which cuts what the one before left: how many may stand released, how many have a place, and
-    # how many leave the places sure that others count on. The words of the last one that cut are told.
-    share, waiting = _share(disruption, standing)
-    chosen = able[:share]
-    if len(chosen) == len(able):
-        waiting = None
-    fits = sum(headroom.add(one.pod) is not None for one in chosen)
-    # Nobody is Pending without a place before the first replacement of each workload has its own.
-    headroom.reserved = headroom.reserved or (fits > 0 and not disruption.staying)
-    patient = not (disruption.deadline_near or disruption.provisioned)
-    if (headroom.reserved or patient) and fits < len(chosen):
-        chosen, waiting = chosen[:fits], "waits for headroom for its replacements"
-    if chosen:
-        new = replacement_of(chosen[0].pod)
-        spared = headroom.contention.spares(new, len(chosen))
-        if spared < len(chosen):
-            chosen, waiting = chosen[:spared], CONTENDED
-        headroom.contention.join(new, len(chosen))
-    where = (
-        "in a zone that traffic is shifted away from"
-        if all(one.released_only for one in disruption.evictable)
-        else "on interrupted nodes"
+    chosen = sorted(able, key=lambda one: one.replica_set != disruption.current)
+    waiting = None
+    # Each limit cuts what the one before it left, and the words of the last one that cut are told. Places are claimed only
+    # for as many as may stand released. What others count on comes last: only replacements with a place take from it.
+    limits: Sequence[_Limit] = (
+        partial(_most_standing, standing=standing),
+        _most_with_headroom,
+        _most_beside_others,
     )
-    reason = (
+    for limit in limits:
+        most, why = limit(disruption, chosen, headroom)
+        if most < len(chosen):
+            chosen, waiting = chosen[:most], why
+    for one in chosen[:1]:
+        headroom.contention.join(replacement_of(one.pod), len(chosen))
+    return releases(chosen, _why_released(disruption), disruption.now), waiting
+
+
+def _why_released(disruption: WorkloadDisruption) -> str:
+    shifted = all(one.departure.cause is Cause.ZONAL_SHIFT for one in disruption.evictable)
+    where = "in a zone that traffic is shifted away from" if shifted else "on interrupted nodes"
+    return (
         f"{len(disruption.evictable)} of its {disruption.replicas} pods stand {where}; "
         "their replacements come first"
     )
-    return releases(chosen, reason, disruption.now), waiting
 
 
-def _share(disruption: WorkloadDisruption, standing: int) -> tuple[int, str | None]:
-    """Return how many pods may be released now, and what the others wait for.
+type _Limit = Callable[[WorkloadDisruption, Sequence[EvictablePod], Headroom], tuple[int, str]]
+"""How many of these pods may be released now, and what the others wait for."""
+
+
+def _most_standing(
+    disruption: WorkloadDisruption,
+    _chosen: Sequence[EvictablePod],
+    _headroom: Headroom,
+    *,
+    standing: int,
+) -> tuple[int, str]:
+    """Limit how many pods stand released at once.
 
     Each release has the controller create one more pod, which no admission policy can count: no more stand released than
     there are replicas. A HorizontalPodAutoscaler counts replacements as idle until they are Ready. With a tenth of the
     replicas it scales up as it does within its own tolerance; a near deadline leaves no time for that.
     """
     workload = disruption.workload
-    if workload is None or workload.scaler is None or disruption.deadline_near:
+    if workload is None or workload.scaler is None or _is_pressed(disruption):
         room = max(0, disruption.replicas - standing)
         return room, f"waits: {standing} of its pods stand released already"
     share = max(0, max(1, disruption.replicas // 10) - standing)
     return share, "waits: its autoscaler counts replacements as idle"
+
+
+def _most_with_headroom(
+    disruption: WorkloadDisruption, chosen: Sequence[EvictablePod], headroom: Headroom
+) -> tuple[int, str]:
+    """Claim a place for each replacement; those without one may be Pending only where that harms nobody."""
+    fits = sum(headroom.add(one.pod) is not None for one in chosen)
+    # Nobody is Pending without a place before the first replacement of each workload has its own.
+    if fits > 0 and not disruption.staying:
+        headroom.keep_from_pending()
+    patient = not (_is_pressed(disruption) or _is_provisioned(disruption))
+    most = fits if headroom.reserved or patient else len(chosen)
+    return most, "waits for headroom for its replacements"
+
+
+def _most_beside_others(
+    _disruption: WorkloadDisruption, chosen: Sequence[EvictablePod], headroom: Headroom
+) -> tuple[int, str]:
+    """Leave the places sure that pods which cannot run twice count on."""
+    if not chosen:
+        return 0, CONTENDED
+    return headroom.contention.spares(replacement_of(chosen[0].pod), len(chosen)), CONTENDED
 
 
 RELEASE = Strategy(

@@ -68,8 +68,11 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
     # Places are claimed for all before one is chosen: the capacity that is short is asked for at once, not one by one.
     places = [(d, headroom.reserve(d.pod)) for d in evictable]
     sick = [(d, place) for d, place in places if not d.pod.serving]
+    # Its controller first: two that take pods of one set would take two at once.
     if _rolling_out(disruption):
         return Steps(waiting="a rollout is under way, and takes its pods one by one itself")
+    # Then whoever runs out of time, whether its place is ready or not. All together where one by one takes too long. Else
+    # one at a time, and only once all others serve again: the usual case, which costs the least.
     if in_time := tuple(_in_time(disruption, evictable, allowance)):
         for action in in_time:
             headroom.contention.promise(action.pod)
@@ -80,13 +83,14 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom, allowance: Allowa
     others = [
         p
         for p in disruption.pods
-        if not disruption.steady(p) and all(d.pod.uid != p.uid for d, _ in sick)
+        if p.uid not in disruption.steady and all(d.pod.uid != p.uid for d, _ in sick)
     ]
     short = disruption.serving < disruption.replicas
     if others or (short and not sick):
         just = others and all(map(disruption.serves, others))
         least = " for minReadySeconds" if just else ""
         return Steps(waiting=f"waits until all its other pods are Ready{least}")
+    # Pods that do not serve leave before any that does: they cost the floor nothing.
     return _next(disruption, headroom, sick or places, allowance)
 
 
@@ -119,7 +123,7 @@ def _together(
     allowance: Allowance,
 ) -> Iterator[Evict]:
     """Yield evictions of as many pods with a place as the floor and the budget let go: there is no time for one after the other."""
-    spare = sum(map(disruption.steady, disruption.pods)) - disruption.floor
+    spare = len(disruption.steady) - disruption.floor
     for one, place in places:
         if place is None or spare < one.pod.serving or not headroom.holds(one.pod):
             continue

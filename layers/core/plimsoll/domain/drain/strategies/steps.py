@@ -16,6 +16,12 @@ SHORT_OF_TIME: Final = "its pods would not all be replaced in turn before their 
 CONTENDED: Final = "waits until others, who may take its headroom first, have their places"
 
 
+def is_rolling(disruption: WorkloadDisruption) -> bool:
+    """Whether the rollout of a workload takes as many pods as may be missing, at any moment."""
+    workload = disruption.workload
+    return workload is not None and workload.rolling_out and not workload.paused
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
     """What to do now, and what is waited for, in words."""

@@ -1,4 +1,7 @@
-"""How an interruption ends: the node is empty, the instance gone, the report written."""
+"""Last phase of a plan: marks, cordons whose turn it is, and how interruptions end.
+
+An interruption ends with its node empty, its instance gone and its report written.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,34 @@ from typing import Final
 from plimsoll.domain.actions import (
     Action,
     CompleteLifecycle,
+    Cordon,
     Evict,
     ForceDelete,
     Heartbeat,
     OutOfService,
     Record,
+    TaintNode,
     TerminateInstance,
     Uncordon,
+    Unguard,
 )
 from plimsoll.domain.disruptions import (
+    NAME_TOLERATIONS,
     WorkloadDisruption,
     died_on,
+    guards_at_warning,
+    has_returned,
+    held_on,
     left_on,
     left_to_pod_gc,
     opted_out_on,
     why_over,
 )
-from plimsoll.domain.drain.added_nodes import taken_back
+from plimsoll.domain.drain.added_nodes import may_be_added, scale_down_steps, taken_back
+from plimsoll.domain.drain.dead_pods import kept
+from plimsoll.domain.drain.do_not_disrupt import outlived
+from plimsoll.domain.drain.load_balancers import exclusions
+from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.interruptions import (
     SCALE_DOWN,
     Interruption,
@@ -37,13 +51,112 @@ from plimsoll.domain.kubernetes import Node, Pod, why_node_protected
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone
 from plimsoll.domain.reports import Reason, Report, merge_reasons
+from plimsoll.domain.scheduling import Headroom
+from plimsoll.domain.zones import frozen_zones, has_shift_taint
 
 DETACH_PATIENCE: Final = timedelta(minutes=2)
 """How long an empty node waits for its volumes to be detached. Its successors' pods wait for the same volumes: an
 instance that ends with them attached keeps them for six minutes more. The volume of a DaemonSet is never detached."""
 
 
-def finalize_steps(
+def plan_finalization(
+    draft: PlanBuilder,
+    turns: Iterable[tuple[Node, Cordon | str]],
+    headroom: Headroom,
+) -> None:
+    """Mark nodes for shifted zones and load balancers, cordon those whose turn it is, and finish with others.
+
+    Args:
+        draft: the plan so far.
+        turns: nodes that wait for their cordon, each with it, or with what it waits for.
+        headroom: after all replacements.
+    """
+    for taint in _shift_taints(draft.seen):
+        draft.add(taint, {taint.node.name})
+    for exclusion in exclusions(draft.seen, draft.interrupted, draft.now):
+        draft.add(exclusion, {exclusion.node.name})
+    for node, turn in turns:
+        if isinstance(turn, str):
+            draft.wait(turn, {node.name})
+        else:
+            draft.add(turn, {node.name})
+    # The uncordons among the endings say which nodes stay: only then are the marks of their pods out of date.
+    _plan_endings(draft, headroom)
+    for mark in outlived(draft.seen, draft.interrupted.names, draft.steps):
+        draft.add(mark, {mark.pod.node or ""})
+
+
+def plan_guards(draft: PlanBuilder, disruptions: Sequence[WorkloadDisruption]) -> None:
+    """Make budgets at a warning, and take ours away where an owner has made another meanwhile: two let no pod go."""
+    for guard in guards_at_warning(draft.seen):
+        draft.add(guard, draft.interrupted.names)
+    for disruption in disruptions:
+        if len(disruption.budgets) > 1:
+            for budget in disruption.budgets:
+                if budget.guards:
+                    why = "the eviction API refuses pods that several budgets cover"
+                    draft.add(Unguard(budget=budget, reason=why), draft.interrupted.names)
+
+
+def _shift_taints(seen: Observation) -> Iterator[TaintNode]:
+    """Yield the nodes that new pods are to keep away from, and those of zones that traffic came back to.
+
+    Nothing where nobody knows which shifts stand.
+    """
+    if seen.shifts is None:
+        return
+    zones = frozen_zones(seen)
+    for node in seen.nodes:
+        tainted = has_shift_taint(node)
+        if (node.zone in zones) == tainted:
+            continue
+        words = "came back to" if tainted else "is shifted away from"
+        yield TaintNode(
+            node=node, tainted=not tainted, reason=f"traffic {words} its zone {node.zone or ''}"
+        )
+
+
+def _plan_endings(draft: PlanBuilder, headroom: Headroom) -> None:
+    """Finish with nodes that are empty or gone, and say which pods keep others from being empty."""
+    for node in draft.interrupted.nodes:
+        if opted_out := opted_out_on(draft.seen, node):
+            named = ", ".join(map(str, opted_out))
+            draft.wait(f"is not empty before its opted-out pods end: {named}", {node.name})
+        came = [pod for pod in left_on(draft.seen, node) if has_returned(pod, node)]
+        if came and not is_gone(draft.seen, node):
+            named = ", ".join(map(str, came))
+            words = f"is not empty: these came after its cordon, and would come again: {named}"
+            draft.wait(f"{words}; {NAME_TOLERATIONS}", {node.name})
+        if held := held_on(draft.seen, node, draft.now, draft.refused):
+            named = ", ".join(map(str, held))
+            found = draft.interrupted.interruption[node.name]
+            words = f"{draft.seen.policy.response(found)} on {found.kind}"
+            draft.wait(f"these stay until there is a deadline ({words}): {named}", {node.name})
+    # A node that this plan opens again is not at its end, whatever its record says.
+    back = {
+        name for step in draft.steps if isinstance(step.action, Uncordon) for name in step.nodes
+    }
+    endings = [
+        (name, action)
+        for name, action in _endings(draft.seen, draft.interrupted, draft.now)
+        if name not in back
+    ]
+    dead = [action.pod for _, action in endings if isinstance(action, Evict | ForceDelete)]
+    # All of the dead together, since they stand in one line for the places that are left.
+    why_kept = kept(draft.seen, draft.interrupted, dead, headroom, draft.now)
+    for name, action in endings:
+        match action:
+            case Evict(pod=pod) | ForceDelete(pod=pod) if why := why_kept.get(pod.uid):
+                draft.wait(f"{pod} died; {why}", {name})
+            case _:
+                draft.add(action, {name})
+    for step in scale_down_steps(draft.seen, draft.now):
+        draft.add(step, {step.node.name})
+    if not draft.seen.groups:
+        draft.wait("its node group says whether it was added", may_be_added(draft.seen))
+
+
+def _endings(
     seen: Observation, interrupted: InterruptedNodes, now: datetime
 ) -> Iterator[tuple[str, Action]]:
     """Yield, for each node, what its state asks for: marks, completion, release, freed volumes."""
@@ -55,10 +168,10 @@ def finalize_steps(
         if over is not None:
             yield node.name, Uncordon(node=node, reason=over)
         elif node.name in interrupted.names:
-            yield from ((node.name, action) for action in _finalize(seen, node, now, back))
+            yield from ((node.name, action) for action in _ending(seen, node, now, back))
 
 
-def _finalize(
+def _ending(
     seen: Observation, node: Node, now: datetime, back: Mapping[str, NodeGroup]
 ) -> Iterator[Action]:
     interruption = node.interruption
@@ -71,12 +184,15 @@ def _finalize(
     detaching = not gone and _is_detaching(seen, node, now)
     hooks = seen.hooks_of(node)
     ours = tuple(hook for hook in hooks if hook.ours)
+    # What is reached now goes into whichever record is written below.
     reached = marked(
         with_ends(interruption, {h.name: h.timeout for h in hooks}),
         emptied=now if empty and interruption.emptied is None and not gone else None,
         gone=now if gone and interruption.gone is None else None,
         closed=now if not detaching and _finished(interruption, empty=empty) else None,
     )
+    # One action for each node, since each writes the whole record. An end comes before a heartbeat: an empty node is not
+    # to wait any longer. A record of its own is written only where no other action writes it.
     if empty and ours and not detaching:
         yield CompleteLifecycle(
             node=node,

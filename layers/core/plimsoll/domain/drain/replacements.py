@@ -1,32 +1,28 @@
-"""Third phase of a plan: replacements that are under way go on, and others begin in turn."""
+"""Third phase of a plan: replacements that are under way go on, and others begin."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from plimsoll.domain.actions import begins
 from plimsoll.domain.disruptions import Allowance, EvictablePod, WorkloadDisruption
 from plimsoll.domain.drain.do_not_disrupt import protections
 from plimsoll.domain.drain.plan_builder import PlanBuilder
-from plimsoll.domain.drain.rounds import Beginning, in_rounds
 from plimsoll.domain.drain.strategies import strategy_of
 from plimsoll.domain.interruptions import NEAR, NEVER
 from plimsoll.domain.kubernetes import Pod, replacement_of
 from plimsoll.domain.scheduling import Headroom
 
 
-def plan_replacements(  # noqa: PLR0913 - what is interrupted, and what bounds it
+def plan_replacements(
     draft: PlanBuilder,
     disruptions: Sequence[WorkloadDisruption],
     headroom: Headroom,
     allowance: Allowance,
     evicted: Sequence[EvictablePod],
-    *,
-    most: int,
-) -> None:
-    """Go on with the replacements of each workload, and begin as many others as may be under way.
+) -> Headroom:
+    """Go on with the replacements of each workload, begin others, and return the headroom that is left.
 
     Args:
         draft: the plan so far.
@@ -34,13 +30,12 @@ def plan_replacements(  # noqa: PLR0913 - what is interrupted, and what bounds i
         headroom: after the evictions at deadlines.
         allowance: what they leave of budgets.
         evicted: the pods that are evicted in this plan: they serve no longer.
-        most: how many replacements may begin.
     """
     told = frozenset(one.pod.uid for one in evicted)
     # Two sorts, and both are stable: who would be at zero or below its floor comes first, and among these the
     # one that needs a place most.
     by_need = sorted(disruptions, key=_need)
-    rest = {disruption.ref: disruption.without(told) for disruption in by_need}
+    rest = {disruption.ref: _without(disruption, told) for disruption in by_need}
     ordered = [rest[disruption.ref] for disruption in sorted(by_need, key=_urgency)]
     first = {ref: pod for ref, one in rest.items() if (pod := _first(one)) is not None}
     # One place for each workload with nothing elsewhere, before any has its second. It is given back just before
@@ -48,17 +43,41 @@ def plan_replacements(  # noqa: PLR0913 - what is interrupted, and what bounds i
     homes = {pod.uid: headroom.snapshot.where(pod) for pod in first.values()}
     for pod in first.values():
         headroom.move(pod)
+    # A copy, since nothing leaves here yet: each workload spends the allowance when its turn comes.
     left = allowance.copy()
     for disruption in ordered:  # before any place is sure: theirs may be asked for first
         strategy, _ = strategy_of(disruption)
         for pod in strategy.leaving_anyway(disruption, left):
             headroom.contention.join(replacement_of(pod))
-    begun: list[Beginning] = []
     for disruption in ordered:
         if (pod := first.get(disruption.ref)) is not None:
             headroom.stay(pod, homes[pod.uid])
-        begun += _continue(disruption, draft, headroom, allowance)
-    _begin(in_rounds(begun, draft.interrupted.turn), draft, most=most)
+        _continue(disruption, draft, headroom, allowance)
+    return headroom
+
+
+def _without(disruption: WorkloadDisruption, evicted: Collection[str]) -> WorkloadDisruption:
+    """Return what is left of a disruption once these pods are asked to stop: they serve no longer.
+
+    Args:
+        disruption: the disruption.
+        evicted: uids of pods, those of other workloads too.
+    """
+    return replace(
+        disruption,
+        evictable=tuple(d for d in disruption.evictable if d.pod.uid not in evicted),
+        pods=tuple(
+            replace(p, deleting=disruption.now) if p.uid in evicted else p for p in disruption.pods
+        ),
+    )
+
+
+def _waits_for_deadline(one: EvictablePod) -> bool:
+    """Whether a pod leaves at its eviction deadline and never before.
+
+    It may end or write a checkpoint by then, or nobody knows where it fits, or it would only come again.
+    """
+    return one.returned or not one.pod.restarts or one.pod.unread is not None
 
 
 def _first(disruption: WorkloadDisruption) -> Pod | None:
@@ -74,38 +93,24 @@ def _first(disruption: WorkloadDisruption) -> Pod | None:
 
 def _continue(
     disruption: WorkloadDisruption, draft: PlanBuilder, headroom: Headroom, allowance: Allowance
-) -> Iterator[Beginning]:
-    """Go on with pods that still have time, and yield what would begin another replacement.
-
-    What is left of a disruption may be nothing.
-    """
-    patient = tuple(one for one in disruption.evictable if not one.waits_for_deadline)
+) -> None:
+    """Go on with the pods that still have time. What is left of a disruption may be nothing."""
+    patient = tuple(one for one in disruption.evictable if not _waits_for_deadline(one))
     if len(patient) < len(disruption.evictable):
         disruption = replace(disruption, evictable=patient)
     if not (disruption.evictable or disruption.released):
         return
     nodes = _nodes_of(disruption, draft.interrupted.names)
+    # Asked of what is left: pods that wait for their deadlines do not decide how the others are replaced.
     strategy, why = strategy_of(disruption)
     steps = strategy.steps(disruption, headroom, allowance)
+    # After the steps: only pods that this plan leaves where they are have to be kept from Karpenter.
     for mark in protections(disruption, steps.actions):
         draft.add(mark, nodes)
     for action in steps.actions:
-        if begins(action):
-            yield Beginning(disruption=disruption, action=action, nodes=nodes)
-        else:
-            draft.add(action, nodes)
+        draft.add(action, nodes)
     if steps.waiting is not None:
         draft.wait(f"{steps.waiting} ({strategy.name}, because {why})", nodes, disruption.ref)
-
-
-def _begin(begun: Sequence[Beginning], draft: PlanBuilder, *, most: int) -> None:
-    """Begin as many replacements as may be under way, and say on which nodes others wait for their turn."""
-    for one in begun[:most]:
-        draft.add(one.action, one.nodes)
-    draft.wait(
-        "replacements are begun in turn, as many at once as controllers keep up with",
-        sorted({one.pod.node for one in begun[most:] if one.pod.node}),
-    )
 
 
 def _nodes_of(disruption: WorkloadDisruption, interrupted: frozenset[str]) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plimsoll.domain.capacity import ScaleUp, plan_scale_up
 from plimsoll.domain.disruptions import WorkloadDisruption
@@ -18,7 +18,7 @@ from plimsoll.domain.scheduling import Headroom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityPhase:
-    """Which nodes are requested."""
+    """What the capacity phase has decided."""
 
     scale_up: ScaleUp
     uncordons: bool
@@ -30,13 +30,18 @@ def plan_capacity(
     disruptions: Sequence[WorkloadDisruption],
     headroom: Headroom,
     refusals: Mapping[str, Sequence[Refusal]],
-) -> CapacityPhase:
-    """Request nodes, and reserve the places of pods that come back only after they have left."""
+) -> tuple[CapacityPhase, Headroom]:
+    """Request nodes, and reserve the places of pods that come back only after they have left.
+
+    Returns:
+        what is requested, and the headroom that is left: it knows which pods no node and no node group can take.
+    """
     interrupted, now = draft.interrupted, draft.now
+    # Requests come before reservations: they count the same pods, which would then find their own places taken.
     scale_up = plan_scale_up(
         draft.seen, interrupted, disruptions, headroom, refusals=refusals, now=now
     )
-    headroom.unplaceable = scale_up.unplaceable
+    headroom = replace(headroom, unplaceable=scale_up.unplaceable)
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)
     for words in scale_up.doubts:
@@ -44,13 +49,16 @@ def plan_capacity(
     for words in scale_up.refused.values():
         draft.refuse(words, interrupted.names)
     _tell_lacking(draft, scale_up)
+    # On advice alone a node need not go. It is opened only for a pod that neither a node nor a request takes.
     back = list(given_back(draft.seen, scale_up.unplaceable, headroom.snapshot, now))
     for uncordon in back:
         draft.add(uncordon, {uncordon.node.name})
+    # Pods that come back under their own names or in their own places are counted before any is released: no replacement
+    # that can stand beside the old pod may have their places.
     owed = (pod for one in disruptions if not strategy_of(one)[0].surges for pod in owed_of(one))
     for pod in (*owed, *returning(draft.seen)):
         headroom.reserve(pod)
-    return CapacityPhase(scale_up=scale_up, uncordons=bool(back))
+    return CapacityPhase(scale_up=scale_up, uncordons=bool(back)), headroom
 
 
 def owed_of(disruption: WorkloadDisruption) -> Sequence[Pod]:
