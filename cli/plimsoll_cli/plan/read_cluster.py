@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import FloorStatus, PlacementPlan
+from plimsoll.domain.spot import CapacityPool, PoolRate, reclaim_rates
 from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Environment
 from plimsoll_cli.options import Choice, registered, unregistered
@@ -28,6 +31,17 @@ def observed(environment: Environment, choice: Choice) -> tuple[ClusterApi, Obse
         cluster = registered(deployed, choice.cluster)
         api = deployed.clusters.open(cluster)
     return api, replace(api.observe(), policy=cluster.policy)
+
+
+def rates_of_pools(
+    environment: Environment, choice: Choice, now: datetime
+) -> Mapping[CapacityPool, PoolRate]:
+    """Return the rates of the cluster's capacity pools; none where no stack remembers them."""
+    if choice.by_kubeconfig or choice.cluster is None:
+        return {}
+    deployed = environment.deployed(choice.stack)
+    place = registered(deployed, choice.cluster).place
+    return reclaim_rates(*deployed.pools.memory(place, now), now)
 
 
 def status_of(found: PlacementPlan, name: str) -> FloorStatus:

@@ -260,5 +260,8 @@ def _pool_of(node: Node) -> CapacityPool | None:
 
 
 def _on_gpus(pod: Pod) -> bool:
-    names = (name for name, _ in pod.scheduling.requests.extended)
+    devices = pod.scheduling.requests.extended
+    if not devices:  # nearly all pods of a cluster
+        return False
+    names = (name for name, _ in devices)
     return any(name == WHOLE_GPU or name.startswith(MIG_SLICES) for name in names)
