@@ -16,7 +16,12 @@ from plimsoll.domain.placement.injection import (
 from plimsoll.domain.placement.load_line import LoadLine, LossWindow
 from plimsoll.domain.placement.move_history import heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
-from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor, floor_of
+from plimsoll.domain.placement.on_demand import (
+    FloorConstraint,
+    OnDemandFloor,
+    floor_of,
+    floors_by_stop_time,
+)
 from plimsoll.domain.placement.pending import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.placement.plan import PlacementPlan, between_runs, plan_placement
 from plimsoll.domain.placement.promises import (
@@ -55,6 +60,7 @@ __all__ = [
     "between_runs",
     "canaries_told",
     "floor_of",
+    "floors_by_stop_time",
     "heir_of",
     "injection_key",
     "is_as_injected",
