@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import wraps
 from typing import Any, Final
 
 import click
 
+from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
-from plimsoll.domain.placement import FloorStatus, PlacementPlan, plan_placement
+from plimsoll.domain.placement import FloorStatus, PlacementPlan, Promise, plan_placement
 from plimsoll.services.injection import injection_of
 from plimsoll_cli.options import (
     Choice,
@@ -23,7 +25,8 @@ from plimsoll_cli.options import (
     refuse_options_before_subcommand,
     table,
 )
-from plimsoll_cli.plan.read_cluster import observed, status_of
+from plimsoll_cli.plan.load_lines import LINES_HEAD, LoadLines, short_name
+from plimsoll_cli.plan.read_cluster import observed, rates_of_pools, status_of
 from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, Row, reserve_rows, rows_of
 from plimsoll_cli.plan.snippet import snippet
 from plimsoll_cli.plan.spot_savings import Savings, savings_of
@@ -36,6 +39,8 @@ Examples:
   plimsoll plan --context harbor --explain shop/web
   plimsoll plan --cluster harbor --output json
   plimsoll plan --cluster harbor --html plan.html
+  plimsoll plan --cluster harbor --keep-ready "60%, 99.7%"
+  plimsoll plan --cluster harbor --keep-ready 60% --explain shop/web
   plimsoll plan snippet shop/web --context harbor
 
 \b
@@ -46,51 +51,93 @@ Exit status:
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What of a plan is shown."""
+
+    explain: str | None
+    """One workload, as `namespace/name`."""
+    html: str | None
+    promise: Promise | None
+
+
+def shown_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what is shown; the command takes them as its `shown`."""
+
+    @wraps(command)
+    def chosen(
+        *given: Any, explain: str | None, html: str | None, keep_ready: str | None, **options: Any
+    ) -> Any:
+        promise = None if keep_ready is None else Promise.parse(keep_ready)
+        return command(*given, shown=Shown(explain=explain, html=html, promise=promise), **options)
+
+    wrapped: Callable[..., Any] = chosen
+    for option in (
+        click.option(
+            "--keep-ready",
+            metavar="N|N%[, TIME%]",
+            help="Also show the cheapest layout by which each Deployment keeps so many replicas Ready for so much of "
+            "the time. [default of the time: 99.9%]",
+        ),
+        click.option(
+            "--html",
+            metavar="FILE",
+            help="Write a web page with nodes by spread group, pods and floors.",
+        ),
+        click.option(
+            "--explain", metavar="NAMESPACE/NAME", help="Explain the floor of one workload."
+        ),
+    ):
+        wrapped = option(wrapped)
+    return wrapped
+
+
 @click.group(epilog=EXAMPLES, invoke_without_command=True)
-@click.option("--explain", metavar="NAMESPACE/NAME", help="Explain the floor of one workload.")
-@click.option(
-    "--html", metavar="FILE", help="Write a web page with nodes by spread group, pods and floors."
-)
+@shown_options
 @cluster_options
 @output_option
 @click.pass_context
-def plan(
-    ctx: click.Context,
-    explain: str | None,
-    html: str | None,
-    choice: Choice,
-    output: Output,
-) -> None:
+def plan(ctx: click.Context, shown: Shown, choice: Choice, output: Output) -> None:
     """Show the state of each on-demand floor, and the moves of the next run.
 
     A Deployment, a StatefulSet or a namespace states its floor in the annotation
     `plimsoll.dev/min-on-demand`: a number of replicas such as "2", a share such as "30%", or "auto".
     `plimsoll clusters set --min-on-demand` sets the floor of all other workloads.
+
+    With `--keep-ready` the plan also shows, for each Deployment, how long fewer replicas than promised would be Ready
+    in a month: without a floor, and with the cheapest layout that keeps the promise. The figures are computed from the
+    start-up times of its pods and the rates of the capacity pools, and compared with no observation yet.
     """
     if ctx.invoked_subcommand is not None:
         refuse_options_before_subcommand(ctx)
         return
-    if html is not None:
-        check_target("--html", html)
+    if shown.html is not None:
+        check_target("--html", shown.html)
     environment = environment_of(ctx)
     (api, seen), now = observed(environment, choice), environment.clock.now()
-    found = plan_placement(
-        seen, now, namespaces=api.namespace_floors(), injection=injection_of(api)[0]
-    )
+    namespaces = api.namespace_floors()
+    found = plan_placement(seen, now, namespaces=namespaces, injection=injection_of(api)[0])
     savings = savings_of(seen, found, price_table())
-    status = None if explain is None else status_of(found, explain)
+    lines = None
+    if shown.promise is not None:
+        rates = rates_of_pools(environment, choice, now)
+        windows = StartWindows(seen=seen, now=now)
+        lines = LoadLines.of(shown.promise, windows, rates, namespaces)
+    if shown.explain is not None:
+        found, lines = _only(found, lines, shown.explain)
     if output != "table":
-        shown = found if status is None else replace(found, workloads=(status,))
-        print_answer(_as_data(shown, savings), output)
-    elif status is not None:
-        _explain(status, savings)
+        print_answer(_as_data(found, savings) | _lines_as_data(lines), output)
+    elif shown.explain is not None:
+        _explain(found, savings, lines)
     else:
         _show(found, savings)
-    if html is not None:
+        if lines is not None:
+            _print(console(), LINES_HEAD, lines.rows)
+    if shown.html is not None:
         from plimsoll_cli.lab.plan_page import plan_page  # noqa: PLC0415 - needs the testbed
 
         name = choice.cluster or seen.cluster
-        write_target("--html", html, plan_page(name, seen, found, savings, now=now))
+        write_target("--html", shown.html, plan_page(name, seen, found, savings, now=now))
     if found.problems or not all(status.met for status in found.workloads):
         ctx.exit(1)
 
@@ -98,7 +145,34 @@ def plan(
 plan.add_command(snippet)
 
 
-def _explain(status: FloorStatus, savings: Savings) -> None:
+def _only(
+    found: PlacementPlan, lines: LoadLines | None, name: str
+) -> tuple[PlacementPlan, LoadLines | None]:
+    """Return what is said of one workload: one without a floor has a line only.
+
+    Raises:
+        BadInput: nothing is said of it.
+    """
+    if lines is not None:
+        lines = replace(lines, workloads=(lines.of_workload(name),))
+        found = replace(
+            found,
+            workloads=tuple(s for s in found.workloads if short_name(s.floor.workload) == name),
+        )
+        return found, lines
+    return replace(found, workloads=(status_of(found, name),)), None
+
+
+def _explain(found: PlacementPlan, savings: Savings, lines: LoadLines | None) -> None:
+    for status in found.workloads:
+        _explain_floor(status, savings)
+    if lines is not None:
+        for each in lines.workloads:
+            for words in lines.arithmetic(each):
+                console().print(words)
+
+
+def _explain_floor(status: FloorStatus, savings: Savings) -> None:
     floor = status.floor
     saving = savings.of(floor.workload)
     out = console()
@@ -148,6 +222,10 @@ def _print(out: Terminal, head: Sequence[str], rows: Iterable[Sequence[str]]) ->
     for row in rows:
         shown.add_row(*row)
     out.print(shown)
+
+
+def _lines_as_data(lines: LoadLines | None) -> dict[str, Any]:
+    return {} if lines is None else {"lines": lines.data}
 
 
 def _as_data(found: PlacementPlan, savings: Savings) -> dict[str, Any]:

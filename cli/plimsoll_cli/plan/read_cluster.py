@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import FloorStatus, PlacementPlan
+from plimsoll.domain.spot import CapacityPool, PoolRate, reclaim_rates
+from plimsoll.services.placement import with_stop_times
 from plimsoll.services.ports import ClusterApi
-from plimsoll_cli.environment import Environment
+from plimsoll_cli.environment import Environment, Said
 from plimsoll_cli.options import Choice, registered, unregistered
 
 
@@ -21,13 +25,26 @@ def observed(environment: Environment, choice: Choice) -> tuple[ClusterApi, Obse
     """
     if choice.by_kubeconfig:
         cluster, api = unregistered(environment, choice)
-    elif choice.cluster is None:
+        return api, replace(api.observe(), policy=cluster.policy)
+    if choice.cluster is None:
         raise BadInput("name the cluster with --cluster, or with --context of a kubeconfig")
-    else:
-        deployed = environment.deployed(choice.stack)
-        cluster = registered(deployed, choice.cluster)
-        api = deployed.clusters.open(cluster)
-    return api, replace(api.observe(), policy=cluster.policy)
+    deployed = environment.deployed(choice.stack)
+    cluster = registered(deployed, choice.cluster)
+    api, now = deployed.clusters.open(cluster), environment.clock.now()
+    seen = replace(api.observe(), policy=cluster.policy)
+    observed_times = deployed.observed_times(environment.clock, Said())
+    return api, with_stop_times(observed_times, cluster, seen, api.namespace_floors(), now)
+
+
+def rates_of_pools(
+    environment: Environment, choice: Choice, now: datetime
+) -> Mapping[CapacityPool, PoolRate]:
+    """Return the rates of the cluster's capacity pools; none where no stack remembers them."""
+    if choice.by_kubeconfig or choice.cluster is None:
+        return {}
+    deployed = environment.deployed(choice.stack)
+    place = registered(deployed, choice.cluster).place
+    return reclaim_rates(*deployed.pools.memory(place, now), now)
 
 
 def status_of(found: PlacementPlan, name: str) -> FloorStatus:

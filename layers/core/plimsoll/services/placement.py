@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from zlib import crc32
 
 from plimsoll.domain.actions import Plan, Release
+from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.disruptions import plan_guard
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError
 from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, about_namespace
 from plimsoll.domain.observation import Observation, start_samples
-from plimsoll.domain.placement import ALL_SPOT, PlacementPlan, plan_placement, report_of, words_of
+from plimsoll.domain.placement import (
+    ALL_SPOT,
+    PlacementPlan,
+    floors_by_stop_time,
+    plan_placement,
+    report_of,
+    words_of,
+)
 from plimsoll.domain.registry import Cluster, Mode, labelled
 from plimsoll.domain.reports import Metric
 from plimsoll.domain.spot import counted_hours
@@ -105,12 +113,9 @@ class PlacementService:
         seen = replace(seen, policy=cluster.policy)
         guard = plan_guard(seen, api.guarded_namespaces())
         injection, found = injection_of(api)
-        plan = plan_placement(
-            seen,
-            now,
-            namespaces=api.namespace_floors(),
-            injection=injection,
-        )
+        namespaces = api.namespace_floors()
+        seen = with_stop_times(self.observed_times, cluster, seen, namespaces, now)
+        plan = plan_placement(seen, now, namespaces=namespaces, injection=injection)
         plan = replace(plan, steps=(*plan.steps, *guard.steps))
         if found is not None and found.proof is not Proof.IN_FORCE:
             self.telemetry.warn(found.proof, cluster=cluster.name, because=found.why)
@@ -182,3 +187,16 @@ class PlacementService:
         self.telemetry.warn("injection removed", cluster=cluster.name)
         self.telemetry.count(Metric.INJECTIONS_REMOVED)
         return about_namespace(NAMESPACE, "InjectionRemoved", f"{found.proof}: {found.why}")
+
+
+def with_stop_times(
+    observed: ObservedTimes,
+    cluster: Cluster,
+    seen: Observation,
+    namespaces: Mapping[str, str],
+    now: datetime,
+) -> Observation:
+    """Return an observation with the observed times of the workloads whose on-demand floor hinges on them."""
+    asked = floors_by_stop_time(StartWindows(seen=seen, now=now), namespaces)
+    times = observed.of(cluster.name, asked) if asked else None
+    return replace(seen, times=times) if times else seen

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND, MOST_NAMED, Pod, Workload
-from plimsoll.domain.placement import PlacementPlan, plan_placement
+from plimsoll.domain.observation import ObservedTime, WorkloadTimes
+from plimsoll.domain.placement import PlacementPlan, floors_by_stop_time, plan_placement
 from tests.support.builders import NOON, a_deployment, a_node, a_pod
 from tests.support.observations import looked
 
@@ -121,3 +123,24 @@ def test_the_floor_that_an_owner_states_wins_over_one_that_the_cluster_leaves_to
     plan = plan_placement(replace(slow, policy=Policy(min_on_demand="auto")), NOON)
     assert not plan.workloads
     assert told(plan) == [("FloorBelowPool", "web")]
+
+
+@pytest.mark.parametrize(
+    ("floor", "took", "asked"),
+    [
+        ("auto", 25, True),  # late by 9 s if its pods need 30 s to stop, in time if they need 10
+        ("auto", 15, False),
+        ("auto", 240, False),
+        ("1", 25, False),
+    ],
+)
+def test_the_stop_time_is_looked_up_where_the_floor_hinges_on_it(floor, took, asked):
+    nodes = [spot("a"), spot("b"), a_node("od", cpu="0")]
+    seen = looked(nodes, serving("a", "a", "b", took=took), [asking("web", floor)])
+    found = floors_by_stop_time(StartWindows(seen=seen, now=NOON), {})
+    assert [ref.name for ref in found] == ["web"] * asked
+    stops = WorkloadTimes(stop=ObservedTime(pods=4, p95_seconds=4))
+    known = replace(seen, times=dict.fromkeys(found, stops))
+    if asked:
+        assert plan_placement(seen, NOON).workloads
+        assert not plan_placement(known, NOON).workloads

@@ -6,11 +6,12 @@ import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll.domain.kubernetes import Node
-from plimsoll.domain.observation import INDEX_REFRESH
+from plimsoll.domain.kubernetes import Node, Ref
+from plimsoll.domain.observation import INDEX_REFRESH, Sample, Samples
 from plimsoll.domain.placement import label_key, reports_of
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Metric
+from plimsoll.services.placement import with_stop_times
 from tests.support.floors import a_cluster, spread_over, standing, web
 from tests.support.scheduled import ScheduledCluster
 from tests.support.workload_sets import WiredServices, deployment, method
@@ -241,3 +242,19 @@ def test_without_the_table_of_pools_a_cluster_is_placed_all_the_same(monkeypatch
     monkeypatch.setattr(wired.pools, "count", throttled)
     wired.placement.run()
     assert wired.node("m5-0").labels
+
+
+def test_the_stop_times_that_floors_hinge_on_are_read_from_what_was_observed(monkeypatch):
+    wired = a_cluster()
+    asked = Ref("Deployment", "default", "web")
+    monkeypatch.setattr("plimsoll.services.placement.floors_by_stop_time", lambda *_: [asked])
+    told = tuple(Sample(uid=f"u{n}", at=wired.now(), seconds=4) for n in range(3))
+    wired.times.merge("harbor", asked, Samples(stop=told))
+    seen = wired.open(wired.cluster).observe()
+    observed = wired.services.placement.observed_times
+    found = with_stop_times(observed, wired.cluster, seen, {}, wired.now())
+    stop = found.times[asked].stop
+    assert stop is not None
+    assert stop.p95_seconds == 4
+    monkeypatch.setattr("plimsoll.services.placement.floors_by_stop_time", lambda *_: [])
+    assert with_stop_times(observed, wired.cluster, seen, {}, wired.now()) is seen

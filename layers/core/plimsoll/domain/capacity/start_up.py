@@ -8,10 +8,11 @@ serve meanwhile; most such workloads load a model onto GPUs.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import takewhile
 from statistics import median
 from typing import Final
 
@@ -27,6 +28,7 @@ from plimsoll.domain.kubernetes import (
     Pod,
     Ref,
     Resources,
+    Scheduling,
     total_resources,
     why_never,
 )
@@ -45,6 +47,8 @@ ASSUMED_NODE_SECONDS: Final = 70
 _SLOWEST_NODE: Final = timedelta(minutes=15)
 """A node that is Ready later than this after its launch lost and regained readiness."""
 _SPOT: Final = "spot"
+_MOST_LOOKS: Final = 1_000
+"""For how many shapes of pods one plan looks for free places: of others a replacement waits for a node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,31 +175,47 @@ class StartWindows:
             for each in pod.scheduling.spread
         )
         largest, lost = pools.most_common(1)[0]
-        lost = pools.total() if spread else lost
-        shape = pods[0].scheduling
+        shape, without = pods[0].scheduling, None if spread else largest
+        count = pools.total() if spread else lost
+        key = shape.requests, _of_nodes(shape), without, count
+        found = self._headroom.get(key)
+        if found is None:
+            if len(self._headroom) >= _MOST_LOOKS:
+                return False
+            found = self._headroom[key] = self._places_for(shape, without, count)
+        return found
+
+    def _places_for(self, shape: Scheduling, without: CapacityPool | None, count: int) -> bool:
+        """Whether nodes have places for so many pods of a shape: all but those of a spot pool, or of spot at all."""
         free = (
-            self._free[node.name]
-            for node in self.seen.nodes
-            if node.staying
-            and (node.capacity != _SPOT if spread else _pool_of(node) != largest)
+            left
+            for node, left in takewhile(lambda each: each[1].cpu >= shape.requests.cpu, self._free)
+            if (node.capacity != _SPOT if without is None else _pool_of(node) != without)
             and why_never(shape, node) is None
         )
-        return count_places(shape.requests, free, lost) >= lost
+        return count_places(shape.requests, free, count) >= count
+
+    @cached_property
+    def _headroom(self) -> dict[Hashable, bool]:
+        """What was looked up, by what the pods require: workloads of one shape ask for the same."""
+        return {}
 
     def _pool_of(self, pod: Pod) -> CapacityPool | None:
         node = self.seen.node.get(pod.node or "")
         return None if node is None else _pool_of(node)
 
     @cached_property
-    def _free(self) -> Mapping[str, Resources]:
-        """What nodes have free. Pods of a negative priority make way, and count as free."""
+    def _free(self) -> Sequence[tuple[Node, Resources]]:
+        """What nodes that take pods have free, the most processors first. Pods of a negative priority count as free."""
         taken: dict[str, list[Resources]] = defaultdict(list)
         for name, pods in self.seen.on_node.items():
             taken[name] += (pod.scheduling.requests for pod in pods if pod.priority >= 0)
-        return {
-            node.name: node.allocatable - total_resources(taken.get(node.name, ()))
+        free = [
+            (node, node.allocatable - total_resources(taken.get(node.name, ())))
             for node in self.seen.nodes
-        }
+            if node.staying
+        ]
+        return sorted(free, key=lambda each: (-each[1].cpu, each[0].name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +279,19 @@ def _pool_of(node: Node) -> CapacityPool | None:
     return CapacityPool(node.labels.get(INSTANCE_TYPE, "?"), node.zone or "?", _SPOT)
 
 
+def _of_nodes(scheduling: Scheduling) -> Hashable:
+    """Return what pods require of a node itself, apart from their requests."""
+    return (
+        tuple(sorted(scheduling.node_selector.items())),
+        scheduling.node_terms,
+        scheduling.tolerations,
+        scheduling.devices,
+    )
+
+
 def _on_gpus(pod: Pod) -> bool:
-    names = (name for name, _ in pod.scheduling.requests.extended)
+    devices = pod.scheduling.requests.extended
+    if not devices:  # nearly all pods of a cluster
+        return False
+    names = (name for name, _ in devices)
     return any(name == WHOLE_GPU or name.startswith(MIG_SLICES) for name in names)

@@ -13,11 +13,24 @@ from plimsoll.domain.placement.injection import (
     is_as_injected,
     with_new_canary,
 )
+from plimsoll.domain.placement.load_line import LoadLine, LossWindow
 from plimsoll.domain.placement.move_history import heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
-from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor, floor_of
+from plimsoll.domain.placement.on_demand import (
+    FloorConstraint,
+    OnDemandFloor,
+    floor_of,
+    floors_by_stop_time,
+)
 from plimsoll.domain.placement.pending import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.placement.plan import PlacementPlan, between_runs, plan_placement
+from plimsoll.domain.placement.promises import (
+    Promise,
+    PromisedWorkload,
+    StandingGroup,
+    promised_workloads,
+    standing_groups,
+)
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
@@ -36,20 +49,28 @@ __all__ = [
     "FloorStatus",
     "Injected",
     "Injection",
+    "LoadLine",
+    "LossWindow",
     "OnDemandFloor",
     "PlacementPlan",
+    "Promise",
+    "PromisedWorkload",
     "SpreadGroup",
+    "StandingGroup",
     "between_runs",
     "canaries_told",
     "floor_of",
+    "floors_by_stop_time",
     "heir_of",
     "injection_key",
     "is_as_injected",
     "keeps_spread_groups",
     "label_key",
     "plan_placement",
+    "promised_workloads",
     "report_of",
     "reports_of",
+    "standing_groups",
     "waits_for_spread_group",
     "with_new_canary",
     "words_of",

@@ -31,7 +31,7 @@ SPOT_PRICE: Final = 0.35
 """What a pod on spot costs, of one on on-demand."""
 MONTH_MINUTES: Final = 43_800.0
 
-_MOST_SPOT_GROUPS: Final = 3
+MOST_SPOT_GROUPS: Final = 3
 """More groups make shallow losses more frequent, and deep ones hardly rarer."""
 _ON_DEMAND_GROUPS: Final = (1, 3)
 _NEGLIGIBLE: Final = 1e-20
@@ -209,7 +209,7 @@ def lines(
         window: for how long a lost pod is missing.
         price: what a pod on spot costs, of one on on-demand.
     """
-    calmest = sorted(spot, key=lambda group: (group.per_hour, group.name))[:_MOST_SPOT_GROUPS]
+    calmest = sorted(spot, key=lambda group: (group.per_hour, group.name))[:MOST_SPOT_GROUPS]
     for on_demand in (0, *_ON_DEMAND_GROUPS):
         groups = calmest[: max(0, replicas - on_demand)]
         if not groups:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
-from plimsoll.domain.capacity import StartWindow
+from plimsoll.domain.capacity import StartWindow, StartWindows
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import (
     AUTO_FLOOR,
@@ -40,6 +41,7 @@ MOST_GROUPS: Final = 3
 COST: Final = "1000"
 """The deletion cost of pods that hold a floor. Any other value on a pod is its owner's, and stays."""
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_MOST_LOOKED_UP: Final = 500
 _KINDS: Final = frozenset({OwnerKind.DEPLOYMENT, OwnerKind.STATEFUL_SET})
 
 
@@ -93,8 +95,7 @@ def floor_of(
         BadInput: what the owner wrote is neither a number of pods nor a percentage.
     """
     ref = workload.ref
-    default = "0" if ref.namespace == KUBE_SYSTEM else default
-    said = workload.annotations.get(MIN_ON_DEMAND) or (namespaces or {}).get(ref.namespace, default)
+    said = stated_floor(workload, namespaces, default)
     replicas = workload.replicas if workload.min_replicas is None else workload.min_replicas
     auto = said == AUTO_FLOOR
     window = late(ref) if auto else None
@@ -146,6 +147,31 @@ def floor_of(
             spot_groups,
         )
     return floor(FloorConstraint.AFFINITY, why)
+
+
+def stated_floor(
+    workload: Workload, namespaces: Mapping[str, str] | None = None, default: str = "0"
+) -> str:
+    """Return what is asked for a workload: by itself, else by its namespace, else by its cluster; see `floor_of`."""
+    default = "0" if workload.ref.namespace == KUBE_SYSTEM else default
+    of_namespace = (namespaces or {}).get(workload.ref.namespace, default)
+    return workload.annotations.get(MIN_ON_DEMAND) or of_namespace
+
+
+def floors_by_stop_time(windows: StartWindows, namespaces: Mapping[str, str]) -> Sequence[Ref]:
+    """Return the workloads that have a floor only if their pods need as long to stop as is assumed.
+
+    A bounded number: each is looked up. Of the others the assumption holds.
+    """
+    seen = windows.seen
+    asking = (
+        workload.ref
+        for workload in sorted(seen.workloads, key=lambda w: w.ref)
+        if stated_floor(workload, namespaces, seen.policy.min_on_demand) == AUTO_FLOOR
+        and (window := windows.late(workload.ref)) is not None
+        and not replace(window, stop_seconds=0).missing
+    )
+    return [*islice(asking, _MOST_LOOKED_UP)]
 
 
 def _even_share(replicas: int, *, late: bool) -> int:

@@ -1,0 +1,179 @@
+"""Promises of availability, and the load lines of the Deployments of a cluster under one of them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Self, override
+
+from plimsoll.domain.capacity import StartWindow, StartWindows
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.kubernetes import INSTANCE_TYPE, OwnerKind, Ref, resolve_count
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.load_line import (
+    MOST_SPOT_GROUPS,
+    LoadLine,
+    LossWindow,
+    SpotGroup,
+    lines,
+    load_line,
+)
+from plimsoll.domain.placement.on_demand import floor_of
+from plimsoll.domain.placement.spread_groups import SPOT, family_of, groups_of
+from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate
+
+USUAL_PERCENT: Final = 99.9
+"""Of the time, where a promise names none: all but 43.8 minutes of a month."""
+_ALL: Final = 100
+_FORM: Final = re.compile(r"([0-9]{1,9}%?)(?:\s*,\s*([0-9]{1,2}(?:\.[0-9]{1,6})?|100)\s*%)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """How many replicas are to be Ready, and for what share of the time."""
+
+    ready: int | str
+    percent: float = USUAL_PERCENT
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a promise such as `60%`, `6` or `60%, 99.7%`.
+
+        Raises:
+            BadInput: it has another form.
+        """
+        found = _FORM.fullmatch(text.strip())
+        if found is None:
+            raise BadInput(
+                f"{text!r} is no promise: name a number of replicas or a share, and if you like a share of the time, "
+                'as in "60%" or "60%, 99.7%"'
+            )
+        ready, percent = found.groups()
+        if ready.endswith("%") and int(ready[:-1]) > _ALL:
+            raise BadInput(f"{text!r} is no promise: {ready} is more than all replicas")
+        return cls(
+            ready=ready if ready.endswith("%") else int(ready),
+            percent=USUAL_PERCENT if percent is None else float(percent),
+        )
+
+    @property
+    def broken(self) -> float:
+        """The share of the time in which fewer may be Ready."""
+        return 1 - self.percent / 100
+
+    def wanted(self, replicas: int) -> int:
+        """Return how many of so many replicas are to be Ready."""
+        return resolve_count(self.ready, replicas, round_up=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandingGroup:
+    """A spot group of the cluster, and what is known of the pools that its nodes stand in."""
+
+    group: SpotGroup
+    stood_hours: float | None
+    """How long the pool has stood that was reclaimed last; None where one was never seen."""
+
+    @override
+    def __str__(self) -> str:
+        """Return its age and its rate, in words."""
+        if self.stood_hours is None:
+            known = "has a pool that was not seen before"
+        else:
+            known = f"stood {self.stood_hours:.0f} h"
+        return f"{self.group.name} {known}: {self.group.per_hour:.4f} reclaims an hour"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromisedWorkload:
+    """What every layout of a Deployment keeps of a promise, and the cheapest that keeps it."""
+
+    workload: Ref
+    replicas: int
+    wanted: int
+    window: StartWindow
+    layouts: tuple[LoadLine, ...]
+    line: LoadLine
+    broken: float
+    """For what share of the time fewer may be Ready."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the line keeps the promise: not where more are wanted than there are replicas."""
+        return self.line.below <= self.broken
+
+
+def standing_groups(
+    seen: Observation, rates: Mapping[CapacityPool, PoolRate]
+) -> tuple[StandingGroup, ...]:
+    """Return the spot groups that the nodes of a cluster make, at most three.
+
+    The rate of a group is the mean of its nodes' pools, and it is lost as a whole: as many pods are lost as by pools,
+    and deeper.
+    """
+    spot = [node for node in seen.nodes if node.capacity == SPOT and node.staying]
+    families = {family_of(node) for node in spot}
+    group_of = groups_of(spot, min(MOST_SPOT_GROUPS, len(families)))
+    pools: dict[str, list[PoolRate | None]] = defaultdict(list)
+    members: dict[str, set[str]] = defaultdict(set)
+    for node in spot:
+        name = group_of[family_of(node)]
+        members[name].add(family_of(node))
+        pool = CapacityPool(node.labels.get(INSTANCE_TYPE, ""), node.zone or "", SPOT)
+        pools[name].append(rates.get(pool))
+    found = []
+    for name, known in sorted(pools.items()):
+        per_hour = [NEVER_SEEN if rate is None else rate.per_hour for rate in known]
+        ages = [rate.stood_hours for rate in known if rate is not None]
+        label = ", ".join(sorted(members[name]))
+        found.append(
+            StandingGroup(
+                group=SpotGroup(name=label, family=label, per_hour=sum(per_hour) / len(per_hour)),
+                stood_hours=min(ages) if len(ages) == len(known) else None,
+            )
+        )
+    return tuple(found)
+
+
+def promised_workloads(
+    promise: Promise,
+    windows: StartWindows,
+    groups: tuple[StandingGroup, ...],
+    namespaces: Mapping[str, str],
+) -> Iterator[PromisedWorkload]:
+    """Yield the Deployments whose pods tell how long they take to start, with their load lines.
+
+    A floor that an owner states as a number or a share is kept beneath the line. StatefulSets are left out: of
+    these a member stops before the next starts, so that a notice helps nothing.
+
+    Args:
+        promise: what is promised of each.
+        windows: those of the observed cluster.
+        groups: its spot groups.
+        namespaces: namespace -> the floor that its annotation asks for.
+    """
+    seen, spot = windows.seen, [standing.group for standing in groups]
+    for workload in seen.workloads:
+        replicas = workload.replicas if workload.min_replicas is None else workload.min_replicas
+        window = windows.of(workload.ref)
+        if workload.ref.kind != OwnerKind.DEPLOYMENT or window is None or not replicas:
+            continue
+        try:
+            floor = floor_of(
+                workload, namespaces=namespaces, default=seen.policy.min_on_demand
+            ).keep
+        except BadInput:  # the plan names it as a problem
+            floor = 0
+        wanted = promise.wanted(replicas)
+        layouts = tuple(lines(replicas, wanted, spot, LossWindow.of(window)))
+        yield PromisedWorkload(
+            workload=workload.ref,
+            replicas=replicas,
+            wanted=wanted,
+            window=window,
+            layouts=layouts,
+            line=load_line(layouts, floor, promise.broken),
+            broken=promise.broken,
+        )
