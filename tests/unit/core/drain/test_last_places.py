@@ -72,3 +72,13 @@ def test_the_last_place_goes_to_whose_last_pod_goes_first(later):
     plan = plan_drain(looked(nodes, pods, [a_deployment("api", replicas=1), LONE]), noon(1))
 
     assert replaced(plan) == ["zoo"]
+
+
+def test_the_second_replacement_of_a_workload_begins_after_the_first_of_each():
+    """A run may die after any of its actions."""
+    nodes = [interrupted("spot", cpu="64"), a_node("od", cpu="64")]
+    pods = [*pods_of("web", 3, node="spot", cpu="1"), *pods_of("zoo", 3, node="spot", cpu="1")]
+    plan = plan_drain(looked(nodes, pods, [MANY, a_deployment("zoo", replicas=3)]), noon(1))
+
+    begun = [action.pod.labels["app"] for action in actions(plan, Release)]
+    assert [set(begun[turn : turn + 2]) for turn in (0, 2, 4)] == [{"web", "zoo"}] * 3

@@ -11,13 +11,13 @@ triggered. It knows nothing of earlier plans, so it may be asked twice, late, or
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from plimsoll.domain.actions import Cordon, Due, Evict, Plan
+from plimsoll.domain.actions import Cordon, Due, Evict, Plan, Release, Step, Wave
 from plimsoll.domain.disruptions import (
     ASSUMED_SECONDS,
     PATIENCE,
@@ -41,7 +41,7 @@ from plimsoll.domain.drain.gang_deadlines import gang_deadlines
 from plimsoll.domain.drain.plan_builder import PlanBuilder
 from plimsoll.domain.drain.replacements import plan_replacements
 from plimsoll.domain.interruptions import NEAR
-from plimsoll.domain.kubernetes import STOP_SECONDS
+from plimsoll.domain.kubernetes import STOP_SECONDS, Ref
 from plimsoll.domain.node_groups import Refusal
 from plimsoll.domain.observation import InterruptedNodes, Observation, is_gone
 from plimsoll.domain.placement import between_runs
@@ -115,8 +115,7 @@ def plan_drain(
         or _under_way(seen, disruptions, interrupted, now)
     )
     draft.steps += between_runs(seen, now, idle=not busy, refused=draft.refused)
-    # A stable sort: within a wave, steps keep the order in which the phases added them.
-    steps = sorted(draft.steps, key=lambda step: step.action.wave)
+    steps = _in_order(draft.steps)
     reasons = draft.told()
     return Plan(
         steps=tuple(steps),
@@ -140,6 +139,23 @@ def plan_drain(
         next_eviction=evictions.next_eviction,
         expires=evictions.expires,
     )
+
+
+def _in_order(steps: Iterable[Step]) -> list[Step]:
+    """Sort steps by wave, and let the n-th pod of each workload leave before the next of any.
+
+    A run that dies half-way has then begun with each workload, and the next run goes on with those that are left.
+    """
+    begun: Counter[Ref | None] = Counter()
+    keyed: list[tuple[int, int, Step]] = []
+    for step in steps:
+        turn = 0
+        if isinstance(step.action, Release | Evict) and step.action.wave is Wave.REPLACE:
+            turn = begun[step.action.pod.owner]
+            begun[step.action.pod.owner] += 1
+        keyed.append((step.action.wave, turn, step))
+    # A stable sort: within a turn, steps keep the order in which the phases added them.
+    return [step for *_, step in sorted(keyed, key=lambda one: one[:2])]
 
 
 def _under_way(
