@@ -145,6 +145,7 @@ class DrainService:
         # other process has them; Events use the time that is left.
         finally:  # the Lease is free again: no drain waits for a database
             self.refusals[known.name] = memory.refusals
+            executor.tell_repeated_failures()
             for report in reconcile.save(list(memory.reports.values())):
                 executor.note(event_of_report(report))
             if self.clock.now() < time.hurried + TELLING:

@@ -7,6 +7,7 @@ observation.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -245,6 +246,8 @@ class Executor:
     telemetry: Telemetry
     noted: dict[str, ClusterEvent] = field(default_factory=dict)
     """Events to create, by name: so often repeated, so often the same."""
+    failures: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Verb, target and why it was not done -> how often: a budget refuses a pod each second, in the same words."""
 
     def note(self, event: ClusterEvent | None) -> None:
         """Keep an Event for `create_events`, unless there are too many."""
@@ -255,6 +258,18 @@ class Executor:
         """Create the Events of all that was done. For the end: nobody may wait for it."""
         create_events(self.writers.cluster, [*self.noted.values()], self.workers, self.telemetry)
         self.noted.clear()
+
+    def tell_repeated_failures(self) -> None:
+        """Log once how often each action failed again for the same reason. For the end."""
+        for (verb, target, why), times in self.failures.items():
+            if times > 1:
+                self.telemetry.warn(
+                    "action not done again",
+                    action=verb,
+                    target=target,
+                    because=why,
+                    times=times - 1,
+                )
 
     def carry_out(
         self,
@@ -329,8 +344,11 @@ class Executor:
         action, error, overruled = step.action, result.error, result.overruled
         facts = {"action": action.verb, "target": action.target}
         if error is not None:
-            name = type(error).__name__
-            self.telemetry.warn("action not done", **facts, error=name, because=str(error))
+            failure = (action.verb, action.target, str(error))
+            self.failures[failure] += 1
+            if self.failures[failure] == 1:
+                name = type(error).__name__
+                self.telemetry.warn("action not done", **facts, error=name, because=str(error))
         elif overruled is not None:
             self.telemetry.count(Metric.BUDGETS_OVERRULED)
             self.telemetry.warn("overruled", **facts, because=overruled)

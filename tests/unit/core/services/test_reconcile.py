@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.drain import added_entry, plan_drain
-from plimsoll.domain.errors import MissingRights, Refused, Temporary, Throttled
+from plimsoll.domain.errors import Blocked, MissingRights, Refused, Temporary, Throttled
 from plimsoll.domain.observation import UNNOTICED
 from plimsoll.domain.reports import Report
 from plimsoll.services import executor
@@ -103,6 +103,29 @@ def test_an_eviction_that_is_refused_is_tried_again_after_five_seconds(rig, monk
     times = {name: [at for pod, at in tried if pod == name] for name, _ in tried}
     assert {len(each) for each in times.values()} == {3}
     assert all(b - a >= timedelta(seconds=5) for each in times.values() for a, b in pairwise(each))
+
+
+def test_a_refusal_that_a_budget_repeats_each_second_is_logged_once_and_counted_at_the_end(
+    rig, monkeypatch
+):
+    web = deployment(replicas=1)
+    web["spec"]["strategy"] = {"type": "Recreate"}
+    interrupt(rig, web, elsewhere=True)
+    tried = []
+
+    def refuse(pod, *_):
+        tried.append(pod.name)
+        raise Blocked("the budget allows none")
+
+    monkeypatch.setattr(KubernetesCluster, "evict", method(refuse))
+    warned: list[tuple[str, object]] = []
+    monkeypatch.setattr(
+        rig.telemetry, "warn", lambda what, **facts: warned.append((what, facts.get("times")))
+    )
+    rig.drains.reconcile("harbor", "me", seconds=12)
+
+    assert len(tried) > 10
+    assert warned == [("action not done", None), ("action not done again", len(tried) - 1)]
 
 
 @pytest.mark.parametrize(("by_owner", "asked"), [(False, [("base", 1)]), (True, [])])
