@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.dynamodb import tables
 from plimsoll.adapters.dynamodb.codec import (
     TTL,
     cluster_to_item,
@@ -387,6 +388,27 @@ def test_a_table_that_leaves_everything_unprocessed_is_throttled(moto_aws: Aws) 
     with pytest.raises(Throttled, match="1 of 1"):
         stores.index.find(["i-1"])
     assert reads.calls == ROUNDS
+
+
+@pytest.mark.parametrize("operation", ["BatchGetItem", "BatchWriteItem"])
+def test_what_dynamodb_leaves_unprocessed_is_sent_again_after_doubling_pauses(
+    moto_aws: Aws, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(tables, "sleep", pauses.append)
+    stores = in_aws(moto_aws)
+    table = nodes_table(moto_aws)
+    left = {
+        "Responses": {},
+        "UnprocessedKeys": {table: {"Keys": [{"instance": {"S": "i-1"}}]}},
+        "UnprocessedItems": {table: [{"PutRequest": {"Item": {"instance": {"S": "i-1"}}}}]},
+    }
+    Answers(moto_aws, "dynamodb", operation, left)
+    with pytest.raises(Throttled):
+        stores.index.put([entry("i-1")])
+    assert all(
+        0 <= pause <= most for pause, most in zip(pauses, [0.05, 0.1, 0.2, 0.4], strict=True)
+    )
 
 
 def test_a_report_that_others_write_in_between_is_read_and_merged_again(moto_aws: Aws) -> None:

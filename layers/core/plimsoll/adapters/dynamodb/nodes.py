@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import entry_to_item, item_to_entry, strings
-from plimsoll.adapters.dynamodb.tables import ROUNDS, Warn, items_of, logged, readable
+from plimsoll.adapters.dynamodb.tables import Warn, items_of, logged, readable, rounds
 from plimsoll.domain.errors import Throttled
 from plimsoll.domain.registry import IndexEntry
 
@@ -69,7 +69,7 @@ class DynamoNodeIndex:
 
     def _write(self, requests: Sequence[WriteRequestTypeDef]) -> None:
         left: Sequence[WriteRequestTypeDef | WriteRequestOutputTypeDef] = requests
-        for _ in range(ROUNDS):
+        for _ in rounds():
             with translated("write the node index"):
                 answer = self._aws.dynamodb.batch_write_item(RequestItems={self._table: left})
             left = answer.get("UnprocessedItems", {}).get(self._table, [])

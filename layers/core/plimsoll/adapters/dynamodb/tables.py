@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import batched
+from random import SystemRandom
+from time import sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import translated
@@ -19,7 +21,10 @@ _log: Final = logging.getLogger(__name__)
 READ_BATCH_ITEMS: Final = 100
 """The most keys that one BatchGetItem takes."""
 ROUNDS: Final = 5
-"""How often what DynamoDB left unprocessed is sent again before it counts as throttling."""
+"""How often what DynamoDB left unprocessed is sent before that counts as throttling."""
+FIRST_PAUSE_SECONDS: Final = 0.05
+"""The bound of the first pause; those of all together stay below a second, since a drain waits for them."""
+_RANDOM: Final = SystemRandom()
 
 
 def logged(what: str) -> None:
@@ -38,6 +43,19 @@ def readable[T](
         return None
 
 
+def rounds() -> Iterator[int]:
+    """Yield the number of each round, after a pause from the second on: full jitter, below a doubling bound.
+
+    botocore paces only what failed as a whole. Sources:
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html,
+    https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/
+    """
+    for number in range(ROUNDS):
+        if number:
+            sleep(_RANDOM.uniform(0.0, FIRST_PAUSE_SECONDS * 2 ** (number - 1)))
+        yield number
+
+
 def items_of(
     aws: Aws, table: str, keys: Iterable[Item], what: str, *, consistent: bool = False
 ) -> Iterator[Mapping[str, Any]]:
@@ -51,7 +69,7 @@ def items_of(
         # or the items exceed 16 MB. It refuses a batch that names one key twice.
         # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
         left: list[dict[str, Any]] = [dict(key) for key in batch]
-        for _ in range(ROUNDS):
+        for _ in rounds():
             with translated(f"read {what}"):
                 answer = aws.dynamodb.batch_get_item(
                     RequestItems={table: {"Keys": left, "ConsistentRead": consistent}}
