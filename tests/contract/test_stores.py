@@ -316,6 +316,20 @@ def test_a_report_survives_a_newer_version_that_added_a_field() -> None:
     assert item_to_report(item) == REPORT
 
 
+def test_a_merge_after_a_rollback_keeps_the_fields_of_a_newer_version(moto_aws: Aws) -> None:
+    stores = in_aws(moto_aws)
+    names = moto_aws.dynamodb.list_tables()["TableNames"]
+    table = next(name for name in names if name.startswith("ReportsTable"))
+    key = {"interruption": {"S": REPORT.interruption}}
+    item = rewritten(report_to_item(REPORT), "report", lambda report: report.update(mood="calm"))
+    moto_aws.dynamodb.put_item(TableName=table, Item=item)
+    gone = T0 + timedelta(minutes=2)
+    assert stores.reports.merge(replace(REPORT, gone=gone)) == replace(REPORT, gone=gone)
+    written = moto_aws.dynamodb.get_item(TableName=table, Key=key)["Item"]
+    assert json.loads(written["report"]["S"])["mood"] == "calm"
+    assert item_to_report(written).gone == gone
+
+
 def rewritten(item: Any, attribute: str, change: Callable[[Any], object]) -> Any:
     document = json.loads(item[attribute]["S"])
     change(document)

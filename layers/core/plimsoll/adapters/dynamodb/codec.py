@@ -182,9 +182,10 @@ def _requests(text: str | None) -> Resources:
     return Resources(**amounts, extended=extended)
 
 
-def report_to_item(report: Report) -> Item:
-    """Return a report as an item of the table `reports`."""
-    document: dict[str, Any] = {f.name: getattr(report, f.name) for f in fields(report)}
+def report_to_item(report: Report, stored: Mapping[str, Any] | None = None) -> Item:
+    """Return a report as an item of the table `reports`; fields that a newer version added to what is stored stay."""
+    document: dict[str, Any] = {} if stored is None else json.loads(stored["report"]["S"])
+    document |= {f.name: getattr(report, f.name) for f in fields(report)}
     for name in _TIMES:
         time: datetime | None = document[name]
         document[name] = None if time is None else time_to_text(time)

@@ -69,5 +69,6 @@ class DynamoReports:
         item = answer.get("Item")
         known = None if item is None else self._report(item)
         result = report if known is None else known.merged(report)
-        put_version(self._aws, self._table, report_to_item(result), version_of(item), what)
+        made = report_to_item(result, None if known is None else item)
+        put_version(self._aws, self._table, made, version_of(item), what)
         return result
