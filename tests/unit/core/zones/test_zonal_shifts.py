@@ -255,6 +255,19 @@ def test_a_released_pod_leaves_when_its_replacement_is_available():
     assert (evict.pod.name, evict.overrule) == ("web-0", False)
 
 
+def test_a_guarded_pod_that_was_released_counts_once_where_another_program_empties_its_node():
+    pods = [released(a_pod("web-0", node="a"), interruption=LEAVING), *webs("b", "a")[1:]]
+    karpenter = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+    seen = seen_with(
+        [a_node("a", zone=ZONE_A, taints=[TAINT, karpenter]), a_node("b", zone=ZONE_B)],
+        pods,
+        workloads=[a_deployment(replicas=2)],
+        budgets=[replace(a_budget(maxUnavailable=0), guards=True)],
+    )
+    (release,) = actions(plan_drain(seen, noon(60)), Release)
+    assert release.reason.startswith("2 of its 2 pods stand ")
+
+
 def test_a_released_pod_goes_back_when_traffic_does():
     pods = [released(a_pod("web-0", node="a"), interruption=LEAVING), a_pod("web-1")]
     nodes = [there("a"), a_node("b", zone=ZONE_B)]

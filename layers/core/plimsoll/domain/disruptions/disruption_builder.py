@@ -91,8 +91,8 @@ def disruptions_of(
                 if not (one.returned and one.late(pod.created)):  # it came back from its eviction
                     moving.append(one)
     # Both leave interrupted nodes out: the pods there are found already.
-    drained = _drained_by_others(seen, interrupted, found)
     leaving = _leaving_zones(seen, interrupted, found, now, refused or {})
+    drained = _drained_by_others(seen, interrupted, leaving, found)
     # Last, and without pods to move: a release whose node stays has to be found, so that it is undone.
     for pod in seen.pods:
         if pod.released and pod.deleting is None:
@@ -135,9 +135,15 @@ def _budget_rule(seen: Observation, pod: Pod, interruption: Interruption) -> Bud
 
 
 def _drained_by_others(
-    seen: Observation, interrupted: InterruptedNodes, found: dict[Ref, list[EvictablePod]]
+    seen: Observation,
+    interrupted: InterruptedNodes,
+    leaving: Collection[str],
+    found: dict[Ref, list[EvictablePod]],
 ) -> frozenset[str]:
-    """Add guarded pods on nodes that somebody else empties, and return the uids of all such pods."""
+    """Add guarded pods on nodes that somebody else empties, and return the uids of all such pods.
+
+    One that was released to leave its zone is found already.
+    """
     drained: set[str] = set()
     for node in seen.nodes:
         if node.name in interrupted.names or why_drained(node, seen.policy) is None:
@@ -147,7 +153,7 @@ def _drained_by_others(
                 continue
             drained.add(pod.uid)
             moving = found[seen.workload_of(pod)]
-            if pod.deleting is None:
+            if pod.deleting is None and pod.uid not in leaving:
                 moving.append(
                     EvictablePod(
                         pod=pod,
