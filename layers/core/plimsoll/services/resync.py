@@ -294,17 +294,19 @@ class ResyncService:
         # again, and the instance would wait until the hook times out.
         self._complete_hooks(cluster, left - by_instance(seen.nodes).keys())
         closed: list[Report] = []
-        for report in over:
-            # Closed before the announcement: of several resyncs, the one with the earliest
-            # `closed` announces. If it dies in between, nobody is told, but the report is kept.
-            merged = self.reports.merge(replace(report, gone=report.gone or now, closed=now))
-            if merged.closed == now:  # else another resync of the cluster was first, and tells
-                closed.append(merged)
-                self.telemetry.count(Metric.PODS_KILLED, len(merged.killed))
-        for metric, value in interruption_metrics(closed).items():
-            self.telemetry.count(metric, value, cluster=label)
-        if closed:
-            self._announce(cluster, closed)
+        try:
+            for report in over:
+                # Closed before the announcement: of several resyncs, the one with the earliest
+                # `closed` announces. If it dies in between, nobody is told, but the report is kept.
+                merged = self.reports.merge(replace(report, gone=report.gone or now, closed=now))
+                if merged.closed == now:  # else another resync of the cluster was first, and tells
+                    closed.append(merged)
+                    self.telemetry.count(Metric.PODS_KILLED, len(merged.killed))
+        finally:  # also where a later report could not be closed: the next resync finds only those that are open
+            for metric, value in interruption_metrics(closed).items():
+                self.telemetry.count(metric, value, cluster=label)
+            if closed:
+                self._announce(cluster, closed)
 
     def _complete_hooks(self, cluster: Cluster, instances: Collection[str]) -> None:
         """Let instances whose Nodes were deleted meanwhile wait for no hook of ours: their pods ended with the Nodes.

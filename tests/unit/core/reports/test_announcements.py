@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.sns import SnsAnnouncer
-from plimsoll.domain.errors import Temporary
+from plimsoll.domain.errors import Temporary, Throttled
 from plimsoll.domain.registry import LABELLED_CLUSTERS, Cluster
 from plimsoll.domain.registry.clusters import OTHERS
 from plimsoll.domain.reports import Metric, Report, announcement
@@ -80,6 +80,33 @@ def test_a_resync_tells_once_of_all_that_is_over_and_counts_it_by_cluster():
     assert subject == "harbor: 2 nodes interrupted, 2 pods killed"
     assert world.telemetry.of_clusters[Metric.PODS_KILLED, "harbor"] == 2
     assert world.telemetry.metrics[Metric.PODS_KILLED] == 2
+
+
+def test_what_was_closed_is_told_although_the_table_takes_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    world = WiredServices()
+    world.join("od")
+    for node in ("spot-1", "spot-2"):
+        world.reports.merge(a_report(node, noticed=world.time, killed=("shop/web-1",)))
+    world.sleep(600)
+    merge, merged = world.reports.merge, list[Report]()
+
+    def once(report: Report) -> Report:
+        if merged:
+            raise Throttled("the table is busy")
+        merged.append(report)
+        return merge(report)
+
+    with monkeypatch.context() as busy:
+        busy.setattr(world.reports, "merge", once)
+        world.resync.run()
+    world.sleep(600)
+    world.resync.run()
+    assert [subject for subject, _ in world.announcer.told] == [
+        "harbor: 1 node interrupted, 1 pods killed"
+    ] * 2
+    assert world.telemetry.of_clusters[Metric.PODS_KILLED, "harbor"] == 2
 
 
 def test_what_alarms_are_about_is_counted_by_cluster_once_it_is_over():
