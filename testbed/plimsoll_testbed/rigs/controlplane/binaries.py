@@ -11,7 +11,7 @@ Looked for, in this order:
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,53 +25,43 @@ NAMES: Final = tuple(name for name in PROGRAMS if name != "karpenter")
 _ASK_SECONDS: Final = 10.0
 
 
-def find(
-    version: str,
-    *,
-    bench: Workbench | None = None,
-    modules: Path | None = None,
-    say: Callable[[str], None] = to_stderr,
-) -> Mapping[str, Path]:
-    """Return where the programs of a minor version of Kubernetes are; build what is missing.
+def find(version: str) -> Mapping[str, Path]:
+    """Return where the programs of a minor version of Kubernetes, such as `1.36`, are; build what is missing.
 
-    Args:
-        version: for example `1.36`.
-        bench: what the machine says; the environment's where it is None.
-        modules: the folder of all Go modules; this checkout's where it is None.
-        say: told of each step of a build, which takes minutes.
+    A build takes minutes, and tells each of its steps on standard error.
 
     Raises:
         Refused: a folder that was named lacks one, or a build failed.
         BadInput: no such version is pinned.
     """
-    bench = bench or Workbench.of_this_process()
+    bench = Workbench.of_this_process()
     if bench.control_plane is not None:
         return _all_in(bench.control_plane)
     found: dict[str, Path] = {}
     if bench.kubebuilder_assets is not None:
         found |= _assets(bench.kubebuilder_assets, version)
-    for module, wanted, missing in _needed(version, found, bench, modules):
+    for module, wanted, missing in _needed(version, found, bench):
         folder = cached(module, bench.cache)
         if missing:
-            build(module, missing, folder, say=say)
+            build(module, missing, folder, say=to_stderr)
         found |= {name: folder / name for name in wanted}
     return found
 
 
-def ready(version: str, *, bench: Workbench, modules: Path | None = None) -> bool:
+def ready(version: str, *, bench: Workbench) -> bool:
     """Whether `find` would build nothing."""
     if bench.control_plane is not None:
         return True
-    return not any(missing for _, _, missing in _needed(version, (), bench, modules))
+    return not any(missing for _, _, missing in _needed(version, (), bench))
 
 
 def _needed(
-    version: str, found: Collection[str], bench: Workbench, modules: Path | None
+    version: str, found: Collection[str], bench: Workbench
 ) -> Sequence[tuple[Module, Sequence[str], Sequence[str]]]:
     """Return modules with what is wanted of each, and what of that is not built yet."""
     needed, covered = [], set(found)
     for name in dict.fromkeys((version, NEWEST)):
-        module = Module.of(name, modules)
+        module = Module.of(name)
         wanted = [name for name in NAMES if name in module.programs and name not in covered]
         covered.update(wanted)
         folder = cached(module, bench.cache)
