@@ -126,11 +126,14 @@ def run(*words: str) -> Result:
 
 
 @pytest.mark.long
-def test_an_older_kubernetes_runs_too_and_has_no_mutating_policies():
-    with ControlPlane(version="1.34") as older, Ground(older) as ground:
-        assert ground.get("/version")["gitVersion"].startswith("v1.34.")
+@pytest.mark.parametrize(("version", "mutating"), [("1.36", 200), ("1.34", 404)])
+def test_an_older_kubernetes_runs_too_and_1_34_has_no_mutating_policies(
+    version: str, mutating: int
+):
+    with ControlPlane(version=version) as older, Ground(older) as ground:
+        assert ground.get("/version")["gitVersion"].startswith(f"v{version}.")
         ground.nodes("a")
         ground.apply(a_deployment("web", 2))
         ground.until(lambda: len(ground.serving("web")) == 2)
         path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
-        assert ground.call("GET", path).status == 404
+        assert ground.call("GET", path).status == mutating

@@ -27,6 +27,7 @@ version_option = click.option(
     "version",
     metavar="MINOR",
     default=NEWEST,
+    envvar="PLIMSOLL_KUBERNETES",
     show_default=True,
     help="Use this minor version; `status` lists the pinned ones.",
 )

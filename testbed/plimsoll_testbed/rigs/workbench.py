@@ -17,6 +17,8 @@ class Workbench:
     """PLIMSOLL_CONTROL_PLANE: a folder with all programs of a Kubernetes control plane."""
     kubebuilder_assets: Path | None
     """KUBEBUILDER_ASSETS: setup-envtest's folder, with etcd and kube-apiserver."""
+    kubernetes: str
+    """PLIMSOLL_KUBERNETES: the minor that control planes are of where nobody names one; empty: the newest."""
     cache: Path
     """Where what was built is kept: $XDG_CACHE_HOME/plimsoll, or ~/.cache/plimsoll."""
 
@@ -30,6 +32,7 @@ class Workbench:
         return cls(
             control_plane=_folder(env, "PLIMSOLL_CONTROL_PLANE"),
             kubebuilder_assets=_folder(env, "KUBEBUILDER_ASSETS"),
+            kubernetes=env.get("PLIMSOLL_KUBERNETES", ""),
             cache=(_folder(env, "XDG_CACHE_HOME") or home / ".cache") / "plimsoll",
         )
 

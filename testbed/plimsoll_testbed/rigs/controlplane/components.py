@@ -19,9 +19,6 @@ LEASE_SECONDS: Final = 40
 """As kubelets' nodeLeaseDurationSeconds; renewed at a quarter of it."""
 _NOT_CONTROLLED: Final = (
     "node-ipam-controller",  # no pod network
-    "node-route-controller",
-    "service-lb-controller",
-    "cloud-node-lifecycle-controller",  # the drill's fleet says which instances exist
     "certificatesigningrequest-signing-controller",  # nobody joins by certificate
     "certificatesigningrequest-approving-controller",
     "certificatesigningrequest-cleaner-controller",

@@ -37,6 +37,7 @@ from plimsoll_testbed.rigs.controlplane.users import (
     Users,
 )
 from plimsoll_testbed.rigs.supervised import SupervisedProcess, listens, start_on_free_ports
+from plimsoll_testbed.rigs.workbench import Workbench
 
 READY_SECONDS: Final = 180.0
 """A cold disk cache makes the first start slow, since 360 MB of programs are read; so do others that start beside it."""
@@ -48,7 +49,8 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
     """One control plane; use it as a context manager.
 
     Args:
-        version: a minor of Kubernetes that `infra/local/controlplane` has.
+        version: a minor of Kubernetes that `infra/local/controlplane` has; the environment's where it is None,
+            else the newest.
         users: more users, with their groups; `users.KNOWN` are always there.
         settings: how long pods and volumes take. What real controllers decide (`unreachable`,
             `orphans_…`, `volume_forced_detach`) is not read here.
@@ -59,13 +61,13 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
     def __init__(
         self,
         *,
-        version: str = NEWEST,
+        version: str | None = None,
         users: Mapping[str, Sequence[str]] | None = None,
         settings: Settings | None = None,
         audited: Sequence[str] = (),
         flags: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self.version: Final = version
+        self.version: Final = version or Workbench.of_this_process().kubernetes or NEWEST
         self._users = Users(users or {})
         self.settings: Final = settings or Settings()
         self._found: Mapping[str, Path] = {}
