@@ -66,7 +66,7 @@ test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs L
 
 test-long: $(VENV) $(MINISTACK) $(LOCALSTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane karpenter ## Run what takes too long for every change
 	HYPOTHESIS_PROFILE=long .venv/bin/pytest -m "long or drawn"
-	PLIMSOLL_KUBERNETES=1.36 .venv/bin/pytest -m "cluster and not long" tests/cluster/test_rights.py tests/cluster/test_rights_of_actions.py tests/cluster/test_injection.py
+	PLIMSOLL_KUBERNETES=1.37 .venv/bin/pytest -m "cluster and not long" tests/cluster/test_rights.py tests/cluster/test_rights_of_actions.py tests/cluster/test_injection.py
 
 FROM ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
 test-upgrade: $(VENV) controlplane ## Try the functions of another version with this one's manifests, and the reverse (FROM=v0.2.0)

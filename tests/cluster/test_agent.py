@@ -38,7 +38,7 @@ from plimsoll_service.wire import instructions as wire
 from plimsoll_service.wire.snapshot import Snapshot, decode, encode
 from plimsoll_service.wire.views import Workloads
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
-from plimsoll_testbed.rigs.controlplane.modules import NEWEST
+from plimsoll_testbed.rigs.controlplane.modules import DEFAULT
 from plimsoll_testbed.rigs.emulated.service import ServiceRig
 from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import Ground
@@ -76,7 +76,7 @@ class Site:
     plane: ControlPlane
 
     def apply(self, form: str) -> None:
-        kubectl, kubeconfig = binaries.find(NEWEST)["kubectl"], self.plane.kubeconfig()
+        kubectl, kubeconfig = binaries.find(DEFAULT)["kubectl"], self.plane.kubeconfig()
         rendered = subprocess.run(
             [kubectl, "kustomize", AGENT / form], capture_output=True, text=True, check=True
         )

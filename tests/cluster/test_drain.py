@@ -14,7 +14,7 @@ import pytest
 
 from plimsoll.domain.kubernetes import POD_TEMPLATE_HASH
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
-from plimsoll_testbed.rigs.controlplane.modules import NEWEST
+from plimsoll_testbed.rigs.controlplane.modules import DEFAULT
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints
 from tests.cluster.ground import Ground
 from tests.cluster.harbor import Harbor, drainer, finish
@@ -38,7 +38,7 @@ def endpoints(plane: ControlPlane) -> Iterator[ReadyEndpoints]:
 
 
 def kubectl() -> Path:
-    return binaries.find(NEWEST)["kubectl"]
+    return binaries.find(DEFAULT)["kubectl"]
 
 
 STRICT = a_budget("web", "web", maxUnavailable=0)

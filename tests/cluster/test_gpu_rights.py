@@ -18,7 +18,7 @@ from plimsoll.adapters.kubernetes import Transport
 from plimsoll.adapters.kubernetes.client import PLAYED, ClientTransport
 from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
-from plimsoll_testbed.rigs.controlplane.modules import NEWEST
+from plimsoll_testbed.rigs.controlplane.modules import DEFAULT
 from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import Ground
 from tests.cluster.installed import BINDINGS, message_of, until
@@ -306,7 +306,7 @@ def test_it_moves_no_pod_but_as_the_agent_and_comes_as_nobody_else(shop: Shop):
     token = shop.site.token(ACCOUNT)
 
     def evicted(*user: str) -> bool:
-        kubectl, admin = binaries.find(NEWEST)["kubectl"], shop.site.plane.kubeconfig()
+        kubectl, admin = binaries.find(DEFAULT)["kubectl"], shop.site.plane.kubeconfig()
         create = ("create", "--raw", f"{path}/eviction", "-f", "-")
         done = subprocess.run(
             [kubectl, "--kubeconfig", admin, "--token", token, *user, *create],

@@ -12,7 +12,7 @@ import click
 from plimsoll_cli.options import Output, output_option, print_answer
 from plimsoll_cli.terminal import say
 from plimsoll_testbed.rigs.controlplane import background, binaries
-from plimsoll_testbed.rigs.controlplane.modules import NEWEST, versions
+from plimsoll_testbed.rigs.controlplane.modules import DEFAULT, versions
 from plimsoll_testbed.rigs.workbench import Workbench
 
 EXAMPLES = """\b
@@ -26,7 +26,7 @@ version_option = click.option(
     "--kubernetes",
     "version",
     metavar="MINOR",
-    default=NEWEST,
+    default=DEFAULT,
     envvar="PLIMSOLL_KUBERNETES",
     show_default=True,
     help="Use this minor version; `status` lists the pinned ones.",

@@ -18,7 +18,7 @@ class Workbench:
     kubebuilder_assets: Path | None
     """KUBEBUILDER_ASSETS: setup-envtest's folder, with etcd and kube-apiserver."""
     kubernetes: str
-    """PLIMSOLL_KUBERNETES: the minor that control planes are of where nobody names one; empty: the newest."""
+    """PLIMSOLL_KUBERNETES: the minor that control planes are of where nobody names one; empty: the default."""
     cache: Path
     """Where what was built is kept: $XDG_CACHE_HOME/plimsoll, or ~/.cache/plimsoll."""
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.rigs.controlplane.builds import build, cached, to_stderr
-from plimsoll_testbed.rigs.controlplane.modules import NEWEST, PROGRAMS, Module
+from plimsoll_testbed.rigs.controlplane.modules import DEFAULT, PROGRAMS, Module
 from plimsoll_testbed.rigs.workbench import Workbench
 
 NAMES: Final = tuple(name for name in PROGRAMS if name != "karpenter")
@@ -60,7 +60,7 @@ def _needed(
 ) -> Sequence[tuple[Module, Sequence[str], Sequence[str]]]:
     """Return modules with what is wanted of each, and what of that is not built yet."""
     needed, covered = [], set(found)
-    for name in dict.fromkeys((version, NEWEST)):
+    for name in dict.fromkeys((version, DEFAULT)):
         module = Module.of(name)
         wanted = [name for name in NAMES if name in module.programs and name not in covered]
         covered.update(wanted)

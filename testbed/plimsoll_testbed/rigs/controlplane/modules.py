@@ -1,7 +1,7 @@
 """The Go modules that hold the programs of a control plane: `infra/local/controlplane/<minor>`.
 
 Each pins one release of Kubernetes from source, because no registry ships its programs. A program
-that a module does not name comes from the newest one: kwok needs a newer client-go than an older
+that a module does not name comes from the default's: kwok needs a newer client-go than an older
 Kubernetes has, and etcd does not care.
 """
 
@@ -19,7 +19,7 @@ from typing import Final, Self
 from plimsoll.domain.errors import BadInput
 from plimsoll_simulation.checkout import Checkout
 
-NEWEST: Final = "1.37"
+DEFAULT: Final = "1.36"
 KUBERNETES: Final = "k8s.io/kubernetes"
 PROGRAMS: Final = {
     # program -> the package it is built from

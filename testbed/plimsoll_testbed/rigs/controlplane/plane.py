@@ -26,7 +26,7 @@ from plimsoll_simulation.rigs.access import Access
 from plimsoll_testbed.rigs.controlplane import binaries, components
 from plimsoll_testbed.rigs.controlplane.audit import Audit
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.process import FakeKubelets
-from plimsoll_testbed.rigs.controlplane.modules import NEWEST
+from plimsoll_testbed.rigs.controlplane.modules import DEFAULT
 from plimsoll_testbed.rigs.controlplane.nodes import Nodes
 from plimsoll_testbed.rigs.controlplane.prepared import prepare, service_account_key
 from plimsoll_testbed.rigs.controlplane.users import (
@@ -50,7 +50,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
 
     Args:
         version: a minor of Kubernetes that `infra/local/controlplane` has; the environment's where it is None,
-            else the newest.
+            else the default.
         users: more users, with their groups; `users.KNOWN` are always there.
         settings: how long pods and volumes take. What real controllers decide (`unreachable`,
             `orphans_…`, `volume_forced_detach`) is not read here.
@@ -67,7 +67,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         audited: Sequence[str] = (),
         flags: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self.version: Final = version or Workbench.of_this_process().kubernetes or NEWEST
+        self.version: Final = version or Workbench.of_this_process().kubernetes or DEFAULT
         self._users = Users(users or {})
         self.settings: Final = settings or Settings()
         self._found: Mapping[str, Path] = {}

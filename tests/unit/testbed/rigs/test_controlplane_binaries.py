@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from plimsoll_testbed.rigs.controlplane.binaries import NAMES
-from plimsoll_testbed.rigs.controlplane.modules import NEWEST, Module, modules_folder, versions
+from plimsoll_testbed.rigs.controlplane.modules import DEFAULT, Module, modules_folder, versions
 
 
 def test_a_changed_module_is_another_folder_of_programs(tmp_path: Path):
-    shutil.copytree(modules_folder() / NEWEST, tmp_path / NEWEST)
-    before = Module.of(NEWEST, tmp_path).label
-    assert before == Module.of(NEWEST).label
-    with (tmp_path / NEWEST / "go.sum").open("a", encoding="utf-8") as sums:
+    shutil.copytree(modules_folder() / DEFAULT, tmp_path / DEFAULT)
+    before = Module.of(DEFAULT, tmp_path).label
+    assert before == Module.of(DEFAULT).label
+    with (tmp_path / DEFAULT / "go.sum").open("a", encoding="utf-8") as sums:
         sums.write("other\n")
-    assert Module.of(NEWEST, tmp_path).label != before
+    assert Module.of(DEFAULT, tmp_path).label != before
 
 
 def test_the_newest_builds_everything():
-    assert set(Module.of(NEWEST).programs) == set(NAMES)
+    assert set(Module.of(DEFAULT).programs) == set(NAMES)
 
 
 def test_karpenter_has_a_module_of_its_own_whose_label_says_its_version():
