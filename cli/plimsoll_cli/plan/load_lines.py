@@ -91,7 +91,7 @@ class LoadLines:
         if not each.kept:
             yield f"  no layout keeps that: it has {each.replicas} replicas"
         yield (
-            f"  a pod is missing for {lost.told_seconds:.0f} s after a notice, {lost.untold_seconds:.0f} s without one"
+            f"  a pod is missing for {lost.after_notice_seconds:.0f} s after a notice, {lost.without_notice_seconds:.0f} s without one"
         )
         yield f"  {each.window.says}"
         for group in self.groups:

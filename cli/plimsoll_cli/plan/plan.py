@@ -104,9 +104,9 @@ def plan(ctx: click.Context, shown: Shown, choice: Choice, output: Output) -> No
     `plimsoll.dev/min-on-demand`: a number of replicas such as "2", a share such as "30%", or "auto".
     `plimsoll clusters set --min-on-demand` sets the floor of all other workloads.
 
-    With `--keep-ready` the plan also shows, for each Deployment, how long fewer replicas than promised would be Ready
-    in a month: without a floor, and with the cheapest layout that keeps the promise. The figures are computed from the
-    start-up times of its pods and the rates of the capacity pools, and compared with no observation yet.
+    `--keep-ready` also shows, for each Deployment, the minutes a month in which fewer replicas than promised would be
+    Ready: without a floor, and with the cheapest layout that keeps the promise. The figures follow from the start-up
+    times of its pods and the rates of the capacity pools. They have not yet been compared with what happened.
     """
     if ctx.invoked_subcommand is not None:
         refuse_options_before_subcommand(ctx)

@@ -30,7 +30,7 @@ from plimsoll.domain.notices import (
 )
 from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.domain.reports import Metric, canary_echo
-from plimsoll.domain.spot import KIND_OF_NOTICE, CapacityPool, PoolEvent
+from plimsoll.domain.spot import KIND_OF_NOTICE, SPOT, CapacityPool, PoolEvent
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.instance_locator import InstanceLocator, LocatedNotice, located
 from plimsoll.services.node_cordon import Cordoned, cordon, find_nodes, heeded, only_observed
@@ -230,7 +230,7 @@ class NoticeService:
     def _remember(self, cluster: Cluster, found: Sequence[LocatedNotice]) -> None:
         """Write down which capacity pools are reclaimed. No notice comes back for that."""
         events = [
-            PoolEvent(pool=CapacityPool(of_type, zone, "spot"), kind=kind, at=each.notice.time)
+            PoolEvent(pool=CapacityPool(of_type, zone, SPOT), kind=kind, at=each.notice.time)
             for each in found
             if (kind := KIND_OF_NOTICE.get(each.notice.kind))
             and (of_type := each.entry.instance_type)

@@ -31,7 +31,7 @@ FAST = LossWindow.of(StartWindow(start_seconds=20, node_seconds=70, stop_seconds
 rates = st.floats(0.0005, 2.0)
 units = st.builds(Unit, pods=st.integers(1, 6), per_hour=rates)
 windows = st.tuples(st.floats(0, 700), st.floats(0, 700)).map(
-    lambda pair: LossWindow(told_seconds=min(pair), untold_seconds=max(pair))
+    lambda pair: LossWindow(after_notice_seconds=min(pair), without_notice_seconds=max(pair))
 )
 
 
@@ -53,14 +53,14 @@ def enumerated(outcomes: list[list[tuple[float, int]]], slack: int) -> float:
 
 
 def test_a_window_is_what_is_missing_after_a_notice_and_without_one():
-    assert (SLOW.told_seconds, SLOW.untold_seconds) == (134, 252)
-    assert (FAST.told_seconds, FAST.untold_seconds) == (0, 102)
+    assert (SLOW.after_notice_seconds, SLOW.without_notice_seconds) == (134, 252)
+    assert (FAST.after_notice_seconds, FAST.without_notice_seconds) == (0, 102)
 
 
 @settings(max_examples=40, deadline=None)
 @given(drawn=st.lists(units, max_size=10), seconds=st.floats(0, 900), slack=st.integers(0, 30))
 def test_the_tail_is_the_sum_over_all_subsets_of_units(drawn, seconds, slack):
-    window = LossWindow(told_seconds=seconds, untold_seconds=seconds)
+    window = LossWindow(after_notice_seconds=seconds, without_notice_seconds=seconds)
     outcomes = [
         [(exp(-u.per_hour * seconds / 3600), 0), (1 - exp(-u.per_hour * seconds / 3600), u.pods)]
         for u in drawn
@@ -78,8 +78,8 @@ def test_the_tail_is_the_sum_over_all_subsets_of_units(drawn, seconds, slack):
 def test_nodes_without_a_notice_are_a_binomial_part_of_their_unit(drawn, window, slack, missed):
     outcomes = []
     for unit in drawn:
-        recent = exp(-unit.per_hour * window.told_seconds / 3600)
-        none = exp(-unit.per_hour * window.untold_seconds / 3600)
+        recent = exp(-unit.per_hour * window.after_notice_seconds / 3600)
+        none = exp(-unit.per_hour * window.without_notice_seconds / 3600)
         of_unit = [(none, 0), (1 - recent, unit.pods)]
         for pods in product((False, True), repeat=unit.pods):
             chance = recent - none
@@ -98,10 +98,13 @@ def test_the_tail_falls_in_slack_and_rises_in_rate_window_and_unit(drawn, window
     faster = Unit(pods=first.pods, per_hour=first.per_hour * 1.5)
     larger = Unit(pods=first.pods + 1, per_hour=first.per_hour)
     told = LossWindow(
-        told_seconds=(window.told_seconds + window.untold_seconds) / 2,
-        untold_seconds=window.untold_seconds,
+        after_notice_seconds=(window.after_notice_seconds + window.without_notice_seconds) / 2,
+        without_notice_seconds=window.without_notice_seconds,
     )
-    untold = LossWindow(told_seconds=window.told_seconds, untold_seconds=window.untold_seconds + 60)
+    untold = LossWindow(
+        after_notice_seconds=window.after_notice_seconds,
+        without_notice_seconds=window.without_notice_seconds + 60,
+    )
     assert 0 <= base <= 1
     assert tail(drawn, window, slack + 1) <= base + tolerance
     assert tail([faster, *rest], window, slack) >= base - tolerance
@@ -114,17 +117,20 @@ def test_the_tail_falls_in_slack_and_rises_in_rate_window_and_unit(drawn, window
 
 def test_nothing_is_lost_within_a_window_of_nothing_and_what_cannot_be_kept_is_broken():
     unit = Unit(pods=3, per_hour=1)
-    nothing = LossWindow(told_seconds=0, untold_seconds=0)
+    nothing = LossWindow(after_notice_seconds=0, without_notice_seconds=0)
     assert tail([unit], nothing, 0) == 0
     assert tail([unit], SLOW, -1) == 1
     assert tail([], SLOW, 0) == 0
-    assert tail([unit], LossWindow(told_seconds=0, untold_seconds=600), 0, missed=0) == 0
+    assert (
+        tail([unit], LossWindow(after_notice_seconds=0, without_notice_seconds=600), 0, missed=0)
+        == 0
+    )
 
 
 def simulated(parts: list[Unit], window: LossWindow, most: int, seed: int) -> list[float]:
     """Return the shares of the time in which more than 0, 1, ... pods are missing: a process of losses, sampled."""
     draw, hours, every = Random(seed), 60_000.0, 0.01
-    told, untold = window.told_seconds / 3600, window.untold_seconds / 3600
+    told, untold = window.after_notice_seconds / 3600, window.without_notice_seconds / 3600
     of_units = []
     for unit in parts:
         at, losses = 0.0, list[tuple[float, int]]()
@@ -150,7 +156,7 @@ def simulated(parts: list[Unit], window: LossWindow, most: int, seed: int) -> li
 
 
 def test_the_tail_is_what_a_simulated_process_of_losses_shows():
-    window = LossWindow(told_seconds=300, untold_seconds=600)
+    window = LossWindow(after_notice_seconds=300, without_notice_seconds=600)
     parts = [Unit(pods=n, per_hour=r) for n, r in ((2, 0.3), (2, 0.3), (1, 0.5), (4, 0.05))]
     shares = simulated(parts, window, 4, seed=7)
     for slack, share in enumerate(shares):

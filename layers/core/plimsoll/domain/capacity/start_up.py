@@ -19,7 +19,6 @@ from typing import Final
 from plimsoll.domain.disruptions import LEAST_SECONDS, stop_of
 from plimsoll.domain.kubernetes import (
     AUTO_FLOOR,
-    INSTANCE_TYPE,
     MIG_SLICES,
     MIN_ON_DEMAND,
     SPREAD_PREFIX,
@@ -35,7 +34,7 @@ from plimsoll.domain.kubernetes import (
 from plimsoll.domain.kubernetes import GPU as WHOLE_GPU
 from plimsoll.domain.observation import Observation, start_samples
 from plimsoll.domain.scheduling import count_places
-from plimsoll.domain.spot import CapacityPool
+from plimsoll.domain.spot import SPOT, CapacityPool, spot_pool_of
 
 USABLE_SECONDS: Final = 118
 """Of the 120 s of a spot notice; two are left over, since no notice comes at once.
@@ -46,7 +45,6 @@ ASSUMED_NODE_SECONDS: Final = 70
 """From a launch to a Ready node, where no launch of the pods' node groups tells."""
 _SLOWEST_NODE: Final = timedelta(minutes=15)
 """A node that is Ready later than this after its launch lost and regained readiness."""
-_SPOT: Final = "spot"
 _MOST_LOOKS: Final = 1_000
 """For how many shapes of pods one plan looks for free places: of others a replacement waits for a node."""
 
@@ -190,7 +188,7 @@ class StartWindows:
         free = (
             left
             for node, left in takewhile(lambda each: each[1].cpu >= shape.requests.cpu, self._free)
-            if (node.capacity != _SPOT if without is None else _pool_of(node) != without)
+            if (node.capacity != SPOT if without is None else spot_pool_of(node) != without)
             and why_never(shape, node) is None
         )
         return count_places(shape.requests, free, count) >= count
@@ -202,7 +200,7 @@ class StartWindows:
 
     def _pool_of(self, pod: Pod) -> CapacityPool | None:
         node = self.seen.node.get(pod.node or "")
-        return None if node is None else _pool_of(node)
+        return None if node is None else spot_pool_of(node)
 
     @cached_property
     def _free(self) -> Sequence[tuple[Node, Resources]]:
@@ -258,7 +256,7 @@ def slow_starts(windows: StartWindows) -> Iterator[SlowStart]:
         if window is None:
             continue
         nodes = [node for pod in pods if (node := seen.node.get(pod.node or "")) is not None]
-        pools = Counter(pool for node in nodes if (pool := _pool_of(node)) is not None)
+        pools = Counter(pool for node in nodes if (pool := spot_pool_of(node)) is not None)
         on_demand = sum(node.capacity == "on-demand" for node in nodes)
         for pool, lost in pools.most_common(1):
             if on_demand < lost:
@@ -270,13 +268,6 @@ def slow_starts(windows: StartWindows) -> Iterator[SlowStart]:
                     lost=lost,
                     on_demand=on_demand,
                 )
-
-
-def _pool_of(node: Node) -> CapacityPool | None:
-    """Return the spot pool of a node; None of any other node."""
-    if node.capacity != _SPOT:
-        return None
-    return CapacityPool(node.labels.get(INSTANCE_TYPE, "?"), node.zone or "?", _SPOT)
 
 
 def _of_nodes(scheduling: Scheduling) -> Hashable:

@@ -121,7 +121,7 @@ def _departure(
         interruption=told.identity,
         cordoned=told.cordoned,
         deadline=told.deadline,
-        told=told.deadline_told,
+        noticed=told.deadline_told,
         exact=told.exact,
         kept_up_until=lasting.deadline if lasting.exact else None,
         of_node_pool=NODE_POOL in node.labels,

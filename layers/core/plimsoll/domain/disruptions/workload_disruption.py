@@ -59,8 +59,8 @@ class Departure:
     """When the node was cordoned for it."""
     deadline: datetime | None = None
     """When the node must be empty; None while nobody says (a rebalance recommendation)."""
-    told: datetime | None = None
-    """When a notice told of the deadline."""
+    noticed: datetime | None = None
+    """When a notice named the deadline."""
     exact: bool = True
     """Whether the instance goes at the deadline: then grace periods are cut to the time left."""
     kept_up_until: datetime | None = None
@@ -104,11 +104,11 @@ class EvictablePod:
         known time that is longer than the notice: all members of a database would leave at the notice, and none
         would have its time.
         """
-        told = self.departure.told
+        noticed = self.departure.noticed
         known = self.evicts_from
         if not self.stop.known:
             known = _before(self.deadline, least_seconds(self.pod))
-        if known is not None and (told is None or told <= known):
+        if known is not None and (noticed is None or noticed <= known):
             return known
         return _before(self.deadline, min(self.pod.grace_seconds, ASSUMED_SECONDS))
 

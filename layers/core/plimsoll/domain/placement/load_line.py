@@ -42,16 +42,17 @@ _NEGLIGIBLE: Final = 1e-20
 class LossWindow:
     """For how long a lost pod is missing."""
 
-    told_seconds: float
-    """After a notice."""
-    untold_seconds: float
+    after_notice_seconds: float
+    """Where a notice came before."""
+    without_notice_seconds: float
     """Where there was none; never shorter."""
 
     @classmethod
     def of(cls, window: StartWindow) -> LossWindow:
         """Return it for a workload whose replacements have this window."""
         return cls(
-            told_seconds=window.missing, untold_seconds=DETECTED_SECONDS + window.ready_after
+            after_notice_seconds=window.missing,
+            without_notice_seconds=DETECTED_SECONDS + window.ready_after,
         )
 
 
@@ -112,8 +113,8 @@ class LoadLine:
 def tail(units: Sequence[Unit], window: LossWindow, slack: int, missed: float = MISSED) -> float:
     """Return the probability that more than `slack` pods are missing at a random time.
 
-    Of a unit all pods are missing within the told window after a loss. After that, until the untold one has
-    passed, only those are whose nodes went without a notice.
+    After a loss, all pods of a unit are missing for the window after a notice. Of these, the pods whose nodes went
+    without a notice are still missing until the longer window has passed.
 
     Args:
         units: what is lost together, each independent of the others.
@@ -134,9 +135,9 @@ def _folded(
     missing: list[float], unit: Unit, window: LossWindow, slack: int, missed: float
 ) -> list[float]:
     """Return the distribution of missing pods up to `slack`, with one unit more."""
-    told, untold = window.told_seconds / 3600, window.untold_seconds / 3600
-    whole = -expm1(-unit.per_hour * told)
-    early = -expm1(-unit.per_hour * (untold - told)) * (1 - whole)
+    noticed, unnoticed = window.after_notice_seconds / 3600, window.without_notice_seconds / 3600
+    whole = -expm1(-unit.per_hour * noticed)
+    early = -expm1(-unit.per_hour * (unnoticed - noticed)) * (1 - whole)
     lost = [early * share for share in _binomial(unit.pods, missed)]
     lost[0] += 1 - whole - early
     if len(lost) > unit.pods:

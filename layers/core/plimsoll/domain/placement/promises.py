@@ -10,7 +10,7 @@ from typing import Final, Self, override
 
 from plimsoll.domain.capacity import StartWindow, StartWindows
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import INSTANCE_TYPE, OwnerKind, Ref, resolve_count
+from plimsoll.domain.kubernetes import OwnerKind, Ref, resolve_count
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.load_line import (
     MOST_SPOT_GROUPS,
@@ -22,7 +22,7 @@ from plimsoll.domain.placement.load_line import (
 )
 from plimsoll.domain.placement.on_demand import floor_of
 from plimsoll.domain.placement.spread_groups import SPOT, family_of, groups_of
-from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate
+from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate, spot_pool_of
 
 USUAL_PERCENT: Final = 99.9
 """Of the time, where a promise names none: all but 43.8 minutes of a month."""
@@ -121,8 +121,8 @@ def standing_groups(
     for node in spot:
         name = group_of[family_of(node)]
         members[name].add(family_of(node))
-        pool = CapacityPool(node.labels.get(INSTANCE_TYPE, ""), node.zone or "", SPOT)
-        pools[name].append(rates.get(pool))
+        pool = spot_pool_of(node)
+        pools[name].append(None if pool is None else rates.get(pool))
     found = []
     for name, known in sorted(pools.items()):
         per_hour = [NEVER_SEEN if rate is None else rate.per_hour for rate in known]

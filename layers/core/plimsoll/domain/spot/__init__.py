@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from plimsoll.domain.spot.capacity_pools import (
+    SPOT,
     CapacityPool,
     Source,
     interrupted_pools,
     is_covered,
     refused_sources,
+    spot_pool_of,
 )
 from plimsoll.domain.spot.pool_history import (
     KIND_OF_NOTICE,
@@ -32,6 +34,7 @@ __all__ = [
     "KIND_OF_NOTICE",
     "NEVER_SEEN",
     "POOL_EVENTS_KEPT",
+    "SPOT",
     "CapacityPool",
     "HeldPool",
     "PoolEvent",
@@ -48,4 +51,5 @@ __all__ = [
     "reclaim_rates",
     "refused_sources",
     "set_aside",
+    "spot_pool_of",
 ]

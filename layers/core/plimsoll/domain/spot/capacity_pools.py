@@ -28,6 +28,8 @@ from plimsoll.domain.notices import HealthScheduledChange, LifecycleTerminate
 type Source = tuple[str, str]
 """The key of a node group, and a zone of it."""
 
+SPOT: Final = "spot"
+UNKNOWN: Final = "?"
 _QUOTAS: Final = ("dl", "trn", "inf", "vt", "hpc", "mac", "u", "f", "g", "p", "x")
 """Beginnings of instance types with a vCPU quota of their own; all others share that of the standard families.
 `g` and `vt` have one in common. https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html"""
@@ -96,6 +98,13 @@ def refused_sources(
     }
 
 
+def spot_pool_of(node: Node) -> CapacityPool | None:
+    """Return the spot pool that a node stands in; None of any other node. What its labels leave open is `UNKNOWN`."""
+    if node.capacity != SPOT:
+        return None
+    return CapacityPool(node.labels.get(INSTANCE_TYPE, UNKNOWN), node.zone or UNKNOWN, SPOT)
+
+
 def interrupted_pools(
     nodes: Iterable[Node], groups: Sequence[NodeGroup]
 ) -> frozenset[CapacityPool]:
@@ -111,10 +120,10 @@ def interrupted_pools(
         told = node.interruption
         if told is None or told.withdrawn or told.kind in _OF_ONE_INSTANCE or node.zone is None:
             continue
-        if (group.capacity if group else node.capacity) == "spot":
+        if (group.capacity if group else node.capacity) == SPOT:
             only = group.instance_types[0] if group and len(group.instance_types) == 1 else None
             if named := only or node.labels.get(INSTANCE_TYPE):
-                found.add(CapacityPool(named, node.zone, "spot"))
+                found.add(CapacityPool(named, node.zone, SPOT))
     return frozenset(found)
 
 

@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from math import inf, log1p, sqrt
 from typing import Final, NamedTuple
 
-from plimsoll.domain.kubernetes import INSTANCE_TYPE, Node
+from plimsoll.domain.kubernetes import Node
 from plimsoll.domain.node_groups import NodeGroup
-from plimsoll.domain.spot.capacity_pools import CapacityPool, pools_of
+from plimsoll.domain.spot.capacity_pools import UNKNOWN, CapacityPool, pools_of, spot_pool_of
 from plimsoll.domain.spot.pool_history import MERGED, PoolEvent, PoolEventKind
 
 HALF_LIFE: Final = timedelta(days=7)
@@ -89,7 +89,7 @@ def reclaim_rates(
 ) -> Mapping[CapacityPool, PoolRate]:
     """Return the rates of the pools that were reclaimed or held; what else befell them changes none.
 
-    Events and hours that were told twice, late or in another order lead to the same rates.
+    Events and hours that arrive twice, late or in another order lead to the same rates.
     """
     reclaimed = _reclaimed(events, now)
     counted = {each.pool: each for each in held}
@@ -195,11 +195,8 @@ def _standing(nodes: Iterable[Node]) -> Mapping[CapacityPool, datetime]:
     """Return the spot pools of the nodes that are Ready and not interrupted, and since when the oldest stands."""
     found: dict[CapacityPool, datetime] = {}
     for node in nodes:
-        instance_type = node.labels.get(INSTANCE_TYPE)
-        if node.capacity != "spot" or not node.ready or node.interruption is not None:
-            continue
-        if instance_type and node.zone:
-            pool = CapacityPool(instance_type, node.zone, "spot")
+        pool = spot_pool_of(node) if node.ready and node.interruption is None else None
+        if pool is not None and UNKNOWN not in pool:
             found[pool] = min(found.get(pool, node.created), node.created)
     return found
 
@@ -208,12 +205,12 @@ def _reclaimed(
     events: Iterable[PoolEvent], now: datetime
 ) -> Mapping[CapacityPool, Sequence[datetime]]:
     """Return by pool when it was reclaimed, in order; what lies less than ten minutes apart is one reclaim."""
-    told: dict[CapacityPool, set[datetime]] = {}
+    times_of: dict[CapacityPool, set[datetime]] = {}
     for event in events:
         if event.kind is PoolEventKind.INTERRUPTION and event.at <= now:
-            told.setdefault(event.pool, set()).add(event.at)
+            times_of.setdefault(event.pool, set()).add(event.at)
     found: dict[CapacityPool, list[datetime]] = {}
-    for pool, times in told.items():
+    for pool, times in times_of.items():
         kept = found.setdefault(pool, [])
         for at in sorted(times):
             if not kept or at - kept[-1] >= MERGED:
