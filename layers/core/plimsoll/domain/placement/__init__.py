@@ -30,6 +30,7 @@ from plimsoll.domain.placement.promises import (
     StandingGroup,
     promised_workloads,
     standing_groups,
+    stated_promise,
 )
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
@@ -71,6 +72,7 @@ __all__ = [
     "report_of",
     "reports_of",
     "standing_groups",
+    "stated_promise",
     "waits_for_spread_group",
     "with_new_canary",
     "words_of",
