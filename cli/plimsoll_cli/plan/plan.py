@@ -26,7 +26,7 @@ from plimsoll_cli.options import (
     table,
 )
 from plimsoll_cli.plan.load_lines import LINES_HEAD, LoadLines, short_name
-from plimsoll_cli.plan.read_cluster import observed, rates_of_pools, status_of
+from plimsoll_cli.plan.read_cluster import layouts_of, observed, rates_of_pools, status_of
 from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, Row, reserve_rows, rows_of
 from plimsoll_cli.plan.snippet import snippet
 from plimsoll_cli.plan.spot_savings import Savings, savings_of
@@ -116,7 +116,9 @@ def plan(ctx: click.Context, shown: Shown, choice: Choice, output: Output) -> No
     environment = environment_of(ctx)
     (api, seen), now = observed(environment, choice), environment.clock.now()
     namespaces = api.namespace_floors()
-    found = plan_placement(seen, now, namespaces=namespaces, injection=injection_of(api)[0])
+    injection = injection_of(api)[0]
+    chosen = layouts_of(environment, choice, api, seen, injection.told)
+    found = plan_placement(seen, now, namespaces=namespaces, injection=injection, chosen=chosen)
     savings = savings_of(seen, found, price_table())
     lines = None
     if shown.promise is not None:

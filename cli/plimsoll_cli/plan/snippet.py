@@ -24,7 +24,7 @@ from plimsoll.domain.placement import (
     plan_placement,
 )
 from plimsoll_cli.options import Choice, cluster_options, environment_of
-from plimsoll_cli.plan.read_cluster import observed, status_of
+from plimsoll_cli.plan.read_cluster import layouts_of, observed, status_of
 from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
@@ -63,7 +63,10 @@ def snippet(
     """
     environment = environment_of(ctx)
     api, seen = observed(environment, choice)
-    found = plan_placement(seen, environment.clock.now(), namespaces=api.namespace_floors())
+    chosen = layouts_of(environment, choice, api, seen, {})
+    found = plan_placement(
+        seen, environment.clock.now(), namespaces=api.namespace_floors(), chosen=chosen
+    )
     floor = status_of(found, workload).floor
     lines = pod_spec(seen.workload[floor.workload], floor)
     say(f"# {floor.reason}")
