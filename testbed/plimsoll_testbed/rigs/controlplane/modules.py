@@ -19,7 +19,7 @@ from typing import Final, Self
 from plimsoll.domain.errors import BadInput
 from plimsoll_simulation.checkout import Checkout
 
-DEFAULT: Final = "1.36"
+DEFAULT: Final = "1.37"
 KUBERNETES: Final = "k8s.io/kubernetes"
 PROGRAMS: Final = {
     # program -> the package it is built from
