@@ -14,6 +14,7 @@ from plimsoll.domain.placement.injection import (
     with_new_canary,
 )
 from plimsoll.domain.placement.load_line import LoadLine, LossWindow
+from plimsoll.domain.placement.marks import Mark, Marks, marks_of
 from plimsoll.domain.placement.move_history import heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.on_demand import (
@@ -51,6 +52,8 @@ __all__ = [
     "Injection",
     "LoadLine",
     "LossWindow",
+    "Mark",
+    "Marks",
     "OnDemandFloor",
     "PlacementPlan",
     "Promise",
@@ -66,6 +69,7 @@ __all__ = [
     "is_as_injected",
     "keeps_spread_groups",
     "label_key",
+    "marks_of",
     "plan_placement",
     "promised_workloads",
     "report_of",
