@@ -267,6 +267,7 @@ def test_reports_of_one_interruption_merge_into_one(stores: Stores) -> None:
         noticed=T0 + timedelta(seconds=3),
         cordoned=T0 + timedelta(seconds=4),
         lowest_ready={"Deployment shop/web": 3},
+        fell={"Deployment shop/web": {4: T0 + timedelta(seconds=5), 3: T0 + timedelta(seconds=6)}},
         killed=("shop/job-1",),
         reasons=(
             Reason(why="moved web-1: its replacement is Ready"),

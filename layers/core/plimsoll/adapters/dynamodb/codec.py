@@ -189,6 +189,10 @@ def report_to_item(report: Report, stored: Mapping[str, Any] | None = None) -> I
     for name in _TIMES:
         time: datetime | None = document[name]
         document[name] = None if time is None else time_to_text(time)
+    document["fell"] = {
+        workload: {ready: time_to_text(at) for ready, at in times.items()}
+        for workload, times in report.fell.items()
+    }
     document["reasons"] = [_reason_to_data(reason) for reason in report.reasons]
     item = strings(
         cluster=report.cluster,
@@ -205,6 +209,10 @@ def item_to_report(item: Mapping[str, Any]) -> Report:
     for name in _TIMES:
         if document.get(name) is not None:
             document[name] = text_to_time(document[name])
+    document["fell"] = {
+        workload: {int(ready): text_to_time(at) for ready, at in times.items()}
+        for workload, times in document.get("fell", {}).items()
+    }
     document["killed"] = tuple(document.get("killed", ()))
     document["reasons"] = tuple(map(_data_to_reason, document.get("reasons", ())))
     return Report(**document)
