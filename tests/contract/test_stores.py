@@ -69,6 +69,7 @@ SHOP = Cluster(
         nodes_per_hour=3,
         moves_per_hour=50,
         min_on_demand="30%",
+        keep_ready="60%, 99.7%",
         obeys_budgets=True,
         act_in=("lab", "web"),
         window=MaintenanceWindow.parse("sat,sun 22:00-04:00"),

@@ -193,6 +193,9 @@ class ClusterApi(ClusterWriter, LeaseKeeper, Protocol):
     def namespace_floors(self) -> Mapping[str, str]:
         """Return what namespaces say of on-demand floors, by name; those that say nothing are left out."""
 
+    def namespace_promises(self) -> Mapping[str, str]:
+        """Return what namespaces promise of their workloads, by name; those that promise nothing are left out."""
+
     def guarded_namespaces(self) -> Mapping[str, str]:
         """Return what namespaces say of the guard of all workloads in them, by name."""
 

@@ -123,6 +123,7 @@ def _policy(text: str | None) -> Policy:
         nodes_per_hour=said.get("nodes_per_hour"),
         moves_per_hour=said.get("moves_per_hour"),
         min_on_demand=said.get("min_on_demand", "0"),
+        keep_ready=said.get("keep_ready", "0"),
         obeys_budgets=said.get("obeys_budgets", False),
         act_in=tuple(said.get("act_in", ())),
         window=window

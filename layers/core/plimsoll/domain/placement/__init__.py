@@ -31,6 +31,7 @@ from plimsoll.domain.placement.promises import (
     StandingGroup,
     promised_workloads,
     standing_groups,
+    stated_promise,
 )
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
@@ -75,6 +76,7 @@ __all__ = [
     "report_of",
     "reports_of",
     "standing_groups",
+    "stated_promise",
     "waits_for_spread_group",
     "with_new_canary",
     "words_of",

@@ -10,7 +10,14 @@ from typing import Final, Self, override
 
 from plimsoll.domain.capacity import StartWindow, StartWindows
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import OwnerKind, Ref, resolve_count
+from plimsoll.domain.kubernetes import (
+    KEEP_READY,
+    KUBE_SYSTEM,
+    OwnerKind,
+    Ref,
+    Workload,
+    resolve_count,
+)
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.load_line import (
     MOST_SPOT_GROUPS,
@@ -66,6 +73,31 @@ class Promise:
     def wanted(self, replicas: int) -> int:
         """Return how many of so many replicas are to be Ready."""
         return resolve_count(self.ready, replicas, round_up=True)
+
+
+def stated_promise(
+    workload: Workload, namespaces: Mapping[str, str] | None = None, default: str = "0"
+) -> Promise | None:
+    """Return what is promised of a workload: by itself, else by its namespace, else by its cluster; None: nothing.
+
+    Args:
+        workload: only of Deployments anything is promised.
+        namespaces: namespace -> what its annotation says.
+        default: what the cluster's policy says, but not of kube-system.
+
+    Raises:
+        BadInput: what the owner wrote is no promise.
+    """
+    ref = workload.ref
+    if ref.kind != OwnerKind.DEPLOYMENT:
+        return None
+    default = "0" if ref.namespace == KUBE_SYSTEM else default
+    said = workload.annotations.get(KEEP_READY) or (namespaces or {}).get(ref.namespace, default)
+    try:
+        promise = Promise.parse(said)
+    except BadInput as error:
+        raise BadInput(f"{ref}: the annotation {KEEP_READY}: {error}") from error
+    return promise if promise.wanted(_ALL) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
