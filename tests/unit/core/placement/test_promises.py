@@ -18,7 +18,9 @@ from plimsoll.domain.placement import (
     promised_workloads,
     standing_groups,
     stated_promise,
+    understood_promise,
 )
+from plimsoll.domain.placement.load_line import LoadLine
 from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_deployment, a_node, a_pod, a_stateful_set
 from tests.support.observations import looked
@@ -55,7 +57,7 @@ def promised(text: str, took: int = 170, **how) -> list[PromisedWorkload]:
     seen = replace(looked(NODES, serving(took), workloads), **how)
     windows = StartWindows(seen=seen, now=NOON)
     groups = standing_groups(seen, ROUGH)
-    return [*promised_workloads(Promise.parse(text), windows, groups, {})]
+    return [*promised_workloads(lambda _: Promise.parse(text), windows, groups, {})]
 
 
 @pytest.mark.parametrize(
@@ -177,3 +179,32 @@ def test_more_than_all_replicas_cannot_be_kept():
 def test_workloads_that_tell_nothing_or_are_not_moved_by_release_have_no_line():
     silent = [a_deployment("web", replicas=0), a_deployment("cart", replicas=3)]
     assert promised("60%", workloads=silent) == []
+
+
+def test_only_those_of_which_something_is_promised_have_a_line():
+    seen = looked(NODES, serving(170), [a_deployment("web", replicas=3)])
+    windows = StartWindows(seen=seen, now=NOON)
+    assert [*promised_workloads(lambda _: None, windows, standing_groups(seen, {}), {})] == []
+
+
+def test_what_it_keeps_follows_from_where_its_pods_stand_now():
+    spread, crowded = serving(170), [replace(pod, node="c6i") for pod in serving(170)]
+    web = a_deployment("web", replicas=3)
+
+    def stands(pods: list[Pod]) -> LoadLine:
+        windows = StartWindows(seen=looked(NODES, pods, [web]), now=NOON)
+        groups = standing_groups(windows.seen, ROUGH)
+        (found,) = promised_workloads(lambda _: Promise.parse("2"), windows, groups, {})
+        assert found.layouts[0].layout.spot_groups == 3
+        assert (found.stands == found.layouts[0]) == (pods is spread)
+        return found.stands
+
+    assert stands(crowded).below > 1.5 * stands(spread).below
+    elsewhere = [replace(pod, node=None) for pod in crowded[:2]]
+    assert stands([*elsewhere, *crowded[2:]]).floor == 2
+
+
+def test_a_promise_that_cannot_be_read_is_none_here():
+    bad = a_deployment("web", annotations={KEEP_READY: "often"})
+    assert understood_promise(bad, {}, "0") is None
+    assert understood_promise(a_deployment("web"), {}, "60%") == Promise.parse("60%")

@@ -32,6 +32,7 @@ from plimsoll.domain.placement.promises import (
     promised_workloads,
     standing_groups,
     stated_promise,
+    understood_promise,
 )
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
@@ -77,6 +78,7 @@ __all__ = [
     "reports_of",
     "standing_groups",
     "stated_promise",
+    "understood_promise",
     "waits_for_spread_group",
     "with_new_canary",
     "words_of",
