@@ -78,7 +78,8 @@ EXCLUDED_BY_US: Final = "plimsoll"
 """The value that says that the label is ours. Others write their own names: Karpenter `karpenter`."""
 
 SPREAD_PREFIX: Final = "spread.plimsoll.dev/"
-"""On a Node, label: its spread group, as workloads see it that are spread over so many spot groups."""
+"""On a Node, label: its spread group, as workloads see it that are spread over so many
+spot groups, or by `3-1` over three on-demand groups and one of spot."""
 
 GROW: Final = "plimsoll.dev/grow"
 """On a node group, tag: it may be asked for more nodes when "true"."""

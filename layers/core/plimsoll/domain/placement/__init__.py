@@ -37,7 +37,13 @@ from plimsoll.domain.placement.promises import (
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
+from plimsoll.domain.placement.spread_groups import (
+    ON_DEMAND,
+    SINGLE_REPLICA,
+    SPOT,
+    Layout,
+    label_key,
+)
 from plimsoll.domain.placement.status import FloorStatus
 
 __all__ = [
@@ -47,11 +53,13 @@ __all__ = [
     "MOST_MOVES",
     "NO_INJECTION",
     "ON_DEMAND",
+    "SINGLE_REPLICA",
     "SPOT",
     "FloorConstraint",
     "FloorStatus",
     "Injected",
     "Injection",
+    "Layout",
     "LoadLine",
     "LossWindow",
     "Mark",

@@ -29,7 +29,7 @@ from plimsoll.domain.placement.load_line import (
     standing_line,
 )
 from plimsoll.domain.placement.on_demand import floor_of
-from plimsoll.domain.placement.spread_groups import SPOT, family_of, groups_of
+from plimsoll.domain.placement.spread_groups import SPOT, Layout, family_of, groups_of
 from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate, spot_pool_of
 
 USUAL_PERCENT: Final = 99.9
@@ -161,12 +161,12 @@ def standing_groups(
     """
     spot = [node for node in seen.nodes if node.capacity == SPOT and node.staying]
     families = {family_of(node) for node in spot}
-    group_of = groups_of(spot, min(MOST_SPOT_GROUPS, len(families)))
+    group_of = groups_of(spot, Layout(1, min(MOST_SPOT_GROUPS, len(families))))
     pools: dict[str, list[PoolRate | None]] = defaultdict(list)
     members: dict[str, set[str]] = defaultdict(set)
     standing: dict[str, set[str]] = defaultdict(set)
     for node in spot:
-        name = group_of[family_of(node)]
+        name = group_of[node.name]
         members[name].add(family_of(node))
         standing[name].add(node.name)
         pool = spot_pool_of(node)
