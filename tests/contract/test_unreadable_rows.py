@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 from random import Random
@@ -24,7 +25,7 @@ from tests.support.enrolled import Key, admitted, invitation
 
 from .conftest import FakeClock
 from .test_service_stores import LATER, NOW, service_aws
-from .test_stores import DB, REPORT, SHOP, T0, TIMES, WEB, entry, in_aws
+from .test_stores import DB, REPORT, SCORE, SHOP, T0, TIMES, WEB, entry, in_aws
 
 
 def spoil(aws: Aws, *keys: str) -> int:
@@ -49,15 +50,19 @@ def test_of_the_interruption_path_no_row_stops_a_read_or_a_write(
     stores.index.put([entry("i-1")])
     stores.reports.merge(REPORT)
     stores.times.merge("shop", WEB, TIMES)
+    stores.reports.put_score(SCORE)
     rows = spoil(moto_aws, "cluster", "instance", "interruption", "noticed", "workload")
-    assert rows == 4
+    assert rows == 5
     stores.times.merge("shop", DB, TIMES)
     with caplog.at_level(logging.ERROR):
         assert (stores.registry.get("shop"), stores.registry.list()) == (None, [])
         assert stores.index.find(["i-1"]) == {}
         assert stores.reports.list("shop") == []
         assert stores.times.read("shop", [WEB, DB]) == {DB: TIMES}
-    assert len(caplog.records) == 5
+        (score,) = stores.reports.scores("shop", [SCORE.month])
+        assert score.workloads == {}
+        stores.reports.put_score(replace(SCORE, version=score.version))
+    assert len(caplog.records) == 6
     assert "counts as absent" in caplog.text
     stores.registry.update(SHOP)
     stores.index.put([entry("i-1")])
@@ -69,7 +74,10 @@ def test_of_the_interruption_path_no_row_stops_a_read_or_a_write(
 
 
 def test_a_chosen_layout_that_cannot_be_read_is_absent_and_written_over(moto_aws: Aws):
-    stores, chosen = in_aws(moto_aws), ChosenLayout(promise=Promise(ready=6), layout=NO_GROUPS, at=T0)
+    stores, chosen = (
+        in_aws(moto_aws),
+        ChosenLayout(promise=Promise(ready=6), layout=NO_GROUPS, at=T0),
+    )
     stores.times.choose_layout("shop", WEB, None, chosen)
     assert spoil(moto_aws, "cluster", "workload") == 1
     assert stores.times.layouts("shop") == {}

@@ -26,7 +26,7 @@ from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation import Observation, Samples
 from plimsoll.domain.placement import ChosenLayout
 from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
-from plimsoll.domain.reports import Metric, Report
+from plimsoll.domain.reports import Metric, Report, Score
 from plimsoll.domain.spot import HeldPool, PoolEvent, PoolMemory
 from plimsoll.domain.zones import ShiftEvent
 
@@ -313,6 +313,16 @@ class Reports(Protocol):
 
     def list(self, cluster: str, limit: int = 50) -> Sequence[Report]:
         """Return the newest reports of a cluster, newest first."""
+
+    def scores(self, cluster: str, months: Sequence[str]) -> Sequence[Score]:
+        """Return the scores that are kept of a cluster for these months, in the same order."""
+
+    def put_score(self, score: Score) -> None:
+        """Write a score under the version that it has.
+
+        Raises:
+            Conflict: somebody else wrote in between.
+        """
 
 
 class Pools(Protocol):

@@ -15,6 +15,7 @@ from plimsoll.domain.placement.injection import (
 )
 from plimsoll.domain.placement.layout_choice import LAYOUTS_KEPT, ChosenLayout, choose_layout
 from plimsoll.domain.placement.load_line import ALL_ON_DEMAND, LoadLine, LossWindow
+from plimsoll.domain.placement.marks import Mark, Marks, marks_of
 from plimsoll.domain.placement.move_history import heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.on_demand import (
@@ -81,6 +82,8 @@ __all__ = [
     "Layout",
     "LoadLine",
     "LossWindow",
+    "Mark",
+    "Marks",
     "OnDemandFloor",
     "PlacementPlan",
     "Promise",
@@ -101,6 +104,7 @@ __all__ = [
     "keeps_spread_groups",
     "label_key",
     "layouts_there",
+    "marks_of",
     "plan_placement",
     "promised_workloads",
     "report_of",

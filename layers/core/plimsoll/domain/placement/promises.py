@@ -244,9 +244,8 @@ def promised_workloads(
         wanted, lost = promise.wanted(replicas), LossWindow.of(window)
         hard, beneath = _floor_beneath(workload, namespaces, seen.policy.min_on_demand)
         layouts = lines(replicas, wanted, spot, lost, beneath=beneath)
-        if (
-            workload.scheduling.claims
-        ):  # its volumes live in one zone, where a group may have no node
+        if workload.scheduling.claims:
+            # Its volumes live in one zone, where a group may have no node.
             layouts = [
                 each
                 for each in layouts
