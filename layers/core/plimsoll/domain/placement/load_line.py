@@ -35,6 +35,8 @@ MONTH_MINUTES: Final = 43_800.0
 MOST_SPOT_GROUPS: Final = 3
 """More groups make shallow losses more frequent, and deep ones hardly rarer."""
 _ON_DEMAND_GROUPS: Final = (1, 3)
+NO_FLOOR: Final = Layout(0, MOST_SPOT_GROUPS)
+"""Without a constraint, however many spot groups there are."""
 ALL_ON_DEMAND: Final = Layout(1, 0)
 """No replica stands on spot."""
 _NEGLIGIBLE: Final = 1e-20
