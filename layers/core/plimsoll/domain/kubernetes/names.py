@@ -61,6 +61,10 @@ MIN_ON_DEMAND: Final = "plimsoll.dev/min-on-demand"
 must stand on on-demand nodes; "auto": an even share where they start more slowly than a spot notice leaves time for."""
 AUTO_FLOOR: Final = "auto"
 
+KEEP_READY: Final = "plimsoll.dev/keep-ready"
+"""On a Deployment or Namespace, annotation: how many replicas, or which share of them, are to be Ready, and if you like
+for what share of the time, as in "60%" or "60%, 99.7%"; "0": none is promised."""
+
 INJECT_FLOORS: Final = "plimsoll.dev/inject-floors"
 """On a Namespace, label: the policy `plimsoll-floors` constrains its new pods when "true"."""
 FLOORS: Final = "plimsoll-floors"

@@ -15,6 +15,7 @@ from plimsoll.domain.placement.injection import (
     with_new_canary,
 )
 from plimsoll.domain.placement.load_line import LoadLine, LossWindow
+from plimsoll.domain.placement.marks import Mark, Marks, marks_of
 from plimsoll.domain.placement.move_history import heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.on_demand import (
@@ -31,6 +32,8 @@ from plimsoll.domain.placement.promises import (
     StandingGroup,
     promised_workloads,
     standing_groups,
+    stated_promise,
+    understood_promise,
 )
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
@@ -61,6 +64,8 @@ __all__ = [
     "Layout",
     "LoadLine",
     "LossWindow",
+    "Mark",
+    "Marks",
     "OnDemandFloor",
     "PlacementPlan",
     "Promise",
@@ -76,11 +81,14 @@ __all__ = [
     "is_as_injected",
     "keeps_spread_groups",
     "label_key",
+    "marks_of",
     "plan_placement",
     "promised_workloads",
     "report_of",
     "reports_of",
     "standing_groups",
+    "stated_promise",
+    "understood_promise",
     "waits_for_spread_group",
     "with_new_canary",
     "words_of",

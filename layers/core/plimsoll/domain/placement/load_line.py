@@ -220,6 +220,34 @@ def lines(
     )
 
 
+def standing_line(
+    replicas: int,
+    wanted: int,
+    there: Sequence[tuple[SpotGroup, int]],
+    window: LossWindow,
+    price: float = SPOT_PRICE,
+) -> LoadLine:
+    """Return what a workload keeps as it stands.
+
+    Args:
+        replicas: how many pods it is to have; those that stand in no spot group count as on on-demand.
+        wanted: how many of them are to be Ready.
+        there: how many stand in each spot group.
+        window: for how long a lost pod is missing.
+        price: what a pod on spot costs, of one on on-demand.
+    """
+    on_spot = sum(pods for _, pods in there)
+    replicas = max(replicas, on_spot)
+    floor = replicas - on_spot
+    return LoadLine(
+        layout=Layout(on_demand_groups=int(floor > 0), spot_groups=len(there)),
+        floor=floor,
+        largest=max((pods for _, pods in there), default=0),
+        cost=(floor + price * on_spot) / replicas,
+        below=tail(units_of(there), window, replicas - wanted),
+    )
+
+
 def load_line(found: Sequence[LoadLine], hard: int, broken: float) -> LoadLine:
     """Return the cheapest layout that keeps the promise and the hard floor.
 
