@@ -110,6 +110,7 @@ def test_the_layout_that_keeps_it_is_injected_once_the_nodes_are_labelled(wired:
     assert "instead of no floor: of 8 replicas at least" in event
     rounds(wired, 12)
     assert told(wired) == "3-2"
+    assert standing(wired)["od"] >= 4
     version = wired.version()
     wired.placement.run()
     assert wired.version() == version  # steady
@@ -229,9 +230,10 @@ def test_the_floor_that_its_owner_states_stays_beneath(wired: WiredServices):
     rounds(wired, 4)
     assert chosen(wired).layout == Layout(1, 2)
     assert told(wired) == "2"
-    wired.apply(slow("50%", floor="6"), settle=0)
-    rounds(wired, 1)
-    assert chosen(wired).layout == ALL_ON_DEMAND
+    for floor, layout in (("6", Layout(3, 1)), ("7", ALL_ON_DEMAND)):
+        wired.apply(slow("50%", floor=floor), settle=0)
+        rounds(wired, 1)
+        assert chosen(wired).layout == layout
 
 
 def test_a_promise_that_spot_cannot_keep_names_the_part_and_the_cure(wired: WiredServices):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from plimsoll.domain.placement.injection import (
     INJECTION_CANARIES,
     INJECTION_ENTRIES,
+    LAYOUT_CANARY,
     NO_INJECTION,
     Injected,
     Injection,
@@ -63,6 +64,7 @@ __all__ = [
     "INJECTION_CANARIES",
     "INJECTION_ENTRIES",
     "LAYOUTS_KEPT",
+    "LAYOUT_CANARY",
     "MOST_MOVES",
     "NOTHING_CHOSEN",
     "NO_FLOOR",

@@ -79,7 +79,9 @@ def choose_layout(
     if before is None:
         return ChosenLayout(promise=promise, layout=line, at=now)
     stands = promised.keeps(before.layout)
-    if before.promise != promise or stands.floor < promised.hard:  # its owner changed what is asked
+    if before.promise != promise or not promised.keeps_hard_floor(
+        before.layout
+    ):  # its owner changed what is asked
         return _changed(before, line, promise, now)
     lower = _next_cheaper(promised, stands)
     above = (before.above or now) if stands.below > UP_FACTOR * promise.broken else None
@@ -101,7 +103,9 @@ def _named(layout: Layout) -> Layout:
 def _next_cheaper(promised: PromisedWorkload, stands: LoadLine) -> LoadLine | None:
     """Return the costliest layout that costs less than one and keeps the hard floor."""
     cheaper = [
-        each for each in promised.layouts if each.cost < stands.cost and each.floor >= promised.hard
+        each
+        for each in promised.layouts
+        if each.cost < stands.cost and promised.keeps_hard_floor(each.layout)
     ]
     return max(cheaper, key=lambda each: each.cost, default=None)
 

@@ -84,7 +84,8 @@ class LoadLine:
 
     layout: Layout
     floor: int
-    """Replicas on on-demand: what stays if all spot goes at once."""
+    """Replicas on on-demand: what stays if all spot goes at once. While a group is closed they may be fewer, but never
+    fewer than `Layout.floor` says, by which hard floors are kept."""
     largest: int
     """Replicas of the largest spot group."""
     cost: float
@@ -271,5 +272,8 @@ def load_line(found: Sequence[LoadLine], hard: int, broken: float) -> LoadLine:
         hard: how many replicas must stand on on-demand, whatever the probability.
         broken: for what share of the time fewer may be Ready than wanted.
     """
-    keeping = [line for line in found if line.floor >= hard and line.below <= broken]
+    replicas = found[-1].floor
+    keeping = [
+        line for line in found if line.layout.floor(replicas) >= hard and line.below <= broken
+    ]
     return min(keeping or [found[-1]], key=lambda line: (line.cost, line.below))
