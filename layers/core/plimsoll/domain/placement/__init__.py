@@ -13,7 +13,7 @@ from plimsoll.domain.placement.injection import (
     is_as_injected,
     with_new_canary,
 )
-from plimsoll.domain.placement.load_line import LoadLine, LossWindow
+from plimsoll.domain.placement.load_line import LoadLine, LossWindow, at_most
 from plimsoll.domain.placement.marks import Mark, Marks, marks_of
 from plimsoll.domain.placement.move_history import heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
@@ -29,6 +29,7 @@ from plimsoll.domain.placement.promises import (
     Promise,
     PromisedWorkload,
     StandingGroup,
+    judged,
     promised_workloads,
     standing_groups,
     stated_promise,
@@ -44,7 +45,7 @@ from plimsoll.domain.placement.spread_groups import (
     Layout,
     label_key,
 )
-from plimsoll.domain.placement.status import FloorStatus
+from plimsoll.domain.placement.status import FloorStatus, capacities_of
 
 __all__ = [
     "ALL_SPOT",
@@ -70,13 +71,16 @@ __all__ = [
     "PromisedWorkload",
     "SpreadGroup",
     "StandingGroup",
+    "at_most",
     "between_runs",
     "canaries_told",
+    "capacities_of",
     "floor_of",
     "floors_by_stop_time",
     "heir_of",
     "injection_key",
     "is_as_injected",
+    "judged",
     "keeps_spread_groups",
     "label_key",
     "marks_of",

@@ -35,6 +35,8 @@ MONTH_MINUTES: Final = 43_800.0
 MOST_SPOT_GROUPS: Final = 3
 """More groups make shallow losses more frequent, and deep ones hardly rarer."""
 _ON_DEMAND_GROUPS: Final = (1, 3)
+_NEARLY_ALWAYS: Final = 0.95
+_MOST_EVENTS: Final = 10_000
 _NEGLIGIBLE: Final = 1e-20
 """Of a binomial distribution, relative to its peak: what is left out of it."""
 
@@ -154,6 +156,26 @@ def _binomial(pods: int, share: float) -> Sequence[float]:
     weights = down[:0:-1] + up
     total = fsum(weights)
     return [weight / total for weight in weights]
+
+
+def at_most(mean: float, reclaims: float) -> int:
+    """Return how many events come at most in 19 of 20 such times.
+
+    Their number is negative binomial: the rate is not known better than the reclaims tell that it was learnt from.
+
+    Args:
+        mean: how many are expected.
+        reclaims: how many reclaims are remembered.
+    """
+    shape = 1 + reclaims
+    share = mean / (mean + shape)
+    probability = total = (1 - share) ** shape
+    number = 0
+    while total < _NEARLY_ALWAYS and number < _MOST_EVENTS:
+        number += 1
+        probability *= share * (shape + number - 1) / number
+        total += probability
+    return number
 
 
 def units_of(groups: Sequence[tuple[SpotGroup, int]]) -> Sequence[Unit]:

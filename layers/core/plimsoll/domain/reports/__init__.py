@@ -23,6 +23,7 @@ from plimsoll.domain.reports.scores import (
     month_of,
     months_until,
     scored,
+    told_since,
 )
 
 __all__ = [
@@ -54,4 +55,5 @@ __all__ = [
     "rehearsals_of",
     "scored",
     "summary",
+    "told_since",
 ]
