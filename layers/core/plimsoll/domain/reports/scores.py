@@ -81,7 +81,12 @@ class Kept:
         if not self.scored:
             days = f"{self.judged / timedelta(days=1):.0f} of {SCORED_AFTER.days} days"
             return f"not yet scored: compared for {days}"
-        return f"predicted {minutes(self.predicted)}, came {minutes(self.observed)}"
+        return self.compared
+
+    @property
+    def compared(self) -> str:
+        """Both times, in words."""
+        return f"predicted {_minutes(self.predicted)}, came {_minutes(self.observed)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +200,7 @@ def months_until(now: datetime) -> Sequence[str]:
     return [f"{n // 12}-{n % 12 + 1:02}" for n in range(first, first - MONTHS_KEPT, -1)]
 
 
-def minutes(time: timedelta) -> str:
+def _minutes(time: timedelta) -> str:
     """Return a time in minutes, to the tenth where it is short."""
     found = time / timedelta(minutes=1)
     return f"{found:,.0f} min" if found >= _WHOLE or not found else f"{found:.1f} min"
