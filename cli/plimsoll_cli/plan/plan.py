@@ -26,7 +26,7 @@ from plimsoll_cli.options import (
     table,
 )
 from plimsoll_cli.plan.load_lines import LoadLines, not_promised, short_name
-from plimsoll_cli.plan.read_cluster import facts_of, observed
+from plimsoll_cli.plan.read_cluster import facts_of, layouts_of, observed
 from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, head_of, reserve_rows, rows_of
 from plimsoll_cli.plan.snippet import snippet
 from plimsoll_cli.plan.spot_savings import Savings, savings_of
@@ -119,8 +119,9 @@ def plan(ctx: click.Context, shown: Shown, choice: Choice, output: Output) -> No
         check_target("--html", shown.html)
     environment = environment_of(ctx)
     (api, seen), now = observed(environment, choice), environment.clock.now()
-    facts = facts_of(environment, choice, api, now)
-    found = plan_placement(seen, now, namespaces=facts.floors, injection=injection_of(api)[0])
+    facts, injection = facts_of(environment, choice, api, now), injection_of(api)[0]
+    chosen = layouts_of(environment, choice, facts, seen, injection.told)
+    found = plan_placement(seen, now, namespaces=facts.floors, injection=injection, chosen=chosen)
     savings = savings_of(seen, found, price_table())
     lines = LoadLines.of(shown.promise, StartWindows(seen=seen, now=now), facts)
     if shown.explain is not None:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import MIN_ON_DEMAND
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND, Ref
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import FloorStatus, PlacementPlan
+from plimsoll.domain.placement import (
+    Asked,
+    ChosenLayout,
+    ChosenLayouts,
+    FloorStatus,
+    Injected,
+    PlacementPlan,
+    asked_promises,
+    choices_of,
+    chosen_layouts,
+    layouts_there,
+)
 from plimsoll.domain.reports import months_until
 from plimsoll.domain.spot import reclaim_rates
 from plimsoll.services.placement import with_stop_times
@@ -35,7 +48,32 @@ def observed(environment: Environment, choice: Choice) -> tuple[ClusterApi, Obse
     api, now = deployed.clusters.open(cluster), environment.clock.now()
     seen = replace(api.observe(), policy=cluster.policy)
     observed_times = deployed.observed_times(environment.clock, Said())
-    return api, with_stop_times(observed_times, cluster, seen, api.namespace_floors(), now)
+    return api, with_stop_times(observed_times, cluster, seen, _asked(api, seen), now)
+
+
+def layouts_of(
+    environment: Environment, choice: Choice, facts: Facts, seen: Observation, told: Injected
+) -> ChosenLayouts:
+    """Return the layouts that a placement run would choose now for promised workloads; nothing is written.
+
+    Args:
+        environment: the environment of the command.
+        choice: the cluster that the options name.
+        facts: what its load lines follow from.
+        seen: an observation of it.
+        told: what its admission policy is told.
+    """
+    asked, now = asked_promises(seen, facts.promises, facts.floors), environment.clock.now()
+    remembered: Mapping[Ref, ChosenLayout] = {}
+    if asked.promises and choice.cluster is not None and not choice.by_kubeconfig:
+        remembered = environment.deployed(choice.stack).times.layouts(choice.cluster)
+    windows = StartWindows(seen=seen, now=now)
+    choices = [*choices_of(asked, windows, facts.rates, remembered, told)]
+    return chosen_layouts(asked, layouts_there(asked, remembered, told), choices)
+
+
+def _asked(api: ClusterApi, seen: Observation) -> Asked:
+    return asked_promises(seen, api.namespace_promises(), api.namespace_floors())
 
 
 def facts_of(environment: Environment, choice: Choice, api: ClusterApi, now: datetime) -> Facts:

@@ -10,7 +10,6 @@ from typing import Final
 from plimsoll.domain.errors import Conflict, PlimsollError
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PromisedWorkload, judged
-from plimsoll.domain.registry import Cluster, Mode
 from plimsoll.domain.reports import Report, Score, months_until, scored, told_since
 from plimsoll.services.ports import Reports, Telemetry
 
@@ -29,32 +28,38 @@ class PromiseScores:
 
     def add(
         self,
-        cluster: Cluster,
+        cluster: str,
         seen: Observation,
         promised: Collection[PromisedWorkload],
         now: datetime,
     ) -> None:
         """Add the time since the last run, and what fell below its promise in it.
 
-        Only clusters in the mode act have reports that tell it. What fails is told, and the next run adds it.
+        What fails is told, and the next run adds it.
+
+        Args:
+            cluster: one in the mode act: only these have reports that tell it.
+            seen: what the run observed.
+            promised: the workloads of which something is promised.
+            now: the time of the observation.
         """
-        if not promised or cluster.mode is not Mode.ACT:
+        if not promised:
             return
         try:
             month, last = months_until(now)[:2]
-            known = self.reports.scores(cluster.name, [month])
-            known = known or self.reports.scores(cluster.name, [last])
+            known = self.reports.scores(cluster, [month])
+            known = known or self.reports.scores(cluster, [last])
             before = next(iter(known), None)
             told = () if before is None else self._told(cluster, before)
-            self.reports.put_score(scored(before, cluster.name, judged(seen, promised), told, now))
+            self.reports.put_score(scored(before, cluster, judged(seen, promised), told, now))
         except Conflict:
             return  # a run beside this one has added the time
         except PlimsollError as error:
-            self.telemetry.warn("promises not scored", cluster=cluster.name, because=str(error))
+            self.telemetry.warn("promises not scored", cluster=cluster, because=str(error))
 
-    def _told(self, cluster: Cluster, before: Score) -> Sequence[Report]:
+    def _told(self, cluster: str, before: Score) -> Sequence[Report]:
         since = told_since(before)
-        found = self.reports.list(cluster.name, _FEW)
+        found = self.reports.list(cluster, _FEW)
         if len(found) == _FEW and found[-1].noticed > since:
-            found = self.reports.list(cluster.name, _MANY)
+            found = self.reports.list(cluster, _MANY)
         return found

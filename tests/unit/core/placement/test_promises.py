@@ -163,7 +163,8 @@ def test_a_fast_deployment_needs_no_floor():
 def test_the_floor_that_an_owner_states_is_kept_beneath_the_line():
     stated = a_deployment("web", replicas=10, annotations={MIN_ON_DEMAND: "3"})
     (web,) = promised("60%", workloads=[stated])
-    assert (str(web.line.layout), web.line.floor) == ("3 + 3", 4)
+    assert (str(web.line.layout), web.line.floor) == ("1 + 2", 3)
+    assert {str(line.layout) for line in web.layouts} >= {"no floor", "1 + 3", "3 + 3", "on-demand"}
     (by_policy,) = promised("60%", policy=Policy(min_on_demand="30%"))
     assert by_policy.line == web.line
     broken = a_deployment("web", replicas=10, annotations={MIN_ON_DEMAND: "some"})

@@ -20,16 +20,25 @@ from plimsoll.domain.kubernetes import (
 )
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.load_line import (
+    ALL_ON_DEMAND,
     MOST_SPOT_GROUPS,
     LoadLine,
     LossWindow,
     SpotGroup,
+    line_of,
     lines,
     load_line,
     standing_line,
 )
-from plimsoll.domain.placement.on_demand import floor_of
-from plimsoll.domain.placement.spread_groups import SPOT, Layout, family_of, groups_of
+from plimsoll.domain.placement.on_demand import FloorConstraint, floor_of
+from plimsoll.domain.placement.spread_groups import (
+    NO_GROUPS,
+    SINGLE_REPLICA,
+    SPOT,
+    Layout,
+    family_of,
+    groups_of,
+)
 from plimsoll.domain.reports import Judged
 from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate, spot_pool_of
 
@@ -66,6 +75,11 @@ class Promise:
             ready=ready if ready.endswith("%") else int(ready),
             percent=USUAL_PERCENT if percent is None else float(percent),
         )
+
+    @override
+    def __str__(self) -> str:
+        """Return it as it can be read again."""
+        return f"{self.ready}, {f'{self.percent:.6f}'.rstrip('0').rstrip('.')}%"
 
     @property
     def broken(self) -> float:
@@ -148,6 +162,11 @@ class PromisedWorkload:
     window: StartWindow
     layouts: tuple[LoadLine, ...]
     line: LoadLine
+    hard: int
+    """How many replicas its floor keeps on on-demand, whatever the layout."""
+    beneath: Layout
+    """The layout that this floor asks for."""
+    spot: tuple[SpotGroup, ...]
     stands: LoadLine
     """As its pods stand now, of the declared replicas."""
 
@@ -160,6 +179,16 @@ class PromisedWorkload:
     def kept(self) -> bool:
         """Whether the line keeps the promise: not where more are wanted than there are replicas."""
         return self.line.below <= self.promise.broken
+
+    def keeps(self, layout: Layout) -> LoadLine:
+        """Return what a layout keeps, also one that nobody would choose now."""
+        if layout.on_demand_groups == 0:  # without a constraint, whatever groups there were
+            return self.layouts[0]
+        for line in self.layouts:
+            if line.layout == layout:
+                return line
+        lost = LossWindow.of(self.window)
+        return line_of(layout, self.replicas, self.wanted, self.spot, lost)
 
 
 def standing_groups(
@@ -228,14 +257,17 @@ def promised_workloads(
         window = None if promise is None else windows.of(workload.ref)
         if promise is None or window is None:
             continue
-        try:
-            floor = floor_of(
-                workload, namespaces=namespaces, default=seen.policy.min_on_demand
-            ).keep
-        except BadInput:  # the plan names it as a problem
-            floor = 0
         wanted, lost = promise.wanted(replicas), LossWindow.of(window)
-        layouts = tuple(lines(replicas, wanted, spot, lost))
+        hard, beneath = _floor_beneath(workload, namespaces, seen.policy.min_on_demand)
+        layouts = lines(replicas, wanted, spot, lost, beneath=beneath)
+        if workload.scheduling.claims:
+            # Its volumes live in one zone, where a group may have no node.
+            layouts = [
+                each
+                for each in layouts
+                if each.layout == beneath
+                or 0 in {each.layout.on_demand_groups, each.layout.spot_groups}
+            ]
         yield PromisedWorkload(
             workload=workload.ref,
             replicas=replicas,
@@ -243,10 +275,32 @@ def promised_workloads(
             declared=workload.replicas,
             promise=promise,
             window=window,
-            layouts=layouts,
-            line=load_line(layouts, floor, promise.broken),
+            layouts=tuple(layouts),
+            line=load_line(layouts, hard, promise.broken),
+            hard=hard,
+            beneath=beneath,
+            spot=tuple(spot),
             stands=_standing(seen, workload, promise, groups, lost),
         )
+
+
+def _floor_beneath(
+    workload: Workload, namespaces: Mapping[str, str], default: str
+) -> tuple[int, Layout]:
+    """Return how many replicas the floor of a workload keeps on on-demand whatever the load line says, and its layout.
+
+    The number that an owner leaves to Plimsoll is that of the load line. A single replica that may stand on spot has no
+    floor beneath its line.
+    """
+    try:
+        floor = floor_of(workload, namespaces=namespaces, default=default)
+    except BadInput:  # the plan names it as a problem
+        return 0, NO_GROUPS
+    if floor.way is FloorConstraint.AFFINITY:
+        return floor.keep, ALL_ON_DEMAND
+    if floor.layout == SINGLE_REPLICA:
+        return 0, NO_GROUPS
+    return floor.keep, floor.layout
 
 
 def _standing(

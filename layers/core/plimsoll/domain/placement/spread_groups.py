@@ -48,7 +48,8 @@ class Layout:
     def floor(self, replicas: int) -> int:
         """Return how many of so many replicas it leaves on on-demand at least."""
         groups = self.on_demand_groups + self.spot_groups
-        return self.on_demand_groups * (replicas // groups) if groups else 0
+        each, rest = divmod(replicas, groups or 1)
+        return self.on_demand_groups * each + max(0, rest - self.spot_groups) if groups else 0
 
 
 NO_GROUPS: Final = Layout(0, 0)
