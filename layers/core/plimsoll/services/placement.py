@@ -43,6 +43,7 @@ from plimsoll.services.ports import (
     WakeUps,
     Workers,
 )
+from plimsoll.services.promise_scores import PromiseScores
 from plimsoll.services.resync import ResyncService
 from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 
@@ -150,6 +151,8 @@ class PlacementService:
             executor.note(event)
         executor.create_events()
         self._report(cluster, words_of((o.action for o in outcomes if o.done), now), now)
+        scores = PromiseScores(reports=self.reports, telemetry=self.telemetry)
+        scores.add(cluster.name, seen, chosen.promised, now)
         return plan
 
     @property

@@ -45,6 +45,7 @@ def promised(
         workload=WEB,
         replicas=replicas,
         wanted=wanted,
+        declared=replicas,
         promise=promise,
         window=SLOW,
         layouts=layouts,

@@ -15,7 +15,13 @@ from plimsoll.domain.placement.injection import (
     with_new_canary,
 )
 from plimsoll.domain.placement.layout_choice import LAYOUTS_KEPT, ChosenLayout, choose_layout
-from plimsoll.domain.placement.load_line import ALL_ON_DEMAND, NO_FLOOR, LoadLine, LossWindow
+from plimsoll.domain.placement.load_line import (
+    ALL_ON_DEMAND,
+    NO_FLOOR,
+    LoadLine,
+    LossWindow,
+    at_most,
+)
 from plimsoll.domain.placement.marks import Mark, Marks, marks_of
 from plimsoll.domain.placement.move_history import heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
@@ -41,6 +47,7 @@ from plimsoll.domain.placement.promises import (
     Promise,
     PromisedWorkload,
     StandingGroup,
+    judged,
     promised_workloads,
     standing_groups,
     stated_promise,
@@ -56,7 +63,7 @@ from plimsoll.domain.placement.spread_groups import (
     Layout,
     label_key,
 )
-from plimsoll.domain.placement.status import FloorStatus
+from plimsoll.domain.placement.status import FloorStatus, capacities_of
 
 __all__ = [
     "ALL_ON_DEMAND",
@@ -92,8 +99,10 @@ __all__ = [
     "SpreadGroup",
     "StandingGroup",
     "asked_promises",
+    "at_most",
     "between_runs",
     "canaries_told",
+    "capacities_of",
     "choices_of",
     "choose_layout",
     "chosen_layouts",
@@ -102,6 +111,7 @@ __all__ = [
     "heir_of",
     "injection_key",
     "is_as_injected",
+    "judged",
     "keeps_spread_groups",
     "label_key",
     "layouts_there",

@@ -37,6 +37,8 @@ MOST_SPOT_GROUPS: Final = 3
 _ON_DEMAND_GROUPS: Final = (1, 3)
 NO_FLOOR: Final = Layout(0, MOST_SPOT_GROUPS)
 """Without a constraint, however many spot groups there are."""
+_NEARLY_ALWAYS: Final = 0.95
+_MOST_EVENTS: Final = 10_000
 ALL_ON_DEMAND: Final = Layout(1, 0)
 """No replica stands on spot."""
 _NEGLIGIBLE: Final = 1e-20
@@ -159,6 +161,26 @@ def _binomial(pods: int, share: float) -> Sequence[float]:
     weights = down[:0:-1] + up
     total = fsum(weights)
     return [weight / total for weight in weights]
+
+
+def at_most(mean: float, reclaims: float) -> int:
+    """Return how many events come at most in 19 of 20 such times.
+
+    Their number is negative binomial: the rate is not known better than the reclaims tell that it was learnt from.
+
+    Args:
+        mean: how many are expected.
+        reclaims: how many reclaims are remembered.
+    """
+    shape = 1 + reclaims
+    share = mean / (mean + shape)
+    probability = total = (1 - share) ** shape
+    number = 0
+    while total < _NEARLY_ALWAYS and number < _MOST_EVENTS:
+        number += 1
+        probability *= share * (shape + number - 1) / number
+        total += probability
+    return number
 
 
 def units_of(groups: Sequence[tuple[SpotGroup, int]]) -> Sequence[Unit]:

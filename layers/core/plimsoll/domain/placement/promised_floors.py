@@ -86,6 +86,8 @@ class ChosenLayouts:
     problems: tuple[ClusterEvent, ...] = ()
     events: tuple[ClusterEvent, ...] = ()
     """What was chosen, as it is told on the objects."""
+    promised: tuple[PromisedWorkload, ...] = ()
+    """The workloads whose layouts were computed in this run."""
 
 
 NOTHING_CHOSEN: Final = ChosenLayouts()
@@ -187,6 +189,7 @@ def chosen_layouts(
         layouts={**there} | {choice.workload.ref: choice.after.layout for choice in written},
         problems=(*asked.unread, *filter(None, impossible)),
         events=tuple(event for choice in written if (event := choice.event) is not None),
+        promised=tuple(choice.promised for choice in choices),
     )
 
 

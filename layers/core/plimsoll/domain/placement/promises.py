@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Self, override
 
@@ -40,6 +40,7 @@ from plimsoll.domain.placement.spread_groups import (
     groups_of,
 )
 from plimsoll.domain.placement.volume_zones import volumes_on_both
+from plimsoll.domain.reports import Judged
 from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate, spot_pool_of
 
 USUAL_PERCENT: Final = 99.9
@@ -132,6 +133,8 @@ class StandingGroup:
 
     group: SpotGroup
     nodes: frozenset[str]
+    reclaims: float
+    """How many reclaims of its pools are remembered, each worth half after a week."""
     stood_hours: float | None
     """How long the pool has stood that was reclaimed last; None where one was never seen."""
 
@@ -151,7 +154,11 @@ class PromisedWorkload:
 
     workload: Ref
     replicas: int
+    """The fewest that it may have: those that its autoscaler leaves at least."""
     wanted: int
+    """How many of these are to be Ready."""
+    declared: int
+    """How many it is to have now."""
     promise: Promise
     window: StartWindow
     layouts: tuple[LoadLine, ...]
@@ -162,8 +169,12 @@ class PromisedWorkload:
     """The layout that this floor asks for."""
     spot: tuple[SpotGroup, ...]
     stands: LoadLine
-    """As its pods stand now, of the replicas that it declares now: the others follow from the fewest that its
-    autoscaler may leave."""
+    """As its pods stand now, of the declared replicas."""
+
+    @property
+    def wanted_now(self) -> int:
+        """How many of the declared replicas are to be Ready."""
+        return self.promise.wanted(self.declared)
 
     @property
     def kept(self) -> bool:
@@ -200,13 +211,17 @@ def standing_groups(
     members: dict[str, set[str]] = defaultdict(set)
     zones: dict[str, set[str]] = defaultdict(set)
     standing: dict[str, set[str]] = defaultdict(set)
+    reclaims: dict[str, dict[CapacityPool, float]] = defaultdict(dict)
     for node in spot:
         name = group_of[node.name]
         members[name].add(family_of(node))
         zones[name].add(node.zone or "an unknown zone")
         standing[name].add(node.name)
         pool = spot_pool_of(node)
-        pools[name].append(None if pool is None else rates.get(pool))
+        rate = None if pool is None else rates.get(pool)
+        pools[name].append(rate)
+        if pool is not None and rate is not None:
+            reclaims[name][pool] = rate.reclaims
     found = []
     for name, known in sorted(pools.items()):
         per_hour = [NEVER_SEEN if rate is None else rate.per_hour for rate in known]
@@ -220,6 +235,7 @@ def standing_groups(
             StandingGroup(
                 group=SpotGroup(name=label, family=family, per_hour=sum(per_hour) / len(per_hour)),
                 nodes=frozenset(standing[name]),
+                reclaims=sum(reclaims[name].values()),
                 stood_hours=min(ages) if len(ages) == len(known) else None,
             )
         )
@@ -268,6 +284,7 @@ def promised_workloads(
             workload=workload.ref,
             replicas=replicas,
             wanted=wanted,
+            declared=workload.replicas,
             promise=promise,
             window=window,
             layouts=tuple(layouts),
@@ -321,3 +338,15 @@ def _standing(
         if (found := sum(node in each.nodes for node in there))
     ]
     return standing_line(workload.replicas, promise.wanted(workload.replicas), counts, lost)
+
+
+def judged(seen: Observation, promised: Iterable[PromisedWorkload]) -> Iterator[Judged]:
+    """Yield workloads of which something is promised, as their score takes them: as they stand now."""
+    for each in promised:
+        pods = seen.of_workload.get(each.workload, ())
+        yield Judged(
+            workload=str(each.workload),
+            below=each.stands.below,
+            wanted=each.wanted_now,
+            ready_since=[pod.ready_since or pod.created for pod in pods if pod.serving],
+        )
