@@ -14,7 +14,7 @@ import pytest
 from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
-from plimsoll.domain.placement import NO_GROUPS, ChosenLayout, Promise
+from plimsoll.domain.placement import NO_FLOOR, ChosenLayout, Promise
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.tenants import MOST_ITEM_BYTES, AwsTenants
@@ -76,7 +76,7 @@ def test_of_the_interruption_path_no_row_stops_a_read_or_a_write(
 def test_a_chosen_layout_that_cannot_be_read_is_absent_and_written_over(moto_aws: Aws):
     stores, chosen = (
         in_aws(moto_aws),
-        ChosenLayout(promise=Promise(ready=6), layout=NO_GROUPS, at=T0),
+        ChosenLayout(promise=Promise(ready=6), layout=NO_FLOOR, at=T0),
     )
     stores.times.choose_layout("shop", WEB, None, chosen)
     assert spoil(moto_aws, "cluster", "workload") == 1

@@ -192,6 +192,11 @@ class MemoryTimes:
         known = self._told.get((cluster, workload), Samples())
         self._told[cluster, workload] = known.merged(told)
 
+    def forget(self) -> None:
+        """Lose all that is remembered."""
+        self._told.clear()
+        self._chosen.clear()
+
     def layouts(self, cluster: str) -> Mapping[Ref, ChosenLayout]:
         """Return the layouts that were chosen for workloads."""
         return {workload: each for (of, workload), each in self._chosen.items() if of == cluster}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from plimsoll.domain.placement.injection import (
     INJECTION_CANARIES,
     INJECTION_ENTRIES,
+    LAYOUT_CANARY,
     NO_INJECTION,
     Injected,
     Injection,
@@ -14,7 +15,13 @@ from plimsoll.domain.placement.injection import (
     with_new_canary,
 )
 from plimsoll.domain.placement.layout_choice import LAYOUTS_KEPT, ChosenLayout, choose_layout
-from plimsoll.domain.placement.load_line import ALL_ON_DEMAND, LoadLine, LossWindow, at_most
+from plimsoll.domain.placement.load_line import (
+    ALL_ON_DEMAND,
+    NO_FLOOR,
+    LoadLine,
+    LossWindow,
+    at_most,
+)
 from plimsoll.domain.placement.marks import Mark, Marks, marks_of
 from plimsoll.domain.placement.move_history import heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
@@ -50,7 +57,6 @@ from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
 from plimsoll.domain.placement.spread_groups import (
-    NO_GROUPS,
     ON_DEMAND,
     SINGLE_REPLICA,
     SPOT,
@@ -65,9 +71,10 @@ __all__ = [
     "INJECTION_CANARIES",
     "INJECTION_ENTRIES",
     "LAYOUTS_KEPT",
+    "LAYOUT_CANARY",
     "MOST_MOVES",
     "NOTHING_CHOSEN",
-    "NO_GROUPS",
+    "NO_FLOOR",
     "NO_INJECTION",
     "ON_DEMAND",
     "SINGLE_REPLICA",

@@ -83,7 +83,7 @@ def _is_possible(
     """Whether a layout with spot would keep the promise and the hard floor."""
     count = promised.replicas if replicas is None else replicas
     return any(
-        line.below <= promised.promise.broken and line.floor >= promised.hard
+        line.below <= promised.promise.broken and line.layout.floor(count) >= promised.hard
         for line in lines(count, promised.wanted, promised.spot, LossWindow.of(window))
         if line.layout.spot_groups
     )

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.placement.load_line import LoadLine
+from plimsoll.domain.placement.load_line import NO_FLOOR, LoadLine
 from plimsoll.domain.placement.promises import Promise, PromisedWorkload
-from plimsoll.domain.placement.spread_groups import NO_GROUPS, Layout
+from plimsoll.domain.placement.spread_groups import Layout
 
 UP_FACTOR: Final = 2.0
 """A layout is too risky above so many times what the promise allows,"""
@@ -38,7 +38,6 @@ class ChosenLayout:
     promise: Promise
     """It was chosen for this one."""
     layout: Layout
-    """`NO_GROUPS`: it has no constraint."""
     changed: datetime | None = None
     """When it was changed last; None where the first choice stands."""
     above: datetime | None = None
@@ -80,7 +79,9 @@ def choose_layout(
     if before is None:
         return ChosenLayout(promise=promise, layout=line, at=now)
     stands = promised.keeps(before.layout)
-    if before.promise != promise or stands.floor < promised.hard:  # its owner changed what is asked
+    if before.promise != promise or not promised.keeps_hard_floor(
+        before.layout
+    ):  # its owner changed what is asked
         return _changed(before, line, promise, now)
     lower = _next_cheaper(promised, stands)
     above = (before.above or now) if stands.below > UP_FACTOR * promise.broken else None
@@ -96,13 +97,15 @@ def choose_layout(
 
 def _named(layout: Layout) -> Layout:
     """Return a layout as it is remembered: without a constraint it does not matter how many groups there are."""
-    return layout if layout.on_demand_groups else NO_GROUPS
+    return layout if layout.on_demand_groups else NO_FLOOR
 
 
 def _next_cheaper(promised: PromisedWorkload, stands: LoadLine) -> LoadLine | None:
     """Return the costliest layout that costs less than one and keeps the hard floor."""
     cheaper = [
-        each for each in promised.layouts if each.cost < stands.cost and each.floor >= promised.hard
+        each
+        for each in promised.layouts
+        if each.cost < stands.cost and promised.keeps_hard_floor(each.layout)
     ]
     return max(cheaper, key=lambda each: each.cost, default=None)
 

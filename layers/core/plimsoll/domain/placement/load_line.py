@@ -37,6 +37,8 @@ MOST_SPOT_GROUPS: Final = 3
 _ON_DEMAND_GROUPS: Final = (1, 3)
 _NEARLY_ALWAYS: Final = 0.95
 _MOST_EVENTS: Final = 10_000
+NO_FLOOR: Final = Layout(0, MOST_SPOT_GROUPS)
+"""Without a constraint, however many spot groups there are."""
 ALL_ON_DEMAND: Final = Layout(1, 0)
 """No replica stands on spot."""
 _NEGLIGIBLE: Final = 1e-20
@@ -84,7 +86,8 @@ class LoadLine:
 
     layout: Layout
     floor: int
-    """Replicas on on-demand: what stays if all spot goes at once."""
+    """Replicas on on-demand: what stays if all spot goes at once. While a group is closed they may be fewer, but never
+    fewer than `Layout.floor` says, by which hard floors are kept."""
     largest: int
     """Replicas of the largest spot group."""
     cost: float
@@ -291,5 +294,8 @@ def load_line(found: Sequence[LoadLine], hard: int, broken: float) -> LoadLine:
         hard: how many replicas must stand on on-demand, whatever the probability.
         broken: for what share of the time fewer may be Ready than wanted.
     """
-    keeping = [line for line in found if line.floor >= hard and line.below <= broken]
+    replicas = found[-1].floor
+    keeping = [
+        line for line in found if line.layout.floor(replicas) >= hard and line.below <= broken
+    ]
     return min(keeping or [found[-1]], key=lambda line: (line.cost, line.below))

@@ -17,6 +17,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import (
     NO_INJECTION,
     Injection,
+    as_policy_knows,
     injections,
     is_injected,
     not_injected,
@@ -40,6 +41,7 @@ from plimsoll.domain.placement.spread_groups import (
     on_demand_group,
 )
 from plimsoll.domain.placement.status import FloorStatus, lacks, status_of
+from plimsoll.domain.placement.volume_zones import volumes_on_both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,8 @@ def plan_placement(
     acting: list[tuple[Workload, OnDemandFloor]] = []
     events = [*chosen.problems]
     unread: set[Ref] = set()
-    there, windows = constrained(seen), StartWindows(seen=seen, now=now)
+    there, on_both = constrained(seen), volumes_on_both(seen)
+    windows = StartWindows(seen=seen, now=now)
     spread_now = {workload.ref for workloads in there.values() for workload in workloads}
     for workload in seen.workloads:
         layout = chosen.layouts.get(workload.ref)
@@ -92,6 +95,7 @@ def plan_placement(
                 default=seen.policy.min_on_demand,
                 # The number that is left to Plimsoll is that of a layout chosen for a promise.
                 late=windows.late if layout is None else _nothing_known,
+                volumes_on_both=on_both,
             )
         except BadInput as error:
             events.append(about_workload(workload, "FloorNotUnderstood", str(error)))
@@ -99,6 +103,7 @@ def plan_placement(
             continue
         if layout is not None:
             floor = with_layout(floor, layout)
+        floor = as_policy_knows(injection, workload, floor)
         if floor.way is not FloorConstraint.FREE or workload.ref in spread_now:
             floors.append((workload, floor))
             if not seen.policy.observes(workload.ref.namespace):

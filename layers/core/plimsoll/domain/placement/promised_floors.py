@@ -14,6 +14,7 @@ from plimsoll.domain.observation import Observation, chosen_workloads
 from plimsoll.domain.placement.impossible_promises import why_not_possible
 from plimsoll.domain.placement.injection import Injected, layout_told
 from plimsoll.domain.placement.layout_choice import ChosenLayout, choose_layout
+from plimsoll.domain.placement.load_line import NO_FLOOR
 from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor, stated_floor
 from plimsoll.domain.placement.promises import (
     Promise,
@@ -170,7 +171,7 @@ def choices_of(
                 promised=promised,
                 before=before,
                 after=after,
-                stood=before.layout if before is not None else there.get(ref, NO_GROUPS),
+                stood=before.layout if before is not None else there.get(ref, NO_FLOOR),
             )
 
 

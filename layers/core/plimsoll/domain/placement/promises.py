@@ -39,6 +39,7 @@ from plimsoll.domain.placement.spread_groups import (
     family_of,
     groups_of,
 )
+from plimsoll.domain.placement.volume_zones import volumes_on_both
 from plimsoll.domain.reports import Judged
 from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate, spot_pool_of
 
@@ -180,6 +181,10 @@ class PromisedWorkload:
         """Whether the line keeps the promise: not where more are wanted than there are replicas."""
         return self.line.below <= self.promise.broken
 
+    def keeps_hard_floor(self, layout: Layout) -> bool:
+        """Whether a layout leaves as many replicas on on-demand as the hard floor asks for."""
+        return layout.floor(self.replicas) >= self.hard
+
     def keeps(self, layout: Layout) -> LoadLine:
         """Return what a layout keeps, also one that nobody would choose now."""
         if layout.on_demand_groups == 0:  # without a constraint, whatever groups there were
@@ -200,15 +205,17 @@ def standing_groups(
     and deeper.
     """
     spot = [node for node in seen.nodes if node.capacity == SPOT and node.staying]
-    families = {family_of(node) for node in spot}
-    group_of = groups_of(spot, Layout(1, min(MOST_SPOT_GROUPS, len(families))))
+    families = sorted({family_of(node) for node in spot})
+    group_of = groups_of(spot, Layout(1, MOST_SPOT_GROUPS))
     pools: dict[str, list[PoolRate | None]] = defaultdict(list)
     members: dict[str, set[str]] = defaultdict(set)
+    zones: dict[str, set[str]] = defaultdict(set)
     standing: dict[str, set[str]] = defaultdict(set)
     reclaims: dict[str, dict[CapacityPool, float]] = defaultdict(dict)
     for node in spot:
         name = group_of[node.name]
         members[name].add(family_of(node))
+        zones[name].add(node.zone or "an unknown zone")
         standing[name].add(node.name)
         pool = spot_pool_of(node)
         rate = None if pool is None else rates.get(pool)
@@ -219,10 +226,14 @@ def standing_groups(
     for name, known in sorted(pools.items()):
         per_hour = [NEVER_SEEN if rate is None else rate.per_hour for rate in known]
         ages = [rate.stood_hours for rate in known if rate is not None]
-        label = ", ".join(sorted(members[name]))
+        label = family = ", ".join(sorted(members[name]))
+        if len(families) < MOST_SPOT_GROUPS:  # groups may be zones of one family
+            family = ", ".join(families)
+        if [*members.values()].count(members[name]) > 1:
+            label = f"{label} in {', '.join(sorted(zones[name]))}"
         found.append(
             StandingGroup(
-                group=SpotGroup(name=label, family=label, per_hour=sum(per_hour) / len(per_hour)),
+                group=SpotGroup(name=label, family=family, per_hour=sum(per_hour) / len(per_hour)),
                 nodes=frozenset(standing[name]),
                 reclaims=sum(reclaims[name].values()),
                 stood_hours=min(ages) if len(ages) == len(known) else None,
@@ -249,6 +260,7 @@ def promised_workloads(
         namespaces: namespace -> the floor that its annotation asks for.
     """
     seen, spot = windows.seen, [standing.group for standing in groups]
+    on_both = volumes_on_both(seen)
     for workload in seen.workloads:
         replicas = workload.replicas if workload.min_replicas is None else workload.min_replicas
         if workload.ref.kind != OwnerKind.DEPLOYMENT or not min(replicas, workload.replicas):
@@ -258,7 +270,7 @@ def promised_workloads(
         if promise is None or window is None:
             continue
         wanted, lost = promise.wanted(replicas), LossWindow.of(window)
-        hard, beneath = _floor_beneath(workload, namespaces, seen.policy.min_on_demand)
+        hard, beneath = _floor_beneath(workload, namespaces, seen, on_both)
         layouts = lines(replicas, wanted, spot, lost, beneath=beneath)
         if workload.scheduling.claims:
             # Its volumes live in one zone, where a group may have no node.
@@ -285,7 +297,10 @@ def promised_workloads(
 
 
 def _floor_beneath(
-    workload: Workload, namespaces: Mapping[str, str], default: str
+    workload: Workload,
+    namespaces: Mapping[str, str],
+    seen: Observation,
+    volumes_on_both: Callable[[Workload], bool],
 ) -> tuple[int, Layout]:
     """Return how many replicas the floor of a workload keeps on on-demand whatever the load line says, and its layout.
 
@@ -293,7 +308,12 @@ def _floor_beneath(
     floor beneath its line.
     """
     try:
-        floor = floor_of(workload, namespaces=namespaces, default=default)
+        floor = floor_of(
+            workload,
+            namespaces=namespaces,
+            default=seen.policy.min_on_demand,
+            volumes_on_both=volumes_on_both,
+        )
     except BadInput:  # the plan names it as a problem
         return 0, NO_GROUPS
     if floor.way is FloorConstraint.AFFINITY:
