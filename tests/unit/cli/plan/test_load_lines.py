@@ -14,10 +14,26 @@ from plimsoll.domain.reports import Score, WorkloadScore
 from plimsoll.domain.spot import CapacityPool, HeldPool
 from plimsoll_cli.plan.load_lines import _kept_percent, _minutes
 from tests.support.cli_environment import MemoryEnvironment, run
-from tests.support.shop import a_deployment, a_shop
+from tests.support.shop import a_deployment, a_promised_shop, a_shop
 
 WEB = "Deployment shop/web"
 PLAN = ("plan", "--cluster", "harbor")
+
+
+PAGE = Path(__file__).parents[4] / "docs" / "guides" / "load-line.md"
+
+
+def shown_on_the_page(command: str) -> list[str]:
+    block = PAGE.read_text().partition(f"$ plimsoll {command}\n")[2].partition("\n```")[0]
+    return [line for line in block.splitlines() if line != "..."]
+
+
+def test_the_page_shows_what_the_command_prints_of_the_arithmetic():
+    command = "plan --cluster harbor --explain shop/web"
+    said = [line.rstrip() for line in run(a_promised_shop(), *command.split()).stdout.splitlines()]
+    shown = shown_on_the_page(command)
+    assert len(shown) > 5
+    assert [line for line in said if line in shown] == shown
 
 
 @pytest.fixture
