@@ -144,7 +144,7 @@ def test_a_policy_that_crashes_requests_is_unbound_by_the_next_run(lone_cast: Ca
 
 
 def test_an_api_server_that_forgot_the_parameters_is_found_out(lone_cast: Cast) -> None:
-    """kube-apiserver 1.36.3 stops to watch them with the last binding, and does not begin again."""
+    """kube-apiserver 1.36.3 and 1.37.2 stop to watch them with the last binding, and do not begin again."""
     lone_cast.opt_in()
     for binding in (BINDING, f"{BINDING}-parameters"):
         assert lone_cast.ground.call("DELETE", binding).status == 200
