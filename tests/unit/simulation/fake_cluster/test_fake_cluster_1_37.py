@@ -28,8 +28,7 @@ def updated(play: Play) -> set[str]:
 def test_an_update_takes_as_many_members_at_once_as_may_be_unavailable(play: Play, budget, missing):
     rolling = {} if budget is None else {"maxUnavailable": budget}
     strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
-    parallel = {"podManagementPolicy": "Parallel", "updateStrategy": strategy}
-    play.apply(a_stateful_set("db", 4, **parallel))
+    play.apply(a_stateful_set("db", 4, podManagementPolicy="Parallel", updateStrategy=strategy))
     play.wait(60)
     everyone = play.serving("db")
     play.patch(f"{STATEFUL_SETS}/db", NEW)
