@@ -164,6 +164,15 @@ def test_every_right_that_is_granted_is_used(rig: ContractRig) -> None:
     rig.wire.at[core.LIST_ROLLOUTS.path()] = Response(
         status=200, body={"items": [], "metadata": {"resourceVersion": "1"}}, events=Silence()
     )
+    grouped = {"name": "train-0", "labels": {"app": "train"}}
+    spec = {
+        "containers": [{"name": "main", "image": "train"}],
+        "schedulingGroup": {"podGroupName": "train"},
+    }
+    rig.apply({"kind": "Pod", "metadata": grouped, "spec": spec})
+    rig.wire.at[core.LIST_POD_GROUPS.path()] = Response(
+        status=200, body={"items": [], "metadata": {"resourceVersion": "1"}}, events=Silence()
+    )
     with api.following() as followed:
         followed.observe()  # the first one lists
         followed.observe()
