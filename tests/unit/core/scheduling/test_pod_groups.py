@@ -151,6 +151,15 @@ def test_a_group_that_is_preempted_as_a_whole_makes_way_with_all_of_its_pods(tog
     assert len(found.snapshot.take_displaced()) == leave
 
 
+def test_a_plan_names_a_group_of_which_all_pods_make_way():
+    pods = [*balloons("od", "b"), *sets_of("db", ["spot"], cpu="6")]
+    nodes = [interrupted("spot"), a_node("od"), a_node("b", cpu="4")]
+    plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=1)]), noon(1))
+    [words] = plan.notes["spot"]
+    assert "PodGroup default/balloon" in words
+    assert "all of its 2 pods together" in words
+
+
 def test_where_one_of_a_whole_group_may_not_go_none_makes_way():
     seen = full()
     slow = [replace(seen.pods[0], grace_seconds=600), *seen.pods[1:]]

@@ -391,6 +391,11 @@ class ClusterSnapshot:
         seated = {pod.uid for pod in placed}
         return [pod for pod in pods if pod.uid not in seated]
 
+    @property
+    def made_way_together(self) -> Mapping[Ref, int]:
+        """PodGroups that made way as a whole -> how many of their pods did."""
+        return {}
+
     def add_node(self, node: Node) -> None:
         """Add a node, or put a changed one in place of the old; its pods stay on it."""
         old = self._nodes.get(node.name)

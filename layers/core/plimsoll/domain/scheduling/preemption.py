@@ -179,6 +179,12 @@ class PreemptingSnapshot(ClusterSnapshot):
         others = (p for there in self._on.values() for p in there.values() if p.group in whole)
         return [*victims, *(p for p in others if p.uid not in known)]
 
+    @property
+    @override
+    def made_way_together(self) -> Mapping[Ref, int]:
+        victims = (victim for made in self._made_way.values() for victim, _ in made)
+        return Counter(p.group.ref for p in victims if p.group is not None and p.group.together)
+
     @override
     def gather(self, groups: Iterable[Ref]) -> None:
         groups = [*groups]
