@@ -166,6 +166,10 @@ class ValidatingWebhookConfiguration(KubernetesObject):
     webhooks: tuple[dict[str, Any], ...] = ()
 
 
+class PodGroup(KubernetesObject):
+    spec: dict[str, Any]
+
+
 class PriorityClass(KubernetesObject):
     value: Annotated[int, Field(ge=-(2**31), le=1_000_000_000)]
     global_default: bool = False
@@ -191,6 +195,7 @@ _VERSIONS: Final[Mapping[type[KubernetesObject], str]] = {
     Namespace: "v1",
     MutatingAdmissionPolicy: "admissionregistration.k8s.io/v1",
     MutatingAdmissionPolicyBinding: "admissionregistration.k8s.io/v1",
+    PodGroup: "scheduling.k8s.io/v1beta1",
     PriorityClass: "scheduling.k8s.io/v1",
     ResourceQuota: "v1",
     LimitRange: "v1",
