@@ -33,6 +33,7 @@ from tests.support.observations import looked
 
 ZONES = (ZONE_A, ZONE_B, ZONE_C)
 EVEN = Layout(3, 3)
+HOLDS = {"controller.kubernetes.io/pod-deletion-cost": "1000"}
 SPREAD = [layout for layout in LAYOUTS if layout.spot_groups]
 
 
@@ -254,11 +255,11 @@ def test_pods_move_to_even_shares_but_not_from_one_on_demand_group_to_another(st
     layout = Layout(2, 1)
     nodes = after_a_run(on_demand(2) + spot("m5", 1), layout, 9)
     pods = [
-        replace(
-            a_pod(f"web-{node}-{n}", node=node, **spread_over(layout)),
-            annotations={"controller.kubernetes.io/pod-deletion-cost": "1000"}
-            if node.startswith("od")
-            else {},
+        a_pod(
+            f"web-{node}-{n}",
+            node=node,
+            annotations=HOLDS if node.startswith("od") else {},
+            **spread_over(layout),
         )
         for node, count in standing.items()
         for n in range(count)
@@ -266,3 +267,18 @@ def test_pods_move_to_even_shares_but_not_from_one_on_demand_group_to_another(st
     plan = plan_placement(looked(nodes, pods, [spread_web(layout, 9)]), NOON)
     released = [s.action.reason for s in plan.steps if isinstance(s.action, Release)]
     assert released == ([moves] if moves else [])
+
+
+def test_pods_on_closed_spot_groups_move_while_the_floor_is_undercut():
+    nodes = after_a_run(on_demand(3) + spot("m5") + spot("c5") + spot("r5"), EVEN)
+    nodes = [replace(n, unschedulable=n.name == "od-2") for n in nodes]
+    nodes = after_a_run(nodes, EVEN)
+    where = ["od-0"] * 3 + ["od-1"] * 2 + ["c5-0"] * 3 + ["m5-0"] * 2 + ["r5-0"] * 2
+    pods = [
+        a_pod(f"web-{n}", node=node, annotations=HOLDS if "od" in node else {}, **spread_over(EVEN))
+        for n, node in enumerate(where)
+    ]
+    plan = plan_placement(looked(nodes, pods, [spread_web(EVEN, 12)]), NOON)
+    [move] = [step.action for step in plan.steps if isinstance(step.action, Release)]
+    assert move.pod.node in {"m5-0", "r5-0"}
+    assert "5 of its pods stand on on-demand" in move.reason
