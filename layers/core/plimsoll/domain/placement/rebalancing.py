@@ -160,7 +160,7 @@ def _unevenness(
     if (
         apart
         and any(map(on_demand_group, standing))
-        and (reason := _why_to_on_demand(layout, len(pods), on_demand)) is not None
+        and (reason := _why_to_on_demand(layout, len(apart), len(pods), on_demand)) is not None
     ):
         fullest, emptiest, movable = SPOT, ON_DEMAND, apart
     elif standing:
@@ -187,14 +187,14 @@ def _unevenness(
     )
 
 
-def _why_to_on_demand(layout: Layout, pods: int, on_demand: int) -> str | None:
+def _why_to_on_demand(layout: Layout, apart: int, pods: int, on_demand: int) -> str | None:
     """Say why pods on spot nodes of no open group must not stay there; None where they may."""
     if layout == NO_GROUPS:
         return "all its replicas must stand on on-demand"
     if layout == SINGLE_REPLICA:
         return "it is a single replica, and the on-demand reserve may not take it later"
     if on_demand < layout.floor(pods):
-        return f"{on_demand} of its pods stand on on-demand, and others on closed spot groups"
+        return f"{on_demand} of its pods stand on on-demand and {apart} on closed spot groups"
     return None
 
 
