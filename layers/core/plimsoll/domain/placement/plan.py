@@ -32,6 +32,7 @@ from plimsoll.domain.placement.on_demand import (
     problems_of,
 )
 from plimsoll.domain.placement.pending import waited
+from plimsoll.domain.placement.promised_floors import NOTHING_CHOSEN, ChosenLayouts, with_layout
 from plimsoll.domain.placement.rebalancing import plan_moves, why_not_now
 from plimsoll.domain.placement.reserve import Loss, losses
 from plimsoll.domain.placement.spread_groups import (
@@ -67,6 +68,7 @@ def plan_placement(
     *,
     namespaces: Mapping[str, str] | None = None,
     injection: Injection = NO_INJECTION,
+    chosen: ChosenLayouts = NOTHING_CHOSEN,
 ) -> PlacementPlan:
     """Decide which labels and deletion costs are to change. Steady state asks for no change.
 
@@ -75,27 +77,32 @@ def plan_placement(
         now: the time of the observation.
         namespaces: namespace -> what its annotation asks for.
         injection: what the admission policy is told.
+        chosen: the layouts of the workloads of which something is promised.
     """
     floors: list[tuple[Workload, OnDemandFloor]] = []
     acting: list[tuple[Workload, OnDemandFloor]] = []
-    events: list[ClusterEvent] = []
+    events = [*chosen.problems]
     unread: set[Ref] = set()
     there, on_both = constrained(seen), volumes_on_both(seen)
     windows = StartWindows(seen=seen, now=now)
     spread_now = {workload.ref for workloads in there.values() for workload in workloads}
     for workload in seen.workloads:
+        layout = chosen.layouts.get(workload.ref)
         try:
             floor = floor_of(
                 workload,
                 namespaces=namespaces,
                 default=seen.policy.min_on_demand,
-                late=windows.late,
+                # The number that is left to Plimsoll is that of a layout chosen for a promise.
+                late=windows.late if layout is None else _nothing_known,
                 volumes_on_both=on_both,
             )
         except BadInput as error:
             events.append(about_workload(workload, "FloorNotUnderstood", str(error)))
             unread.add(workload.ref)
             continue
+        if layout is not None:
+            floor = with_layout(floor, layout)
         floor = as_policy_knows(injection, workload, floor)
         if floor.way is not FloorConstraint.FREE or workload.ref in spread_now:
             floors.append((workload, floor))
@@ -106,7 +113,9 @@ def plan_placement(
     below = (
         about_workload(seen.workload[one.workload], "FloorBelowPool", f"{one.says}: {one.cure}")
         for one in slow_starts(windows)
-        if one.workload in seen.workload and asked.get(one.workload, 0) < one.lost
+        if one.workload in seen.workload
+        and one.workload not in chosen.layouts
+        and asked.get(one.workload, 0) < one.lost
     )
     events += islice(below, MOST_NAMED)
     spread = _spread(there, acting)
@@ -152,7 +161,7 @@ def plan_placement(
         reserve=tuple(losses(seen)) if floors else (),
         events=tuple(
             event
-            for event in events
+            for event in (*events, *chosen.events)
             if not event.about.namespace or not seen.policy.observes(event.about.namespace)
         ),
     )
@@ -198,6 +207,10 @@ def between_runs(
         for layout, workloads in spread.items()
     }
     return _move_steps(seen, templates, groups, now)
+
+
+def _nothing_known(_: Ref) -> None:
+    return None
 
 
 def _label_steps(
