@@ -170,6 +170,10 @@ def _unevenness(
         most, least = len(movable), len(standing[emptiest])
         if most - least <= 1 or _is_even({name: len(pods) for name, pods in standing.items()}):
             return None
+        # Pods on closed spot groups are not counted here: the open groups can be uneven while the floor is just kept.
+        to_spot = on_demand_group(fullest) and not on_demand_group(emptiest)
+        if to_spot and on_demand <= layout.floor(len(pods)):
+            return None
         reason = f"{most} of its pods stand on {fullest} and {least} on {emptiest}"
     else:
         return None
