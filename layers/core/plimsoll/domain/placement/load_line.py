@@ -35,10 +35,10 @@ MONTH_MINUTES: Final = 43_800.0
 MOST_SPOT_GROUPS: Final = 3
 """More groups make shallow losses more frequent, and deep ones hardly rarer."""
 _ON_DEMAND_GROUPS: Final = (1, 3)
-_NEARLY_ALWAYS: Final = 0.95
-_MOST_EVENTS: Final = 10_000
 NO_FLOOR: Final = Layout(0, MOST_SPOT_GROUPS)
 """Without a constraint, however many spot groups there are."""
+_NEARLY_ALWAYS: Final = 0.95
+_MOST_EVENTS: Final = 10_000
 ALL_ON_DEMAND: Final = Layout(1, 0)
 """No replica stands on spot."""
 _NEGLIGIBLE: Final = 1e-20
