@@ -70,6 +70,7 @@ SHOP = Cluster(
         moves_per_hour=50,
         min_on_demand="30%",
         obeys_budgets=True,
+        return_to_spot=True,
         act_in=("lab", "web"),
         window=MaintenanceWindow.parse("sat,sun 22:00-04:00"),
     ),

@@ -8,23 +8,27 @@ from datetime import datetime
 from functools import partial
 from zlib import crc32
 
-from plimsoll.domain.actions import Plan, Release
+from plimsoll.domain.actions import Grow, Plan, Release, Step
 from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.disruptions import plan_guard
+from plimsoll.domain.drain import added_entry, added_since, report_of_added
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError
-from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, about_namespace
+from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, Pod, about_namespace
 from plimsoll.domain.observation import Observation, start_samples
 from plimsoll.domain.placement import (
+    ADDED_WITHIN,
     ALL_SPOT,
     PlacementPlan,
+    SpotReturn,
     floors_by_stop_time,
+    growth_for_return,
     plan_placement,
     report_of,
     words_of,
 )
 from plimsoll.domain.registry import Cluster, Mode, labelled
 from plimsoll.domain.reports import Metric
-from plimsoll.domain.spot import counted_hours
+from plimsoll.domain.spot import counted_hours, hours_stood
 from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.injection import Proof, Proven, injection_of
 from plimsoll.services.observed_times import ObservedTimes
@@ -115,8 +119,12 @@ class PlacementService:
         injection, found = injection_of(api)
         namespaces = api.namespace_floors()
         seen = with_stop_times(self.observed_times, cluster, seen, namespaces, now)
-        plan = plan_placement(seen, now, namespaces=namespaces, injection=injection)
-        plan = replace(plan, steps=(*plan.steps, *guard.steps))
+        spot_return = self._spot_return(cluster, now)
+        plan = plan_placement(
+            seen, now, namespaces=namespaces, injection=injection, spot_return=spot_return
+        )
+        grows = self._grows(cluster, seen, plan.homeless, spot_return, now)
+        plan = replace(plan, steps=(*plan.steps, *grows, *guard.steps))
         if found is not None and found.proof is not Proof.IN_FORCE:
             self.telemetry.warn(found.proof, cluster=cluster.name, because=found.why)
         for problem in plan.problems:
@@ -144,7 +152,49 @@ class PlacementService:
             executor.note(event)
         executor.create_events()
         self._report(cluster, words_of((o.action for o in outcomes if o.done), now), now)
+        for outcome in outcomes:
+            match outcome.action:
+                case Grow() as grow if outcome.done:
+                    self._report_added(cluster, grow, outcome.promised, now)
         return plan
+
+    def _spot_return(self, cluster: Cluster, now: datetime) -> SpotReturn:
+        """Return what the way back to spot is decided by; nothing returns to pools that are not known."""
+        if not cluster.policy.return_to_spot:
+            return SpotReturn()
+        try:
+            return SpotReturn(hours_stood=hours_stood(self.pools.memory(cluster.place, now), now))
+        except PlimsollError as error:
+            self.telemetry.warn("capacity pools not read", because=str(error))
+            return SpotReturn()
+
+    def _grows(
+        self,
+        cluster: Cluster,
+        seen: Observation,
+        homeless: Sequence[Pod],
+        spot_return: SpotReturn,
+        now: datetime,
+    ) -> Sequence[Step]:
+        """Return what spot groups are asked for; groups and reports are read only where a pod has no place."""
+        if not homeless:
+            return ()
+        try:
+            groups = self.groups(cluster).list(seen.nodes)
+            added = added_since(self.reports.list(cluster.name), now - ADDED_WITHIN)
+        except PlimsollError as error:
+            self.telemetry.warn("no spot node is asked for", because=str(error))
+            return ()
+        grows = growth_for_return(seen.among(groups=groups), homeless, spot_return, added, now)
+        return [Step(action=grow, nodes=frozenset()) for grow in grows]
+
+    def _report_added(self, cluster: Cluster, grow: Grow, promised: int, now: datetime) -> None:
+        """Keep how many nodes were added: a group may take them back, and no more are asked for than that allows."""
+        added = added_entry(grow.group, promised, now, grow.token)
+        try:
+            self.reports.merge(report_of_added(cluster.name, added, grow.reason, now))
+        except PlimsollError as error:
+            self.telemetry.warn("added nodes not reported", because=str(error))
 
     def _count_hours(self, cluster: Cluster, seen: Observation) -> None:
         """Count this hour of the spot pools that nodes stand in, unless another cluster of the region did."""

@@ -14,7 +14,7 @@ from plimsoll.domain.placement.injection import (
     with_new_canary,
 )
 from plimsoll.domain.placement.load_line import LoadLine, LossWindow
-from plimsoll.domain.placement.move_history import heir_of
+from plimsoll.domain.placement.move_history import bequeaths, heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.on_demand import (
     FloorConstraint,
@@ -34,10 +34,13 @@ from plimsoll.domain.placement.promises import (
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
+from plimsoll.domain.placement.spot_growth import ADDED_WITHIN, growth_for_return
+from plimsoll.domain.placement.spot_return import SpotReturn
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 from plimsoll.domain.placement.status import FloorStatus
 
 __all__ = [
+    "ADDED_WITHIN",
     "ALL_SPOT",
     "INJECTION_CANARIES",
     "INJECTION_ENTRIES",
@@ -55,12 +58,15 @@ __all__ = [
     "PlacementPlan",
     "Promise",
     "PromisedWorkload",
+    "SpotReturn",
     "SpreadGroup",
     "StandingGroup",
+    "bequeaths",
     "between_runs",
     "canaries_told",
     "floor_of",
     "floors_by_stop_time",
+    "growth_for_return",
     "heir_of",
     "injection_key",
     "is_as_injected",
