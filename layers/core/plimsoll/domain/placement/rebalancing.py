@@ -32,7 +32,14 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import as_injected
 from plimsoll.domain.placement.move_history import Mark, moves_within_hour, next_mark
 from plimsoll.domain.placement.node_labels import SpreadGroup
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
+from plimsoll.domain.placement.spread_groups import (
+    ON_DEMAND,
+    SINGLE_REPLICA,
+    SPOT,
+    Layout,
+    label_key,
+    on_demand_group,
+)
 from plimsoll.domain.scheduling import ClusterSnapshot
 
 MOST_MOVES: Final = 10
@@ -150,7 +157,7 @@ def is_settled(workload: Workload, pods: Sequence[Pod]) -> bool:
 
 def uneven(
     seen: Observation,
-    spread: Mapping[int, Sequence[Workload]],
+    spread: Mapping[Layout, Sequence[Workload]],
     groups: Sequence[SpreadGroup],
     now: datetime,
     pinned: Sequence[Workload] = (),
@@ -162,15 +169,15 @@ def uneven(
 
     Args:
         seen: one observation of the cluster.
-        spread: number of spot groups -> the workloads whose next pods are spread over so many.
+        spread: layout -> the workloads whose next pods are spread so.
         groups: the spread groups, open and closed.
         now: the time of the observation.
         pinned: workloads whose next pods are let to on-demand nodes only.
     """
     every = [(w, CAPACITY_LABELS[0], {ON_DEMAND}) for w in pinned]
-    for spot_groups, workloads in spread.items():
-        open_names = {g.name for g in groups if g.spot_groups == spot_groups and g.opened}
-        every += [(w, label_key(spot_groups), open_names) for w in workloads]
+    for layout, workloads in spread.items():
+        open_names = {g.name for g in groups if g.layout == layout and g.opened}
+        every += [(w, label_key(layout), open_names) for w in workloads]
     found = (_unevenness(seen, w, key, open_names, now) for w, key, open_names in every)
     return in_drawn_order((move for move in found if move is not None), now)
 
@@ -190,7 +197,7 @@ def _unevenness(
             standing[group].append(pod)
         elif node is not None and node.capacity == SPOT:
             unreserved.append(pod)
-    single, pinned = key == label_key(0), key == CAPACITY_LABELS[0]
+    single, pinned = key == label_key(SINGLE_REPLICA), key == CAPACITY_LABELS[0]
     if (single or pinned) and unreserved and ON_DEMAND in standing:
         fullest, emptiest, movable = SPOT, ON_DEMAND, unreserved
         reason = "all its replicas must stand on on-demand"
@@ -213,7 +220,7 @@ def _unevenness(
         workload=workload,
         key=key,
         movable=movable,
-        to_on_demand=emptiest == ON_DEMAND,
+        to_on_demand=on_demand_group(emptiest),
         lands=lambda node: node.labels.get(key) != fullest,
         mark=mark,
         reason=reason,
