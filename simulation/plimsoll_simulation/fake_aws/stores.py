@@ -13,6 +13,7 @@ from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.errors import Conflict, NotFound
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import Samples
+from plimsoll.domain.placement import ChosenLayout
 from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
 from plimsoll.domain.reports import Report, Score
 from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, HeldPool, PoolEvent, PoolMemory
@@ -176,10 +177,11 @@ class MemoryPools:
 
 
 class MemoryTimes:
-    """How long pods took to stop and to start."""
+    """How long pods took to stop and to start, and the layouts chosen for workloads."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, Ref], Samples] = {}
+        self._chosen: dict[tuple[str, Ref], ChosenLayout] = {}
 
     def read(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, Samples]:
         """Return what is remembered of these workloads; those of which nothing is are left out."""
@@ -189,6 +191,28 @@ class MemoryTimes:
         """Merge into what is remembered; what is told again changes nothing."""
         known = self._told.get((cluster, workload), Samples())
         self._told[cluster, workload] = known.merged(told)
+
+    def forget(self) -> None:
+        """Lose all that is remembered."""
+        self._told.clear()
+        self._chosen.clear()
+
+    def layouts(self, cluster: str) -> Mapping[Ref, ChosenLayout]:
+        """Return the layouts that were chosen for workloads."""
+        return {workload: each for (of, workload), each in self._chosen.items() if of == cluster}
+
+    def choose_layout(
+        self, cluster: str, workload: Ref, before: ChosenLayout | None, after: ChosenLayout
+    ) -> None:
+        """Write the layout that is chosen for a workload, where what was read still stands.
+
+        Raises:
+            Conflict: another run chose in between.
+        """
+        known = self._chosen.get((cluster, workload))
+        if (known and known.at) != (before and before.at):
+            raise Conflict(f"the layout of {workload} was chosen in between")
+        self._chosen[cluster, workload] = after
 
 
 class AmpleLimits:

@@ -39,6 +39,8 @@ class LiveCluster:
     """None where AWS was not asked: then nothing is known to grow."""
     remembered: bool = False
     """Whether a stack was asked how long pods were seen to take: `seen.times`."""
+    keep_ready: str = "0"
+    """What the policy of the cluster promises of workloads of which nothing else does."""
     launched: Mapping[str, datetime] = field(default_factory=dict)
     """Instance -> when EC2 launched it."""
 

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from zlib import crc32
 
-from plimsoll.domain.actions import Grow, Plan, Release, Step
+from plimsoll.domain.actions import Plan, Release
 from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.disruptions import plan_guard
-from plimsoll.domain.drain import added_entry, added_since, report_of_added
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError
-from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, Pod, about_namespace
+from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, about_namespace
 from plimsoll.domain.observation import Observation, start_samples
 from plimsoll.domain.placement import (
-    ADDED_WITHIN,
     ALL_SPOT,
+    Asked,
     PlacementPlan,
-    SpotReturn,
+    asked_promises,
     floors_by_stop_time,
-    growth_for_return,
     plan_placement,
     report_of,
     words_of,
 )
 from plimsoll.domain.registry import Cluster, Mode, labelled
 from plimsoll.domain.reports import Metric
-from plimsoll.domain.spot import counted_hours, hours_stood
+from plimsoll.domain.spot import counted_hours
 from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.injection import Proof, Proven, injection_of
+from plimsoll.services.layouts import Layouts
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import (
     Clock,
@@ -44,8 +43,10 @@ from plimsoll.services.ports import (
     WakeUps,
     Workers,
 )
+from plimsoll.services.promise_scores import PromiseScores
 from plimsoll.services.resync import ResyncService
 from plimsoll.services.retry_policy import SLOW_WAKE_UPS
+from plimsoll.services.spot_return import SpotReturns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +119,20 @@ class PlacementService:
         guard = plan_guard(seen, api.guarded_namespaces())
         injection, found = injection_of(api)
         namespaces = api.namespace_floors()
-        seen = with_stop_times(self.observed_times, cluster, seen, namespaces, now)
-        spot_return = self._spot_return(cluster, now)
+        asked = asked_promises(seen, api.namespace_promises(), namespaces)
+        seen = with_stop_times(self.observed_times, cluster, seen, asked, now)
+        windows = StartWindows(seen=seen, now=now)
+        chosen = self._layouts.choose(cluster, asked, windows, injection.told)
+        spot_return = self._returns.of(cluster, asked.promises.keys(), now)
         plan = plan_placement(
-            seen, now, namespaces=namespaces, injection=injection, spot_return=spot_return
+            seen,
+            now,
+            namespaces=namespaces,
+            injection=injection,
+            chosen=chosen,
+            spot_return=spot_return,
         )
-        grows = self._grows(cluster, seen, plan.homeless, spot_return, now)
+        grows = self._returns.grows(cluster, seen, plan.homeless, spot_return, now)
         plan = replace(plan, steps=(*plan.steps, *grows, *guard.steps))
         if found is not None and found.proof is not Proof.IN_FORCE:
             self.telemetry.warn(found.proof, cluster=cluster.name, because=found.why)
@@ -152,49 +161,28 @@ class PlacementService:
             executor.note(event)
         executor.create_events()
         self._report(cluster, words_of((o.action for o in outcomes if o.done), now), now)
-        for outcome in outcomes:
-            match outcome.action:
-                case Grow() as grow if outcome.done:
-                    self._report_added(cluster, grow, outcome.promised, now)
+        self._returns.report(cluster, outcomes, now)
+        scores = PromiseScores(reports=self.reports, telemetry=self.telemetry)
+        scores.add(cluster.name, seen, chosen.promised, now)
         return plan
 
-    def _spot_return(self, cluster: Cluster, now: datetime) -> SpotReturn:
-        """Return what the way back to spot is decided by; nothing returns to pools that are not known."""
-        if not cluster.policy.return_to_spot:
-            return SpotReturn()
-        try:
-            return SpotReturn(hours_stood=hours_stood(self.pools.memory(cluster.place, now), now))
-        except PlimsollError as error:
-            self.telemetry.warn("capacity pools not read", because=str(error))
-            return SpotReturn()
+    @property
+    def _returns(self) -> SpotReturns:
+        return SpotReturns(
+            groups=self.groups,
+            pools=self.pools,
+            reports=self.reports,
+            telemetry=self.telemetry,
+        )
 
-    def _grows(
-        self,
-        cluster: Cluster,
-        seen: Observation,
-        homeless: Sequence[Pod],
-        spot_return: SpotReturn,
-        now: datetime,
-    ) -> Sequence[Step]:
-        """Return what spot groups are asked for; groups and reports are read only where a pod has no place."""
-        if not homeless:
-            return ()
-        try:
-            groups = self.groups(cluster).list(seen.nodes)
-            added = added_since(self.reports.list(cluster.name), now - ADDED_WITHIN)
-        except PlimsollError as error:
-            self.telemetry.warn("no spot node is asked for", because=str(error))
-            return ()
-        grows = growth_for_return(seen.among(groups=groups), homeless, spot_return, added, now)
-        return [Step(action=grow, nodes=frozenset()) for grow in grows]
-
-    def _report_added(self, cluster: Cluster, grow: Grow, promised: int, now: datetime) -> None:
-        """Keep how many nodes were added: a group may take them back, and no more are asked for than that allows."""
-        added = added_entry(grow.group, promised, now, grow.token)
-        try:
-            self.reports.merge(report_of_added(cluster.name, added, grow.reason, now))
-        except PlimsollError as error:
-            self.telemetry.warn("added nodes not reported", because=str(error))
+    @property
+    def _layouts(self) -> Layouts:
+        return Layouts(
+            times=self.observed_times.times,
+            pools=self.pools,
+            workers=self.workers,
+            telemetry=self.telemetry,
+        )
 
     def _count_hours(self, cluster: Cluster, seen: Observation) -> None:
         """Count this hour of the spot pools that nodes stand in, unless another cluster of the region did."""
@@ -240,13 +228,10 @@ class PlacementService:
 
 
 def with_stop_times(
-    observed: ObservedTimes,
-    cluster: Cluster,
-    seen: Observation,
-    namespaces: Mapping[str, str],
-    now: datetime,
+    observed: ObservedTimes, cluster: Cluster, seen: Observation, asked: Asked, now: datetime
 ) -> Observation:
-    """Return an observation with the observed times of the workloads whose on-demand floor hinges on them."""
-    asked = floors_by_stop_time(StartWindows(seen=seen, now=now), namespaces)
-    times = observed.of(cluster.name, asked) if asked else None
+    """Return an observation with the observed times of the workloads whose floor or layout hinges on them."""
+    hinging = floors_by_stop_time(StartWindows(seen=seen, now=now), asked.floors)
+    looked_up = {*hinging, *asked.turn(now)}
+    times = observed.of(cluster.name, looked_up) if looked_up else None
     return replace(seen, times=times) if times else seen

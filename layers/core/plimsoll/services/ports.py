@@ -24,6 +24,7 @@ from plimsoll.domain.kubernetes import (
 from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation import Observation, Samples
+from plimsoll.domain.placement import ChosenLayout
 from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
 from plimsoll.domain.reports import Metric, Report, Score
 from plimsoll.domain.spot import HeldPool, PoolEvent, PoolMemory
@@ -359,13 +360,21 @@ class Pools(Protocol):
 
 
 class Times(Protocol):
-    """How long pods took to stop and to start, by cluster and workload."""
+    """What is remembered by cluster and workload: how long pods took to stop and to start, and layouts."""
 
     def read(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, Samples]:
         """Return what is remembered of these workloads; those of which nothing is are left out."""
 
     def merge(self, cluster: str, workload: Ref, told: Samples) -> None:
         """Merge into what is remembered; what is told again changes nothing."""
+
+    def layouts(self, cluster: str) -> Mapping[Ref, ChosenLayout]:
+        """Return the layouts that were chosen for workloads."""
+
+    def choose_layout(
+        self, cluster: str, workload: Ref, before: ChosenLayout | None, after: ChosenLayout
+    ) -> None:
+        """Write the layout that is chosen for a workload; a Conflict where another run chose in between."""
 
 
 class WakeUps(Protocol):

@@ -133,10 +133,18 @@ def test_a_group_has_the_mean_rate_of_its_nodes_pools_and_is_as_old_as_the_young
         CapacityPool("c6i.large", ZONE_A, "spot"): rate(0.01, stood=100),
         CapacityPool("c6i.large", ZONE_B, "spot"): rate(0.03, stood=7),
     }
-    c6i, m6i = standing_groups(looked(nodes, []), known)
+    nodes.append(spot("d", "r6i.large"))
+    c6i, m6i, _ = standing_groups(looked(nodes, []), known)
     assert (c6i.group.name, c6i.group.per_hour, c6i.stood_hours) == ("c6i", 0.02, 7)
     assert (m6i.group.name, m6i.group.per_hour, m6i.stood_hours) == ("m6i", NEVER_SEEN, None)
     assert "not seen before" in str(m6i)
+
+
+def test_where_families_are_few_zones_make_groups_that_share_their_family():
+    nodes = [spot(zone, "c6i.large", zone) for zone in (ZONE_A, ZONE_B)]
+    a, b = standing_groups(looked(nodes, []), {})
+    assert {a.group.name, b.group.name} == {f"c6i in {ZONE_A}", f"c6i in {ZONE_B}"}
+    assert a.group.family == b.group.family == "c6i"
 
 
 def test_many_families_make_three_groups_and_none_makes_none():
@@ -163,7 +171,8 @@ def test_a_fast_deployment_needs_no_floor():
 def test_the_floor_that_an_owner_states_is_kept_beneath_the_line():
     stated = a_deployment("web", replicas=10, annotations={MIN_ON_DEMAND: "3"})
     (web,) = promised("60%", workloads=[stated])
-    assert (str(web.line.layout), web.line.floor) == ("3 + 3", 4)
+    assert (str(web.line.layout), web.line.floor) == ("1 + 2", 3)
+    assert {str(line.layout) for line in web.layouts} >= {"no floor", "1 + 3", "3 + 3", "on-demand"}
     (by_policy,) = promised("60%", policy=Policy(min_on_demand="30%"))
     assert by_policy.line == web.line
     broken = a_deployment("web", replicas=10, annotations={MIN_ON_DEMAND: "some"})

@@ -23,7 +23,7 @@ from plimsoll.domain.spot import CapacityPool
 from plimsoll_simulation.fake_aws.spot_market import MARKETS, MarketPool, is_up
 from tests.support.builders import NOON, ZONE_A, a_deployment, a_group, a_node, a_pod, pods_of
 from tests.support.floors import a_cluster, standing
-from tests.support.observations import looked, noon, released
+from tests.support.observations import WEB, looked, noon, released
 from tests.support.properties import drawn
 from tests.support.scheduled import ScheduledCluster
 from tests.support.workload_sets import deployment
@@ -34,6 +34,7 @@ LOST_MINUTES: Final = 3
 HOUR: Final = 60
 POOL: Final = CapacityPool("m5.large", ZONE_A, "spot")
 ON: Final = Policy(return_to_spot=True)
+OTHER: Final = WEB._replace(name="other")
 
 
 def spot(name: str = "m5-0", **how: Any) -> Node:
@@ -73,8 +74,8 @@ def test_a_pod_returns_to_a_pool_that_stood_for_half_an_hour_where_nobody_knows_
 def test_nothing_returns_unless_the_cluster_or_a_promise_asks_for_it():
     seen = here(*web(), policy=Policy())
     assert not moved(seen, stood(60))
-    assert moved(seen, replace(stood(60), promised=lambda workload: workload.ref.name == "web"))
-    assert not moved(seen, replace(stood(60), promised=lambda workload: workload.ref.name != "web"))
+    assert moved(seen, replace(stood(60), promised={WEB}))
+    assert not moved(seen, replace(stood(60), promised={OTHER}))
 
 
 @pytest.mark.parametrize(

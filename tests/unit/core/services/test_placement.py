@@ -8,7 +8,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.kubernetes import Node, Ref
 from plimsoll.domain.observation import INDEX_REFRESH, Sample, Samples
-from plimsoll.domain.placement import Layout, label_key, reports_of
+from plimsoll.domain.placement import Layout, asked_promises, label_key, reports_of
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Metric
 from plimsoll.services.placement import with_stop_times
@@ -252,9 +252,10 @@ def test_the_stop_times_that_floors_hinge_on_are_read_from_what_was_observed(mon
     wired.times.merge("harbor", asked, Samples(stop=told))
     seen = wired.open(wired.cluster).observe()
     observed = wired.services.placement.observed_times
-    found = with_stop_times(observed, wired.cluster, seen, {}, wired.now())
+    nothing = asked_promises(seen, {}, {})
+    found = with_stop_times(observed, wired.cluster, seen, nothing, wired.now())
     stop = found.times[asked].stop
     assert stop is not None
     assert stop.p95_seconds == 4
     monkeypatch.setattr("plimsoll.services.placement.floors_by_stop_time", lambda *_: [])
-    assert with_stop_times(observed, wired.cluster, seen, {}, wired.now()) is seen
+    assert with_stop_times(observed, wired.cluster, seen, nothing, wired.now()) is seen

@@ -5,6 +5,7 @@ from __future__ import annotations
 from plimsoll.domain.placement.injection import (
     INJECTION_CANARIES,
     INJECTION_ENTRIES,
+    LAYOUT_CANARY,
     NO_INJECTION,
     Injected,
     Injection,
@@ -13,7 +14,14 @@ from plimsoll.domain.placement.injection import (
     is_as_injected,
     with_new_canary,
 )
-from plimsoll.domain.placement.load_line import LoadLine, LossWindow
+from plimsoll.domain.placement.layout_choice import LAYOUTS_KEPT, ChosenLayout, choose_layout
+from plimsoll.domain.placement.load_line import (
+    ALL_ON_DEMAND,
+    NO_FLOOR,
+    LoadLine,
+    LossWindow,
+    at_most,
+)
 from plimsoll.domain.placement.marks import Mark, Marks, marks_of
 from plimsoll.domain.placement.move_history import bequeaths, heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
@@ -25,10 +33,21 @@ from plimsoll.domain.placement.on_demand import (
 )
 from plimsoll.domain.placement.pending import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.placement.plan import PlacementPlan, between_runs, plan_placement
+from plimsoll.domain.placement.promised_floors import (
+    NOTHING_CHOSEN,
+    Asked,
+    Choice,
+    ChosenLayouts,
+    asked_promises,
+    choices_of,
+    chosen_layouts,
+    layouts_there,
+)
 from plimsoll.domain.placement.promises import (
     Promise,
     PromisedWorkload,
     StandingGroup,
+    judged,
     promised_workloads,
     standing_groups,
     stated_promise,
@@ -46,18 +65,27 @@ from plimsoll.domain.placement.spread_groups import (
     Layout,
     label_key,
 )
-from plimsoll.domain.placement.status import FloorStatus
+from plimsoll.domain.placement.status import FloorStatus, capacities_of
 
 __all__ = [
     "ADDED_WITHIN",
+    "ALL_ON_DEMAND",
     "ALL_SPOT",
     "INJECTION_CANARIES",
     "INJECTION_ENTRIES",
+    "LAYOUTS_KEPT",
+    "LAYOUT_CANARY",
     "MOST_MOVES",
+    "NOTHING_CHOSEN",
+    "NO_FLOOR",
     "NO_INJECTION",
     "ON_DEMAND",
     "SINGLE_REPLICA",
     "SPOT",
+    "Asked",
+    "Choice",
+    "ChosenLayout",
+    "ChosenLayouts",
     "FloorConstraint",
     "FloorStatus",
     "Injected",
@@ -74,17 +102,25 @@ __all__ = [
     "SpotReturn",
     "SpreadGroup",
     "StandingGroup",
+    "asked_promises",
+    "at_most",
     "bequeaths",
     "between_runs",
     "canaries_told",
+    "capacities_of",
+    "choices_of",
+    "choose_layout",
+    "chosen_layouts",
     "floor_of",
     "floors_by_stop_time",
     "growth_for_return",
     "heir_of",
     "injection_key",
     "is_as_injected",
+    "judged",
     "keeps_spread_groups",
     "label_key",
+    "layouts_there",
     "marks_of",
     "plan_placement",
     "promised_workloads",

@@ -17,6 +17,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import (
     NO_INJECTION,
     Injection,
+    as_policy_knows,
     injections,
     is_injected,
     not_injected,
@@ -31,6 +32,7 @@ from plimsoll.domain.placement.on_demand import (
     problems_of,
 )
 from plimsoll.domain.placement.pending import waited
+from plimsoll.domain.placement.promised_floors import NOTHING_CHOSEN, ChosenLayouts, with_layout
 from plimsoll.domain.placement.rebalancing import Moves, plan_moves, uneven, why_not_now
 from plimsoll.domain.placement.reserve import Loss, losses
 from plimsoll.domain.placement.spot_return import NO_RETURN, SpotReturn
@@ -40,6 +42,7 @@ from plimsoll.domain.placement.spread_groups import (
     on_demand_group,
 )
 from plimsoll.domain.placement.status import FloorStatus, lacks, status_of
+from plimsoll.domain.placement.volume_zones import volumes_on_both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +65,14 @@ class PlacementPlan:
     """The problems, as they are told on the objects."""
 
 
-def plan_placement(
+def plan_placement(  # noqa: PLR0913 - the whole world of the decision, each part named
     seen: Observation,
     now: datetime,
     *,
     namespaces: Mapping[str, str] | None = None,
     injection: Injection = NO_INJECTION,
     spot_return: SpotReturn = NO_RETURN,
+    chosen: ChosenLayouts = NOTHING_CHOSEN,
 ) -> PlacementPlan:
     """Decide which labels and deletion costs are to change. Steady state asks for no change.
 
@@ -78,25 +82,33 @@ def plan_placement(
         namespaces: namespace -> what its annotation asks for.
         injection: what the admission policy is told.
         spot_return: which workloads without a floor return to spot, and the pools that they may return to.
+        chosen: the layouts of the workloads of which something is promised.
     """
     floors: list[tuple[Workload, OnDemandFloor]] = []
     acting: list[tuple[Workload, OnDemandFloor]] = []
-    events: list[ClusterEvent] = []
+    events = [*chosen.problems]
     unread: set[Ref] = set()
-    there, windows = constrained(seen), StartWindows(seen=seen, now=now)
+    there, on_both = constrained(seen), volumes_on_both(seen)
+    windows = StartWindows(seen=seen, now=now)
     spread_now = {workload.ref for workloads in there.values() for workload in workloads}
     for workload in seen.workloads:
+        layout = chosen.layouts.get(workload.ref)
         try:
             floor = floor_of(
                 workload,
                 namespaces=namespaces,
                 default=seen.policy.min_on_demand,
-                late=windows.late,
+                # The number that is left to Plimsoll is that of a layout chosen for a promise.
+                late=windows.late if layout is None else _nothing_known,
+                volumes_on_both=on_both,
             )
         except BadInput as error:
             events.append(about_workload(workload, "FloorNotUnderstood", str(error)))
             unread.add(workload.ref)
             continue
+        if layout is not None:
+            floor = with_layout(floor, layout)
+        floor = as_policy_knows(injection, workload, floor)
         if floor.way is not FloorConstraint.FREE or workload.ref in spread_now:
             floors.append((workload, floor))
             if not seen.policy.observes(workload.ref.namespace):
@@ -106,7 +118,9 @@ def plan_placement(
     below = (
         about_workload(seen.workload[one.workload], "FloorBelowPool", f"{one.says}: {one.cure}")
         for one in slow_starts(windows)
-        if one.workload in seen.workload and asked.get(one.workload, 0) < one.lost
+        if one.workload in seen.workload
+        and one.workload not in chosen.layouts
+        and asked.get(one.workload, 0) < one.lost
     )
     events += islice(below, MOST_NAMED)
     spread = _spread(there, acting)
@@ -158,7 +172,7 @@ def plan_placement(
         homeless=moves.homeless,
         events=tuple(
             event
-            for event in events
+            for event in (*events, *chosen.events)
             if not event.about.namespace or not seen.policy.observes(event.about.namespace)
         ),
     )
@@ -204,6 +218,10 @@ def between_runs(
         for layout, workloads in spread.items()
     }
     return _steps_of(plan_moves(seen, uneven(seen, templates, groups, now), now))
+
+
+def _nothing_known(_: Ref) -> None:
+    return None
 
 
 def _label_steps(

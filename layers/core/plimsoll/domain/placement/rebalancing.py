@@ -208,7 +208,7 @@ def _unevenness(
         emptiest = min(standing, key=lambda name: len(standing[name]))
         movable = sorted(standing[fullest], key=lambda p: p.name)
         most, least = len(movable), len(standing[emptiest])
-        if most - least <= 1:
+        if most - least <= 1 or _is_even({name: len(pods) for name, pods in standing.items()}):
             return None
         reason = f"{most} of its pods stand on {fullest} and {least} on {emptiest}"
     else:
@@ -225,6 +225,15 @@ def _unevenness(
         mark=mark,
         reason=reason,
     )
+
+
+def _is_even(counts: Mapping[str, int]) -> bool:
+    """Whether groups hold even shares if those of on-demand are taken together: a move between these keeps no floor."""
+    spot = [count for name, count in counts.items() if not on_demand_group(name)]
+    on_demand = sum(counts.values()) - sum(spot)
+    groups = len(counts) - len(spot)
+    shares: list[int] = [*spot, *((on_demand // groups, -(-on_demand // groups)) if groups else ())]
+    return max(shares) - min(shares) <= 1
 
 
 def _free(seen: Observation, move: Move, now: datetime) -> Sequence[Pod]:

@@ -11,7 +11,7 @@ where a replacement is Ready only after the pod that it replaces has stopped: th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -33,19 +33,15 @@ BETWEEN_MOVES: Final = timedelta(minutes=5)
 _EARLY: Final = timedelta(seconds=20)
 
 
-def _nothing_promised(_: Workload) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotReturn:
     """Whose pods return to spot, and what is known of the spot pools."""
 
     hours_stood: Mapping[CapacityPool, float] = field(default_factory=dict)
     """For how long pools have stood since their last reclaim; those that are set aside now are left out."""
-    promised: Callable[[Workload], bool] = _nothing_promised
-    """Whether the owner of a workload left it to Plimsoll how much of it stands on spot. The policy of the cluster says
-    so for all others."""
+    promised: Collection[Ref] = frozenset()
+    """The workloads whose owners leave it to Plimsoll how much of them stands on spot. The policy of the cluster says so
+    for all others."""
 
     def stands(self, node: Node, least: timedelta) -> bool:
         """Whether a node is one of a spot pool that has stood for so long."""
@@ -73,7 +69,7 @@ class SpotReturn:
             self._move(windows, workload, now)
             for workload in seen.workloads
             if workload.ref not in spread
-            and (seen.policy.return_to_spot or self.promised(workload))
+            and (seen.policy.return_to_spot or workload.ref in self.promised)
             and not seen.policy.observes(workload.ref.namespace)
         )
         yield from in_drawn_order((move for move in found if move is not None), now)
