@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -304,14 +305,11 @@ class Played:
 def dealt(pools: Sequence[MarketPool]) -> list[tuple[MarketPool, ...]]:
     """Return the pools of each spot group: whole families, or zones where there are fewer families than groups."""
     families = sorted({pool.family for pool in pools})
-    keys: list[object] = [*families]
-    of_zones = len(families) < MOST_SPOT_GROUPS
-    if of_zones:
-        keys = sorted(pools)
-    found: list[list[MarketPool]] = [[] for _ in range(min(MOST_SPOT_GROUPS, len(keys)))]
-    for index, key in enumerate(keys):
-        found[index % len(found)] += [p for p in sorted(pools) if key in {p, p.family}]
-    return [tuple(group) for group in found]
+    parts = [[pool for pool in sorted(pools) if pool.family == family] for family in families]
+    if len(families) < MOST_SPOT_GROUPS:
+        parts = [[pool] for pool in sorted(pools)]
+    count = min(MOST_SPOT_GROUPS, len(parts))
+    return [tuple(chain.from_iterable(parts[first::count])) for first in range(count)]
 
 
 def _pool(pool: MarketPool) -> CapacityPool:

@@ -14,7 +14,8 @@ import pytest
 from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
-from plimsoll.domain.placement import NO_FLOOR, ChosenLayout, Promise
+from plimsoll.domain.placement import ChosenLayout, Promise
+from plimsoll.domain.placement.load_line import NO_FLOOR
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.tenants import MOST_ITEM_BYTES, AwsTenants

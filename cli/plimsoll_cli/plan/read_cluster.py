@@ -25,6 +25,7 @@ from plimsoll.domain.placement import (
 )
 from plimsoll.domain.reports import months_until
 from plimsoll.domain.spot import reclaim_rates
+from plimsoll.services.node_launches import with_launches
 from plimsoll.services.placement import with_stop_times
 from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Environment, Said
@@ -47,6 +48,7 @@ def observed(environment: Environment, choice: Choice) -> tuple[ClusterApi, Obse
     cluster = registered(deployed, choice.cluster)
     api, now = deployed.clusters.open(cluster), environment.clock.now()
     seen = replace(api.observe(), policy=cluster.policy)
+    seen = with_launches(seen, deployed.groups(cluster), deployed.index, Said())
     observed_times = deployed.observed_times(environment.clock, Said())
     return api, with_stop_times(observed_times, cluster, seen, _asked(api, seen), now)
 

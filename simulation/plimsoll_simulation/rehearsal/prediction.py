@@ -120,7 +120,6 @@ def prediction_of(
 ) -> Prediction:
     """Return what the report of a drill predicts of the cluster that it stands for."""
     notices = min(node["noticed"] for node in report["nodes"] if node["noticed"] is not None)
-    seen = live.seen.among(groups=live.groups or ())
     rows = {row["name"]: row for row in report["nodes"]}
     nodes = [_lost(live, node, rows[drill.fleet.names[node.name]]) for node in drill.lost]
     outcomes = [_outcome(row, drill.stops) for row in report["workloads"]]
@@ -140,7 +139,7 @@ def prediction_of(
             for row in report["capacity"]
             if row["first_asked"] is not None and row["group"] in drill.fleet.live_groups
         ],
-        obstacles=[*obstacles(seen, drill.lost, live.at), *failing_jobs(live, drill.lost)],
+        obstacles=[*obstacles(live.observed, drill.lost, live.at), *failing_jobs(live, drill.lost)],
         notes=drill.notes,
     )
 

@@ -30,12 +30,14 @@ from plimsoll.domain.spot import counted_hours
 from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.injection import Proof, Proven, injection_of
 from plimsoll.services.layouts import Layouts
+from plimsoll.services.node_launches import with_launches
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
     Clusters,
     NodeGroups,
+    NodeIndex,
     Pools,
     RegisteredClusters,
     Reports,
@@ -58,6 +60,7 @@ class PlacementService:
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     resync: ResyncService
+    index: NodeIndex
     reports: Reports
     pools: Pools
     observed_times: ObservedTimes
@@ -120,6 +123,8 @@ class PlacementService:
         injection, found = injection_of(api)
         namespaces = api.namespace_floors()
         asked = asked_promises(seen, api.namespace_promises(), namespaces)
+        if asked.hinge_on_starts(seen):
+            seen = with_launches(seen, self.groups(cluster), self.index, self.telemetry)
         seen = with_stop_times(self.observed_times, cluster, seen, asked, now)
         windows = StartWindows(seen=seen, now=now)
         chosen = self._layouts.choose(cluster, asked, windows, injection.told)

@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.capacity import StartWindow
 from plimsoll.domain.kubernetes import Ref
-from plimsoll.domain.placement import (
+from plimsoll.domain.placement import ChosenLayout, Layout, LossWindow, Promise, PromisedWorkload
+from plimsoll.domain.placement.layout_choice import choose_layout
+from plimsoll.domain.placement.load_line import (
     ALL_ON_DEMAND,
     NO_FLOOR,
-    ChosenLayout,
-    Layout,
-    LossWindow,
-    Promise,
-    PromisedWorkload,
-    choose_layout,
+    SpotGroup,
+    lines,
+    load_line,
+    standing_line,
 )
-from plimsoll.domain.placement.load_line import SpotGroup, lines, load_line, standing_line
 from plimsoll.domain.placement.spread_groups import NO_GROUPS
 from tests.support.builders import NOON
 

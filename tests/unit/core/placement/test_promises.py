@@ -17,10 +17,10 @@ from plimsoll.domain.placement import (
     PromisedWorkload,
     promised_workloads,
     standing_groups,
-    stated_promise,
     understood_promise,
 )
 from plimsoll.domain.placement.load_line import LoadLine
+from plimsoll.domain.placement.promises import stated_promise
 from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_deployment, a_node, a_pod, a_stateful_set
 from tests.support.observations import looked

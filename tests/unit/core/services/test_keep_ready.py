@@ -11,7 +11,8 @@ import pytest
 from plimsoll.domain.errors import Conflict, Temporary
 from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import KEEP_READY, MIN_ON_DEMAND, Ref
-from plimsoll.domain.placement import ALL_ON_DEMAND, NO_FLOOR, ChosenLayout, Layout, Promise
+from plimsoll.domain.placement import ChosenLayout, Layout, Promise
+from plimsoll.domain.placement.load_line import ALL_ON_DEMAND, NO_FLOOR
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.spot import CapacityPool, HeldPool, PoolEvent, PoolEventKind
 from plimsoll_simulation.fake_cluster.transport import FakeTransport

@@ -27,9 +27,16 @@ from plimsoll.domain.capacity.preflight import (
     vcpus,
 )
 from plimsoll.domain.capacity.scale_up import ScaleUp, grow_token, plan_scale_up
-from plimsoll.domain.capacity.start_up import StartWindow, StartWindows, slow_starts
+from plimsoll.domain.capacity.start_up import (
+    ASSUMED_NODE_SECONDS,
+    StartWindow,
+    StartWindows,
+    node_starts,
+    slow_starts,
+)
 
 __all__ = [
+    "ASSUMED_NODE_SECONDS",
     "QUOTA_CODE",
     "Daemons",
     "Growth",
@@ -46,6 +53,7 @@ __all__ = [
     "grow_token",
     "images_of",
     "kept_out",
+    "node_starts",
     "plan_growth",
     "plan_scale_up",
     "preflight_announcement",

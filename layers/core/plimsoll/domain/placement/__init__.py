@@ -14,15 +14,13 @@ from plimsoll.domain.placement.injection import (
     is_as_injected,
     with_new_canary,
 )
-from plimsoll.domain.placement.layout_choice import LAYOUTS_KEPT, ChosenLayout, choose_layout
+from plimsoll.domain.placement.layout_choice import LAYOUTS_KEPT, ChosenLayout
 from plimsoll.domain.placement.load_line import (
-    ALL_ON_DEMAND,
-    NO_FLOOR,
     LoadLine,
     LossWindow,
     at_most,
 )
-from plimsoll.domain.placement.marks import Mark, Marks, marks_of
+from plimsoll.domain.placement.marks import Mark, marks_of
 from plimsoll.domain.placement.move_history import bequeaths, heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.on_demand import (
@@ -34,7 +32,6 @@ from plimsoll.domain.placement.on_demand import (
 from plimsoll.domain.placement.pending import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.placement.plan import PlacementPlan, between_runs, plan_placement
 from plimsoll.domain.placement.promised_floors import (
-    NOTHING_CHOSEN,
     Asked,
     Choice,
     ChosenLayouts,
@@ -50,7 +47,6 @@ from plimsoll.domain.placement.promises import (
     judged,
     promised_workloads,
     standing_groups,
-    stated_promise,
     understood_promise,
 )
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
@@ -69,15 +65,12 @@ from plimsoll.domain.placement.status import FloorStatus, capacities_of
 
 __all__ = [
     "ADDED_WITHIN",
-    "ALL_ON_DEMAND",
     "ALL_SPOT",
     "INJECTION_CANARIES",
     "INJECTION_ENTRIES",
     "LAYOUTS_KEPT",
     "LAYOUT_CANARY",
     "MOST_MOVES",
-    "NOTHING_CHOSEN",
-    "NO_FLOOR",
     "NO_INJECTION",
     "ON_DEMAND",
     "SINGLE_REPLICA",
@@ -94,7 +87,6 @@ __all__ = [
     "LoadLine",
     "LossWindow",
     "Mark",
-    "Marks",
     "OnDemandFloor",
     "PlacementPlan",
     "Promise",
@@ -109,7 +101,6 @@ __all__ = [
     "canaries_told",
     "capacities_of",
     "choices_of",
-    "choose_layout",
     "chosen_layouts",
     "floor_of",
     "floors_by_stop_time",
@@ -127,7 +118,6 @@ __all__ = [
     "report_of",
     "reports_of",
     "standing_groups",
-    "stated_promise",
     "understood_promise",
     "waits_for_spread_group",
     "with_new_canary",

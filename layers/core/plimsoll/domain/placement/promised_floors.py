@@ -9,13 +9,13 @@ from typing import Final
 
 from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import ClusterEvent, Ref, Workload, about_workload
+from plimsoll.domain.kubernetes import AUTO_FLOOR, ClusterEvent, Ref, Workload, about_workload
 from plimsoll.domain.observation import Observation, chosen_workloads
 from plimsoll.domain.placement.impossible_promises import why_not_possible
 from plimsoll.domain.placement.injection import Injected, layout_told
 from plimsoll.domain.placement.layout_choice import ChosenLayout, choose_layout
 from plimsoll.domain.placement.load_line import NO_FLOOR
-from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor
+from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor, stated_floor
 from plimsoll.domain.placement.promises import (
     Promise,
     PromisedWorkload,
@@ -44,6 +44,12 @@ class Asked:
     def workloads(self) -> Collection[Ref]:
         """The workloads whose layouts follow from promises, or did until their owners wrote what is none."""
         return {*self.promises, *(event.about for event in self.unread)}
+
+    def hinge_on_starts(self, seen: Observation) -> bool:
+        """Whether any layout or floor follows from how long replacements take to be Ready."""
+        default = seen.policy.min_on_demand
+        asked = (stated_floor(workload, self.floors, default) for workload in seen.workloads)
+        return bool(self.promises) or AUTO_FLOOR in asked
 
     def turn(self, now: datetime) -> Sequence[Ref]:
         """Return the workloads whose layouts are computed now."""
