@@ -30,8 +30,8 @@ from plimsoll_batch.adapters.kubernetes import calls as batch
 from plimsoll_cli.probes.kubernetes import KubernetesProbe
 from tests.rights.attempts import attempts
 from tests.rights.table import ACTIONS, Scene, right_of
+from tests.support.queue_scenes import ONE_QUEUE, a_bare_pod, a_training
 from tests.support.queue_scenes import Scene as QueueScene
-from tests.support.queue_scenes import a_bare_pod, a_training
 
 from .conftest import REGION, ContractRig, Silence, machine
 from .rights import CLUSTER, Asked, Grant, documents, everything, granted_by, grants, resources
@@ -202,7 +202,10 @@ def test_a_missing_right_is_named_with_its_cure(rig: ContractRig) -> None:
 
 
 def test_every_right_of_the_planner_of_the_queues_is_used_and_no_other() -> None:
-    scene = QueueScene(nodes=7, pod_stop=2)
+    labelled = ONE_QUEUE.replace("- name: lab", "- name: lab\n    access: labelled")
+    scene = QueueScene(nodes=7, queues=labelled, pod_stop=2)
+    granted = {"metadata": {"labels": {"queues.plimsoll.dev/lab": "true"}}}
+    scene.play.patch("/api/v1/namespaces/lab", granted)
     asked: set[tuple[str, str, str]] = set()
     call = scene.wire.call
 

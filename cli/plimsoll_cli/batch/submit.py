@@ -15,7 +15,7 @@ import yaml
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput, PlimsollError
-from plimsoll_batch.adapters.queues_file import validated
+from plimsoll_batch.adapters.documents import validated
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.jobs import MOST_ROLES
 from plimsoll_cli.batch.gangs import delete

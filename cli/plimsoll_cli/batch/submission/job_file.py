@@ -8,12 +8,13 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from plimsoll_batch.adapters.kubernetes.job_reader import MOST_PODS, MOST_PRIORITY, MOST_SECONDS
-from plimsoll_batch.adapters.queues_file import Strict
+from plimsoll_batch.adapters.documents import Strict
+from plimsoll_batch.adapters.kubernetes.job_reader import MOST_PODS, MOST_SECONDS
 from plimsoll_batch.domain.jobs import (
     LONGEST_TIMEOUT_SECONDS,
     MOST_CODES,
     MOST_POLICIES,
+    MOST_PRIORITY,
     MOST_RETRIES,
     MOST_ROLES,
     MOST_TIMES,

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_batch.adapters.queues_file import Strict, validated
+from plimsoll_batch.adapters.documents import Strict, validated
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.jobs import MOST_ROLES
 

@@ -45,6 +45,8 @@ class Explanation:
     """When the last of these ends at the latest; None where they do not say it."""
     costs: tuple[str, ...] = ()
     """What orders its flavors, where that is what an interruption costs."""
+    notes: tuple[str, ...] = ()
+    """What else of it counts otherwise than it asked for."""
 
 
 def why(seen: QueueState, uid: str, now: datetime) -> Explanation | None:
@@ -72,6 +74,7 @@ def why(seen: QueueState, uid: str, now: datetime) -> Explanation | None:
         after=tuple(each.gang for each in after),
         at=max(ends) if ends and len(ends) == len(after) else None,
         costs=() if queue is None else costs_in_words(gang.shape, queue, snapshot.flavors),
+        notes=_notes(gang),
     )
 
 
@@ -126,10 +129,18 @@ def _short_of_nodes(
     return reason, earliest[1]
 
 
+def _notes(gang: Gang) -> tuple[str, ...]:
+    if gang.asked_priority is None:
+        return ()
+    return (
+        f"its priority {gang.asked_priority} counts as {gang.priority}: queue {gang.queue} allows no more",
+    )
+
+
 def in_words(found: Explanation) -> str:
     """Say an explanation in a few lines."""
     lines = [f"{found.gang} waits in queue {found.gang.queue}; {found.ahead} are before it."]
-    lines += [f"  {each}" for each in found.costs]
+    lines += [f"  {each}" for each in (*found.notes, *found.costs)]
     if not found.held:
         lines.append("It fits now: it starts when its turn comes.")
     lines += [f"  {reason}" for reason in found.held]
@@ -149,8 +160,9 @@ def _short(snapshot: QueueSnapshot, node: QuotaNode, amounts: Amounts) -> Iterat
             continue
         flavor, resource = snapshot.quotas.frs[i]
         said = (
-            f"{resource} in flavor {flavor}: it wants {amount}, {max(0, left)} are left;"
-            f" queue {node.name} uses {node.usage[i]} of its {node.subtree[i]}"
+            f"{resource} in flavor {flavor}: it wants {node.amount_text(i, amount)},"
+            f" {node.amount_text(i, max(0, left))} are left; queue {node.name} uses"
+            f" {node.amount_text(i, node.usage[i])} of its {node.amount_text(i, node.subtree[i])}"
         )
         borrowed = {
             f"queue {each.name}": each.usage[i] - each.subtree[i]
@@ -159,7 +171,9 @@ def _short(snapshot: QueueSnapshot, node: QuotaNode, amounts: Amounts) -> Iterat
         }
         if borrowed:
             largest = sorted(borrowed, key=lambda name: (-borrowed[name], name))
-            said += "; borrowed by " + _listed([f"{name} ({borrowed[name]})" for name in largest])
+            said += "; borrowed by " + _listed(
+                [f"{name} ({node.amount_text(i, borrowed[name])})" for name in largest]
+            )
         yield said
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from plimsoll.domain.kubernetes import Node, Pod
 from plimsoll.services.ports import EventWriter, LeaseKeeper
 from plimsoll_batch.domain.jobs import Admission, FailedPod, Gang, Job, NodeRequest, Stop
-from plimsoll_batch.domain.quota import QueueConfiguration
+from plimsoll_batch.domain.quota import Grants, QueueConfiguration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,8 @@ class ClusterObjects:
     nodes: Sequence[Node]
     failed: Sequence[FailedPod] = ()
     """Pods of gangs that have failed."""
+    grants: Grants = field(default_factory=Grants)
+    """As far as the configuration asks for them."""
 
 
 class QueueCluster(EventWriter, LeaseKeeper, Protocol):
