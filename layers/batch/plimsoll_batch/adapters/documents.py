@@ -48,7 +48,7 @@ def told(problems: Sequence[str]) -> str:
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
     """Return a hint at what a misspelt word may mean; empty where nothing is near."""
-    near = get_close_matches(word, known, n=1, cutoff=0.7)
+    near = get_close_matches(word, known, n=1)
     return f": did you mean {near[0]}?" if near else ""
 
 

@@ -9,9 +9,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PlainValidator
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.fields import clip
 from plimsoll.domain.kubernetes import Resources, Taint, Toleration
 from plimsoll_batch.adapters.documents import Strict, told, validated
 from plimsoll_batch.domain.jobs import MOST_PRIORITY, FlavorResource, amounts_of
@@ -33,6 +34,7 @@ from plimsoll_batch.domain.quota import (
 
 MOST_ENTRIES: Final = 10_000
 """Queues, cohorts or flavors in a file."""
+LONGEST_NAME: Final = 253
 MOST_LEVELS: Final = 16
 """Levels of a topology."""
 
@@ -41,10 +43,22 @@ def _quantity(value: object) -> object:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+def _stated_priority(value: object) -> int | str:
+    if isinstance(value, str) and 0 < len(value) <= LONGEST_NAME:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_PRIORITY:
+        return value
+    raise ValueError(
+        f"must be a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}, or the name of a priority, not {clip(value)}"
+    )
+
+
 type Quantity = Annotated[str, Field(max_length=64), BeforeValidator(_quantity)]
 """As Kubernetes writes it: 500m, 2, 1.5Gi."""
 type Priority = Annotated[int, Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)]
-type Name = Annotated[str, Field(min_length=1, max_length=253)]
+type StatedPriority = Annotated[int | str, PlainValidator(_stated_priority)]
+"""A number, or a name that a configuration gives one."""
+type Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
 class TaintEntry(Strict):

@@ -12,8 +12,8 @@ from plimsoll.domain.kubernetes import ZONE, Node, Resources, Scheduling, Taint,
 from plimsoll_batch.adapters.documents import Strict, told, validated
 from plimsoll_batch.adapters.queues_file import (
     Name,
-    Priority,
     Quantity,
+    StatedPriority,
     TaintEntry,
     TolerationEntry,
     amount,
@@ -91,7 +91,7 @@ class GangEntry(Strict):
     namespace: Name
     name: Name
     queue: Name
-    priority: Priority | Name = 0
+    priority: StatedPriority = 0
     since: AwareDatetime
     limit_seconds: Annotated[int, Field(ge=1, le=10**9)] | None = None
     checkpoint_seconds: Annotated[int, Field(ge=1, le=10**9)] | None = None

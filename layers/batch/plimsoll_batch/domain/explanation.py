@@ -7,7 +7,7 @@ for the others: so it says what is short now, and how many stand before it in it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -17,6 +17,7 @@ from plimsoll_batch.domain.jobs import Gang, RunningGang
 from plimsoll_batch.domain.quota import (
     Amounts,
     Assignment,
+    QueueConfiguration,
     QueueOrder,
     QuotaNode,
     RoleFlavors,
@@ -76,6 +77,26 @@ def why(seen: QueueState, uid: str, now: datetime) -> Explanation | None:
         costs=() if queue is None else costs_in_words(gang.shape, queue, snapshot.flavors),
         notes=_notes(gang),
     )
+
+
+def hopeless(configuration: QueueConfiguration, gang: Gang) -> tuple[str, ...]:
+    """Say why a gang could not start in its queue though nothing else ran or waited; empty where it might.
+
+    Raises:
+        BadInput: the configuration has problems.
+    """
+    # What rides on spot beside others may be more than what it does alone.
+    queues = tuple(replace(queue, spot_share=None) for queue in configuration.queues)
+    alone = replace(configuration, queues=queues)
+    snapshot = QueueSnapshot(QueueState(configuration=alone, gangs=(gang,)))
+    queue = snapshot.queues.get(gang.queue)
+    if queue is None:
+        return (f"there is no queue {gang.queue}",)
+    options = snapshot.options(gang)
+    if isinstance(options, Unassigned):
+        return options.reasons
+    found = assign(snapshot.quotas.queues[gang.queue], queue, options)
+    return found.reasons if isinstance(found, Unassigned) else ()
 
 
 def _held(
