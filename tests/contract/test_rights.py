@@ -34,7 +34,17 @@ from tests.support.queue_scenes import ONE_QUEUE, a_bare_pod, a_training
 from tests.support.queue_scenes import Scene as QueueScene
 
 from .conftest import REGION, ContractRig, Silence, machine
-from .rights import CLUSTER, Asked, Grant, documents, everything, granted_by, grants, resources
+from .rights import (
+    CLUSTER,
+    OF_QUEUES,
+    Asked,
+    Grant,
+    documents,
+    everything,
+    granted_by,
+    grants,
+    resources,
+)
 from .test_kubernetes_api import WEB, node, pods, workload
 
 type Json = dict[str, Any]
@@ -370,7 +380,7 @@ def test_roles_are_bound_to_the_group_and_to_nobody_else() -> None:
 
 def test_one_command_applies_every_file_beside_it() -> None:
     there = {str(f.relative_to(CLUSTER)) for f in CLUSTER.rglob("*.yaml")}
-    overlays = {file for file in there if file.partition("/")[0] in {*core.OVERLAYS, "batch"}}
+    overlays = {file for file in there if file.partition("/")[0] in {*core.OVERLAYS, *OF_QUEUES}}
     assert set(resources()) == there - {"kustomization.yaml"} - overlays
     (namespace,) = yaml.safe_load_all((CLUSTER / "namespace.yaml").read_text())
     assert namespace["metadata"]["name"] == names.NAMESPACE

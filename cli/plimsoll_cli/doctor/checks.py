@@ -19,6 +19,7 @@ from plimsoll_cli.doctor import (
     field_checks,
     node_group_checks,
     policy_checks,
+    queue_checks,
     stack_checks,
     storm_checks,
 )
@@ -42,6 +43,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "rights": cluster_checks.rights,
     "fields": field_checks.fields,
     "policies": policy_checks.policies,
+    "queue access": queue_checks.access,
     "queue": field_checks.queue,
     "node index": cluster_checks.index,
     "other drainers": drainer_checks.other_drainers,

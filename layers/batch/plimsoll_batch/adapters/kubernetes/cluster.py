@@ -29,8 +29,8 @@ from plimsoll.adapters.kubernetes.reading import UNFINISHED
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
-from plimsoll.domain.errors import BadInput, MissingRights, NotFound
-from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, Node, Pod, Toleration
+from plimsoll.domain.errors import MissingRights, NotFound
+from plimsoll.domain.kubernetes import ClusterEvent, Node, Pod, Toleration
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_batch.adapters.kubernetes import calls
 from plimsoll_batch.adapters.kubernetes.job_reader import (
@@ -41,7 +41,7 @@ from plimsoll_batch.adapters.kubernetes.job_reader import (
 )
 from plimsoll_batch.adapters.kubernetes.namespace_grants import read_grants
 from plimsoll_batch.adapters.kubernetes.pod_admission import PodAdmission
-from plimsoll_batch.adapters.queues_file import configuration_of
+from plimsoll_batch.adapters.kubernetes.stored_queues import configuration_in, stored_text
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.capacity import taint_of
 from plimsoll_batch.domain.jobs import (
@@ -115,21 +115,11 @@ class KubernetesQueues:
         Raises:
             BadInput: it is wrong; every problem is named with its place.
         """
-        try:
-            found = self._requests.send(
-                calls.GET_CONFIGURATION, namespace=NAMESPACE, name=names.CONFIGURATION
-            )
-        except NotFound:
+        text = stored_text(self._requests)
+        if text is None:
             return None
-        text = (found.get("data") or {}).get(names.CONFIGURATION_KEY)
-        if not isinstance(text, str):
-            raise BadInput(f"ConfigMap {names.CONFIGURATION} has no {names.CONFIGURATION_KEY}")
         if self._configuration is None or self._configuration[0] != text:
-            try:
-                document = msgspec.json.decode(text)
-            except (msgspec.DecodeError, RecursionError) as error:
-                raise BadInput(f"ConfigMap {names.CONFIGURATION}: is no JSON: {error}") from None
-            self._configuration = text, configuration_of(document)
+            self._configuration = text, configuration_in(text)
         return self._configuration[1]
 
     def read(self) -> ClusterObjects:
