@@ -5,11 +5,13 @@ They hold to the same contract suite as DynamoDB (`tests/contract/test_stores.py
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.errors import Conflict, NotFound
+from plimsoll.domain.frames import Frame
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import Samples
 from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
@@ -85,6 +87,21 @@ class MemoryNodeIndex:
             known = self._entries.get(entry.instance)
             if known is None or known.seen <= entry.seen:
                 self._entries[entry.instance] = entry
+
+
+class MemoryFrames:
+    """Every frame that was made, by cluster."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, list[Frame]] = defaultdict(list)
+
+    def latest(self, cluster: str) -> Frame | None:
+        """Return the last frame."""
+        return self.of[cluster][-1] if self.of[cluster] else None
+
+    def take(self, frame: Frame) -> None:
+        """Keep a frame."""
+        self.of[frame.cluster].append(frame)
 
 
 class MemoryReports:

@@ -22,6 +22,7 @@ from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import (
     ClusterApi,
     Clusters,
+    FrameSink,
     Instances,
     NodeGroups,
     Pools,
@@ -36,6 +37,7 @@ from plimsoll.services.reconcile import Reconcile, TimeLimit, pause_after
 from plimsoll.services.reconcile_inputs import ReconcileInputs
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from plimsoll.services.retry_policy import HURRIED_SECONDS, MAX_PAUSE_SECONDS, RECONCILE_SECONDS
+from plimsoll.services.storm_frames import StormFrames
 
 UNANSWERED: Final = timedelta(seconds=5)
 """How long a cluster may leave a reconcile without an answer until capacity is asked for all the same."""
@@ -59,6 +61,7 @@ class DrainService:
     clock: RepeatingClock
     workers: Workers
     telemetry: Telemetry
+    frames: FrameSink | None = None
     refusals: dict[str, Mapping[str, Sequence[Refusal]]] = field(init=False, default_factory=dict)
     """By cluster: as `ReconcileMemory.refusals`, from the reconciles before this one in the same process."""
 
@@ -133,6 +136,7 @@ class DrainService:
             workers=self.workers,
             telemetry=self.telemetry,
             memory=memory,
+            frames=StormFrames(cluster=known.name, sink=self.frames, telemetry=self.telemetry),
         )
         try:
             with lease.kept():

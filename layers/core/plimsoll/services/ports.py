@@ -31,6 +31,7 @@ from plimsoll.domain.zones import ShiftEvent
 
 if TYPE_CHECKING:  # the first cordon does not wait for what it never needs
     from plimsoll.domain.capacity import VcpuQuota
+    from plimsoll.domain.frames import Frame
 
 
 class Clock(Protocol):
@@ -309,6 +310,16 @@ class Reports(Protocol):
 
     def list(self, cluster: str, limit: int = 50) -> Sequence[Report]:
         """Return the newest reports of a cluster, newest first."""
+
+
+class FrameSink(Protocol):
+    """Takes the frames of storms. Neither call waits for a database, nor raises."""
+
+    def latest(self, cluster: str) -> Frame | None:
+        """Return the last frame of a cluster, as far as it is known."""
+
+    def take(self, frame: Frame) -> None:
+        """Take a frame to be kept; a newer one may replace it before it is."""
 
 
 class Pools(Protocol):

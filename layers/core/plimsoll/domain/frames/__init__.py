@@ -1,0 +1,8 @@
+"""Frames: a storm at one instant, bounded, for whoever watches or replays it."""
+
+from __future__ import annotations
+
+from plimsoll.domain.frames.frame import Frame
+from plimsoll.domain.frames.frame_builder import frame_of
+
+__all__ = ["Frame", "frame_of"]
