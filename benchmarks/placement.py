@@ -35,12 +35,12 @@ from plimsoll.domain.kubernetes import (
     Workload,
 )
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import MOST_MOVES, label_key, plan_placement
+from plimsoll.domain.placement import MOST_MOVES, Layout, label_key, plan_placement
 from tests.support.builders import NOON
 
 NODES, WORKLOADS, REPLICAS = 10_000, 20_000, 50
 FAMILIES = 12
-SPOT_GROUPS = 2
+LAYOUT = Layout(1, 2)
 FLOOR = "30%"
 
 
@@ -68,7 +68,7 @@ def pod(
     workload: Workload, replica_set: ReplicaSet, replica: int, nodes: list[Node], state: str
 ) -> Pod:
     where = (int(workload.uid.partition("-")[2]) * REPLICAS + replica) % len(nodes)
-    if state == "storm" and nodes[where].labels[label_key(SPOT_GROUPS)] == "spot-1":
+    if state == "storm" and nodes[where].labels[label_key(LAYOUT)] == "spot-1":
         where -= where % 3  # the on-demand node beside it
     costs = state != "first" and nodes[where].capacity == "on-demand"
     return Pod(
@@ -98,9 +98,9 @@ def node(number: int) -> Node:
             HOSTNAME: f"node-{number}",
             CAPACITY_LABELS[0]: "on-demand" if on_demand else "spot",
             INSTANCE_TYPE: f"f{number % FAMILIES}.large",
-            label_key(SPOT_GROUPS): "on-demand"
+            label_key(LAYOUT): "on-demand"
             if on_demand
-            else f"spot-{number % SPOT_GROUPS + 1}",
+            else f"spot-{number % LAYOUT.spot_groups + 1}",
         },
         allocatable=Resources(cpu=64_000, memory=256 << 30, pods=250),
         capacity="on-demand" if on_demand else "spot",
@@ -112,7 +112,7 @@ def workload_of(number: int) -> tuple[Workload, ReplicaSet]:
     namespace, name = f"team-{number % 200}", f"app-{number}"
     spread = SpreadConstraint(
         max_skew=1,
-        topology_key=label_key(SPOT_GROUPS),
+        topology_key=label_key(LAYOUT),
         hard=True,
         selector=Selector(labels={"app": name}),
         match_label_keys=(POD_TEMPLATE_HASH,),

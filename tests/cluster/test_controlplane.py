@@ -10,6 +10,7 @@ import pytest
 from plimsoll_simulation.fake_cluster.conditions import condition, is_ready
 from plimsoll_simulation.fake_cluster.edits import look
 from plimsoll_testbed.rigs.controlplane import ControlPlane
+from plimsoll_testbed.rigs.controlplane.components import TURNED_ON, Features
 from tests.cluster.ground import Ground
 from tests.support.fake_clusters import a_pod, a_template
 
@@ -30,6 +31,11 @@ def a_running_pod(ground: Ground, name: str, **annotations: str) -> None:
 def test_it_is_the_kubernetes_that_was_asked_for(plane: ControlPlane):
     version = plane.transport().call("GET", "/version").body["gitVersion"]
     assert version.startswith(f"v{plane.version}.")
+
+
+def test_the_apis_that_the_rig_turns_on_are_served(plane: ControlPlane):
+    for api in TURNED_ON.get(plane.version, Features()).apis:
+        assert plane.transport().call("GET", f"/apis/{api}").status == 200, api
 
 
 @pytest.mark.parametrize(

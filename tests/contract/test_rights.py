@@ -151,6 +151,7 @@ def test_every_right_that_is_granted_is_used(rig: ContractRig) -> None:
     api.release_lease("one")
     assert api.node("shop-a") is not None
     assert api.namespace_floors() == {}
+    assert api.namespace_promises() == {}
     rollout = {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Rollout",

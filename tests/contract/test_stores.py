@@ -40,7 +40,7 @@ from plimsoll.domain.registry import (
     ResyncRequest,
     resync_requests,
 )
-from plimsoll.domain.reports import Reason, Report
+from plimsoll.domain.reports import Reason, Report, Score, WorkloadScore
 from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, HeldPool, PoolEvent, PoolEventKind
 from plimsoll.domain.spot.pool_history import MERGED
 from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
@@ -69,6 +69,7 @@ SHOP = Cluster(
         nodes_per_hour=3,
         moves_per_hour=50,
         min_on_demand="30%",
+        keep_ready="60%, 99.7%",
         obeys_budgets=True,
         act_in=("lab", "web"),
         window=MaintenanceWindow.parse("sat,sun 22:00-04:00"),
@@ -267,6 +268,7 @@ def test_reports_of_one_interruption_merge_into_one(stores: Stores) -> None:
         noticed=T0 + timedelta(seconds=3),
         cordoned=T0 + timedelta(seconds=4),
         lowest_ready={"Deployment shop/web": 3},
+        fell={"Deployment shop/web": {4: T0 + timedelta(seconds=5), 3: T0 + timedelta(seconds=6)}},
         killed=("shop/job-1",),
         reasons=(
             Reason(why="moved web-1: its replacement is Ready"),
@@ -290,6 +292,43 @@ def test_reports_are_listed_by_cluster_newest_first_and_no_more_than_asked(store
     stores.reports.merge(replace(REPORT, interruption="i-9@x", cluster="bare"))
     assert list(stores.reports.list("shop", limit=3)) == [made[4], made[3], made[2]]
     assert list(stores.reports.list("nowhere")) == []
+
+
+SCORE = Score(
+    cluster="shop",
+    month="2026-03",
+    at=T0,
+    judged=timedelta(days=2),
+    workloads={
+        "Deployment shop/web": WorkloadScore(
+            judged=timedelta(days=2),
+            predicted=timedelta(seconds=170.5),
+            observed=timedelta(seconds=134),
+            until=T0 - timedelta(hours=1),
+            falling=True,
+        )
+    },
+    left_out=3,
+)
+
+
+def test_a_score_is_written_only_over_what_was_read(stores: Stores) -> None:
+    months = ["2026-04", "2026-03", "2026-02"]
+    assert list(stores.reports.scores("shop", months)) == []
+    stores.reports.put_score(SCORE)
+    with pytest.raises(Conflict):
+        stores.reports.put_score(SCORE)
+    (read,) = stores.reports.scores("shop", months)
+    assert read == replace(SCORE, version=1)
+    stores.reports.put_score(replace(read, left_out=0))
+    with pytest.raises(Conflict):
+        stores.reports.put_score(read)
+    assert list(stores.reports.scores("bare", months)) == []
+
+
+def test_a_score_is_no_report(stores: Stores) -> None:
+    stores.reports.put_score(SCORE)
+    assert list(stores.reports.list("shop")) == []
 
 
 def test_a_tick_for_each_delay_names_its_cluster(stores: Stores) -> None:

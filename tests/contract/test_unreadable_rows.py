@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 from random import Random
@@ -23,7 +24,7 @@ from tests.support.enrolled import Key, admitted, invitation
 
 from .conftest import FakeClock
 from .test_service_stores import LATER, NOW, service_aws
-from .test_stores import DB, REPORT, SHOP, T0, TIMES, WEB, entry, in_aws
+from .test_stores import DB, REPORT, SCORE, SHOP, T0, TIMES, WEB, entry, in_aws
 
 
 def spoil(aws: Aws, *keys: str) -> int:
@@ -48,15 +49,19 @@ def test_of_the_interruption_path_no_row_stops_a_read_or_a_write(
     stores.index.put([entry("i-1")])
     stores.reports.merge(REPORT)
     stores.times.merge("shop", WEB, TIMES)
+    stores.reports.put_score(SCORE)
     rows = spoil(moto_aws, "cluster", "instance", "interruption", "noticed", "workload")
-    assert rows == 4
+    assert rows == 5
     stores.times.merge("shop", DB, TIMES)
     with caplog.at_level(logging.ERROR):
         assert (stores.registry.get("shop"), stores.registry.list()) == (None, [])
         assert stores.index.find(["i-1"]) == {}
         assert stores.reports.list("shop") == []
         assert stores.times.read("shop", [WEB, DB]) == {DB: TIMES}
-    assert len(caplog.records) == 5
+        (score,) = stores.reports.scores("shop", [SCORE.month])
+        assert score.workloads == {}
+        stores.reports.put_score(replace(SCORE, version=score.version))
+    assert len(caplog.records) == 6
     assert "counts as absent" in caplog.text
     stores.registry.update(SHOP)
     stores.index.put([entry("i-1")])

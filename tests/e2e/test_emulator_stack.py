@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND
 from plimsoll.domain.notices import canary_word
-from plimsoll.domain.placement import label_key
+from plimsoll.domain.placement import Layout, label_key
 from plimsoll_simulation.fake_aws.fleet import Fleet
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
 from plimsoll_simulation.fake_cluster.serve import FakeApiServer
@@ -214,7 +214,7 @@ def every_minute(stack):
 def test_the_schedule_runs_the_deployed_placement(stack, shop):
     def labelled():
         nodes = {n["metadata"]["name"]: n["metadata"]["labels"] for n in shop.store.all("nodes")}
-        values = {name: labels.get(label_key(2)) for name, labels in nodes.items()}
+        values = {name: labels.get(label_key(Layout(1, 2))) for name, labels in nodes.items()}
         return values == {"od-0": "on-demand", "m5-0": "spot-2", "c5-0": "spot-1"}
 
     assert within(400, labelled), stack.complaints()

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from plimsoll.domain.kubernetes import Pod, Ref
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import ON_DEMAND, label_key
+from plimsoll.domain.placement import ON_DEMAND, Layout, label_key
 from plimsoll.domain.placement.injection import spread_keys
 from plimsoll.domain.placement.pending import without_spread_groups
 from plimsoll.domain.scheduling import ClusterSnapshot
@@ -19,11 +19,15 @@ PENDING_SECONDS: Final = 90.0
 """How long a pod may be Pending because of our constraint while it would fit without it."""
 
 
-def spread_over(spot_groups: int, app: str = "web") -> dict[str, Any]:
-    """Return the field of a pod's spec that spreads the pods of an app over so many spot groups."""
+def spread_over(layout: Layout | int, app: str = "web") -> dict[str, Any]:
+    """Return the field of a pod's spec that spreads the pods of an app by a layout.
+
+    A number is one of spot groups, beside one on-demand group.
+    """
+    layout = Layout(1, layout) if isinstance(layout, int) else layout
     constraint = {
         "maxSkew": 1,
-        "topologyKey": label_key(spot_groups),
+        "topologyKey": label_key(layout),
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": app}},
         "matchLabelKeys": ["pod-template-hash"],

@@ -28,7 +28,7 @@ from plimsoll.domain.kubernetes import (
     Node,
 )
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import label_key, plan_placement
+from plimsoll.domain.placement import Layout, label_key, plan_placement
 from tests.support.builders import (
     NOON,
     budget_json,
@@ -48,7 +48,7 @@ TENANT, SHOP = "tenant", "shop"
 TENANTS_NODE = "tenants-node"
 SHOPS_NODES = {"m5-0": "spot-1", "m5-1": "spot-1", "c5-0": "spot-2", "od-1": "on-demand"}
 """Those of a cluster with spread groups, and the group of each."""
-SPREAD_OVER = 2
+SPREAD_OVER = Layout(1, 2)
 """Spot groups of the shop. The tenant may make groups of other numbers, with labels of their own."""
 CALLS = {
     "Node": calls.LIST_NODES,
@@ -585,7 +585,7 @@ def placement_of_others(seen: Observation) -> list[object]:
         plan = plan_placement(seen, NOON + timedelta(minutes=minute))
         actions = [step.action for step in plan.steps]
         labels = {a.node.name: a.labels for a in actions if isinstance(a, LabelNode)}
-        found += [(g.name, g.opened) for g in plan.groups if g.spot_groups == SPREAD_OVER]
+        found += [(g.name, g.opened) for g in plan.groups if g.layout == SPREAD_OVER]
         ours = {name for name, change in labels.items() if label_key(SPREAD_OVER) in change}
         found += sorted(ours & SHOPS_NODES.keys())
         moved = [a.target for a in actions if isinstance(a, Release) and a.pod.namespace == SHOP]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from plimsoll.domain.placement import label_key
+from plimsoll.domain.placement import Layout, label_key
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.builders import node_json, pod_spec_json
 from tests.support.cli_environment import MemoryEnvironment, a_cluster
 from tests.support.floors import spread_over
 
-KEY = label_key(2)
+KEY = label_key(Layout(1, 2))
 
 
 def a_deployment(name: str, replicas: int, floor: str | None, **spec: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from plimsoll.domain.interruptions import (
 )
 from plimsoll.domain.kubernetes import AUTO_FLOOR, NEVER_OVERRULED
 from plimsoll.domain.notices import ZonalShift
+from plimsoll.domain.placement import Promise
 
 
 class _Window(click.ParamType[MaintenanceWindow | Literal["none"]]):
@@ -71,6 +72,20 @@ class _Floor(click.ParamType[str]):
         return value
 
 
+class _Promise(click.ParamType[str]):
+    """A promise of Ready replicas."""
+
+    name = "promise"
+
+    @override
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            Promise.parse(value)
+        except BadInput as error:
+            self.fail(str(error), param, ctx)
+        return value.strip()
+
+
 class _Namespace(click.ParamType[str]):
     """The name of a namespace, or * for all."""
 
@@ -94,6 +109,7 @@ KINDS: Final = (*URGENCY, FOREIGN_CORDON, ZonalShift.kind)
 FLOOR: Final = _Floor()
 HOURLY: Final = _Hourly()
 NAMESPACE: Final = _Namespace()
+PROMISE: Final = _Promise()
 WINDOW: Final = _Window()
 
 
@@ -110,6 +126,7 @@ def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
     moves_per_hour: int | Literal["default"] | None,
     window: MaintenanceWindow | Literal["none"] | None,
     min_on_demand: str | None,
+    keep_ready: str | None = None,
     overrule_budgets: str | None = None,
     act_in: Sequence[str] = (),
 ) -> Policy:
@@ -137,6 +154,7 @@ def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
         moves_per_hour=None if moves == "default" else moves,
         window=None if opens == "none" else opens,
         min_on_demand=policy.min_on_demand if min_on_demand is None else min_on_demand,
+        keep_ready=policy.keep_ready if keep_ready is None else keep_ready,
         obeys_budgets=policy.obeys_budgets
         if overrule_budgets is None
         else overrule_budgets == NEVER_OVERRULED,

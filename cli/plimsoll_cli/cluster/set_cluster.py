@@ -21,6 +21,7 @@ from plimsoll_cli.cluster.policy_options import (
     HOURLY,
     KINDS,
     NAMESPACE,
+    PROMISE,
     WINDOW,
     changed,
     listed,
@@ -88,6 +89,14 @@ everything outside the namespaces that you name. To stop it, run
     "pods start more slowly than a spot notice leaves time for.",
 )
 @click.option(
+    "--keep-ready",
+    type=PROMISE,
+    metavar="N|N%[, TIME%]",
+    help="Choose for each Deployment the cheapest layout by which so many or this share of its replicas are Ready for "
+    "so much of the time, 99.9% unless you say so, where neither it nor its namespace promises anything; not in "
+    "kube-system. 0: promise nothing.",
+)
+@click.option(
     "--overrule-budgets",
     type=click.Choice([NEVER_OVERRULED, "at-deadline"]),
     help="Overrule a PodDisruptionBudget at the pod's eviction deadline, so that the pod can stop before its "
@@ -130,6 +139,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     moves_per_hour: int | Literal["default"] | None,
     window: MaintenanceWindow | Literal["none"] | None,
     min_on_demand: str | None,
+    keep_ready: str | None,
     overrule_budgets: str | None,
     act_in: tuple[str, ...],
     agent: str | None,
@@ -140,7 +150,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     stack: str,
 ) -> None:
     """Set the mode, policy, agent or role of a cluster."""
-    policies = {nodes_per_hour, moves_per_hour, window, min_on_demand, overrule_budgets}
+    policies = {nodes_per_hour, moves_per_hour, window, min_on_demand, keep_ready, overrule_budgets}
     given = policies | {mode, agent, role, external_id}
     if not (responses or act_in) and given == {None}:
         raise click.UsageError(
@@ -156,6 +166,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
         moves_per_hour,
         window,
         min_on_demand,
+        keep_ready,
         overrule_budgets,
         act_in,
     )

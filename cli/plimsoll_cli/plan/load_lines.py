@@ -50,7 +50,7 @@ class LoadLines:
             namespaces: namespace -> the floor that its annotation asks for.
         """
         groups = standing_groups(windows.seen, rates)
-        found = promised_workloads(promise, windows, groups, namespaces)
+        found = promised_workloads(lambda _: promise, windows, groups, namespaces)
         return cls(groups=groups, workloads=tuple(found))
 
     def of_workload(self, name: str) -> PromisedWorkload:
@@ -86,7 +86,7 @@ class LoadLines:
         line, lost = each.line, LossWindow.of(each.window)
         yield (
             f"{short_name(each.workload)} keeps {each.wanted} of {each.replicas} Ready for {_kept_percent(line)} of the "
-            f"time with the layout {line.layout}: {_below(line)} below (promised: {100 * (1 - each.broken):.4g} %)"
+            f"time with the layout {line.layout}: {_below(line)} below (promised: {100 * (1 - each.promise.broken):.4g} %)"
         )
         if not each.kept:
             yield f"  no layout keeps that: it has {each.replicas} replicas"

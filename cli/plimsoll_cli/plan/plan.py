@@ -203,7 +203,7 @@ def _show(found: PlacementPlan, savings: Savings) -> None:
         out.print(f"no price for {name}: its {nodes} spot nodes count as saving nothing")
     if found.groups:
         groups = [
-            (str(g.spot_groups), g.name, str(len(g.nodes)), "yes" if g.opened else "no", g.reason)
+            (g.layout.entry, g.name, str(len(g.nodes)), "yes" if g.opened else "no", g.reason)
             for g in found.groups
         ]
         _print(out, ("spread over", "group", "nodes", "open", "because"), groups)

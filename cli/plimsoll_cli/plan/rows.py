@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from plimsoll.domain.kubernetes import Resources
-from plimsoll.domain.placement import ON_DEMAND, SPOT, FloorConstraint, OnDemandFloor, PlacementPlan
+from plimsoll.domain.placement import (
+    ON_DEMAND,
+    SINGLE_REPLICA,
+    SPOT,
+    FloorConstraint,
+    OnDemandFloor,
+    PlacementPlan,
+)
 from plimsoll_cli.plan.spot_savings import Savings
 
 DOLLARS: Final = "${:,.2f}"
@@ -76,7 +83,8 @@ def reserve_rows(plan: PlacementPlan) -> Sequence[Sequence[str]]:
 
 def _kept_by(floor: OnDemandFloor) -> str:
     if floor.way is FloorConstraint.SPREAD:
-        return f"spread over {floor.spot_groups}" if floor.spot_groups else "reserve"
+        single = floor.layout == SINGLE_REPLICA
+        return "reserve" if single else f"spread over {floor.layout.entry}"
     return floor.way
 
 

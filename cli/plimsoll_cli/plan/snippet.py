@@ -17,6 +17,7 @@ from plimsoll.domain.kubernetes import (
 )
 from plimsoll.domain.placement import (
     ON_DEMAND,
+    SINGLE_REPLICA,
     FloorConstraint,
     OnDemandFloor,
     label_key,
@@ -79,17 +80,15 @@ def pod_spec(workload: Workload, floor: OnDemandFloor) -> dict[str, Any]:
     stateful = floor.workload.kind == OwnerKind.STATEFUL_SET
     constraint = {
         "maxSkew": 1,
-        "topologyKey": label_key(floor.spot_groups),
+        "topologyKey": label_key(floor.layout),
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": _selector(workload.selector),
         "matchLabelKeys": [REVISION_HASH if stateful else POD_TEMPLATE_HASH],
         "nodeTaintsPolicy": "Honor",
     }
     lines: dict[str, Any] = {"topologySpreadConstraints": [constraint]}
-    if (
-        floor.spot_groups == 0
-    ):  # a single replica: the constraint says where it may go, and this where first
-        wanted = {"key": label_key(0), "operator": "NotIn", "values": [ON_DEMAND]}
+    if floor.layout == SINGLE_REPLICA:  # the constraint says where it may go, and this where first
+        wanted = {"key": label_key(SINGLE_REPLICA), "operator": "NotIn", "values": [ON_DEMAND]}
         preference = {"weight": 100, "preference": {"matchExpressions": [wanted]}}
         preferred = "preferredDuringSchedulingIgnoredDuringExecution"
         lines["affinity"] = {"nodeAffinity": {preferred: [preference]}}

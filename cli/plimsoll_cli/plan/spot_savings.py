@@ -13,7 +13,13 @@ from typing import Final
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, REGION, Node, Pod, Ref, Resources
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import SPOT, FloorConstraint, FloorStatus, PlacementPlan
+from plimsoll.domain.placement import (
+    SINGLE_REPLICA,
+    SPOT,
+    FloorConstraint,
+    FloorStatus,
+    PlacementPlan,
+)
 from plimsoll_service.domain.analysis import PriceTable
 
 MOST_REGIONS: Final = 3
@@ -101,9 +107,9 @@ def spot_of(status: FloorStatus, replicas: int) -> int:
     floor = status.floor
     if floor.way is not FloorConstraint.SPREAD:
         return 0
-    if floor.spot_groups == 0:
+    if floor.layout == SINGLE_REPLICA:
         return status.ready.get(SPOT, 0) if status.reserved else 0
-    return replicas - replicas // (floor.spot_groups + 1)
+    return replicas - floor.layout.floor(replicas)
 
 
 def _usual(spot: Sequence[Node], saved: Mapping[str, float]) -> Callable[[Resources], float]:

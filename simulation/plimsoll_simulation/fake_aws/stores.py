@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from plimsoll.domain.capacity import VcpuQuota
@@ -15,7 +16,7 @@ from plimsoll.domain.frames import Frame
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import Samples
 from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import Report, Score
 from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, HeldPool, PoolEvent, PoolMemory
 from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
 
@@ -109,6 +110,7 @@ class MemoryReports:
 
     def __init__(self) -> None:
         self._reports: dict[tuple[str, str], Report] = {}
+        self._scores: dict[tuple[str, str], Score] = {}
 
     def merge(self, report: Report) -> Report:
         """Merge into what is stored under the same interruption, and return the result."""
@@ -121,6 +123,21 @@ class MemoryReports:
         """Return the newest reports of a cluster, newest first."""
         mine = [r for r in self._reports.values() if r.cluster == cluster]
         return sorted(mine, key=_newest, reverse=True)[:limit]
+
+    def scores(self, cluster: str, months: Sequence[str]) -> Sequence[Score]:
+        """Return the scores that are kept of a cluster for these months, in the same order."""
+        return [self._scores[cluster, m] for m in months if (cluster, m) in self._scores]
+
+    def put_score(self, score: Score) -> None:
+        """Write a score under the version that it has.
+
+        Raises:
+            Conflict: somebody else wrote in between.
+        """
+        known = self._scores.get((score.cluster, score.month))
+        if score.version != (known.version if known else 0):
+            raise Conflict(f"the score of {score.cluster} was written in between")
+        self._scores[score.cluster, score.month] = replace(score, version=score.version + 1)
 
 
 class MemoryPools:

@@ -10,7 +10,7 @@ from typing import Final
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, Node
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import PlacementPlan, SpreadGroup
+from plimsoll.domain.placement import Layout, PlacementPlan, SpreadGroup
 from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, Row, reserve_rows, rows_of
 from plimsoll_cli.plan.spot_savings import Savings
 from plimsoll_simulation.output.page.document import rendered
@@ -70,9 +70,9 @@ def plan_page(
 ) -> str:
     """Return the page as HTML."""
     rows = sorted(rows_of(plan, savings), key=lambda row: row.met)
-    spreads: dict[int, list[SpreadGroup]] = {}
+    spreads: dict[Layout, list[SpreadGroup]] = {}
     for group in plan.groups:
-        spreads.setdefault(group.spot_groups, []).append(group)
+        spreads.setdefault(group.layout, []).append(group)
     floors = {status.floor.workload for status in plan.workloads}
 
     def box(node: Node) -> Box:
@@ -118,7 +118,7 @@ def plan_page(
         "problems": plan.problems,
         "spreads": [
             (
-                number,
+                layout,
                 [
                     boxes(
                         (seen.node[name] for name in group.nodes),
@@ -129,7 +129,7 @@ def plan_page(
                     for group in groups
                 ],
             )
-            for number, groups in sorted(spreads.items())
+            for layout, groups in sorted(spreads.items())
         ],
         "apart": boxes(
             (n for n in seen.nodes if n.capacity is None),

@@ -1,5 +1,5 @@
 // The oldest Kubernetes that EKS still supports without extra charge (1.34 until December 2026). etcd and
-// kwok come from 1.36's module: kwok needs a newer client-go than this release has.
+// kwok come from the newest module: kwok needs a newer client-go than this release has.
 module plimsoll/controlplane/older
 
 go 1.26.0

@@ -1,6 +1,6 @@
-// The newest Kubernetes, built by `plimsoll controlplane build --kubernetes 1.37`. To move to another release: set the
-// versions of k8s.io/kubernetes and of the k8s.io modules behind "=>", then `go mod tidy`.
-module plimsoll/controlplane/newest
+// A Kubernetes control plane from source, built once by `plimsoll controlplane build`. To move to another
+// release: set the versions of k8s.io/kubernetes and of the k8s.io modules behind "=>", then `go mod tidy`.
+module plimsoll/controlplane
 
 go 1.26.0
 

@@ -25,7 +25,7 @@ from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation import Observation, Samples
 from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
-from plimsoll.domain.reports import Metric, Report
+from plimsoll.domain.reports import Metric, Report, Score
 from plimsoll.domain.spot import HeldPool, PoolEvent, PoolMemory
 from plimsoll.domain.zones import ShiftEvent
 
@@ -194,6 +194,9 @@ class ClusterApi(ClusterWriter, LeaseKeeper, Protocol):
     def namespace_floors(self) -> Mapping[str, str]:
         """Return what namespaces say of on-demand floors, by name; those that say nothing are left out."""
 
+    def namespace_promises(self) -> Mapping[str, str]:
+        """Return what namespaces promise of their workloads, by name; those that promise nothing are left out."""
+
     def guarded_namespaces(self) -> Mapping[str, str]:
         """Return what namespaces say of the guard of all workloads in them, by name."""
 
@@ -310,6 +313,16 @@ class Reports(Protocol):
 
     def list(self, cluster: str, limit: int = 50) -> Sequence[Report]:
         """Return the newest reports of a cluster, newest first."""
+
+    def scores(self, cluster: str, months: Sequence[str]) -> Sequence[Score]:
+        """Return the scores that are kept of a cluster for these months, in the same order."""
+
+    def put_score(self, score: Score) -> None:
+        """Write a score under the version that it has.
+
+        Raises:
+            Conflict: somebody else wrote in between.
+        """
 
 
 class FrameSink(Protocol):

@@ -26,7 +26,7 @@ _ASK_SECONDS: Final = 10.0
 
 
 def find(version: str) -> Mapping[str, Path]:
-    """Return where the programs of a minor version of Kubernetes, such as `1.36`, are; build what is missing.
+    """Return where the programs of a minor version of Kubernetes, such as `1.37`, are; build what is missing.
 
     A build takes minutes, and tells each of its steps on standard error.
 

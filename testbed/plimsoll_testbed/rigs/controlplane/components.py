@@ -1,11 +1,13 @@
 """The command lines of a control plane's programs, each flag with its reason.
 
 What is not set has the default that a cluster of that version has: --node-monitor-grace-period,
-eviction and collection times, ValidatingAdmissionPolicy, API priority and fairness.
+eviction and collection times, ValidatingAdmissionPolicy, API priority and fairness. The exception is
+`TURNED_ON`: what a cluster's owner may turn on, and Plimsoll then reads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,6 +28,33 @@ _NOT_CONTROLLED: Final = (
     "serviceaccount-token-controller",
 )
 _LOOPBACK: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """Features that a minor of Kubernetes has, and leaves off."""
+
+    gates: Sequence[str] = ()
+    apis: Sequence[str] = ()
+    """Groups and versions that the API server then serves."""
+
+    @property
+    def of_every_program(self) -> Sequence[str]:
+        """The flags of kube-apiserver, kube-controller-manager and kube-scheduler alike."""
+        return [f"--feature-gates={name}=true" for name in self.gates]
+
+    @property
+    def of_api_server(self) -> Sequence[str]:
+        """The flags of kube-apiserver."""
+        return [*self.of_every_program, *(f"--runtime-config={name}=true" for name in self.apis)]
+
+
+TURNED_ON: Final = {
+    "1.37": Features(
+        gates=("GenericWorkload", "EvictionRequestAPI"),
+        apis=("scheduling.k8s.io/v1beta1", "lifecycle.k8s.io/v1alpha1"),
+    )
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +87,7 @@ def etcd(folder: Path, ports: Ports) -> list[str]:
     ]
 
 
-def api_server(folder: Path, ports: Ports) -> list[str]:
+def api_server(folder: Path, ports: Ports, features: Features) -> list[str]:
     """Return kube-apiserver's flags."""
     return [
         f"--etcd-servers=http://{_LOOPBACK}:{ports.etcd}",
@@ -76,10 +105,11 @@ def api_server(folder: Path, ports: Ports) -> list[str]:
         f"--max-requests-inflight={IN_FLIGHT}",
         f"--max-mutating-requests-inflight={MUTATING_IN_FLIGHT}",
         "--profiling=false",
+        *features.of_api_server,
     ]
 
 
-def controller_manager(kubeconfig: Path) -> list[str]:
+def controller_manager(kubeconfig: Path, features: Features) -> list[str]:
     """Return kube-controller-manager's flags; by default it would send 20 requests a second, and set-up take minutes."""
     return [
         f"--kubeconfig={kubeconfig}",
@@ -89,10 +119,11 @@ def controller_manager(kubeconfig: Path) -> list[str]:
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
         "--profiling=false",
+        *features.of_every_program,
     ]
 
 
-def scheduler(kubeconfig: Path) -> list[str]:
+def scheduler(kubeconfig: Path, features: Features) -> list[str]:
     """Return kube-scheduler's flags; by default it would send 50 requests a second."""
     return [
         f"--kubeconfig={kubeconfig}",
@@ -101,6 +132,7 @@ def scheduler(kubeconfig: Path) -> list[str]:
         "--kube-api-qps=1000",
         "--kube-api-burst=2000",
         "--profiling=false",
+        *features.of_every_program,
     ]
 
 

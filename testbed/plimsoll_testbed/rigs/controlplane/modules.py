@@ -19,7 +19,7 @@ from typing import Final, Self
 from plimsoll.domain.errors import BadInput
 from plimsoll_simulation.checkout import Checkout
 
-DEFAULT: Final = "1.36"
+DEFAULT: Final = "1.37"
 KUBERNETES: Final = "k8s.io/kubernetes"
 PROGRAMS: Final = {
     # program -> the package it is built from
@@ -49,7 +49,7 @@ class Module:
         """Return the module of a minor version of Kubernetes.
 
         Args:
-            version: for example `1.36`.
+            version: for example `1.37`.
             root: the folder of all modules; this checkout's where it is None.
 
         Raises:
@@ -80,7 +80,7 @@ class Module:
 
     @property
     def kubernetes(self) -> str:
-        """The release of Kubernetes that it builds programs of, for example `v1.36.3`; else empty."""
+        """The release of Kubernetes that it builds programs of, for example `v1.37.2`; else empty."""
         ours = any(PROGRAMS[name].startswith(KUBERNETES) for name in self.programs)
         return self._version(KUBERNETES) if ours else ""
 

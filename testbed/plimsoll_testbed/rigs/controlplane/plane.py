@@ -201,20 +201,21 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         for name in ("logs", "kubeconfigs", "certificates"):
             (folder / name).mkdir()
         self._ports = ports = components.Ports.free()
+        features = components.TURNED_ON.get(self.version, components.Features())
         self._users.write(folder / "tokens.csv")
         service_account_key(folder / "service-accounts.pem")
         self._run("etcd", components.etcd(folder, ports))
         self._audit = Audit(self._audited, folder)
         self._run(
             "kube-apiserver",
-            [*components.api_server(folder, ports), *self._audit.flags],
+            [*components.api_server(folder, ports, features), *self._audit.flags],
         )
         self._await_api()
         admin = self.transport()
         prepare(admin)
-        manager = components.controller_manager(self.kubeconfig(CONTROLLERS))
+        manager = components.controller_manager(self.kubeconfig(CONTROLLERS), features)
         self._run("kube-controller-manager", manager)
-        self._run("kube-scheduler", components.scheduler(self.kubeconfig(SCHEDULER)))
+        self._run("kube-scheduler", components.scheduler(self.kubeconfig(SCHEDULER), features))
         self._run("kwok", components.kwok(self.kubeconfig(KWOK)))
         self._fake_kubelets = FakeKubelets(
             self.kubeconfig(FAKE_KUBELETS),

@@ -16,7 +16,7 @@ from plimsoll_testbed.rigs.controlplane.background import Running
 
 RUNNING = Running(
     pid=4_194_304,  # beyond the highest that Linux gives
-    version="1.36",
+    version="1.37",
     url="https://127.0.0.1:1",
     kubeconfig="/nowhere/admin.json",
     log="/nowhere/logs",
@@ -57,7 +57,7 @@ def test_nothing_runs_and_nothing_is_built():
 def test_what_runs_is_told():
     answer = run("status")
     assert answer.exit_code == 0
-    assert "Kubernetes 1.36 runs at https://127.0.0.1:1" in answer.stdout
+    assert "Kubernetes 1.37 runs at https://127.0.0.1:1" in answer.stdout
 
 
 def test_a_file_without_its_holder_is_of_a_crash_and_removed(folder: Path):

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.placement.load_line import Layout, LoadLine
+from plimsoll.domain.placement.load_line import LoadLine
+from plimsoll.domain.placement.spread_groups import Layout
 from plimsoll.domain.spot import CapacityPool, HeldPool
 from plimsoll_cli.plan.load_lines import _below, _kept_percent
 from tests.support.cli_environment import MemoryEnvironment, run
@@ -75,9 +76,7 @@ def test_the_arithmetic_of_one_workload_in_words(environment):
     ],
 )
 def test_what_is_lost_is_never_rounded_to_nothing(below, minutes, kept):
-    line = LoadLine(
-        layout=Layout(on_demand_groups=1, spot_groups=3), floor=2, largest=3, cost=0.5, below=below
-    )
+    line = LoadLine(layout=Layout(1, 3), floor=2, largest=3, cost=0.5, below=below)
     assert (_below(line), _kept_percent(line)) == (f"{minutes} a month", kept)
 
 

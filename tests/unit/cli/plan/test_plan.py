@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from plimsoll.domain.interruptions import Policy
-from plimsoll.domain.placement import label_key
+from plimsoll.domain.placement import Layout, label_key
 from tests.support.cli_environment import MemoryEnvironment, a_cluster, run
 from tests.support.shop import a_shop
 
 PAGE = Path(__file__).parents[4] / "docs" / "guides" / "on-demand-floors.md"
-KEY = label_key(2)
+KEY = label_key(Layout(1, 2))
 
 
 @pytest.fixture

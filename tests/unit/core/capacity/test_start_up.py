@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.domain.capacity import StartWindow, StartWindows
 from plimsoll.domain.kubernetes import Node, Pod, Ref
-from plimsoll.domain.placement import label_key
+from plimsoll.domain.placement import Layout, label_key
 from tests.support.builders import NOON, a_group, a_node, a_pod
 from tests.support.observations import looked
 
@@ -108,7 +108,7 @@ def test_the_floor_that_stands_for_want_of_headroom_does_not_argue_itself_away()
     assert window(nodes, pods).node_seconds == 0
     constraint = [
         {
-            "topologyKey": label_key(2),
+            "topologyKey": label_key(Layout(1, 2)),
             "maxSkew": 1,
             "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": {"matchLabels": {"app": "web"}},

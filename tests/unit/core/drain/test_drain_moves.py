@@ -188,7 +188,9 @@ def test_a_pod_of_a_node_object_that_is_no_more_serves_nobody():
         noon(1),
     )
 
-    assert plan.reports[0].lowest_ready == {"Deployment default/web": 1}
+    (report,) = plan.reports
+    assert report.lowest_ready == {"Deployment default/web": 1}
+    assert report.fell == {"Deployment default/web": {1: noon(1)}}
     assert actions(plan, Evict) == []
 
 

@@ -31,7 +31,7 @@ from plimsoll.domain.kubernetes import (
     Workload,
 )
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import floor_of, plan_placement
+from plimsoll.domain.placement import Layout, floor_of, plan_placement
 from plimsoll.domain.placement.rebalancing import HELD
 from plimsoll.domain.placement.spread_groups import TOLERATED_FACTOR, family_of, groups_of
 from plimsoll.domain.scheduling import ClusterSnapshot
@@ -51,9 +51,9 @@ KEY = "spread.plimsoll.dev/{}"
 SLOW = StartWindow(start_seconds=240, node_seconds=70, stop_seconds=30)
 
 
-def a_workload(replicas: int, floor: str, spot_groups: int | None = None, **how) -> Workload:
-    """Return a Deployment with an on-demand floor; `spot_groups` puts the constraint into it."""
-    template = pod_spec_json(**constraint(spot_groups), **how.pop("spec", {}))
+def a_workload(replicas: int, floor: str, layout: Layout | int | None = None, **how) -> Workload:
+    """Return a Deployment with an on-demand floor; `layout` puts the constraint into it."""
+    template = pod_spec_json(**constraint(layout), **how.pop("spec", {}))
     return a_deployment(
         how.pop("name", "web"),
         replicas=replicas,
@@ -70,8 +70,8 @@ SOFT = {
 }
 
 
-def constraint(spot_groups: int | None) -> dict[str, Any]:
-    return {} if spot_groups is None else spread_over(spot_groups)
+def constraint(layout: Layout | int | None) -> dict[str, Any]:
+    return {} if layout is None else spread_over(layout)
 
 
 def on_demand(count: int = 3, **how) -> list[Node]:
@@ -101,12 +101,12 @@ def labelled(nodes: list[Node], seen: Observation) -> list[Node]:
     ]
 
 
-def scheduled(nodes: list[Node], count: int, spot_groups: int, **how) -> list[Pod]:
+def scheduled(nodes: list[Node], count: int, layout: Layout | int, **how) -> list[Pod]:
     """Return the pods of a workload, each on the node that the scheduler chooses for it."""
     snapshot = ClusterSnapshot(nodes, [])
     pods = []
     for n in range(count):
-        pod = a_pod(f"web-{n}", **constraint(spot_groups), **how)
+        pod = a_pod(f"web-{n}", **constraint(layout), **how)
         node = snapshot.choose(pod)
         if node is not None:
             snapshot.place(pod, node.name)
@@ -121,36 +121,42 @@ def standing(pods: list[Pod], nodes: list[Node]) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    ("replicas", "asked", "way", "spot_groups"),
+    ("replicas", "asked", "way", "layout"),
     [
-        (9, "3", "spread", 2),
-        (9, "2", "spread", 3),
-        (12, "1", "spread", 3),
-        (4, "2", "spread", 1),
-        (10, "30%", "spread", 2),
-        (5, "3", "affinity", 0),
-        (3, "3", "affinity", 0),
-        (2, "5", "affinity", 0),
-        (3, "100%", "affinity", 0),
-        (3, "0", "free", 0),
-        (3, "0%", "free", 0),
-        (0, "2", "free", 0),
+        (9, "3", "spread", "1 + 2"),
+        (9, "2", "spread", "1 + 3"),
+        (12, "1", "spread", "1 + 3"),
+        (4, "2", "spread", "1 + 1"),
+        (10, "30%", "spread", "1 + 2"),
+        (5, "3", "affinity", "on-demand"),
+        (3, "3", "affinity", "on-demand"),
+        (2, "5", "affinity", "on-demand"),
+        (3, "100%", "affinity", "on-demand"),
+        (3, "0", "free", "on-demand"),
+        (3, "0%", "free", "on-demand"),
+        (0, "2", "free", "on-demand"),
     ],
 )
-def test_the_floor_decides_how_its_pods_are_constrained(replicas, asked, way, spot_groups):
+def test_the_floor_decides_how_its_pods_are_constrained(replicas, asked, way, layout):
     floor = floor_of(a_workload(replicas, asked))
-    assert (floor.way, floor.spot_groups) == (way, spot_groups)
+    assert (floor.way, str(floor.layout)) == (way, layout)
 
 
 @pytest.mark.parametrize(
-    ("replicas", "way", "spot_groups"),
-    [(1, "affinity", 0), (2, "spread", 1), (3, "spread", 2), (4, "spread", 3), (9, "spread", 3)],
+    ("replicas", "way", "layout"),
+    [
+        (1, "affinity", "on-demand"),
+        (2, "spread", "1 + 1"),
+        (3, "spread", "1 + 2"),
+        (4, "spread", "1 + 3"),
+        (9, "spread", "1 + 3"),
+    ],
 )
 def test_a_floor_that_is_left_to_plimsoll_spreads_slow_pods_over_the_most_groups(
-    replicas, way, spot_groups
+    replicas, way, layout
 ):
     floor = floor_of(a_workload(replicas, "auto"), late=lambda _: SLOW)
-    assert (floor.way, floor.spot_groups) == (way, spot_groups)
+    assert (floor.way, str(floor.layout)) == (way, layout)
     assert floor.reason.startswith(
         "a replacement is Ready 312 s after a spot notice (70 s for a node and 240 s to start), "
         "and the pod that it replaces serves for 88 s: "
@@ -164,7 +170,7 @@ def test_such_a_floor_covers_the_loss_of_any_family_but_for_one_pod(replicas, fa
     floor = floor_of(a_workload(replicas, "auto"), late=lambda _: SLOW)
     nodes = on_demand(cpu="64") + [n for f in range(families) for n in spot(f"f{f}", cpu="64")]
     nodes = labelled(nodes, looked(nodes, [], [a_workload(replicas, str(floor.keep))]))
-    pods = scheduled(nodes, replicas, floor.spot_groups)
+    pods = scheduled(nodes, replicas, floor.layout)
     family = {node.name: family_of(node) for node in nodes}
     stay = {node.name for node in nodes if node.capacity == "on-demand"}
     lost = Counter(family[pod.node] for pod in pods if pod.node and pod.node not in stay)
@@ -173,7 +179,7 @@ def test_such_a_floor_covers_the_loss_of_any_family_but_for_one_pod(replicas, fa
 
 def test_the_arithmetic_counts_with_the_least_that_an_autoscaler_leaves():
     scaled = replace(a_workload(12, "2"), scaler="web", min_replicas=4)
-    assert floor_of(scaled).spot_groups == 1
+    assert floor_of(scaled).layout == Layout(1, 1)
 
 
 def test_a_workload_asks_before_its_namespace_and_that_before_the_cluster():
@@ -210,7 +216,7 @@ def test_the_floor_stands_after_all_spot_is_lost(replicas, keep, families):
     nodes = on_demand(cpu="64") + [n for f in range(families) for n in spot(f"f{f}", cpu="64")]
     if floor.way == "spread":
         nodes = labelled(nodes, looked(nodes, [], [a_workload(replicas, str(floor.keep))]))
-        pods = scheduled(nodes, replicas, floor.spot_groups)
+        pods = scheduled(nodes, replicas, floor.layout)
     elif floor.way == "affinity":
         pods = scheduled([n for n in nodes if n.capacity == "on-demand"], replicas, 0)
         pods = [replace(p, node="od-0") for p in pods]
@@ -222,8 +228,8 @@ def test_the_floor_stands_after_all_spot_is_lost(replicas, keep, families):
 
 def test_families_are_shared_out_evenly_and_never_split():
     nodes = spot("m5", 4) + spot("c5", 3) + spot("r5", 2) + spot("t3", 1)
-    group = groups_of(nodes, 2)
-    sizes = Counter(group[family_of(n)] for n in nodes)
+    group = groups_of(nodes, Layout(1, 2))
+    sizes = Counter(group[n.name] for n in nodes)
     assert sizes == {"spot-1": 5, "spot-2": 5}
 
 
@@ -231,18 +237,20 @@ def test_the_family_that_leaves_the_fullest_group_is_the_one_that_evens_it_best(
     key = KEY.format(2)
     nodes = spot("m5", 8, {key: "spot-1"}) + spot("c5", 4, {key: "spot-1"})
     nodes += spot("r5", 2, {key: "spot-2"})
-    assert groups_of(nodes, 2) == {"m5": "spot-1", "c5": "spot-2", "r5": "spot-2"}
+    group = groups_of(nodes, Layout(1, 2))
+    of_family = {family_of(n): group[n.name] for n in nodes}
+    assert of_family == {"m5": "spot-1", "c5": "spot-2", "r5": "spot-2"}
 
 
 def test_families_whose_nodes_do_not_say_yet_what_they_have_are_shared_out_too():
     nodes = spot("m5", cpu="0", memory="0") + spot("c5", cpu="0", memory="0")
-    assert groups_of(nodes, 2).keys() == {"m5", "c5"}
+    assert groups_of(nodes, Layout(1, 2)).keys() == {node.name for node in nodes}
 
 
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6), spot_groups=st.integers(1, 3))
 def test_the_fullest_group_is_near_the_best_that_whole_families_allow(sizes, spot_groups):
     nodes = [n for f, count in enumerate(sizes) for n in spot(f"f{f}", count)]
-    loads = Counter(groups_of(nodes, spot_groups)[family_of(n)] for n in nodes)
+    loads = Counter(groups_of(nodes, Layout(1, spot_groups)).values())
     best = min(
         max(
             sum(size for size, g in zip(sizes, chosen, strict=True) if g == group)
@@ -265,15 +273,15 @@ def test_a_run_moves_at_most_one_labelled_family_and_settles(sizes, spot_groups)
         for n in spot(f"f{f}", count, {key: f"spot-{min(at, spot_groups)}"})
     ]
     for _ in range(len(sizes) + 1):
-        group = groups_of(nodes, spot_groups)
-        moved = {family_of(n) for n in nodes if n.labels[key] != group[family_of(n)]}
+        group = groups_of(nodes, Layout(1, spot_groups))
+        moved = {family_of(n) for n in nodes if n.labels[key] != group[n.name]}
         assert len(moved) <= 1
-        nodes = [replace(n, labels={**n.labels, key: group[family_of(n)]}) for n in nodes]
+        nodes = [replace(n, labels={**n.labels, key: group[n.name]}) for n in nodes]
         if not moved:
             break
     else:
         pytest.fail("it never settles")
-    loads = Counter(groups_of(nodes, spot_groups)[family_of(n)] for n in nodes)
+    loads = Counter(groups_of(nodes, Layout(1, spot_groups)).values())
     biggest = max(Counter(family_of(n) for n in nodes).values())
     even = len(nodes) / spot_groups
     assert max(loads.values()) <= max(TOLERATED_FACTOR * even, even + biggest)
@@ -443,7 +451,10 @@ def test_scale_in_is_told_to_spare_pods_that_hold_a_floor():
         (a_workload(9, "3", 2), None),
         (a_workload(9, "3", 1), None),
         (a_workload(9, "3", spec=SOFT), "a spread constraint over spread.plimsoll.dev/2"),
-        (a_workload(9, "3", 3), "a spread over 2 spot groups instead of 3"),
+        (
+            a_workload(9, "3", 3),
+            "a spread constraint over spread.plimsoll.dev/2 instead of spread.plimsoll.dev/3",
+        ),
         (a_workload(3, "3"), "node affinity to on-demand nodes"),
         (
             a_workload(3, "3", spec={"nodeSelector": {"karpenter.sh/capacity-type": "on-demand"}}),

@@ -10,7 +10,7 @@ from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND, MOST_NAMED, Pod, Workload
 from plimsoll.domain.observation import ObservedTime, WorkloadTimes
-from plimsoll.domain.placement import PlacementPlan, floors_by_stop_time, plan_placement
+from plimsoll.domain.placement import Layout, PlacementPlan, floors_by_stop_time, plan_placement
 from tests.support.builders import NOON, a_deployment, a_node, a_pod
 from tests.support.observations import looked
 
@@ -108,7 +108,7 @@ def test_who_leaves_the_floor_to_plimsoll_gets_one_while_the_model_loads_for_lon
         )
 
     (standing,) = planned(240).workloads
-    assert (standing.floor.keep, standing.floor.spot_groups) == (1, 3)
+    assert (standing.floor.keep, standing.floor.layout) == (1, Layout(1, 3))
     assert "240 s to start" in standing.floor.reason
     assert "FloorBelowPool" not in {reason for reason, _ in told(planned(240))}
     assert not planned(16).workloads

@@ -11,15 +11,18 @@ from hypothesis import strategies as st
 from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import Policy
-from plimsoll.domain.kubernetes import MIN_ON_DEMAND, Node, Pod
+from plimsoll.domain.kubernetes import KEEP_READY, MIN_ON_DEMAND, Node, Pod, Workload
 from plimsoll.domain.placement import (
     Promise,
     PromisedWorkload,
     promised_workloads,
     standing_groups,
+    stated_promise,
+    understood_promise,
 )
+from plimsoll.domain.placement.load_line import LoadLine
 from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate
-from tests.support.builders import NOON, ZONE_A, ZONE_B, a_deployment, a_node, a_pod
+from tests.support.builders import NOON, ZONE_A, ZONE_B, a_deployment, a_node, a_pod, a_stateful_set
 from tests.support.observations import looked
 
 FAMILIES = ("c6i", "m6i", "r6i")
@@ -54,7 +57,7 @@ def promised(text: str, took: int = 170, **how) -> list[PromisedWorkload]:
     seen = replace(looked(NODES, serving(took), workloads), **how)
     windows = StartWindows(seen=seen, now=NOON)
     groups = standing_groups(seen, ROUGH)
-    return [*promised_workloads(Promise.parse(text), windows, groups, {})]
+    return [*promised_workloads(lambda _: Promise.parse(text), windows, groups, {})]
 
 
 @pytest.mark.parametrize(
@@ -90,6 +93,38 @@ def test_any_text_is_a_promise_or_refused(text):
         return
     assert promise.wanted(10) >= 0
     assert 0 <= promise.broken <= 1
+
+
+def asking(promise: str | None, **how) -> Workload:
+    return a_deployment("web", annotations={} if promise is None else {KEEP_READY: promise}, **how)
+
+
+def test_a_workload_promises_before_its_namespace_and_that_before_its_cluster():
+    namespaces, default = {"default": "70%"}, "80%, 99%"
+    assert stated_promise(asking("60%"), namespaces, default) == Promise(ready="60%")
+    assert stated_promise(asking(None), namespaces, default) == Promise(ready="70%")
+    assert stated_promise(asking(None), {}, default) == Promise(ready="80%", percent=99)
+    assert stated_promise(asking(None)) is None
+    assert stated_promise(asking(None, namespace="kube-system"), {}, default) is None
+    named = {"kube-system": "70%"}
+    assert stated_promise(asking(None, namespace="kube-system"), named, default) is not None
+
+
+@pytest.mark.parametrize("nothing", ["0", "0%", "00%", "0, 99%"])
+def test_a_promise_of_nothing_is_none_whatever_others_promise(nothing):
+    assert stated_promise(asking(nothing), {"default": "70%"}, "80%") is None
+
+
+def test_a_bad_promise_is_the_workloads_own_even_where_others_promise():
+    with pytest.raises(
+        BadInput, match=r"Deployment default/web: .*keep-ready: 'most' is no promise"
+    ):
+        stated_promise(asking("most"), {"default": "70%"}, "80%")
+
+
+def test_nothing_is_promised_of_a_stateful_set():
+    db = a_stateful_set(replicas=3, annotations={KEEP_READY: "60%"})
+    assert stated_promise(db, {"default": "70%"}, "80%") is None
 
 
 def test_a_group_has_the_mean_rate_of_its_nodes_pools_and_is_as_old_as_the_youngest():
@@ -144,3 +179,32 @@ def test_more_than_all_replicas_cannot_be_kept():
 def test_workloads_that_tell_nothing_or_are_not_moved_by_release_have_no_line():
     silent = [a_deployment("web", replicas=0), a_deployment("cart", replicas=3)]
     assert promised("60%", workloads=silent) == []
+
+
+def test_only_those_of_which_something_is_promised_have_a_line():
+    seen = looked(NODES, serving(170), [a_deployment("web", replicas=3)])
+    windows = StartWindows(seen=seen, now=NOON)
+    assert [*promised_workloads(lambda _: None, windows, standing_groups(seen, {}), {})] == []
+
+
+def test_what_it_keeps_follows_from_where_its_pods_stand_now():
+    spread, crowded = serving(170), [replace(pod, node="c6i") for pod in serving(170)]
+    web = a_deployment("web", replicas=3)
+
+    def stands(pods: list[Pod]) -> LoadLine:
+        windows = StartWindows(seen=looked(NODES, pods, [web]), now=NOON)
+        groups = standing_groups(windows.seen, ROUGH)
+        (found,) = promised_workloads(lambda _: Promise.parse("2"), windows, groups, {})
+        assert found.layouts[0].layout.spot_groups == 3
+        assert (found.stands == found.layouts[0]) == (pods is spread)
+        return found.stands
+
+    assert stands(crowded).below > 1.5 * stands(spread).below
+    elsewhere = [replace(pod, node=None) for pod in crowded[:2]]
+    assert stands([*elsewhere, *crowded[2:]]).floor == 2
+
+
+def test_a_promise_that_cannot_be_read_is_none_here():
+    bad = a_deployment("web", annotations={KEEP_READY: "often"})
+    assert understood_promise(bad, {}, "0") is None
+    assert understood_promise(a_deployment("web"), {}, "60%") == Promise.parse("60%")

@@ -76,14 +76,12 @@ def spot_is_open(seen: Observation) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("asked", "way", "spot_groups"),
-    [("1", "spread", 0), ("30%", "spread", 0), ("100%", "affinity", 0)],
+    ("asked", "way", "layout"),
+    [("1", "spread", "0"), ("30%", "spread", "0"), ("100%", "affinity", "0-0")],
 )
-def test_a_single_replica_may_stand_on_spot_unless_all_must_stand_on_on_demand(
-    asked, way, spot_groups
-):
+def test_a_single_replica_may_stand_on_spot_unless_all_must_stand_on_on_demand(asked, way, layout):
     floor = floor_of(a_deployment(replicas=1, annotations={MIN_ON_DEMAND: asked}))
-    assert (floor.way, floor.spot_groups, floor.keep) == (way, spot_groups, 1)
+    assert (floor.way, floor.layout.entry, floor.keep) == (way, layout, 1)
 
 
 @pytest.mark.parametrize(("taken", "is_open"), [("5", True), ("6", False)])

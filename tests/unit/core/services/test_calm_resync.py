@@ -15,7 +15,7 @@ from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.interruptions import Response as PolicyResponse
 from plimsoll.domain.notices import HealthScheduledChange, InstanceNotice, SpotInterruption
 from plimsoll.domain.observation import LONGEST_LULL
-from plimsoll.domain.placement import label_key
+from plimsoll.domain.placement import Layout, label_key
 from plimsoll.services.retry_policy import SLOW_WAKE_UPS
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.floors import spread_over
@@ -92,7 +92,7 @@ def test_in_calm_times_nodes_are_all_that_is_listed(rig, listened):
 @pytest.mark.parametrize(("cpu", "calm"), [("100m", True), ("64", False)])
 def test_a_pod_that_waits_for_its_spread_group_ends_the_calm(rig, listened, cpu, calm):
     """Placement, which would open a group for it, may be minutes away."""
-    label = {"metadata": {"labels": {label_key(1): "spot-1"}}}
+    label = {"metadata": {"labels": {label_key(Layout(1, 1)): "spot-1"}}}
     path, merge = f"{NODES}/spot", "application/merge-patch+json"
     assert rig.fake_cluster.handle("PATCH", path, None, label, merge, now=rig.time).status == 200
     rig.apply(deployment("api", replicas=1, cpu=cpu, **spread_over(1, "api")), settle=60)

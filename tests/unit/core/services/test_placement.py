@@ -8,7 +8,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.kubernetes import Node, Ref
 from plimsoll.domain.observation import INDEX_REFRESH, Sample, Samples
-from plimsoll.domain.placement import label_key, reports_of
+from plimsoll.domain.placement import Layout, label_key, reports_of
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Metric
 from plimsoll.services.placement import with_stop_times
@@ -16,7 +16,7 @@ from tests.support.floors import a_cluster, spread_over, standing, web
 from tests.support.scheduled import ScheduledCluster
 from tests.support.workload_sets import WiredServices, deployment, method
 
-KEY = label_key(2)
+KEY = label_key(Layout(1, 2))
 
 
 def rounds(wired: WiredServices, count: int = 1) -> None:

@@ -16,7 +16,7 @@ from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
 from plimsoll.domain.kubernetes import Ref, Resources
 from plimsoll.domain.observation import TIMES_KEPT, Count, Sample, Samples
 from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
-from plimsoll.domain.reports import Reason, Report
+from plimsoll.domain.reports import Reason, Report, Score, WorkloadScore
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -29,6 +29,8 @@ TTL: Final = "expires"
 KEEP_NODES: Final = timedelta(days=1)
 """How long an index entry outlives the last time that the resync saw its node."""
 KEEP_REPORTS: Final = timedelta(days=90)
+KEEP_SCORES: Final = timedelta(days=400)
+"""As long as a year can be compared with the one before."""
 
 _TIMES: Final = (
     "noticed",
@@ -40,6 +42,8 @@ _TIMES: Final = (
     "gone",
     "closed",
 )
+_PARTS: Final = ("judged", "predicted", "observed")
+"""Times of a score, in the order in which they are written."""
 _SAMPLES: Final = ("stop", "killed", "start", "checkpoint")
 
 
@@ -123,6 +127,7 @@ def _policy(text: str | None) -> Policy:
         nodes_per_hour=said.get("nodes_per_hour"),
         moves_per_hour=said.get("moves_per_hour"),
         min_on_demand=said.get("min_on_demand", "0"),
+        keep_ready=said.get("keep_ready", "0"),
         obeys_budgets=said.get("obeys_budgets", False),
         act_in=tuple(said.get("act_in", ())),
         window=window
@@ -189,6 +194,10 @@ def report_to_item(report: Report, stored: Mapping[str, Any] | None = None) -> I
     for name in _TIMES:
         time: datetime | None = document[name]
         document[name] = None if time is None else time_to_text(time)
+    document["fell"] = {
+        workload: {ready: time_to_text(at) for ready, at in times.items()}
+        for workload, times in report.fell.items()
+    }
     document["reasons"] = [_reason_to_data(reason) for reason in report.reasons]
     item = strings(
         cluster=report.cluster,
@@ -205,9 +214,74 @@ def item_to_report(item: Mapping[str, Any]) -> Report:
     for name in _TIMES:
         if document.get(name) is not None:
             document[name] = text_to_time(document[name])
+    document["fell"] = {
+        workload: {int(ready): text_to_time(at) for ready, at in times.items()}
+        for workload, times in document.get("fell", {}).items()
+    }
     document["killed"] = tuple(document.get("killed", ()))
     document["reasons"] = tuple(map(_data_to_reason, document.get("reasons", ())))
     return Report(**document)
+
+
+def score_key(cluster: str, month: str) -> Item:
+    """Return the key of a score in the table `reports`, where no interruption has it."""
+    return strings(interruption=f"score@{cluster}/{month}")
+
+
+def begun_score(cluster: str, month: str, version: int) -> Score:
+    """Return a score to which nothing was added yet."""
+    begins = datetime.fromisoformat(f"{month}-01T00:00:00Z")
+    return Score(cluster=cluster, month=month, at=begins, version=version)
+
+
+def score_to_item(score: Score) -> Item:
+    """Return a score as an item of the table `reports`, without its version."""
+    document = {
+        "judged": score.judged.total_seconds(),
+        "left_out": score.left_out,
+        "workloads": {
+            name: [
+                *(getattr(each, part).total_seconds() for part in _PARTS),
+                time_to_text(each.until),
+                each.falling,
+                each.short,
+            ]
+            for name, each in score.workloads.items()
+        },
+    }
+    # It has no time `noticed`: the index of reports leaves it out.
+    return {
+        **score_key(score.cluster, score.month),
+        **strings(
+            of=score.cluster,
+            month=score.month,
+            at=time_to_text(score.at),
+            score=json.dumps(document, separators=(",", ":")),
+        ),
+        TTL: expiry(score.at + KEEP_SCORES),
+    }
+
+
+def item_to_score(item: Mapping[str, Any]) -> Score:
+    """Return what `score_to_item` wrote."""
+    document = json.loads(item["score"]["S"])
+    return Score(
+        cluster=item["of"]["S"],
+        month=item["month"]["S"],
+        at=text_to_time(item["at"]["S"]),
+        judged=timedelta(seconds=document["judged"]),
+        left_out=document["left_out"],
+        workloads={
+            name: WorkloadScore(
+                **{part: timedelta(seconds=each[n]) for n, part in enumerate(_PARTS)},
+                until=text_to_time(each[3]),
+                falling=each[4],
+                short=each[5],
+            )
+            for name, each in document["workloads"].items()
+        },
+        version=version_of(item),
+    )
 
 
 def _reason_to_data(reason: Reason) -> dict[str, Any]:

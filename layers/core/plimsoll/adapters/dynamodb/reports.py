@@ -7,9 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import translated
-from plimsoll.adapters.dynamodb.codec import item_to_report, report_to_item, strings, version_of
+from plimsoll.adapters.dynamodb.codec import (
+    begun_score,
+    item_to_report,
+    item_to_score,
+    report_to_item,
+    score_key,
+    score_to_item,
+    strings,
+    version_of,
+)
 from plimsoll.adapters.dynamodb.tables import Warn, logged, merged, put_version, readable
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import Report, Score
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
@@ -53,6 +62,30 @@ class DynamoReports:
             items = [item for page in pages for item in page["Items"]]
         found = (self._report(item) for item in items)
         return [report for report in found if report is not None]
+
+    def scores(self, cluster: str, months: Sequence[str]) -> Sequence[Score]:
+        """Return the scores that are kept of a cluster for these months, in the same order."""
+        found = []
+        for month in months:
+            what = f"the score of {cluster} in {month}"
+            with translated(f"read {what}"):
+                answer = self._aws.dynamodb.get_item(
+                    TableName=self._table, Key=score_key(cluster, month), ConsistentRead=True
+                )
+            if (item := answer.get("Item")) is not None:
+                read = readable(item_to_score, item, what, self._warn)
+                # One that cannot be read begins anew, under its own version: otherwise it would keep out the next.
+                found.append(read or begun_score(cluster, month, version_of(item)))
+        return found
+
+    def put_score(self, score: Score) -> None:
+        """Write a score under the version that it has.
+
+        Raises:
+            Conflict: somebody else wrote in between.
+        """
+        what = f"write the score of {score.cluster} in {score.month}"
+        put_version(self._aws, self._table, score_to_item(score), score.version, what)
 
     def _report(self, item: Mapping[str, Any]) -> Report | None:
         return readable(item_to_report, item, f"the report {item.get('interruption')}", self._warn)

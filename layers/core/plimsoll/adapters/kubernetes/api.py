@@ -132,6 +132,10 @@ class KubernetesCluster:
         """Return what namespaces say of on-demand floors, by name."""
         return self._reader.namespace_floors()
 
+    def namespace_promises(self) -> Mapping[str, str]:
+        """Return what namespaces promise of their workloads, by name."""
+        return self._reader.namespace_promises()
+
     def guarded_namespaces(self) -> Mapping[str, str]:
         """Return how namespaces say that all their workloads are guarded, by name."""
         return self._reader.guarded_namespaces()

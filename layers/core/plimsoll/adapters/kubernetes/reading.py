@@ -106,6 +106,10 @@ class Reader:
         """Return what namespaces say of on-demand floors, by name."""
         return {n.name: n.floor for n in self._listed(self._namespaces) if n.floor is not None}
 
+    def namespace_promises(self) -> Mapping[str, str]:
+        """Return what namespaces promise of their workloads, by name."""
+        return {n.name: n.promise for n in self._listed(self._namespaces) if n.promise is not None}
+
     def guarded_namespaces(self) -> Mapping[str, str]:
         """Return how namespaces say that all their workloads are guarded, by name."""
         return _guards(self._listed(self._namespaces))

@@ -317,6 +317,11 @@ def report_of(  # noqa: PLR0913 - what a report is made of, each part named
         gone=interruption.gone,
         closed=interruption.closed,
         lowest_ready={str(c.ref): c.serving for c in here if c.workload is not None},
+        fell={
+            str(c.ref): {c.serving: now}
+            for c in here
+            if c.workload is not None and c.serving < c.replicas
+        },
         below_floor={
             str(c.ref): c.floor - c.serving
             for c in here

@@ -57,6 +57,8 @@ class Policy:
     """When nodes are drained for scheduled changes."""
     min_on_demand: str = "0"
     """The on-demand floor of workloads for which neither they nor their namespaces state one."""
+    keep_ready: str = "0"
+    """The promise of workloads for which neither they nor their namespaces state one; "0": none."""
     obeys_budgets: bool = False
     """Whether no pod is deleted past its PodDisruptionBudget, even where its instance takes it in any case."""
     act_in: tuple[str, ...] = ()
@@ -127,6 +129,7 @@ class Policy:
                     if (floor := self.min_on_demand) != "0"
                     else ()
                 ),
+                *([f"{self.keep_ready} kept ready"] if self.keep_ready != "0" else ()),
             ]
         )
 

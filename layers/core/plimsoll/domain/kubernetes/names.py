@@ -61,6 +61,10 @@ MIN_ON_DEMAND: Final = "plimsoll.dev/min-on-demand"
 must stand on on-demand nodes; "auto": an even share where they start more slowly than a spot notice leaves time for."""
 AUTO_FLOOR: Final = "auto"
 
+KEEP_READY: Final = "plimsoll.dev/keep-ready"
+"""On a Deployment or Namespace, annotation: how many replicas, or which share of them, are to be Ready, and if you like
+for what share of the time, as in "60%" or "60%, 99.7%"; "0": none is promised."""
+
 INJECT_FLOORS: Final = "plimsoll.dev/inject-floors"
 """On a Namespace, label: the policy `plimsoll-floors` constrains its new pods when "true"."""
 FLOORS: Final = "plimsoll-floors"
@@ -74,7 +78,8 @@ EXCLUDED_BY_US: Final = "plimsoll"
 """The value that says that the label is ours. Others write their own names: Karpenter `karpenter`."""
 
 SPREAD_PREFIX: Final = "spread.plimsoll.dev/"
-"""On a Node, label: its spread group, as workloads see it that are spread over so many spot groups."""
+"""On a Node, label: its spread group, as workloads see it that are spread over so many
+spot groups, or by `3-1` over three on-demand groups and one of spot."""
 
 GROW: Final = "plimsoll.dev/grow"
 """On a node group, tag: it may be asked for more nodes when "true"."""

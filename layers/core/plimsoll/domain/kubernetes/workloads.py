@@ -121,6 +121,8 @@ class Namespace:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     floor: str | None
+    promise: str | None = None
+    """What it promises of its workloads that promise nothing themselves."""
     injects: bool
     """Whether the admission policy constrains its new pods."""
     guard: str | None = None

@@ -14,6 +14,7 @@ from plimsoll.domain.placement.injection import (
     with_new_canary,
 )
 from plimsoll.domain.placement.load_line import LoadLine, LossWindow
+from plimsoll.domain.placement.marks import Mark, Marks, marks_of
 from plimsoll.domain.placement.move_history import heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.on_demand import (
@@ -30,11 +31,19 @@ from plimsoll.domain.placement.promises import (
     StandingGroup,
     promised_workloads,
     standing_groups,
+    stated_promise,
+    understood_promise,
 )
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
+from plimsoll.domain.placement.spread_groups import (
+    ON_DEMAND,
+    SINGLE_REPLICA,
+    SPOT,
+    Layout,
+    label_key,
+)
 from plimsoll.domain.placement.status import FloorStatus
 
 __all__ = [
@@ -44,13 +53,17 @@ __all__ = [
     "MOST_MOVES",
     "NO_INJECTION",
     "ON_DEMAND",
+    "SINGLE_REPLICA",
     "SPOT",
     "FloorConstraint",
     "FloorStatus",
     "Injected",
     "Injection",
+    "Layout",
     "LoadLine",
     "LossWindow",
+    "Mark",
+    "Marks",
     "OnDemandFloor",
     "PlacementPlan",
     "Promise",
@@ -66,11 +79,14 @@ __all__ = [
     "is_as_injected",
     "keeps_spread_groups",
     "label_key",
+    "marks_of",
     "plan_placement",
     "promised_workloads",
     "report_of",
     "reports_of",
     "standing_groups",
+    "stated_promise",
+    "understood_promise",
     "waits_for_spread_group",
     "with_new_canary",
     "words_of",

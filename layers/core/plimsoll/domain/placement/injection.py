@@ -30,9 +30,9 @@ from plimsoll.domain.kubernetes import (
     about_workload,
 )
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement.on_demand import MOST_GROUPS, FloorConstraint, OnDemandFloor
+from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor
 from plimsoll.domain.placement.slots import held_by_on_demand
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
+from plimsoll.domain.placement.spread_groups import LAYOUTS, ON_DEMAND, Layout, label_key
 
 type Injected = Mapping[str, Mapping[str, str]]
 """Namespace that opted in -> workload, as in `deployment.web` -> what its new pods get."""
@@ -62,26 +62,26 @@ INJECTION_CANARIES: Final[Mapping[Ref, str]] = {
 The entry of the first changes with those of others, so that the next proof tells whether the API
 server sees what is written.
 """
-_SPREAD_ENTRIES: Final = tuple(str(number) for number in range(MOST_GROUPS + 1))
-INJECTION_ENTRIES: Final = (*_SPREAD_ENTRIES, ON_DEMAND)
+_CANARY_ENTRIES: Final = tuple(layout.entry for layout in LAYOUTS if layout.on_demand_groups == 1)
+INJECTION_ENTRIES: Final = (*(layout.entry for layout in LAYOUTS), ON_DEMAND)
 """All that the policy understands."""
 MOST_INJECTIONS: Final = 100
 """Changes in one namespace and run: anybody who may write its ConfigMap can put much into it."""
-_SPREADS: Final = {label_key(number): number for number in range(MOST_GROUPS + 1)}
+_SPREADS: Final = {label_key(layout): layout for layout in LAYOUTS}
 
 
 def with_new_canary(canaries: Mapping[Ref, str]) -> Mapping[Ref, str]:
     """Return what the canaries are told after a change."""
     [first, *_] = INJECTION_CANARIES
-    following = _SPREAD_ENTRIES.index(canaries[first]) + 1
-    return {**canaries, first: _SPREAD_ENTRIES[following % len(_SPREAD_ENTRIES)]}
+    following = _CANARY_ENTRIES.index(canaries[first]) + 1
+    return {**canaries, first: _CANARY_ENTRIES[following % len(_CANARY_ENTRIES)]}
 
 
 def canaries_told(told: Injected) -> Mapping[Ref, str]:
     """Return what the canaries are told now; what makes no sense is mended."""
     [first, *_] = INJECTION_CANARIES
     now = told.get(NAMESPACE, {}).get(injection_key(first), "")
-    return {**INJECTION_CANARIES, first: now} if now in _SPREAD_ENTRIES else INJECTION_CANARIES
+    return {**INJECTION_CANARIES, first: now} if now in _CANARY_ENTRIES else INJECTION_CANARIES
 
 
 def injection_key(workload: Ref) -> str:
@@ -92,12 +92,12 @@ def injection_key(workload: Ref) -> str:
 def entry_of(floor: OnDemandFloor) -> str | None:
     """Return what the policy is told of a workload; None: nothing."""
     if floor.way is FloorConstraint.SPREAD:
-        return str(floor.spot_groups)
+        return floor.layout.entry
     return ON_DEMAND if floor.way is FloorConstraint.AFFINITY else None
 
 
-def spread_keys(scheduling: Scheduling) -> Sequence[int]:
-    """Return over how many spot groups pods are spread already, by their hard constraints."""
+def spread_keys(scheduling: Scheduling) -> Sequence[Layout]:
+    """Return the layouts over which pods are spread already, by their hard constraints."""
     hard = (constraint.topology_key for constraint in scheduling.spread if constraint.hard)
     return [_SPREADS[key] for key in hard if key in _SPREADS]
 
@@ -106,7 +106,7 @@ def is_as_injected(scheduling: Scheduling, entry: str) -> bool:
     """Whether a pod has what an entry gives."""
     if entry == ON_DEMAND:
         return scheduling.node_selector.get(CAPACITY_LABELS[0]) == ON_DEMAND
-    return str(next(iter(spread_keys(scheduling)), None)) == entry
+    return [layout.entry for layout in spread_keys(scheduling)[:1]] == [entry]
 
 
 def as_injected(pod: Pod, key: str) -> Pod:

@@ -15,9 +15,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import expm1, fsum, sumprod
-from typing import Final, NamedTuple, override
+from typing import Final, NamedTuple
 
 from plimsoll.domain.capacity import StartWindow
+from plimsoll.domain.placement.spread_groups import Layout
 
 MISSED: Final = 0.1
 """The share of nodes that go without a notice. It is assumed: nobody has measured it."""
@@ -71,23 +72,6 @@ class Unit(NamedTuple):
 
     pods: int
     per_hour: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """An even spread of the replicas over so many groups of each capacity."""
-
-    on_demand_groups: int
-    spot_groups: int
-
-    @override
-    def __str__(self) -> str:
-        """Return it as an owner names it."""
-        if not self.spot_groups:
-            return "on-demand"
-        if not self.on_demand_groups:
-            return "no floor"
-        return f"{self.on_demand_groups} + {self.spot_groups}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,18 +205,46 @@ def lines(
         floor = replicas - sum(pods) if on_demand else 0
         units = units_of([*zip(groups, pods, strict=True)])
         yield LoadLine(
-            layout=Layout(on_demand_groups=on_demand, spot_groups=len(groups)),
+            layout=Layout(on_demand, len(groups)),
             floor=floor,
             largest=max(pods),
             cost=(floor + price * (replicas - floor)) / replicas,
             below=tail(units, window, replicas - wanted),
         )
     yield LoadLine(
-        layout=Layout(on_demand_groups=1, spot_groups=0),
+        layout=Layout(1, 0),
         floor=replicas,
         largest=0,
         cost=1.0,
         below=0.0 if wanted <= replicas else 1.0,
+    )
+
+
+def standing_line(
+    replicas: int,
+    wanted: int,
+    there: Sequence[tuple[SpotGroup, int]],
+    window: LossWindow,
+    price: float = SPOT_PRICE,
+) -> LoadLine:
+    """Return what a workload keeps as it stands.
+
+    Args:
+        replicas: how many pods it is to have; those that stand in no spot group count as on on-demand.
+        wanted: how many of them are to be Ready.
+        there: how many stand in each spot group.
+        window: for how long a lost pod is missing.
+        price: what a pod on spot costs, of one on on-demand.
+    """
+    on_spot = sum(pods for _, pods in there)
+    replicas = max(replicas, on_spot)
+    floor = replicas - on_spot
+    return LoadLine(
+        layout=Layout(on_demand_groups=int(floor > 0), spot_groups=len(there)),
+        floor=floor,
+        largest=max((pods for _, pods in there), default=0),
+        cost=(floor + price * on_spot) / replicas,
+        below=tail(units_of(there), window, replicas - wanted),
     )
 
 

@@ -19,7 +19,14 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.pending import places_of_waiting
 from plimsoll.domain.placement.reserve import GOES_FACTOR, STAYS_FACTOR, takes
 from plimsoll.domain.placement.slots import free_without
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of, groups_of, label_key
+from plimsoll.domain.placement.spread_groups import (
+    ON_DEMAND,
+    SINGLE_REPLICA,
+    Layout,
+    groups_of,
+    label_key,
+    on_demand_group,
+)
 from plimsoll.domain.scheduling import count_places, creatable
 
 REOPENS_SHARE: Final = 0.9
@@ -28,9 +35,9 @@ REOPENS_SHARE: Final = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpreadGroup:
-    """One group of nodes, as the workloads with so many spot groups see it."""
+    """One group of nodes, as the workloads with one layout see it."""
 
-    spot_groups: int
+    layout: Layout
     name: str
     """`on-demand`, `spot-1` and so on."""
     nodes: tuple[str, ...]
@@ -52,27 +59,27 @@ class Asked:
 
 
 def spread_groups(
-    seen: Observation, spread: Mapping[int, Sequence[Workload]], now: datetime
+    seen: Observation, spread: Mapping[Layout, Sequence[Workload]], now: datetime
 ) -> Sequence[SpreadGroup]:
-    """Return the groups for every number of spot groups that workloads use, open or closed.
+    """Return the groups of every layout that workloads use, open or closed.
 
     Args:
         seen: one observation of the cluster.
-        spread: number of spot groups -> the workloads that are spread over so many.
+        spread: layout -> the workloads that are spread so.
         now: the time of the observation.
     """
     found: list[SpreadGroup] = []
-    for spot_groups, workloads in sorted(spread.items()):
-        members, key = _members(seen.nodes, spot_groups), label_key(spot_groups)
+    for layout, workloads in sorted(spread.items()):
+        members = _members(seen.nodes, layout)
         places = places_of_waiting(seen, workloads, now)
         judged = (
             {name: _judge_for_waiting(nodes, places) for name, nodes in members.items()}
             if places
-            else _judge_all(seen, members, workloads, key)
+            else _judge_all(seen, members, workloads, layout)
         )
         found += [
             SpreadGroup(
-                spot_groups=spot_groups,
+                layout=layout,
                 name=name,
                 nodes=tuple(node.name for node in members[name]),
                 opened=opened,
@@ -94,7 +101,7 @@ def label_changes(
     wanted: dict[str, dict[str, SpreadGroup]] = defaultdict(dict)
     for group in groups:
         for name in group.nodes:
-            wanted[name][label_key(group.spot_groups)] = group
+            wanted[name][label_key(group.layout)] = group
     for node in nodes:
         change: dict[str, str | None] = {}
         reasons = []
@@ -102,7 +109,7 @@ def label_changes(
             value = group.name if group.opened else None
             if node.labels.get(key) != value and (node.staying or value is None):
                 change[key] = value
-                reasons.append(f"{group.name} of {group.spot_groups}: {group.reason}")
+                reasons.append(f"{group.name} of {group.layout.entry}: {group.reason}")
         if capacity and node.capacity is not None and CAPACITY_LABELS[0] not in node.labels:
             change[CAPACITY_LABELS[0]] = node.capacity
             reasons.append("another label says so")
@@ -110,14 +117,12 @@ def label_changes(
             yield node, change, "; ".join(reasons)
 
 
-def _members(nodes: Sequence[Node], spot_groups: int) -> Mapping[str, Sequence[Node]]:
-    group = groups_of(nodes, spot_groups)
+def _members(nodes: Sequence[Node], layout: Layout) -> Mapping[str, Sequence[Node]]:
+    group = groups_of(nodes, layout)
     members: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
-        if node.capacity == SPOT:
-            members[group[family_of(node)]].append(node)
-        elif node.capacity == ON_DEMAND:
-            members[ON_DEMAND].append(node)
+        if node.name in group:
+            members[group[node.name]].append(node)
     return members
 
 
@@ -132,7 +137,7 @@ def _judge_all(
     seen: Observation,
     members: Mapping[str, Sequence[Node]],
     workloads: Sequence[Workload],
-    key: str,
+    layout: Layout,
 ) -> Mapping[str, tuple[bool, str]]:
     """Return by name whether each group is open, and why."""
     asked = Asked(
@@ -145,7 +150,7 @@ def _judge_all(
     while True:  # every group that closes leaves larger shares for the others
         for name, nodes in members.items():
             if judged.get(name, (True, ""))[0]:
-                judged[name] = _judge(seen, name, nodes, key, asked)
+                judged[name] = _judge(seen, name, nodes, layout, asked)
         still = max(1, sum(opened for opened, _ in judged.values()))
         if still == asked.groups:
             return judged
@@ -153,16 +158,16 @@ def _judge_all(
 
 
 def _judge(
-    seen: Observation, name: str, nodes: Sequence[Node], key: str, asked: Asked
+    seen: Observation, name: str, nodes: Sequence[Node], layout: Layout, asked: Asked
 ) -> tuple[bool, str]:
     """Return whether a group is open, and why."""
     staying = [node for node in nodes if node.staying]
     if not staying:
         return False, "none of its nodes takes pods"
-    was_open = any(key in node.labels for node in staying)
-    if name == ON_DEMAND:
+    was_open = any(label_key(layout) in node.labels for node in staying)
+    if on_demand_group(name):
         return True, "on-demand nodes carry it always"
-    if key == label_key(0):
+    if layout == SINGLE_REPLICA:
         times = STAYS_FACTOR if was_open else GOES_FACTOR
         reserve = [n for n in seen.nodes if n.capacity == ON_DEMAND and n.staying]
         riders = [

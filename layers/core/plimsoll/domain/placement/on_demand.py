@@ -34,7 +34,7 @@ from plimsoll.domain.kubernetes import (
     resolve_count,
 )
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement.spread_groups import ON_DEMAND
+from plimsoll.domain.placement.spread_groups import NO_GROUPS, ON_DEMAND, SINGLE_REPLICA, Layout
 
 MOST_GROUPS: Final = 3
 """More spot groups leave little to gain: with three of them a quarter stands on on-demand."""
@@ -68,8 +68,8 @@ class OnDemandFloor:
     keep: int
     """How many replicas must stand on on-demand: at most `replicas`."""
     way: FloorConstraint
-    spot_groups: int
-    """Over how many spot groups the rest is spread; 0 of SPREAD: a single replica, see `reserve`."""
+    layout: Layout
+    """Over which groups SPREAD spreads the replicas; of a single replica see `reserve`."""
     reason: str
     auto: bool = False
     """Its owner leaves the number to Plimsoll."""
@@ -111,14 +111,14 @@ def floor_of(
         raise BadInput(f"{ref}: the annotation {MIN_ON_DEMAND}: {error}") from error
     keep = min(asked, replicas) if ref.kind in _KINDS else 0
 
-    def floor(way: FloorConstraint, reason: str, spot_groups: int = 0) -> OnDemandFloor:
+    def floor(way: FloorConstraint, reason: str, layout: Layout = NO_GROUPS) -> OnDemandFloor:
         return OnDemandFloor(
             workload=ref,
             replicas=replicas,
             asked=asked,
             keep=keep,
             way=way,
-            spot_groups=spot_groups,
+            layout=layout,
             reason=reason if window is None else f"{window.says}: {reason}",
             auto=auto,
         )
@@ -128,7 +128,9 @@ def floor_of(
     volumes = bool(workload.scheduling.claims) or workload.claim_templates
     if replicas == asked == 1 and said not in {"100%", AUTO_FLOOR} and not volumes:
         return floor(
-            FloorConstraint.SPREAD, "a single replica may stand on spot while on-demand can take it"
+            FloorConstraint.SPREAD,
+            "a single replica may stand on spot while on-demand can take it",
+            SINGLE_REPLICA,
         )
     spot_groups = min(MOST_GROUPS, replicas // keep - 1)
     if asked > replicas:
@@ -144,7 +146,7 @@ def floor_of(
             FloorConstraint.SPREAD,
             f"{replicas} replicas over {spot_groups + 1} groups leave at least "
             f"{replicas // (spot_groups + 1)} on on-demand, and {keep} are asked for",
-            spot_groups,
+            Layout(1, spot_groups),
         )
     return floor(FloorConstraint.AFFINITY, why)
 
@@ -198,7 +200,7 @@ def deletion_costs(
         if pod.node is None or pod.deleting is not None or pod.released:
             continue
         node = seen.node.get(pod.node)
-        holds = floor.spot_groups > 0 and node is not None and node.capacity == ON_DEMAND
+        holds = floor.layout.spot_groups > 0 and node is not None and node.capacity == ON_DEMAND
         cost = pod.annotations.get(DELETION_COST)
         if holds and cost is None:
             yield pod, COST, f"scale-in of {floor.workload} must not take its on-demand floor"

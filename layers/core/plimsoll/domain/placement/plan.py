@@ -33,7 +33,11 @@ from plimsoll.domain.placement.on_demand import (
 from plimsoll.domain.placement.pending import waited
 from plimsoll.domain.placement.rebalancing import plan_moves, why_not_now
 from plimsoll.domain.placement.reserve import Loss, losses
-from plimsoll.domain.placement.spread_groups import ON_DEMAND
+from plimsoll.domain.placement.spread_groups import (
+    SINGLE_REPLICA,
+    Layout,
+    on_demand_group,
+)
 from plimsoll.domain.placement.status import FloorStatus, lacks, status_of
 
 
@@ -102,7 +106,9 @@ def plan_placement(
     events += islice(below, MOST_NAMED)
     spread = _spread(there, acting)
     groups = spread_groups(seen, spread, now)
-    reserved = any(g.spot_groups == 0 and g.opened and g.name != ON_DEMAND for g in groups)
+    reserved = any(
+        g.layout == SINGLE_REPLICA and g.opened and not on_demand_group(g.name) for g in groups
+    )
     steps = _label_steps(seen, groups, capacity=bool(floors))
     needs = {workload.ref: lacks(workload, floor) for workload, floor in floors}
     lacking = [(workload, floor) for workload, floor in acting if needs[workload.ref] is not None]
@@ -177,14 +183,14 @@ def between_runs(
     if labels or not idle or why_not_now(seen, now) is not None:
         return [step for step in labels if step.action.target not in refused]
     templates = {
-        number: [
+        layout: [
             w
             for w in workloads
-            if number in spread_keys(w.scheduling)
+            if layout in spread_keys(w.scheduling)
             and str(w.ref) not in refused
             and not seen.policy.observes(w.ref.namespace)
         ]
-        for number, workloads in spread.items()
+        for layout, workloads in spread.items()
     }
     return _move_steps(seen, templates, groups, now)
 
@@ -208,7 +214,7 @@ def _label_steps(
 
 def _move_steps(
     seen: Observation,
-    spread: Mapping[int, Sequence[Workload]],
+    spread: Mapping[Layout, Sequence[Workload]],
     groups: Sequence[SpreadGroup],
     now: datetime,
     pinned: Sequence[Workload] = (),
@@ -220,49 +226,49 @@ def _move_steps(
 
 
 def _opens_spot(change: Mapping[str, str | None]) -> bool:
-    return any(value not in {None, ON_DEMAND} for value in change.values())
+    return any(value is not None and not on_demand_group(value) for value in change.values())
 
 
-def constrained(seen: Observation) -> Mapping[int, Sequence[Workload]]:
-    """Return the workloads by the number of spot groups that their templates or pods name."""
-    found: dict[int, list[Workload]] = defaultdict(list)
+def constrained(seen: Observation) -> Mapping[Layout, Sequence[Workload]]:
+    """Return the workloads by the layouts whose labels their templates or pods name."""
+    found: dict[Layout, list[Workload]] = defaultdict(list)
     for workload in seen.workloads:
         pods = seen.of_workload.get(workload.ref, ())
         shared = {id(pod.scheduling): pod.scheduling for pod in pods}  # by all pods of a template
         keys = {*spread_keys(workload.scheduling)}
         keys.update(key for scheduling in shared.values() for key in spread_keys(scheduling))
-        for spot_groups in keys:
-            found[spot_groups].append(workload)
+        for layout in keys:
+            found[layout].append(workload)
     return found
 
 
 def _spread(
-    constrained: Mapping[int, Sequence[Workload]],
+    constrained: Mapping[Layout, Sequence[Workload]],
     floors: Sequence[tuple[Workload, OnDemandFloor]],
-) -> Mapping[int, Sequence[Workload]]:
-    """Add those that lack the constraint still, over numbers of groups that nobody else is spread over.
+) -> Mapping[Layout, Sequence[Workload]]:
+    """Add those that lack the constraint still, over layouts that nobody else is spread over.
 
     Nodes must have the label before they take it. Where others keep it there they do not count:
     `between_runs` does not know them, and the two would judge the groups differently, in turns.
     """
-    found = defaultdict(list, {number: [*there] for number, there in constrained.items()})
+    found = defaultdict(list, {layout: [*there] for layout, there in constrained.items()})
     for workload, floor in floors:
         lacks = floor.way is FloorConstraint.SPREAD and not spread_keys(workload.scheduling)
-        if lacks and floor.spot_groups not in constrained:
-            found[floor.spot_groups].append(workload)
+        if lacks and floor.layout not in constrained:
+            found[floor.layout].append(workload)
     return found
 
 
 def _next_pods(
     floors: Sequence[tuple[Workload, OnDemandFloor]],
     by_policy: Sequence[tuple[Workload, OnDemandFloor]],
-) -> Mapping[int, Sequence[Workload]]:
-    """Return the workloads by the number of spot groups that their next pods are spread over."""
-    found: dict[int, list[Workload]] = defaultdict(list)
+) -> Mapping[Layout, Sequence[Workload]]:
+    """Return the workloads by the layouts that their next pods are spread over."""
+    found: dict[Layout, list[Workload]] = defaultdict(list)
     for workload, _ in floors:
-        for spot_groups in spread_keys(workload.scheduling):
-            found[spot_groups].append(workload)
+        for layout in spread_keys(workload.scheduling):
+            found[layout].append(workload)
     for workload, floor in by_policy:
         if floor.way is FloorConstraint.SPREAD and not spread_keys(workload.scheduling):
-            found[floor.spot_groups].append(workload)
+            found[floor.layout].append(workload)
     return found

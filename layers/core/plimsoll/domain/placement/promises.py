@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Self, override
 
 from plimsoll.domain.capacity import StartWindow, StartWindows
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import OwnerKind, Ref, resolve_count
+from plimsoll.domain.kubernetes import (
+    KEEP_READY,
+    KUBE_SYSTEM,
+    OwnerKind,
+    Ref,
+    Workload,
+    resolve_count,
+)
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.load_line import (
     MOST_SPOT_GROUPS,
@@ -19,9 +26,10 @@ from plimsoll.domain.placement.load_line import (
     SpotGroup,
     lines,
     load_line,
+    standing_line,
 )
 from plimsoll.domain.placement.on_demand import floor_of
-from plimsoll.domain.placement.spread_groups import SPOT, family_of, groups_of
+from plimsoll.domain.placement.spread_groups import SPOT, Layout, family_of, groups_of
 from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate, spot_pool_of
 
 USUAL_PERCENT: Final = 99.9
@@ -68,11 +76,47 @@ class Promise:
         return resolve_count(self.ready, replicas, round_up=True)
 
 
+def stated_promise(
+    workload: Workload, namespaces: Mapping[str, str] | None = None, default: str = "0"
+) -> Promise | None:
+    """Return what is promised of a workload: by itself, else by its namespace, else by its cluster; None: nothing.
+
+    Args:
+        workload: only of Deployments anything is promised.
+        namespaces: namespace -> what its annotation says.
+        default: what the cluster's policy says, but not of kube-system.
+
+    Raises:
+        BadInput: what the owner wrote is no promise.
+    """
+    ref = workload.ref
+    if ref.kind != OwnerKind.DEPLOYMENT:
+        return None
+    default = "0" if ref.namespace == KUBE_SYSTEM else default
+    said = workload.annotations.get(KEEP_READY) or (namespaces or {}).get(ref.namespace, default)
+    try:
+        promise = Promise.parse(said)
+    except BadInput as error:
+        raise BadInput(f"{ref}: the annotation {KEEP_READY}: {error}") from error
+    return promise if promise.wanted(_ALL) else None
+
+
+def understood_promise(
+    workload: Workload, namespaces: Mapping[str, str], default: str
+) -> Promise | None:
+    """Return the same as `stated_promise`, and None also where the owner wrote no promise: the plan names that."""
+    try:
+        return stated_promise(workload, namespaces, default)
+    except BadInput:
+        return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingGroup:
     """A spot group of the cluster, and what is known of the pools that its nodes stand in."""
 
     group: SpotGroup
+    nodes: frozenset[str]
     stood_hours: float | None
     """How long the pool has stood that was reclaimed last; None where one was never seen."""
 
@@ -93,16 +137,18 @@ class PromisedWorkload:
     workload: Ref
     replicas: int
     wanted: int
+    promise: Promise
     window: StartWindow
     layouts: tuple[LoadLine, ...]
     line: LoadLine
-    broken: float
-    """For what share of the time fewer may be Ready."""
+    stands: LoadLine
+    """As its pods stand now, of the replicas that it declares now: the others follow from the fewest that its
+    autoscaler may leave."""
 
     @property
     def kept(self) -> bool:
         """Whether the line keeps the promise: not where more are wanted than there are replicas."""
-        return self.line.below <= self.broken
+        return self.line.below <= self.promise.broken
 
 
 def standing_groups(
@@ -115,12 +161,14 @@ def standing_groups(
     """
     spot = [node for node in seen.nodes if node.capacity == SPOT and node.staying]
     families = {family_of(node) for node in spot}
-    group_of = groups_of(spot, min(MOST_SPOT_GROUPS, len(families)))
+    group_of = groups_of(spot, Layout(1, min(MOST_SPOT_GROUPS, len(families))))
     pools: dict[str, list[PoolRate | None]] = defaultdict(list)
     members: dict[str, set[str]] = defaultdict(set)
+    standing: dict[str, set[str]] = defaultdict(set)
     for node in spot:
-        name = group_of[family_of(node)]
+        name = group_of[node.name]
         members[name].add(family_of(node))
+        standing[name].add(node.name)
         pool = spot_pool_of(node)
         pools[name].append(None if pool is None else rates.get(pool))
     found = []
@@ -131,6 +179,7 @@ def standing_groups(
         found.append(
             StandingGroup(
                 group=SpotGroup(name=label, family=label, per_hour=sum(per_hour) / len(per_hour)),
+                nodes=frozenset(standing[name]),
                 stood_hours=min(ages) if len(ages) == len(known) else None,
             )
         )
@@ -138,18 +187,18 @@ def standing_groups(
 
 
 def promised_workloads(
-    promise: Promise,
+    promised: Callable[[Workload], Promise | None],
     windows: StartWindows,
     groups: tuple[StandingGroup, ...],
     namespaces: Mapping[str, str],
 ) -> Iterator[PromisedWorkload]:
-    """Yield the Deployments whose pods tell how long they take to start, with their load lines.
+    """Yield the Deployments of which something is promised, and whose pods tell how long they take to start.
 
     A floor that an owner states as a number or a share is kept beneath the line. StatefulSets are left out: of
     these a member stops before the next starts, so that a notice helps nothing.
 
     Args:
-        promise: what is promised of each.
+        promised: what is promised of a Deployment; None: nothing.
         windows: those of the observed cluster.
         groups: its spot groups.
         namespaces: namespace -> the floor that its annotation asks for.
@@ -157,8 +206,11 @@ def promised_workloads(
     seen, spot = windows.seen, [standing.group for standing in groups]
     for workload in seen.workloads:
         replicas = workload.replicas if workload.min_replicas is None else workload.min_replicas
-        window = windows.of(workload.ref)
-        if workload.ref.kind != OwnerKind.DEPLOYMENT or window is None or not replicas:
+        if workload.ref.kind != OwnerKind.DEPLOYMENT or not min(replicas, workload.replicas):
+            continue
+        promise = promised(workload)
+        window = None if promise is None else windows.of(workload.ref)
+        if promise is None or window is None:
             continue
         try:
             floor = floor_of(
@@ -166,14 +218,32 @@ def promised_workloads(
             ).keep
         except BadInput:  # the plan names it as a problem
             floor = 0
-        wanted = promise.wanted(replicas)
-        layouts = tuple(lines(replicas, wanted, spot, LossWindow.of(window)))
+        wanted, lost = promise.wanted(replicas), LossWindow.of(window)
+        layouts = tuple(lines(replicas, wanted, spot, lost))
         yield PromisedWorkload(
             workload=workload.ref,
             replicas=replicas,
             wanted=wanted,
+            promise=promise,
             window=window,
             layouts=layouts,
             line=load_line(layouts, floor, promise.broken),
-            broken=promise.broken,
+            stands=_standing(seen, workload, promise, groups, lost),
         )
+
+
+def _standing(
+    seen: Observation,
+    workload: Workload,
+    promise: Promise,
+    groups: tuple[StandingGroup, ...],
+    lost: LossWindow,
+) -> LoadLine:
+    pods = seen.of_workload.get(workload.ref, ())
+    there = [pod.node for pod in pods if pod.deleting is None and not pod.released]
+    counts = [
+        (each.group, found)
+        for each in groups
+        if (found := sum(node in each.nodes for node in there))
+    ]
+    return standing_line(workload.replicas, promise.wanted(workload.replicas), counts, lost)

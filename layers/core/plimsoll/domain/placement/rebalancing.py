@@ -31,7 +31,14 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import as_injected
 from plimsoll.domain.placement.move_history import Mark, moves_within_hour, next_mark
 from plimsoll.domain.placement.node_labels import SpreadGroup
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
+from plimsoll.domain.placement.spread_groups import (
+    ON_DEMAND,
+    SINGLE_REPLICA,
+    SPOT,
+    Layout,
+    label_key,
+    on_demand_group,
+)
 from plimsoll.domain.scheduling import ClusterSnapshot
 
 MOST_MOVES: Final = 10
@@ -66,7 +73,7 @@ def _left(seen: Observation, now: datetime) -> int:
 
 def plan_moves(
     seen: Observation,
-    spread: Mapping[int, Sequence[Workload]],
+    spread: Mapping[Layout, Sequence[Workload]],
     groups: Sequence[SpreadGroup],
     now: datetime,
     pinned: Sequence[Workload] = (),
@@ -78,7 +85,7 @@ def plan_moves(
 
     Args:
         seen: one observation of the cluster, in which nothing forbids moves.
-        spread: number of spot groups -> the workloads whose next pods are spread over so many.
+        spread: layout -> the workloads whose next pods are spread so.
         pinned: workloads whose next pods are let to on-demand nodes only.
         groups: the spread groups, open and closed.
         now: the time of the observation.
@@ -86,7 +93,9 @@ def plan_moves(
     waiting = [*_all_uneven(seen, spread, groups, now, pinned)]
     if not waiting:
         return  # a snapshot of a large cluster takes seconds
-    waiting.sort(key=lambda u: (u.emptiest != ON_DEMAND, crc32(f"{now}{u.workload.ref}".encode())))
+    waiting.sort(
+        key=lambda u: (not on_demand_group(u.emptiest), crc32(f"{now}{u.workload.ref}".encode()))
+    )
     snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
     moves = (_move(seen, snapshot, uneven, now) for uneven in waiting[:TRIED_WORKLOADS])
     found = (move for move in moves if move is not None)
@@ -115,15 +124,15 @@ class Unevenness:
 
 def _all_uneven(
     seen: Observation,
-    spread: Mapping[int, Sequence[Workload]],
+    spread: Mapping[Layout, Sequence[Workload]],
     groups: Sequence[SpreadGroup],
     now: datetime,
     pinned: Sequence[Workload],
 ) -> Iterator[Unevenness]:
     every = [(w, CAPACITY_LABELS[0], {ON_DEMAND}) for w in pinned]
-    for spot_groups, workloads in spread.items():
-        open_names = {g.name for g in groups if g.spot_groups == spot_groups and g.opened}
-        every += [(w, label_key(spot_groups), open_names) for w in workloads]
+    for layout, workloads in spread.items():
+        open_names = {g.name for g in groups if g.layout == layout and g.opened}
+        every += [(w, label_key(layout), open_names) for w in workloads]
     found = (_unevenness(seen, w, key, open_names, now) for w, key, open_names in every)
     return (uneven for uneven in found if uneven is not None)
 
@@ -144,7 +153,7 @@ def _unevenness(
             standing[group].append(pod)
         elif node is not None and node.capacity == SPOT:
             unreserved.append(pod)
-    single, pinned = key == label_key(0), key == CAPACITY_LABELS[0]
+    single, pinned = key == label_key(SINGLE_REPLICA), key == CAPACITY_LABELS[0]
     if (single or pinned) and unreserved and ON_DEMAND in standing:
         fullest, emptiest, movable = SPOT, ON_DEMAND, unreserved
         reason = "all its replicas must stand on on-demand"

@@ -21,7 +21,7 @@ STAYS_FACTOR: Final = 2
 GOES_FACTOR: Final = 3
 """They go there while it has three: else they would go and come back."""
 ALL_SPOT: Final = "all spot"
-_LOSSES: Final[Mapping[str, Callable[[Node], str | None]]] = {
+LOSSES: Final[Mapping[str, Callable[[Node], str | None]]] = {
     "node": lambda node: node.name,
     "family": lambda node: family_of(node) if node.capacity == SPOT else None,
     "zone": lambda node: node.zone,
@@ -71,7 +71,7 @@ def losses(seen: Observation) -> Sequence[Loss]:
     }
     whole = total_resources([*reserve.values()])
     found: list[Loss] = []
-    for kind, loss_of in _LOSSES.items():
+    for kind, loss_of in LOSSES.items():
         lost: dict[str, list[str]] = defaultdict(list)
         for node in seen.nodes:
             name = loss_of(node)

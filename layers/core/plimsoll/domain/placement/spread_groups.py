@@ -9,8 +9,9 @@ changes what running workloads are spread over.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, override
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, SPREAD_PREFIX, Node
 
@@ -21,12 +22,56 @@ TOLERATED_FACTOR: Final = 1.5
 """A group may hold this many times its even share before a family is moved out of it."""
 
 
-def label_key(spot_groups: int) -> str:
-    """Return the label over which a workload with so many spot groups is spread.
+@dataclass(frozen=True, slots=True, order=True)
+class Layout:
+    """An even spread of the replicas over so many groups of each capacity."""
 
-    Zero is for single replicas: all spot nodes are one group, open while on-demand can take it all.
-    """
-    return f"{SPREAD_PREFIX}{spot_groups}"
+    on_demand_groups: int
+    spot_groups: int
+
+    @property
+    def entry(self) -> str:
+        """How labels and the admission policy name it: `3` with one on-demand group, else as in `3-1`."""
+        if self.on_demand_groups == 1:
+            return f"{self.spot_groups}"
+        return f"{self.on_demand_groups}-{self.spot_groups}"
+
+    @override
+    def __str__(self) -> str:
+        """Return it as an owner names it."""
+        if not self.spot_groups:
+            return "on-demand"
+        if not self.on_demand_groups:
+            return "no floor"
+        return f"{self.on_demand_groups} + {self.spot_groups}"
+
+    def floor(self, replicas: int) -> int:
+        """Return how many of so many replicas it leaves on on-demand at least."""
+        groups = self.on_demand_groups + self.spot_groups
+        return self.on_demand_groups * (replicas // groups) if groups else 0
+
+
+NO_GROUPS: Final = Layout(0, 0)
+"""Of a workload that is not spread."""
+SINGLE_REPLICA: Final = Layout(1, 0)
+"""Of single replicas: all spot nodes are one group, open while on-demand can take it all."""
+LAYOUTS: Final = (
+    SINGLE_REPLICA,
+    *(Layout(1, spot) for spot in (1, 2, 3)),
+    Layout(2, 1),
+    *(Layout(3, spot) for spot in (1, 2, 3)),
+)
+"""Those that nodes have labels for."""
+
+
+def label_key(layout: Layout) -> str:
+    """Return the label over which a workload with this layout is spread."""
+    return f"{SPREAD_PREFIX}{layout.entry}"
+
+
+def on_demand_group(name: str) -> bool:
+    """Whether a group with this name is one of on-demand nodes."""
+    return name.startswith(ON_DEMAND)
 
 
 def family_of(node: Node) -> str:
@@ -34,16 +79,16 @@ def family_of(node: Node) -> str:
     return node.labels.get(INSTANCE_TYPE, "").partition(".")[0] or UNKNOWN_FAMILY
 
 
-def groups_of(nodes: Iterable[Node], spot_groups: int) -> Mapping[str, str]:
-    """Return family -> spot group, for all spot nodes of a cluster.
+def groups_of(nodes: Sequence[Node], layout: Layout) -> Mapping[str, str]:
+    """Return node -> group, for all nodes of a cluster whose capacity is known.
 
     At most one family that has a group already changes it, so one run relabels the nodes of at most
     one family, and a second run over the result changes nothing more once the groups are balanced.
     """
     spot = [node for node in nodes if node.capacity == SPOT]
     weights = _weights(spot)
-    names = [f"spot-{number}" for number in range(1, max(1, spot_groups) + 1)]
-    group = _present(spot, label_key(spot_groups), names)
+    names = [f"{SPOT}-{number}" for number in range(1, max(1, layout.spot_groups) + 1)]
+    group = _present(spot, label_key(layout), names)
     loads = dict.fromkeys(names, 0.0)
     for family, name in group.items():
         loads[name] += weights[family]
@@ -51,7 +96,8 @@ def groups_of(nodes: Iterable[Node], spot_groups: int) -> Mapping[str, str]:
         group[family] = min(names, key=lambda name: (loads[name], name))
         loads[group[family]] += weights[family]
     _rebalance(group, weights, loads)
-    return group
+    found = {node.name: ON_DEMAND for node in nodes if node.capacity == ON_DEMAND}
+    return found | {node.name: group[family_of(node)] for node in spot}
 
 
 def _weights(spot: Sequence[Node]) -> Mapping[str, float]:

@@ -10,7 +10,12 @@ from plimsoll.domain.kubernetes import CAPACITY_LABELS, Scheduling, Workload, ca
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import spread_keys
 from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
+from plimsoll.domain.placement.spread_groups import (
+    ON_DEMAND,
+    SINGLE_REPLICA,
+    SPOT,
+    label_key,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +60,7 @@ def status_of(
         floor=floor,
         ready=dict(ready),
         pending=pending,
-        reserved=reserved and floor.way is FloorConstraint.SPREAD and not floor.spot_groups,
+        reserved=reserved and floor.layout == SINGLE_REPLICA,
         lacks=lacks,
     )
 
@@ -67,9 +72,9 @@ def lacks(workload: Workload, floor: OnDemandFloor) -> str | None:
     if floor.way is FloorConstraint.SPREAD:
         there = spread_keys(workload.scheduling)
         if not there:
-            return f"a spread constraint over {label_key(floor.spot_groups)}"
-        if max(there) > floor.spot_groups:
-            return f"a spread over {floor.spot_groups} spot groups instead of {max(there)}"
+            return f"a spread constraint over {label_key(floor.layout)}"
+        if all(layout.floor(floor.replicas) < floor.keep for layout in there):
+            return f"a spread constraint over {label_key(floor.layout)} instead of {label_key(there[0])}"
     elif floor.way is FloorConstraint.AFFINITY:
         return "node affinity to on-demand nodes"
     return None

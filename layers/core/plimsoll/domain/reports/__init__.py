@@ -14,6 +14,16 @@ from plimsoll.domain.reports.rehearsals import (
     rehearsals_of,
 )
 from plimsoll.domain.reports.report import PLACEMENT, SCALE_UP, Report
+from plimsoll.domain.reports.scores import (
+    Judged,
+    Kept,
+    Score,
+    WorkloadScore,
+    minutes,
+    month_of,
+    months_until,
+    scored,
+)
 
 __all__ = [
     "CANARY_REPORTS",
@@ -24,16 +34,24 @@ __all__ = [
     "SCALE_UP",
     "WAIT",
     "Comparison",
+    "Judged",
+    "Kept",
     "Metric",
     "Reason",
     "Report",
+    "Score",
+    "WorkloadScore",
     "announcement",
     "canary_echo",
     "canary_seen",
     "compare_rehearsals",
     "interruption_metrics",
     "merge_reasons",
+    "minutes",
+    "month_of",
+    "months_until",
     "rehearsal_report",
     "rehearsals_of",
+    "scored",
     "summary",
 ]

@@ -17,6 +17,8 @@ PLACEMENT: Final = "placement"
 """The kind of the reports of placement, and the first part of their ids."""
 SCALE_UP: Final = "scale-up"
 """The kind of the reports of nodes that were added while no node was interrupted, and the first part of their ids."""
+_LEVELS: Final = 8
+"""How many numbers of ready replicas a report remembers of a workload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,9 @@ class Report:
     closed: datetime | None = None
     lowest_ready: Mapping[str, int] = field(default_factory=dict)
     """Workload -> the fewest ready replicas seen while this node was drained."""
+    fell: Mapping[str, Mapping[int, datetime]] = field(default_factory=dict)
+    """Workload -> ready replicas, where these are fewer than it declares -> when there were first so few. Of each
+    workload the lowest numbers are kept."""
     below_floor: Mapping[str, int] = field(default_factory=dict)
     """Workload -> by how many ready replicas it once missed its ready floor."""
     overruled: Mapping[str, str] = field(default_factory=dict)
@@ -51,6 +56,11 @@ class Report:
     """Node group and kind of refusal -> why it got no nodes, and what cures that, in words."""
     reasons: tuple[Reason, ...] = ()
     """Folded, in the order in which they were first told."""
+
+    def below(self, workload: str, wanted: int) -> datetime | None:
+        """Return when a workload had fewer Ready replicas than so many for the first time; None: it never had."""
+        times = [at for ready, at in self.fell.get(workload, {}).items() if ready < wanted]
+        return min(times, default=None)
 
     def merged(self, other: Report) -> Self:
         """Return both reports as one; the order of merging does not matter but for the order of the reasons."""
@@ -71,6 +81,7 @@ class Report:
             gone=_first(self.gone, other.gone),
             closed=_first(self.closed, other.closed),
             lowest_ready=dict(sorted(lowest.items())),
+            fell=_fell(self.fell, other.fell),
             below_floor=dict(sorted(below.items())),
             overruled={**self.overruled, **other.overruled},
             added={**self.added, **other.added},
@@ -78,6 +89,19 @@ class Report:
             killed=tuple(sorted({*self.killed, *other.killed})),
             reasons=merge_reasons(self.reasons, other.reasons),
         )
+
+
+def _fell(
+    mine: Mapping[str, Mapping[int, datetime]], other: Mapping[str, Mapping[int, datetime]]
+) -> Mapping[str, Mapping[int, datetime]]:
+    found = {}
+    for workload in sorted(mine.keys() | other.keys()):
+        here, there = mine.get(workload, {}), other.get(workload, {})
+        lowest = sorted(here.keys() | there.keys())[:_LEVELS]
+        found[workload] = {
+            ready: min(each[ready] for each in (here, there) if ready in each) for ready in lowest
+        }
+    return found
 
 
 def _first(mine: datetime | None, other: datetime | None) -> datetime | None:

@@ -294,8 +294,8 @@ def may_stand_on_spot(view: View, workload: wire.Workload) -> int:
     match floor.way:
         case FloorConstraint.FREE:
             return workload.replicas
-        case FloorConstraint.SPREAD if floor.spot_groups:
-            return workload.replicas - workload.replicas // (floor.spot_groups + 1)
+        case FloorConstraint.SPREAD if floor.layout.spot_groups:
+            return workload.replicas - floor.layout.floor(workload.replicas)
         case FloorConstraint.SPREAD | FloorConstraint.AFFINITY:
             return 0
 

@@ -45,6 +45,7 @@ def parse_namespace(obj: Raw) -> Namespace:
         name=meta.name,
         labels=meta.labels,
         floor=meta.annotations.get(names.MIN_ON_DEMAND),
+        promise=meta.annotations.get(names.KEEP_READY),
         injects=meta.labels.get(names.INJECT_FLOORS) == "true" and meta.name != names.KUBE_SYSTEM,
         guard=None if meta.name == names.KUBE_SYSTEM else meta.labels.get(names.GUARD),
         obeys_budgets=any(
