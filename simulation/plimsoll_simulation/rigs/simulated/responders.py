@@ -166,7 +166,7 @@ class Plimsoll(Responder):
                 pools=behind(network, MemoryPools(), POOLS),
                 times=behind(network, self._times, TIMES),
                 announcer=self.announcer,
-                frames=context.frames,
+                frames=None if (sink := context.frames) is None else lambda: sink,
                 wake_ups=SimulatedWakeUps(network, context.wake_ups),
                 resyncs=SimulatedResyncs(network, context.resyncs),
                 clock=clock,
