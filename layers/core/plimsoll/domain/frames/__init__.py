@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.frames.frame import Frame
+from plimsoll.domain.frames.frame import Frame, NodeFrame, WorkloadFrame
 from plimsoll.domain.frames.frame_builder import frame_of
 
-__all__ = ["Frame", "frame_of"]
+__all__ = ["Frame", "NodeFrame", "WorkloadFrame", "frame_of"]
