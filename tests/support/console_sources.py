@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.frames import Frame, frame_of
 from plimsoll.domain.observation import Observation
-from plimsoll_cli.console.sources import ClusterState, Kind, read
+from plimsoll_cli.console.sources import ClusterState, Kind, Rehearsal, read
 from tests.support.builders import NOON
 
 
@@ -23,12 +23,23 @@ class GivenSource:
     kind: Kind = "cluster"
     title: str = "harbor"
     speed: float = 1.0
+    made: list[Rehearsal] = field(default_factory=list)
 
     def now(self) -> datetime:
         return NOON + timedelta(seconds=self.seconds)
 
     def clusters(self) -> Sequence[str]:
         return [*self.states]
+
+    def rehearsals(self, cluster: str) -> Sequence[Rehearsal]:
+        return [each for each in self.made if each.cluster == cluster]
+
+    def rehearse(self, cluster: str, scope: str) -> Rehearsal | None:
+        if any(each.stage in {"reading", "playing"} for each in self.made):
+            return None
+        begun = Rehearsal(number=len(self.made) + 1, cluster=cluster, scope=scope, at=self.now())
+        self.made.insert(0, begun)
+        return begun
 
     def state(self, cluster: str) -> ClusterState | None:
         return self.states.get(cluster)

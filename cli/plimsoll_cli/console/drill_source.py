@@ -12,13 +12,19 @@ from typing import Final
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.errors import Temporary
 from plimsoll.domain.frames import frame_of
+from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
-from plimsoll_cli.console.sources import ClusterState, Kind, read
+from plimsoll_cli.console.rehearsals import Rehearsals
+from plimsoll_cli.console.sources import ClusterState, Kind, Rehearsal, read
+from plimsoll_simulation.fake_aws.fleet import Fleet
 from plimsoll_simulation.fake_aws.stores import MemoryFrames
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from plimsoll_simulation.measure.listening import Progress
 from plimsoll_simulation.measure.snapshot import Snapshot
+from plimsoll_simulation.rehearsal.live import LiveCluster, read_cluster
+from plimsoll_simulation.rigs.simulated.aws import group_of
 from plimsoll_simulation.rigs.simulated.rig import Simulation
 from plimsoll_simulation.rigs.simulated.time import EPOCH
 from plimsoll_simulation.scenario.drill import Drill
@@ -55,6 +61,8 @@ class DrillSource:
         }
         self._frames = MemoryFrames()
         self._began: tuple[float, float] | None = None
+        self._live: dict[str, LiveCluster] = {}
+        self._rehearsals = Rehearsals(self._before)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._play, name="drill", daemon=True)
 
@@ -69,6 +77,7 @@ class DrillSource:
     def close(self) -> None:
         """Stop playing."""
         self._stop.set()
+        self._rehearsals.close()
         if self._thread.is_alive():
             self._thread.join()
 
@@ -79,6 +88,14 @@ class DrillSource:
     def clusters(self) -> Sequence[str]:
         """Return the names of its clusters."""
         return [*self._states]
+
+    def rehearsals(self, cluster: str) -> Sequence[Rehearsal]:
+        """Return the rehearsals of a cluster."""
+        return self._rehearsals.list(cluster)
+
+    def rehearse(self, cluster: str, scope: str) -> Rehearsal | None:
+        """Begin a rehearsal of the cluster as it stood before the drill began."""
+        return self._rehearsals.start(cluster, scope, self._now)
 
     def state(self, cluster: str) -> ClusterState | None:
         """Return what is known of a cluster."""
@@ -115,6 +132,11 @@ class DrillSource:
                 self._simulation = simulation
                 simulation.prepare()
                 self._look(force=True)
+                for name, rig_cluster in simulation.rig_clusters.items():
+                    self._live[name] = replace(
+                        read_cluster(self._api(name).requests, simulation.clock),
+                        groups=groups_of(rig_cluster.fleet),
+                    )
                 simulation.begin()
                 simulation.watch()
                 self._look(force=True)
@@ -136,13 +158,7 @@ class DrillSource:
             due = last is not None and (now - last.at).total_seconds() >= FRAME_AFTER
             due = due and not (last is not None and last.over)
             if force or due or (now - state.at).total_seconds() >= READ_EVERY:
-                api = KubernetesCluster(
-                    FakeTransport(rig_cluster.cluster, self._simulation.clock),
-                    name,
-                    self._simulation.clock,
-                    workers=SerialWorkers(),
-                )
-                seen = api.observe()
+                seen = self._api(name).observe().among(groups=groups_of(rig_cluster.fleet))
                 if due or (force and last is not None):
                     self._add_frame(seen, now)
                 state = read(state, seen, now)
@@ -154,10 +170,26 @@ class DrillSource:
 
         self._now = now
 
+    def _api(self, cluster: str) -> KubernetesCluster:
+        clock = self._simulation.clock
+        transport = FakeTransport(self._simulation.rig_clusters[cluster].cluster, clock)
+        return KubernetesCluster(transport, cluster, clock, workers=SerialWorkers())
+
+    def _before(self, cluster: str) -> LiveCluster:
+        found = self._live.get(cluster)
+        if found is None:
+            raise Temporary(f"{cluster} is not set up yet: try again in a second")
+        return found
+
     def _add_frame(self, seen: Observation, now: datetime) -> None:
         frame = frame_of(plan_drain(seen, now), self._frames.latest(seen.cluster), done=())
         if frame is not None:
             self._frames.take(frame)
+
+
+def groups_of(fleet: Fleet) -> Sequence[NodeGroup]:
+    """Return the node groups of a fleet as AWS would describe them."""
+    return [group_of(group) for group in fleet.groups.values() if group.spec.kind != "static"]
 
 
 class _StoppedError(Exception):

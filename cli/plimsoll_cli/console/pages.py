@@ -19,6 +19,8 @@ class Request:
     named: Mapping[str, str] = field(default_factory=dict)
     """What stands in the path in the place of `{name}`."""
     query: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, str] = field(default_factory=dict)
+    """What a form sends."""
     fragment: bool = False
     """Whether a script asks for the living part of the page only."""
 

@@ -33,7 +33,6 @@ class Place:
 
     path: str
     fragment: bool = False
-    rehearses: bool = False
 
     @property
     def root(self) -> str:
@@ -73,7 +72,6 @@ def rendered(page: Page, place: Place, source: Source) -> str:
             until=until,
             source_kind=source.kind,
             watched=source.title,
-            rehearses=place.rehearses,
         )
     )
 

@@ -8,6 +8,7 @@ from plimsoll_cli.console.pages import Route
 from plimsoll_cli.console.views.cluster import cluster
 from plimsoll_cli.console.views.fleet import fleet
 from plimsoll_cli.console.views.interruptions import interruption, interruptions
+from plimsoll_cli.console.views.rehearsal import rehearsal, rehearsals, rehearse
 from plimsoll_cli.console.views.storm import storm
 from plimsoll_cli.console.views.workload import workload
 
@@ -18,4 +19,7 @@ ROUTES: Final = (
     Route("GET", "/c/{cluster}/w/{kind}/{namespace}/{name}", workload),
     Route("GET", "/c/{cluster}/interruptions", interruptions),
     Route("GET", "/c/{cluster}/interruptions/{interruption}", interruption),
+    Route("GET", "/c/{cluster}/rehearsals", rehearsals),
+    Route("POST", "/c/{cluster}/rehearsals", rehearse),
+    Route("GET", "/c/{cluster}/rehearsals/{number}", rehearsal),
 )

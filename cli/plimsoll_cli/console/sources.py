@@ -43,6 +43,38 @@ class ClusterState:
         return self.frames[-1] if self.frames else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """What would happen if some spot instances were reclaimed now: while it is played, and afterwards."""
+
+    number: int
+    cluster: str
+    scope: str
+    """`spot`, `zone:NAME` or `family:NAME`."""
+    at: datetime
+    stage: Literal["reading", "playing", "done", "failed"] = "reading"
+    progress: float = 0.0
+    """From 0 to 1: of the time that it plays at most."""
+    error: str = ""
+    verdict: str = ""
+    outcomes: tuple[tuple[str, int, int, int, bool], ...] = ()
+    """Workload, replicas, ready floor, lowest, and whether it is unharmed; the worst first."""
+    tables: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]], ...] = ()
+    """Title, columns and rows."""
+    notes: tuple[str, ...] = ()
+    """What was assumed."""
+    nodes: frozenset[str] = frozenset()
+    """Those that would go."""
+    safe: tuple[tuple[float, int], ...] = ()
+    """(seconds after the notice, safe pods)."""
+
+    @property
+    def words(self) -> str:
+        """What would go, in words."""
+        kind, _, name = self.scope.partition(":")
+        return f"spot of the {kind} {name}" if name else "all spot"
+
+
 def read(
     state: ClusterState,
     seen: Observation,
@@ -89,6 +121,12 @@ class Source(Protocol):
 
     def clusters(self) -> Sequence[str]:
         """Return the names of its clusters."""
+
+    def rehearsals(self, cluster: str) -> Sequence[Rehearsal]:
+        """Return the rehearsals of a cluster, the newest first; nothing where it rehearses none."""
+
+    def rehearse(self, cluster: str, scope: str) -> Rehearsal | None:
+        """Begin a rehearsal, and return it; None: another one runs."""
 
     def state(self, cluster: str) -> ClusterState | None:
         """Return what is known of a cluster; None: there is none of that name."""

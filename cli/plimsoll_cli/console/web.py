@@ -11,6 +11,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import parse_qsl
 
 import uvicorn
 from starlette.applications import Starlette
@@ -38,6 +39,7 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 _FOREVER: Final = "private, max-age=31536000, immutable"
 _LONGEST_PATH: Final = 4000
+_LONGEST_FORM: Final = 4000
 
 type Endpoint = Callable[[HttpRequest], Awaitable[Response]]
 
@@ -81,7 +83,6 @@ class Access:
 
 def application(source: Source, access: Access) -> Starlette:
     """Return the console of a source."""
-    rehearses = any(route.path.endswith("/rehearsals") for route in ROUTES)
 
     def endpoint(route: Route) -> Endpoint:
         async def answer(http: HttpRequest) -> Response:
@@ -90,8 +91,9 @@ def application(source: Source, access: Access) -> Starlette:
                 return refused
             query = {name: value for name, value in http.query_params.items() if name != "link"}
             fragment = http.headers.get("hx-request") == "true"
-            asked = Request(named=http.path_params, query=query, fragment=fragment)
-            place = Place(path=http.url.path, fragment=fragment, rehearses=rehearses)
+            form = await _form(http) if http.method == "POST" else {}
+            asked = Request(named=http.path_params, query=query, form=form, fragment=fragment)
+            place = Place(path=http.url.path, fragment=fragment)
             return _response(route.view(asked, source), place, source)
 
         return answer
@@ -107,7 +109,7 @@ def application(source: Source, access: Access) -> Starlette:
         refused = _refused(http, access)
         if refused is not None:
             return refused
-        place = Place(path=http.url.path, rehearses=rehearses)
+        place = Place(path=http.url.path)
         return _response(missing("There is no such page."), place, source)
 
     async def failed(http: HttpRequest, error: Exception) -> Response:
@@ -117,7 +119,7 @@ def application(source: Source, access: Access) -> Starlette:
             given={"title": title, "cure": "The terminal shows where."},
             status=500,
         )
-        return _response(page, Place(path=http.url.path, rehearses=rehearses), source)
+        return _response(page, Place(path=http.url.path), source)
 
     return Starlette(
         routes=[
@@ -145,6 +147,16 @@ def server(source: Source, access: Access) -> uvicorn.Server:
             timeout_graceful_shutdown=1,
         )
     )
+
+
+async def _form(http: HttpRequest) -> Mapping[str, str]:
+    """Return what a form sends; of one that is too long nothing."""
+    body = b""
+    async for part in http.stream():
+        body += part
+        if len(body) > _LONGEST_FORM:
+            return {}
+    return dict(parse_qsl(body.decode("utf-8", "replace")))
 
 
 def _refused(http: HttpRequest, access: Access) -> Response | None:

@@ -10,13 +10,14 @@ from typing import Literal
 from plimsoll.domain.frames import Frame, NodeFrame, WorkloadFrame
 from plimsoll_cli.console.drawing import clock
 from plimsoll_cli.console.pages import NOTHING_NEW, Page, Request, missing
-from plimsoll_cli.console.sources import ClusterState, Source
+from plimsoll_cli.console.sources import ClusterState, Rehearsal, Source
 from plimsoll_cli.console.views.words import counted, split_ref
 
 MOST_OPEN = 8
 """Workloads up to which those in order stay unfolded, and nodes up to which empty ones do."""
 POLL_MS = 2000
 MOST_NODES = 12
+BEFORE = timedelta(seconds=2)
 
 type Level = Literal["ok", "warn", "bad"]
 
@@ -82,7 +83,7 @@ def storm(request: Request, source: Source) -> Page:
             "now_ms": _milliseconds(frame.storm + timedelta(seconds=shown.seconds)),
             "speed": source.speed,
             "poll_ms": max(400, round(POLL_MS / source.speed)),
-            "foretold": (),
+            "foretold": _foretold(source.rehearsals(state.name), frame),
         },
     )
 
@@ -176,6 +177,17 @@ def _shown(request: Request, state: ClusterState, source: Source) -> Shown | Non
     if source.ended or latest.over:
         seconds = latest.seconds
     return Shown(frame=latest, seconds=seconds, replay=False, late=late)
+
+
+def _foretold(rehearsals: Sequence[Rehearsal], frame: Frame) -> tuple[tuple[float, int], ...]:
+    """Return the safe pods over time of the last rehearsal of just these nodes, made before they were noticed."""
+    going = {node.name for node in frame.nodes}
+    same = (
+        each
+        for each in rehearsals
+        if each.stage == "done" and each.nodes == going and each.at <= frame.storm + BEFORE
+    )
+    return next((each.safe for each in same), ())
 
 
 def _first_and_last(frames: Sequence[Frame], frame: Frame) -> tuple[Frame, Frame]:

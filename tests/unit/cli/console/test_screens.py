@@ -13,7 +13,7 @@ from plimsoll.domain.reports import Reason, Report
 from plimsoll_cli.console.pages import Request, url
 from plimsoll_cli.console.rendering import Place, rendered
 from plimsoll_cli.console.routes import ROUTES
-from plimsoll_cli.console.sources import ClusterState
+from plimsoll_cli.console.sources import ClusterState, Rehearsal
 from plimsoll_cli.console.views.storm import storm
 from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod
 from tests.support.console_sources import GivenSource, state_of
@@ -244,7 +244,18 @@ def test_a_hostile_name_is_words_on_every_screen(name: str):
         name=name,
         reports=[report],
     )
-    source = GivenSource({name: state}, title=name)
+    made = Rehearsal(
+        number=1,
+        cluster=name,
+        scope=f"zone:{name}",
+        at=NOON,
+        stage="done",
+        verdict=name,
+        outcomes=((name, 1, 1, 1, True),),
+        tables=((name, (name,), ((name,),)),),
+        notes=(name,),
+    )
+    source = GivenSource({name: state}, title=name, made=[made])
     for route in ROUTES:
         named = {
             "cluster": name,
@@ -253,7 +264,9 @@ def test_a_hostile_name_is_words_on_every_screen(name: str):
             "name": name,
             "interruption": name,
         }
-        page = route.view(Request(named=named), source)
+        if route.method == "POST":
+            continue
+        page = route.view(Request(named=named | {"number": "1"}), source)
         assert page.status == 200, route.path
         html = rendered(page, Place(path=route.path), source)
         assert_harmless(html)
