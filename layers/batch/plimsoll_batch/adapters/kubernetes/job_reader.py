@@ -289,6 +289,7 @@ class _State(_Read):
 
 
 class _Container(_Read):
+    name: str = ""
     state: _State = field(default_factory=_State)
 
 
@@ -301,7 +302,11 @@ class _Status(_Read):
     init_container_statuses: _Containers = ()
 
 
-_FailedPod = schema.Object[schema.Nothing, _Status]
+class _FailedSpec(_Read):
+    init_containers: Annotated[tuple[schema.Container, ...], Meta(max_length=LIST_LIMIT_ITEMS)] = ()
+
+
+_FailedPod = schema.Object[_FailedSpec, _Status]
 
 
 @naming("Pod")
@@ -310,9 +315,13 @@ def parse_failed_pod(obj: Raw) -> FailedPod:
     pod = decoded(obj, _FailedPod)
     meta, status = pod.metadata, pod.status
     owner = meta.controller
+    # A sidecar stops last, most often by SIGTERM: its exit code says nothing of the work.
+    # https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#sidecar-containers-and-pod-lifecycle
+    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    initial = [each for each in status.init_container_statuses if each.name not in sidecars]
     ends = [
         each.state.terminated
-        for each in (*status.init_container_statuses, *status.container_statuses)
+        for each in (*initial, *status.container_statuses)
         if each.state.terminated is not None
     ]
     created = Field(meta.creation_timestamp, "metadata.creationTimestamp").time()

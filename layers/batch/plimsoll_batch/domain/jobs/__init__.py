@@ -11,6 +11,7 @@ from plimsoll_batch.domain.jobs.gangs import (
     Shape,
     Topology,
     amounts_of,
+    largest_first,
     lost_at_an_interruption,
 )
 from plimsoll_batch.domain.jobs.job_actions import (
@@ -88,6 +89,7 @@ __all__ = [
     "Turn",
     "amounts_of",
     "assemble",
+    "largest_first",
     "lost_at_an_interruption",
     "make_way",
     "plan_deadlines",

@@ -78,7 +78,13 @@ def group_frames(
 
 def coming_nodes(scene: Scene, done: Iterable[Action]) -> ComingNodes:
     """Return how many nodes are on their way: those of groups, and those that were just asked for."""
-    nodes, times = 0, list[datetime]()
+    times = list[datetime]()
+    grouped = {instance for group in scene.seen.groups for instance in group.instances}
+    # A Node that is not Ready yet came from somewhere, whether its group was read or not.
+    nodes = sum(
+        node.created >= scene.storm and not node.ready and node.instance not in grouped
+        for node in scene.seen.nodes
+    )
     for group in scene.seen.groups:
         expected = expected_nodes(group, scene.seen.nodes, scene.now)
         counted = expected.upcoming - expected.overdue

@@ -32,7 +32,7 @@ def operator_task(
             nodes_coming=coming.nodes,
             next_at=scene.seconds(coming.next_at),
         )
-    acts = dict.fromkeys(_acts(stuck, groups, full))
+    acts = dict.fromkeys(_acts(stuck, groups, full, known=bool(scene.seen.groups)))
     return OperatorTask(acts=tuple(acts)[:MOST_ACTS])
 
 
@@ -42,7 +42,11 @@ def _is_stuck(frame: WorkloadFrame) -> bool:
 
 
 def _acts(
-    stuck: Sequence[WorkloadFrame], groups: Sequence[GroupFrame], full: Sequence[str]
+    stuck: Sequence[WorkloadFrame],
+    groups: Sequence[GroupFrame],
+    full: Sequence[str],
+    *,
+    known: bool,
 ) -> Iterator[str]:
     if any(frame.no_node for frame in stuck):
         refused = [group.refused for group in groups if group.refused and group.name not in full]
@@ -51,10 +55,11 @@ def _acts(
         yield from refused
         if not (full or refused):
             count = sum(frame.no_node for frame in stuck)
-            yield (
-                f"{count} pod{'s have' if count > 1 else ' has'} no node and no node group grows: add a node, or let "
-                "a group grow (tag plimsoll.dev/grow)"
-            )
+            pods = f"{count} pod{'s have' if count > 1 else ' has'} no node"
+            if known:
+                yield f"{pods} and no node group grows: add a node, or let a group grow (tag plimsoll.dev/grow)"
+            else:
+                yield f"{pods}, and node groups are not read here: see whether one of them launches"
     for frame in stuck:
         if not frame.no_node:
             yield (

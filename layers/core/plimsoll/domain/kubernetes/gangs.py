@@ -31,6 +31,7 @@ _OF_QUEUES: Final = {_GANG, "plimsoll.dev/queue"}
 _CONTROLLERS: Final = (
     ("jobset.sigs.k8s.io/jobset-name", "JobSet", "Job"),
     (TRAINING_JOB, "TrainingJob", "Job"),
+    ("volcano.sh/job-name", "VolcanoJob", "Job"),
     ("ray.io/cluster", "RayCluster", "RayCluster"),
     (LEADER_WORKER_SET, "LeaderWorkerSet", "StatefulSet"),
 )
@@ -40,6 +41,7 @@ A Kubeflow TrainJob makes a JobSet of its name, and a RayJob a RayCluster. The c
 PyTorchJob, TFJob and others; that of a launcher of MPI is a Job.
 https://github.com/kubernetes-sigs/jobset/blob/main/api/jobset/v1alpha2/jobset_types.go
 https://github.com/kubeflow/trainer/blob/release-1.9/pkg/apis/kubeflow.org/v1/common_types.go
+https://github.com/volcano-sh/apis/blob/master/pkg/apis/batch/v1alpha1/labels.go
 https://github.com/ray-project/kuberay/blob/master/ray-operator/controllers/ray/utils/constant.go
 https://github.com/kubernetes-sigs/lws/blob/main/api/leaderworkerset/v1/leaderworkerset_types.go"""
 _GENERATED: Final = re.compile(r"(-raycluster)?(-([bcdfghjklmnpqrstvwxz2456789]{5}|[0-9]+))+$")
