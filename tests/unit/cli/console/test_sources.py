@@ -207,13 +207,15 @@ def test_a_stack_shows_the_storms_of_its_clusters_and_takes_in_new_frames_only()
     assert (state.known, state.seen) == (True, None)
 
 
-def test_a_cluster_of_a_stack_whose_frames_cannot_be_read_says_so_and_keeps_what_it_showed():
+def test_a_cluster_of_a_stack_whose_frames_cannot_be_read_says_so_and_keeps_what_it_showed(
+    monkeypatch,
+):
     environment = a_shop()
     [name] = environment.registry.names()
     environment.frames.take(replace(a_frame(), cluster=name))
     source = stack_source(environment)
     source.look()
-    environment.frames.since = away
+    monkeypatch.setattr(environment.frames, "since", away)
     source.look()
     state = source.state(name)
     assert state is not None
