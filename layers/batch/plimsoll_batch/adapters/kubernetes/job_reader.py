@@ -223,11 +223,17 @@ def _job(obj: Raw, admission: PodAdmission) -> Job:
         finished=bool(ends),
         failure=not ends.isdisjoint(_FAILURES),
         scheduling=read_scheduling(template, spec.template.metadata.labels),
+        group=_group_of(spec.template.spec),
+        priority_class=spec.template.spec.priority_class_name,
         labels=spec.template.metadata.labels,
         selector=spec.template.spec.node_selector,
         tolerations=decoded(obj, _Steered).spec.template.spec.tolerations,
         wrong=tuple(asked.wrong),
     )
+
+
+def _group_of(spec: schema.PodSpec) -> str | None:
+    return (spec.scheduling_group and spec.scheduling_group.pod_group_name) or None
 
 
 class _PodSpec(schema.PodSpec):
@@ -272,6 +278,8 @@ def parse_bare_pod(obj: Raw) -> Job | None:
         finished=finished,
         failure=phase == "Failed",
         scheduling=read_scheduling(asked.unsteered(spec), meta.labels, meta.name),
+        group=_group_of(spec),
+        priority_class=spec.priority_class_name,
         labels=meta.labels,
         selector=spec.node_selector,
         tolerations=decoded(obj, _SteeredPod).spec.tolerations,

@@ -51,6 +51,7 @@ from plimsoll_batch.domain.jobs.pod_deadlines import (
     plan_deadlines,
     unstated_classes,
 )
+from plimsoll_batch.domain.jobs.pod_groups import GangPodGroup, pod_groups_of
 from plimsoll_batch.domain.jobs.policies import waits_for, with_baseline
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "FlavorResource",
     "Gang",
     "GangJobs",
+    "GangPodGroup",
     "Job",
     "JobAction",
     "Lifecycle",
@@ -93,6 +95,7 @@ __all__ = [
     "lost_at_an_interruption",
     "make_way",
     "plan_deadlines",
+    "pod_groups_of",
     "reclaimed_at",
     "running_of",
     "taken_back",
