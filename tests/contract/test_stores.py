@@ -72,6 +72,7 @@ SHOP = Cluster(
         min_on_demand="30%",
         keep_ready="60%, 99.7%",
         obeys_budgets=True,
+        return_to_spot=True,
         act_in=("lab", "web"),
         window=MaintenanceWindow.parse("sat,sun 22:00-04:00"),
     ),

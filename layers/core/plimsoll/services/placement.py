@@ -48,6 +48,7 @@ from plimsoll.services.ports import (
 from plimsoll.services.promise_scores import PromiseScores
 from plimsoll.services.resync import ResyncService
 from plimsoll.services.retry_policy import SLOW_WAKE_UPS
+from plimsoll.services.spot_return import SpotReturns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +128,17 @@ class PlacementService:
         seen = with_stop_times(self.observed_times, cluster, seen, asked, now)
         windows = StartWindows(seen=seen, now=now)
         chosen = self._layouts.choose(cluster, asked, windows, injection.told)
-        plan = plan_placement(seen, now, namespaces=namespaces, injection=injection, chosen=chosen)
-        plan = replace(plan, steps=(*plan.steps, *guard.steps))
+        spot_return = self._returns.of(cluster, asked.promises.keys(), now)
+        plan = plan_placement(
+            seen,
+            now,
+            namespaces=namespaces,
+            injection=injection,
+            chosen=chosen,
+            spot_return=spot_return,
+        )
+        grows = self._returns.grows(cluster, seen, plan.homeless, spot_return, now)
+        plan = replace(plan, steps=(*plan.steps, *grows, *guard.steps))
         if found is not None and found.proof is not Proof.IN_FORCE:
             self.telemetry.warn(found.proof, cluster=cluster.name, because=found.why)
         for problem in plan.problems:
@@ -156,9 +166,19 @@ class PlacementService:
             executor.note(event)
         executor.create_events()
         self._report(cluster, words_of((o.action for o in outcomes if o.done), now), now)
+        self._returns.report(cluster, outcomes, now)
         scores = PromiseScores(reports=self.reports, telemetry=self.telemetry)
         scores.add(cluster.name, seen, chosen.promised, now)
         return plan
+
+    @property
+    def _returns(self) -> SpotReturns:
+        return SpotReturns(
+            groups=self.groups,
+            pools=self.pools,
+            reports=self.reports,
+            telemetry=self.telemetry,
+        )
 
     @property
     def _layouts(self) -> Layouts:

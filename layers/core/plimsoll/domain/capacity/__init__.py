@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plimsoll.domain.capacity.advised_nodes import kept_out
 from plimsoll.domain.capacity.growth_plan import Growth, plan_growth
-from plimsoll.domain.capacity.node_templates import Daemons, could_serve
+from plimsoll.domain.capacity.node_templates import Daemons, could_serve, future_node
 from plimsoll.domain.capacity.offline_estimate import estimated_node, estimated_observation
 from plimsoll.domain.capacity.preflight import (
     QUOTA_CODE,
@@ -49,6 +49,7 @@ __all__ = [
     "could_serve",
     "estimated_node",
     "estimated_observation",
+    "future_node",
     "grow_token",
     "images_of",
     "kept_out",

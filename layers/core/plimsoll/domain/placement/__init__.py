@@ -21,7 +21,7 @@ from plimsoll.domain.placement.load_line import (
     at_most,
 )
 from plimsoll.domain.placement.marks import Mark, marks_of
-from plimsoll.domain.placement.move_history import heir_of
+from plimsoll.domain.placement.move_history import bequeaths, heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.on_demand import (
     FloorConstraint,
@@ -52,6 +52,8 @@ from plimsoll.domain.placement.promises import (
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
+from plimsoll.domain.placement.spot_growth import ADDED_WITHIN, growth_for_return
+from plimsoll.domain.placement.spot_return import SpotReturn
 from plimsoll.domain.placement.spread_groups import (
     ON_DEMAND,
     SINGLE_REPLICA,
@@ -62,6 +64,7 @@ from plimsoll.domain.placement.spread_groups import (
 from plimsoll.domain.placement.status import FloorStatus, capacities_of
 
 __all__ = [
+    "ADDED_WITHIN",
     "ALL_SPOT",
     "INJECTION_CANARIES",
     "INJECTION_ENTRIES",
@@ -88,10 +91,12 @@ __all__ = [
     "PlacementPlan",
     "Promise",
     "PromisedWorkload",
+    "SpotReturn",
     "SpreadGroup",
     "StandingGroup",
     "asked_promises",
     "at_most",
+    "bequeaths",
     "between_runs",
     "canaries_told",
     "capacities_of",
@@ -99,6 +104,7 @@ __all__ = [
     "chosen_layouts",
     "floor_of",
     "floors_by_stop_time",
+    "growth_for_return",
     "heir_of",
     "injection_key",
     "is_as_injected",

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from math import inf
 
 from plimsoll.domain.actions import LabelNode, SetDeletionCost, Step, Wave
 from plimsoll.domain.capacity import StartWindows, slow_starts
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import MOST_NAMED, ClusterEvent, Ref, Workload, about_workload
+from plimsoll.domain.kubernetes import MOST_NAMED, ClusterEvent, Pod, Ref, Workload, about_workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import (
     NO_INJECTION,
@@ -33,8 +33,9 @@ from plimsoll.domain.placement.on_demand import (
 )
 from plimsoll.domain.placement.pending import waited
 from plimsoll.domain.placement.promised_floors import NOTHING_CHOSEN, ChosenLayouts, with_layout
-from plimsoll.domain.placement.rebalancing import plan_moves, why_not_now
+from plimsoll.domain.placement.rebalancing import Moves, plan_moves, uneven, why_not_now
 from plimsoll.domain.placement.reserve import Loss, losses
+from plimsoll.domain.placement.spot_return import NO_RETURN, SpotReturn
 from plimsoll.domain.placement.spread_groups import (
     SINGLE_REPLICA,
     Layout,
@@ -58,16 +59,19 @@ class PlacementPlan:
     """What owners wrote that makes no sense, and what keeps floors from standing, in words."""
     reserve: tuple[Loss, ...]
     """What on-demand nodes have free against the largest loss of each kind."""
+    homeless: tuple[Pod, ...] = ()
+    """Pods that would return to spot, and that the scheduler leads to no spot node that there is."""
     events: tuple[ClusterEvent, ...] = ()
     """The problems, as they are told on the objects."""
 
 
-def plan_placement(
+def plan_placement(  # noqa: PLR0913 - the whole world of the decision, each part named
     seen: Observation,
     now: datetime,
     *,
     namespaces: Mapping[str, str] | None = None,
     injection: Injection = NO_INJECTION,
+    spot_return: SpotReturn = NO_RETURN,
     chosen: ChosenLayouts = NOTHING_CHOSEN,
 ) -> PlacementPlan:
     """Decide which labels and deletion costs are to change. Steady state asks for no change.
@@ -77,6 +81,7 @@ def plan_placement(
         now: the time of the observation.
         namespaces: namespace -> what its annotation asks for.
         injection: what the admission policy is told.
+        spot_return: which workloads without a floor return to spot, and the pools that they may return to.
         chosen: the layouts of the workloads of which something is promised.
     """
     floors: list[tuple[Workload, OnDemandFloor]] = []
@@ -137,11 +142,16 @@ def plan_placement(
         for _, floor in acting
         for pod, cost, reason in deletion_costs(seen, floor)
     ]
+    moves = Moves()
     held = why_not_now(seen, now) or ("labels change first" if steps else None)
     if held is None:
         by_policy = [(w, floor) for w, floor in acting if is_injected(gives, floor)]
         pinned = [w for w, floor in by_policy if floor.way is FloorConstraint.AFFINITY]
-        steps += _move_steps(seen, _next_pods(acting, by_policy), groups, now, pinned)
+        led = {workload.ref for workload, _ in floors} | spread_now | unread
+        returning = spot_return.moves(windows, led, now)
+        back = uneven(seen, _next_pods(acting, by_policy), groups, now, pinned)
+        moves = plan_moves(seen, chain(back, returning), now)
+        steps += _steps_of(moves)
     return PlacementPlan(
         steps=tuple(sorted(steps, key=lambda step: step.action.wave)),
         workloads=tuple(
@@ -159,6 +169,7 @@ def plan_placement(
         held=held,
         problems=tuple(event.message for event in events),
         reserve=tuple(losses(seen)) if floors else (),
+        homeless=moves.homeless,
         events=tuple(
             event
             for event in (*events, *chosen.events)
@@ -206,7 +217,7 @@ def between_runs(
         ]
         for layout, workloads in spread.items()
     }
-    return _move_steps(seen, templates, groups, now)
+    return _steps_of(plan_moves(seen, uneven(seen, templates, groups, now), now))
 
 
 def _nothing_known(_: Ref) -> None:
@@ -230,16 +241,10 @@ def _label_steps(
     ]
 
 
-def _move_steps(
-    seen: Observation,
-    spread: Mapping[Layout, Sequence[Workload]],
-    groups: Sequence[SpreadGroup],
-    now: datetime,
-    pinned: Sequence[Workload] = (),
-) -> list[Step]:
+def _steps_of(moves: Moves) -> list[Step]:
     return [
-        Step(action=move, nodes=frozenset({move.pod.node or ""}))
-        for move in plan_moves(seen, spread, groups, now, pinned)
+        Step(action=release, nodes=frozenset({release.pod.node or ""}))
+        for release in moves.releases
     ]
 
 

@@ -229,9 +229,7 @@ def standing_groups(
                     per_hour=sum(per_hour) / len(per_hour),
                 ),
                 nodes=frozenset(node.name for node in nodes),
-                reclaims=sum(
-                    rates[pool].reclaims for pool in {*pools} if pool is not None and pool in rates
-                ),
+                reclaims=sum(rates[p].reclaims for p in {*pools} if p is not None and p in rates),
                 stood_hours=min(ages) if len(ages) == len(known) else None,
             )
         )
