@@ -221,3 +221,18 @@ def test_a_bad_promise_and_a_workload_of_which_nothing_is_said_are_refused(envir
     assert (bad.exit_code, "is no promise" in bad.output) == (2, True)
     none = run(environment, *PLAN, "--keep-ready", "60%", "--explain", "shop/none")
     assert (none.exit_code, "no on-demand floor and no promise" in none.output) == (2, True)
+
+
+def test_a_promise_that_nobody_understands_is_a_problem_of_the_plan(environment):
+    promise(environment, "web", "most")
+    result = run(environment, *PLAN)
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == 1
+    assert "problem: Deployment shop/web: the annotation plimsoll.dev/keep-ready: 'most' is" in said
+
+
+def test_the_snippet_has_the_layout_that_was_chosen_for_a_promise(environment):
+    promise(environment, "web", "100%, 100%")
+    said = run(environment, "plan", "snippet", "shop/web", "--cluster", "harbor").stdout
+    assert "the layout on-demand was chosen for what is promised" in said
+    assert "requiredDuringSchedulingIgnoredDuringExecution" in said
