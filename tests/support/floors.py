@@ -82,8 +82,8 @@ def a_cluster(cpu: str = "8", **how: Any) -> WiredServices:
     return wired
 
 
-def web(floor: str = "3", replicas: int = 9) -> dict[str, Any]:
-    manifest = deployment(replicas=replicas, **spread_over(2))
+def web(floor: str = "3", replicas: int = 9, layout: Layout | int = 2) -> dict[str, Any]:
+    manifest = deployment(replicas=replicas, **spread_over(layout))
     manifest["metadata"]["annotations"] = {"plimsoll.dev/min-on-demand": floor}
     return manifest
 

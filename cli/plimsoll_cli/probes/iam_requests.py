@@ -144,6 +144,8 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
         yield from _requests(role, ("dynamodb:Query",), newest)
         yield from _requests(role, ("dynamodb:Query",), place.table("PoolsTable"))
     yield from _requests("DrainsRole", ("dynamodb:PutItem",), place.table("TimesTable"))
+    frames = place.table("FramesTable")
+    yield from _requests("DrainsRole", ("dynamodb:Query", "dynamodb:PutItem"), frames)
     yield from _requests("PlacementRole", ("dynamodb:PutItem",), place.table("TimesTable"))
     for roles, actions, resource, tag in _group_writes(place):
         opted_in = {f"aws:ResourceTag/{tag}": "true"}

@@ -5,12 +5,15 @@ They hold to the same contract suite as DynamoDB (`tests/contract/test_stores.py
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import override
 
 from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.errors import Conflict, NotFound
+from plimsoll.domain.frames import Frame
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import Samples
 from plimsoll.domain.placement import ChosenLayout
@@ -18,6 +21,7 @@ from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
 from plimsoll.domain.reports import Report, Score
 from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, HeldPool, PoolEvent, PoolMemory
 from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
+from plimsoll.services.ports import FrameSink
 
 
 class MemoryRegistry:
@@ -87,6 +91,32 @@ class MemoryNodeIndex:
             known = self._entries.get(entry.instance)
             if known is None or known.seen <= entry.seen:
                 self._entries[entry.instance] = entry
+
+
+class MemoryFrames(FrameSink):
+    """Every frame that was made, by cluster."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, list[Frame]] = defaultdict(list)
+
+    @override
+    def latest(self, cluster: str) -> Frame | None:
+        """Return the last frame."""
+        return self.of[cluster][-1] if self.of[cluster] else None
+
+    @override
+    def take(self, frame: Frame) -> None:
+        """Keep a frame."""
+        self.of[frame.cluster].append(frame)
+
+    @override
+    def watch(self, cluster: str) -> None:
+        """Nothing is to be read."""
+
+    @override
+    def end(self, cluster: str, seconds: float) -> int:
+        """Return that none was lost."""
+        return 0
 
 
 class MemoryReports:

@@ -32,6 +32,7 @@ from plimsoll.domain.zones import ShiftEvent
 
 if TYPE_CHECKING:  # the first cordon does not wait for what it never needs
     from plimsoll.domain.capacity import VcpuQuota
+    from plimsoll.domain.frames import Frame
 
 
 class Clock(Protocol):
@@ -323,6 +324,35 @@ class Reports(Protocol):
         Raises:
             Conflict: somebody else wrote in between.
         """
+
+
+class FrameStore(Protocol):
+    """Keeps the frames of storms."""
+
+    def put(self, frame: Frame) -> None:
+        """Write a frame; written twice it is one."""
+
+    def begin(self, frame: Frame) -> bool:
+        """Note that people are told of a storm; False where that was noted before."""
+
+    def latest(self, cluster: str) -> Frame | None:
+        """Return the last frame of a cluster, if one is kept."""
+
+
+class FrameSink(Protocol):
+    """Takes the frames of storms. No call raises, and none but `end` waits for a database."""
+
+    def watch(self, cluster: str) -> None:
+        """Learn that a reconcile of a cluster begins."""
+
+    def latest(self, cluster: str) -> Frame | None:
+        """Return the last frame of a cluster, as far as it is known."""
+
+    def take(self, frame: Frame) -> None:
+        """Take a frame to be kept; a newer one may replace it before it is."""
+
+    def end(self, cluster: str, seconds: float) -> int:
+        """Keep what is left of a cluster, for so long at most; return how many frames and messages were lost."""
 
 
 class Pools(Protocol):

@@ -19,7 +19,7 @@ from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.observation import Sample, Samples, WorkloadTimes
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode, ResyncRequest
 from plimsoll.domain.reports import Report
-from plimsoll.services.ports import Telemetry
+from plimsoll.services.ports import FrameSink, Telemetry
 from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wiring import Ports, wire
 from plimsoll_simulation.fake_aws.machines import region_of
@@ -71,6 +71,8 @@ class ResponderContext:
     """Sends a wake-up for a cluster, in so many seconds."""
     resyncs: Callable[[str], None]
     """Sends a message that asks for a resync."""
+    frames: FrameSink | None = None
+    """Takes the frames of storms; None: nobody watches."""
 
 
 class Responder:
@@ -165,6 +167,7 @@ class Plimsoll(Responder):
                 pools=behind(network, MemoryPools(), POOLS),
                 times=behind(network, self._times, TIMES),
                 announcer=self.announcer,
+                frames=None if (sink := context.frames) is None else lambda: sink,
                 wake_ups=SimulatedWakeUps(network, context.wake_ups),
                 resyncs=SimulatedResyncs(network, context.resyncs),
                 clock=clock,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.actions import Release
+from plimsoll.domain.actions import LabelNode, Release
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND, Node, Workload
-from plimsoll.domain.placement import Layout, plan_placement
+from plimsoll.domain.placement import Layout, between_runs, plan_placement
 from plimsoll.domain.placement.spread_groups import LAYOUTS, groups_of, label_key
 from tests.support.builders import (
     NOON,
@@ -30,9 +30,11 @@ from tests.support.builders import (
 )
 from tests.support.floors import labelled, scheduled, spread_over
 from tests.support.observations import looked
+from tests.support.properties import drawn
 
 ZONES = (ZONE_A, ZONE_B, ZONE_C)
 EVEN = Layout(3, 3)
+HOLDS = {"controller.kubernetes.io/pod-deletion-cost": "1000"}
 SPREAD = [layout for layout in LAYOUTS if layout.spot_groups]
 
 
@@ -150,6 +152,7 @@ def test_without_an_on_demand_node_all_spot_groups_stay_open():
     assert [group.name for group in plan.groups if group.opened] == ["spot-1", "spot-2", "spot-3"]
 
 
+@drawn(30, many=2_000)
 @given(
     layout=st.sampled_from(SPREAD),
     replicas=st.integers(1, 40),
@@ -204,16 +207,19 @@ def test_with_as_many_families_as_groups_a_family_is_whole_again():
 
 
 @pytest.mark.parametrize(
-    ("zones", "replicas", "asked", "layout"),
+    ("zones", "spot_nodes", "replicas", "asked", "layout"),
     [
-        (ZONES, 9, "3", "1 + 1"),
-        (ZONES, 9, "5", "on-demand"),
-        ((ZONE_A, "us-east-1f"), 9, "3", "on-demand"),
-        ((ZONE_A,), 1, "1", "on-demand"),
+        (ZONES, 3, 9, "3", "1 + 1"),
+        (ZONES, 0, 9, "3", "1 + 1"),
+        (ZONES, 2, 9, "3", "on-demand"),
+        (ZONES[:2], 2, 9, "3", "1 + 1"),
+        (ZONES, 3, 9, "5", "on-demand"),
+        ((ZONE_A, "us-east-1f"), 3, 9, "3", "on-demand"),
+        ((ZONE_A,), 3, 1, "1", "on-demand"),
     ],
 )
 def test_a_stateful_set_is_spread_where_both_capacities_have_nodes_in_the_zones_of_its_volumes(
-    zones, replicas, asked, layout
+    zones, spot_nodes, replicas, asked, layout
 ):
     db = a_stateful_set(
         "db",
@@ -229,7 +235,7 @@ def test_a_stateful_set_is_spread_where_both_capacities_have_nodes_in_the_zones_
         pods.append(
             a_pod(f"db-{number}", node="od-0", owner=("StatefulSet", "db"), volumes=mounted)
         )
-    seen = looked(on_demand(3) + spot("m5"), pods, [db], claims=claims)
+    seen = looked(on_demand(3) + spot("m5", spot_nodes), pods, [db], claims=claims)
     [status] = plan_placement(seen, NOON).workloads
     assert str(status.floor.layout) == layout
 
@@ -254,11 +260,11 @@ def test_pods_move_to_even_shares_but_not_from_one_on_demand_group_to_another(st
     layout = Layout(2, 1)
     nodes = after_a_run(on_demand(2) + spot("m5", 1), layout, 9)
     pods = [
-        replace(
-            a_pod(f"web-{node}-{n}", node=node, **spread_over(layout)),
-            annotations={"controller.kubernetes.io/pod-deletion-cost": "1000"}
-            if node.startswith("od")
-            else {},
+        a_pod(
+            f"web-{node}-{n}",
+            node=node,
+            annotations=HOLDS if node.startswith("od") else {},
+            **spread_over(layout),
         )
         for node, count in standing.items()
         for n in range(count)
@@ -266,3 +272,46 @@ def test_pods_move_to_even_shares_but_not_from_one_on_demand_group_to_another(st
     plan = plan_placement(looked(nodes, pods, [spread_web(layout, 9)]), NOON)
     released = [s.action.reason for s in plan.steps if isinstance(s.action, Release)]
     assert released == ([moves] if moves else [])
+
+
+def test_pods_on_closed_spot_groups_move_while_the_floor_is_undercut():
+    nodes = after_a_run(on_demand(3) + spot("m5") + spot("c5") + spot("r5"), EVEN)
+    nodes = [replace(n, unschedulable=n.name == "od-2") for n in nodes]
+    nodes = after_a_run(nodes, EVEN)
+    where = ["od-0"] * 3 + ["od-1"] * 2 + ["c5-0"] * 3 + ["m5-0"] * 2 + ["r5-0"] * 2
+    pods = [
+        a_pod(f"web-{n}", node=node, annotations=HOLDS if "od" in node else {}, **spread_over(EVEN))
+        for n, node in enumerate(where)
+    ]
+    plan = plan_placement(looked(nodes, pods, [spread_web(EVEN, 12)]), NOON)
+    [move] = [step.action for step in plan.steps if isinstance(step.action, Release)]
+    assert move.pod.node in {"m5-0", "r5-0"}
+    assert "5 of its pods stand on on-demand" in move.reason
+
+
+def test_no_pod_leaves_on_demand_for_spot_while_the_floor_is_just_kept():
+    nodes = after_a_run(on_demand(1) + spot("m5") + spot("c5") + spot("r5"), Layout(1, 3))
+    nodes = [replace(n, unschedulable=n.name.startswith(("m5", "r5"))) for n in nodes]
+    nodes = after_a_run(nodes, Layout(1, 3))
+    where = ["od-0"] * 3 + ["c5-0"] + ["m5-0"] * 4 + ["r5-0"] * 4
+    pods = [
+        a_pod(
+            f"web-{n}",
+            node=node,
+            annotations=HOLDS if "od" in node else {},
+            **spread_over(Layout(1, 3)),
+        )
+        for n, node in enumerate(where)
+    ]
+    plan = plan_placement(looked(nodes, pods, [spread_web(Layout(1, 3), 12)]), NOON)
+    assert plan.held is None
+    assert not [step for step in plan.steps if isinstance(step.action, Release)]
+
+
+def test_between_runs_spot_groups_that_would_undercut_the_floor_close_at_once():
+    nodes = after_a_run(on_demand(3) + spot("m5") + spot("c5") + spot("r5"), EVEN)
+    nodes = [replace(n, unschedulable=n.name == "od-2") for n in nodes]
+    seen = looked(nodes, [], [spread_web(EVEN, 12)])
+    steps = between_runs(seen, NOON, idle=False, refused=())
+    closed = [s.action.node.name for s in steps if isinstance(s.action, LabelNode)]
+    assert sorted(closed) == ["m5-0", "m5-1", "m5-2", "od-2", "r5-0", "r5-1", "r5-2"]

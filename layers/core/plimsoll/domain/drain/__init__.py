@@ -11,6 +11,7 @@ from plimsoll.domain.drain.added_nodes import (
     report_of_added,
     reports_wanted,
 )
+from plimsoll.domain.drain.cluster_plan import ClusterPlan
 from plimsoll.domain.drain.cordon_rate_limit import GATHER_NOTICES, MOST_REPORTS, waiting_for_turn
 from plimsoll.domain.drain.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll.domain.drain.planner import plan_drain
@@ -20,6 +21,7 @@ __all__ = [
     "EMPTY_FOR",
     "GATHER_NOTICES",
     "MOST_REPORTS",
+    "ClusterPlan",
     "DrainPlan",
     "DrainRequest",
     "added_by_group",
