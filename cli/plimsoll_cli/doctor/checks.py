@@ -21,6 +21,7 @@ from plimsoll_cli.doctor import (
     policy_checks,
     stack_checks,
     storm_checks,
+    version_checks,
 )
 from plimsoll_cli.doctor.findings import Finding, skipped
 from plimsoll_cli.doctor.installation import Installation
@@ -38,6 +39,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "senders": stack_checks.senders,
     "delivery": stack_checks.delivery,
     "cluster": cluster_checks.answers,
+    "API versions": version_checks.api_versions,
     "access entries": cluster_checks.access,
     "rights": cluster_checks.rights,
     "fields": field_checks.fields,

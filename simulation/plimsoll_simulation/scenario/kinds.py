@@ -20,6 +20,7 @@ from plimsoll_simulation.scenario.object_fields import (
     PodsOrShare,
     Positive,
     Strings,
+    Whole,
     among,
 )
 from plimsoll_simulation.scenario.workloads import (
@@ -42,7 +43,7 @@ class ScaleTarget(Declared):
 class HorizontalPodAutoscalerSpec(Declared, extra="allow"):
     __pydantic_extra__: dict[Annotated[str, among("metrics behavior")], Any]
     scale_target_ref: ScaleTarget
-    min_replicas: Positive = 1
+    min_replicas: Whole = 1
     max_replicas: Positive
 
     @override
