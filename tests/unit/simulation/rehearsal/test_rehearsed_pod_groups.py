@@ -25,6 +25,6 @@ def test_the_pods_of_a_group_are_played_with_their_group():
     played = ModelledObjects(live, {node.name: node.name for node in live.seen.nodes})
     [made] = [each for each in played.manifests if each["kind"] == "PodGroup"]
     assert (made["metadata"]["name"], made["spec"]) == ("train", spec)
-    [job] = [each for each in played.manifests if each["kind"] == "Job"]
-    pods = job["spec"]["template"]["spec"]
+    [one] = [each for each in played.manifests if each["kind"] == "Job"]
+    pods = one["spec"]["template"]["spec"]
     assert pods["schedulingGroup"] == {"podGroupName": "train"}
