@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.domain.actions import Evict, Grow, Plan, Release, TellDeadline
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain import DrainRequest, plan_drain, plan_nodes
 from plimsoll.domain.kubernetes import DEADLINE, Pod, PodGroup, Ref, in_groups
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import InterruptedNodes, Observation
@@ -128,6 +128,15 @@ def test_a_pod_of_a_group_is_never_released():
     plan = drained(pods, workloads=workloads, groups=[a_group(max_size=5)])
     assert actions(plan, Release) == []
     assert actions(drained(pods_of("web", 3, node="spot"), workloads=workloads), Release)
+
+
+def test_a_drain_by_hand_evicts_a_pod_of_a_group_as_kubectl_does():
+    pods = a_gang("old", "od", "od", owner=("ReplicaSet", "web-abc"), labels={"app": "web"})
+    seen = looked([a_node("old"), a_node("od")], pods, [a_deployment(replicas=3)])
+    request = DrainRequest(nodes=frozenset({"old"}), started=noon(0))
+    found = plan_nodes(seen, request, noon(1))
+    assert [action.pod.name for action in actions(found.plan, Evict)] == ["train-0"]
+    assert actions(found.plan, Release) == []
 
 
 def test_all_pods_of_a_group_are_told_their_deadline():
