@@ -45,6 +45,15 @@ SHIPPED: Final = (
         },
     ),
     Shipped(
+        folder="infra/cluster/batch-access",
+        role="plimsoll-queues-granter",
+        digests={
+            "plimsoll-queue-access": "8339db11c7c8",
+            "plimsoll-queue-grants": "47d52f8a9540",
+            "plimsoll-queue-required": "8bf91ddf105c",
+        },
+    ),
+    Shipped(
         folder="infra/agent/act",
         role="plimsoll-agent-act",
         digests={"plimsoll-agent": "67d9e2e1c874"},

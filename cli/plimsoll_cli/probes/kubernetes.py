@@ -35,6 +35,8 @@ from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.domain.kubernetes import GUARD
 from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.services.ports import Workers
+from plimsoll_batch.adapters.kubernetes.stored_queues import configuration_in, stored_text
+from plimsoll_batch.domain.quota import QueueConfiguration
 from plimsoll_cli.probes.admission import AdmissionPolicies, Webhook, policies_of, webhooks_of
 from plimsoll_cli.probes.discovery import Unserved, unserved
 from plimsoll_cli.probes.drainers import (
@@ -233,6 +235,16 @@ class KubernetesProbe:
             Refused: they may not be listed.
         """
         return policies_of(*(self._listed(call, {}) for call in _POLICIES))
+
+    def queues(self) -> QueueConfiguration | None:
+        """Return the batch queues of the cluster; None where it has none.
+
+        Raises:
+            BadInput: their configuration is wrong.
+            Refused: it may not be read.
+        """
+        text = stored_text(self._requests)
+        return None if text is None else configuration_in(text)
 
     def guards(self) -> int:
         """Return how many budgets of the standing guard there are.

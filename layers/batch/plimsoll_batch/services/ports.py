@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from plimsoll.domain.kubernetes import Node, Pod
@@ -18,7 +18,7 @@ from plimsoll_batch.domain.jobs import (
     NodeRequest,
     Stop,
 )
-from plimsoll_batch.domain.quota import QueueConfiguration
+from plimsoll_batch.domain.quota import Grants, QueueConfiguration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,8 @@ class ClusterObjects:
     nodes: Sequence[Node]
     failed: Sequence[FailedPod] = ()
     """Pods of gangs that have failed."""
+    grants: Grants = field(default_factory=Grants)
+    """As far as the configuration asks for them."""
 
 
 class QueueCluster(EventWriter, LeaseKeeper, Protocol):

@@ -12,6 +12,7 @@ from plimsoll.adapters.kubernetes.calls import (
     CREATE_EVENT,
     CREATE_LEASE,
     GET_LEASE,
+    LIST_NAMESPACES,
     LIST_NODES,
     LIST_POD_GROUPS,
     LIST_PODS,
@@ -38,8 +39,8 @@ GET_CONFIGURATION: Final = Call(
 )
 LIST_LIMIT_RANGES: Final = Call(verb="list", resource="limitranges")
 LIST_RUNTIME_CLASSES: Final = Call(verb="list", group="node.k8s.io", resource="runtimeclasses")
-FOLLOWED: Final = (LIST_NODES, LIST_PODS, LIST_JOBS)
-"""Listed once and then watched, where that is allowed."""
+FOLLOWED: Final = (LIST_NODES, LIST_PODS, LIST_JOBS, LIST_NAMESPACES)
+"""Listed once and then watched, where that is allowed; Namespaces where a queue has to be granted."""
 
 CALLS: Final = (
     *FOLLOWED,

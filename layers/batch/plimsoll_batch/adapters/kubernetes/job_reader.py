@@ -28,6 +28,7 @@ from plimsoll_batch.adapters.kubernetes.pod_admission import PodAdmission
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.jobs import (
     BARE_POD,
+    MOST_PRIORITY,
     Admission,
     FailedPod,
     Job,
@@ -40,9 +41,6 @@ from plimsoll_batch.domain.jobs import (
 MOST_PODS: Final = 100_000
 """Of one Job; as in a snapshot's file."""
 MOST_SECONDS: Final = 7 * 24 * 3600
-MOST_PRIORITY: Final = 10**9
-"""As of a PriorityClass that is not of the system.
-https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/#priorityclass"""
 TELL: Final = "tell"
 """What is asked of an interruption that suspends nothing."""
 MOST_ZONES: Final = 20
@@ -96,7 +94,7 @@ class Asked:
             "role": meta.labels.get(names.ROLE) or meta.name.removeprefix(f"{gang}-"),
             "declared": declared,
             "least": least,
-            "priority": self.said(names.PRIORITY, _whole(-MOST_PRIORITY, MOST_PRIORITY)) or 0,
+            "priority": self.said(names.PRIORITY, _priority) or 0,
             "topology": self.said(names.TOPOLOGY, _topology),
             "data": self.said(names.DATA, _weights) or (),
             "start_seconds": self.said(names.START_SECONDS, _whole(1, MOST_SECONDS)),
@@ -366,6 +364,13 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _priority(text: str) -> int | str:
+    """Return a number, or a name: whether it is one, the configuration says."""
+    if _NAME.fullmatch(text) and not text.isdecimal():
+        return text
+    return _whole(-MOST_PRIORITY, MOST_PRIORITY)(text)
 
 
 def _size(text: str) -> tuple[int | None, int]:
