@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll_batch.adapters.queues_file import validated
+from plimsoll_batch.adapters.documents import validated
 from plimsoll_batch.domain.jobs.lifecycle import Action, Event, Lifecycle, Policy
 from plimsoll_cli.batch.submission.job_file import JobFile
 from plimsoll_cli.batch.submission.manifests import manifests

@@ -63,6 +63,10 @@ class Grant:
         )
 
 
+OF_QUEUES = ("batch", "batch-access")
+"""Folders for the planner of the queues and for whoever uses them."""
+
+
 def resources() -> list[str]:
     """The files that one command applies, in its order."""
     listed: list[str] = yaml.safe_load((CLUSTER / "kustomization.yaml").read_text())["resources"]
@@ -71,7 +75,7 @@ def resources() -> list[str]:
 
 def documents(files: str = "rbac.yaml") -> list[dict[str, Any]]:
     """Return the manifests of some files, but for the queues': these have a group of their own."""
-    found = sorted(f for f in CLUSTER.glob(files) if f.parent.name != "batch")
+    found = sorted(f for f in CLUSTER.glob(files) if f.parent.name not in OF_QUEUES)
     return [d for file in found for d in yaml.safe_load_all(file.read_text()) if d]
 
 

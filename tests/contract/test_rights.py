@@ -30,11 +30,28 @@ from plimsoll_batch.adapters.kubernetes import calls as batch
 from plimsoll_cli.probes.kubernetes import KubernetesProbe
 from tests.rights.attempts import attempts
 from tests.rights.table import ACTIONS, Scene, right_of
+from tests.support.queue_scenes import (
+    ONE_QUEUE,
+    a_bare_pod,
+    a_job,
+    a_pod_group,
+    a_training,
+    in_group,
+)
 from tests.support.queue_scenes import Scene as QueueScene
-from tests.support.queue_scenes import a_bare_pod, a_training
 
 from .conftest import REGION, ContractRig, Silence, machine
-from .rights import CLUSTER, Asked, Grant, documents, everything, granted_by, grants, resources
+from .rights import (
+    CLUSTER,
+    OF_QUEUES,
+    Asked,
+    Grant,
+    documents,
+    everything,
+    granted_by,
+    grants,
+    resources,
+)
 from .test_kubernetes_api import WEB, node, pods, workload
 
 type Json = dict[str, Any]
@@ -165,6 +182,15 @@ def test_every_right_that_is_granted_is_used(rig: ContractRig) -> None:
     rig.wire.at[core.LIST_ROLLOUTS.path()] = Response(
         status=200, body={"items": [], "metadata": {"resourceVersion": "1"}}, events=Silence()
     )
+    grouped = {"name": "train-0", "labels": {"app": "train"}}
+    spec = {
+        "containers": [{"name": "main", "image": "train"}],
+        "schedulingGroup": {"podGroupName": "train"},
+    }
+    rig.apply({"kind": "Pod", "metadata": grouped, "spec": spec})
+    rig.wire.at[core.LIST_POD_GROUPS.path()] = Response(
+        status=200, body={"items": [], "metadata": {"resourceVersion": "1"}}, events=Silence()
+    )
     with api.following() as followed:
         followed.observe()  # the first one lists
         followed.observe()
@@ -202,7 +228,10 @@ def test_a_missing_right_is_named_with_its_cure(rig: ContractRig) -> None:
 
 
 def test_every_right_of_the_planner_of_the_queues_is_used_and_no_other() -> None:
-    scene = QueueScene(nodes=7, pod_stop=2)
+    labelled = ONE_QUEUE.replace("- name: lab", "- name: lab\n    access: labelled")
+    scene = QueueScene(nodes=8, queues=labelled, pod_stop=2)
+    granted = {"metadata": {"labels": {"queues.plimsoll.dev/lab": "true"}}}
+    scene.play.patch("/api/v1/namespaces/lab", granted)
     asked: set[tuple[str, str, str]] = set()
     call = scene.wire.call
 
@@ -213,6 +242,9 @@ def test_every_right_of_the_planner_of_the_queues_is_used_and_no_other() -> None
     scene.wire.call = noted  # type: ignore[method-assign] # it listens
     scene.submit(*a_training("low", annotations={"plimsoll.dev/lease-nodes": "true"}))
     scene.submit(a_bare_pod("alone"))
+    grown = {"gang": {"minCount": 7}}
+    scene.play.apply(a_pod_group("grouped", {"schedulingPolicy": grown}, gang="grouped"))
+    scene.submit(in_group("grouped", a_job("grouped", 1)))
     touched: set[str] = set()
     scene.wire.before = lambda method, path, _: _touch(scene, touched, method, path)
     scene.run(20)
@@ -367,7 +399,7 @@ def test_roles_are_bound_to_the_group_and_to_nobody_else() -> None:
 
 def test_one_command_applies_every_file_beside_it() -> None:
     there = {str(f.relative_to(CLUSTER)) for f in CLUSTER.rglob("*.yaml")}
-    overlays = {file for file in there if file.partition("/")[0] in {*core.OVERLAYS, "batch"}}
+    overlays = {file for file in there if file.partition("/")[0] in {*core.OVERLAYS, *OF_QUEUES}}
     assert set(resources()) == there - {"kustomization.yaml"} - overlays
     (namespace,) = yaml.safe_load_all((CLUSTER / "namespace.yaml").read_text())
     assert namespace["metadata"]["name"] == names.NAMESPACE

@@ -126,6 +126,7 @@ def explained(found: Explanation) -> dict[str, Any]:
         "after": [str(gang) for gang in found.after],
         "expected": found.at,
         "costs": found.costs,
+        "notes": found.notes,
     }
 
 

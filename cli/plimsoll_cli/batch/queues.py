@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, override
@@ -11,20 +10,16 @@ from uuid import uuid4
 import click
 import yaml
 
-from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.domain.errors import BadInput, Conflict, Refused
 from plimsoll.domain.fields import parse_time
-from plimsoll.domain.kubernetes import NAMESPACE
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
-from plimsoll_batch.adapters.queues_file import configuration_of
 from plimsoll_batch.adapters.snapshot_file import state_of
 from plimsoll_batch.domain.admission import QueuePlan, plan_queues
 from plimsoll_batch.domain.explanation import in_words, why
-from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY
-from plimsoll_batch.domain.quota import QueueConfiguration
 from plimsoll_batch.services.queues import QueueService
+from plimsoll_cli.batch.apply import apply, file_option
 from plimsoll_cli.batch.gangs import explained
+from plimsoll_cli.batch.read_queues import read_queues, read_snapshot
 from plimsoll_cli.environment import Said, warn
 from plimsoll_cli.options import (
     Output,
@@ -52,13 +47,6 @@ Exit status:
 RUN_SECONDS: Final = 60.0
 PAUSE_SECONDS: Final = 1.0
 
-_FILE = click.option(
-    "-f",
-    "--file",
-    required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Read the configuration of the queues, in YAML or JSON.",
-)
 _SNAPSHOT = click.option(
     "--snapshot",
     required=True,
@@ -79,52 +67,43 @@ def queues() -> None:
 
 
 @queues.command()
-@_FILE
-def check(file: Path) -> None:
-    """Check a configuration, and print every problem with its place."""
-    configuration = _configuration(file)
+@file_option
+@click.option(
+    "--print",
+    "printed",
+    is_flag=True,
+    help="Print the file, also where it was made of objects of Kueue.",
+)
+def check(file: Path, printed: bool) -> None:
+    """Check a configuration, and print every problem with its place.
+
+    A file of Kueue's ResourceFlavors, Cohorts, ClusterQueues and LocalQueues is converted first.
+    """
+    read = read_queues(file)
+    for note in read.notes:
+        warn(note)
+    if printed:
+        say(yaml.safe_dump(read.document, sort_keys=False), nl=False)
+        return
+    found = read.configuration
     say(
-        f"{file} is valid: queues {len(configuration.queues)}, cohorts {len(configuration.cohorts)},"
-        f" flavors {len(configuration.flavors)}"
+        f"{file} is valid: queues {len(found.queues)}, cohorts {len(found.cohorts)},"
+        f" flavors {len(found.flavors)}"
     )
 
 
-@queues.command()
-@_FILE
-@kubeconfig_options
-@click.pass_context
-def apply(ctx: click.Context, file: Path, context: str | None, kubeconfig: Path | None) -> None:
-    """Check a configuration, and write it to the ConfigMap of a cluster."""
-    _configuration(file)
-    _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
-    text = json.dumps(_read(file), indent=1, default=str)
-    manifest = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": CONFIGURATION, "namespace": NAMESPACE},
-        "data": {CONFIGURATION_KEY: text},
-    }
-    verbs = {"create": "created", "update": "replaced"}
-    for verb, done in verbs.items():
-        call = Call(verb=verb, resource="configmaps", only_in=NAMESPACE)
-        try:
-            api.requests.send(call, namespace=NAMESPACE, name=CONFIGURATION, body=manifest)
-        except Conflict:
-            continue  # it is there already
-        say(f"ConfigMap {NAMESPACE}/{CONFIGURATION} {done}")
-        return
-    raise Refused(f"ConfigMap {NAMESPACE}/{CONFIGURATION}: another program writes it; try again")
+queues.add_command(apply)
 
 
 @queues.command()
-@_FILE
+@file_option
 @_SNAPSHOT
 @_AT
 @output_option
 @click.pass_context
 def plan(ctx: click.Context, file: Path, snapshot: Path, at: str | None, output: Output) -> None:
     """Show which gangs start now, which are preempted, and why the others wait."""
-    seen = state_of(_read(snapshot), _configuration(file))
+    seen = state_of(read_snapshot(snapshot), read_queues(file).configuration)
     found = rows(plan_queues(seen, _time(ctx, at)))
     if output != "table":
         print_answer(found, output)
@@ -177,7 +156,7 @@ class _Steps(Said):
 
 @queues.command(name="why")
 @click.argument("gang", metavar="NAMESPACE/NAME")
-@_FILE
+@file_option
 @_SNAPSHOT
 @_AT
 @output_option
@@ -186,7 +165,7 @@ def why_command(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context, gang: str, file: Path, snapshot: Path, at: str | None, output: Output
 ) -> None:
     """Explain why a gang waits, which gangs must end first, and when."""
-    seen = state_of(_read(snapshot), _configuration(file))
+    seen = state_of(read_snapshot(snapshot), read_queues(file).configuration)
     found = why(seen, gang, _time(ctx, at))
     if found is None:
         say(f"no gang {gang} waits", err=True)
@@ -233,20 +212,6 @@ def rows(plan: QueuePlan) -> list[dict[str, Any]]:
         for each in plan.waiting
     ]
     return found
-
-
-def _configuration(file: Path) -> QueueConfiguration:
-    try:
-        return configuration_of(_read(file))
-    except BadInput as error:
-        raise BadInput(f"{file}:\n{error}") from error
-
-
-def _read(file: Path) -> Any:
-    try:
-        return yaml.safe_load(file.read_text(encoding="utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file}: is not YAML: {error}") from error
 
 
 def _time(ctx: click.Context, at: str | None) -> datetime:

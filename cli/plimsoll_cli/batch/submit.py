@@ -15,13 +15,15 @@ import yaml
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput, PlimsollError
-from plimsoll_batch.adapters.queues_file import validated
+from plimsoll_batch.adapters.documents import validated
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.jobs import MOST_ROLES
 from plimsoll_cli.batch.gangs import delete
 from plimsoll_cli.batch.submission import jobset
 from plimsoll_cli.batch.submission.job_file import JobFile
 from plimsoll_cli.batch.submission.manifests import Manifests, manifests
+from plimsoll_cli.batch.submission.preview import refuse_hopeless, refuse_misspelt
+from plimsoll_cli.batch.yaml_documents import read_documents
 from plimsoll_cli.options import environment_of, kubeconfig_options
 from plimsoll_cli.terminal import say
 
@@ -55,7 +57,11 @@ Exit status:
 @click.option(
     "--gang", metavar="NAME", help="Start all Jobs of the file together, as a gang of this name."
 )
-@click.option("--priority", type=int, help="Set the priority; the highest comes first.")
+@click.option(
+    "--priority",
+    metavar="NUMBER|NAME",
+    help="Set the priority, or a name that the queues give one; the highest comes first.",
+)
 @click.option(
     "--namespace",
     "-n",
@@ -72,7 +78,7 @@ def submit(  # noqa: PLR0913, PLR0917 - the options of the command
     file: Path,
     queue: str | None,
     gang: str | None,
-    priority: int | None,
+    priority: str | None,
     namespace: str,
     printed: bool,
     context: str | None,
@@ -81,14 +87,15 @@ def submit(  # noqa: PLR0913, PLR0917 - the options of the command
     """Create the Jobs of a file, suspended and labelled for a queue.
 
     A job of several roles becomes a gang, with a Job for each role and a headless Service for host names.
-    With --gang, the Jobs of a file become the roles of one gang. If the cluster refuses an object, the
+    With --gang, the Jobs of a file become the roles of one gang. Jobs that would wait for ever are refused, as in
+    a queue that does not exist or can never have so much. If the cluster refuses an object, the
     command deletes the objects that it created before.
     """
-    documents = _documents(file)
+    documents = read_documents(file)
     if (job := _job_in(file, documents)) is not None:
         made = manifests(job)
         queue, gang = queue or job.queue, gang or job.name
-        priority = job.priority if priority is None else priority
+        priority = priority or (None if job.priority is None else str(job.priority))
         namespace = job.namespace or namespace
     else:
         made = Manifests(jobs=_jobs_in(file, documents), others=[])
@@ -97,10 +104,13 @@ def submit(  # noqa: PLR0913, PLR0917 - the options of the command
         _mark(each, queue, gang, priority, size)
     for each in (*made.jobs, *made.others):
         each["metadata"].setdefault("namespace", namespace)
+    refuse_misspelt(made.jobs)
     if printed:
         say(yaml.safe_dump_all([*made.others, *made.jobs], sort_keys=False), nl=False)
         return
-    _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
+    environment = environment_of(ctx)
+    _, api = environment.by_kubeconfig(kubeconfig, context)
+    refuse_hopeless(api.requests, made.jobs, environment.clock)
     for meta in _create(api.requests, made):
         say(f"Job {meta['namespace']}/{meta['name']} waits in queue {meta['labels'][names.QUEUE]}")
 
@@ -129,13 +139,6 @@ def _create(requests: Requests, made: Manifests) -> Sequence[Mapping[str, Any]]:
             delete(requests, meta["namespace"], meta["name"], uid=meta["uid"])
         raise
     return created
-
-
-def _documents(file: Path) -> list[Any]:
-    try:
-        return [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each]
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file}: is not YAML: {error}") from error
 
 
 def _job_in(file: Path, documents: Sequence[Any]) -> JobFile | None:
@@ -176,7 +179,7 @@ def _parallelism(job: Mapping[str, Any]) -> int:
 
 
 def _mark(
-    job: dict[str, Any], queue: str | None, gang: str | None, priority: int | None, size: int
+    job: dict[str, Any], queue: str | None, gang: str | None, priority: str | None, size: int
 ) -> None:
     meta = job["metadata"]
     labels = meta["labels"] = dict(meta.get("labels") or {})
@@ -190,5 +193,5 @@ def _mark(
         least, sign, _ = str(notes.get(names.GANG_SIZE, "")).rpartition(":")
         notes[names.GANG_SIZE] = f"{least}{sign}{size}"
     if priority is not None:
-        notes[names.PRIORITY] = str(priority)
+        notes[names.PRIORITY] = priority
     job["spec"] = {**(job.get("spec") or {}), "suspend": True}

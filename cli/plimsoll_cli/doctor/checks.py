@@ -19,8 +19,10 @@ from plimsoll_cli.doctor import (
     field_checks,
     node_group_checks,
     policy_checks,
+    queue_checks,
     stack_checks,
     storm_checks,
+    version_checks,
 )
 from plimsoll_cli.doctor.findings import Finding, skipped
 from plimsoll_cli.doctor.installation import Installation
@@ -38,10 +40,12 @@ CHECKS: Final[Mapping[str, Check]] = {
     "senders": stack_checks.senders,
     "delivery": stack_checks.delivery,
     "cluster": cluster_checks.answers,
+    "API versions": version_checks.api_versions,
     "access entries": cluster_checks.access,
     "rights": cluster_checks.rights,
     "fields": field_checks.fields,
     "policies": policy_checks.policies,
+    "queue access": queue_checks.access,
     "queue": field_checks.queue,
     "node index": cluster_checks.index,
     "other drainers": drainer_checks.other_drainers,

@@ -35,7 +35,10 @@ from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.domain.kubernetes import GUARD
 from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.services.ports import Workers
+from plimsoll_batch.adapters.kubernetes.stored_queues import configuration_in, stored_text
+from plimsoll_batch.domain.quota import QueueConfiguration
 from plimsoll_cli.probes.admission import AdmissionPolicies, Webhook, policies_of, webhooks_of
+from plimsoll_cli.probes.discovery import Unserved, unserved
 from plimsoll_cli.probes.drainers import (
     AUTOSCALER,
     HANDLER,
@@ -61,6 +64,7 @@ _SCHEMA_USED: Final = "x-kubernetes-pf-flowschema-uid"
 """https://kubernetes.io/docs/reference/debug-cluster/flow-control/#http-response-headers"""
 _REVIEWS: Final = "authorization.k8s.io"
 _VERSION: Final = Call(verb="get", resource="version")
+_DISCOVERY: Final = Call(verb="get", resource="apis")
 _SELF: Final = Call(verb="create", group=_REVIEWS, resource="selfsubjectaccessreviews")
 _OTHERS: Final = Call(verb="create", group=_REVIEWS, resource="subjectaccessreviews")
 _ADMISSION: Final = "admissionregistration.k8s.io"
@@ -147,6 +151,14 @@ class KubernetesProbe:
             raise Temporary(f"cluster {self._requests.cluster}: {_VERSION}: the answer is not JSON")
         return str(answer.body.get("gitVersion", "of no version"))
 
+    def unserved(self) -> Sequence[Unserved]:
+        """Return the APIs that Plimsoll reads and writes, and the API server does not serve.
+
+        Raises:
+            Refused: whoever asks may not ask what is served.
+        """
+        return tuple(unserved(self._served, self._workers))
+
     def rights(self) -> Sequence[Right]:
         """Return every call that is made to a cluster, and whether it would be allowed.
 
@@ -224,6 +236,16 @@ class KubernetesProbe:
         """
         return policies_of(*(self._listed(call, {}) for call in _POLICIES))
 
+    def queues(self) -> QueueConfiguration | None:
+        """Return the batch queues of the cluster; None where it has none.
+
+        Raises:
+            BadInput: their configuration is wrong.
+            Refused: it may not be read.
+        """
+        text = stored_text(self._requests)
+        return None if text is None else configuration_in(text)
+
     def guards(self) -> int:
         """Return how many budgets of the standing guard there are.
 
@@ -232,6 +254,14 @@ class KubernetesProbe:
         """
         query = {"labelSelector": f"{GUARD}=true", "limit": str(_ENOUGH)}
         return len(self._listed(LIST_BUDGETS, query))
+
+    def _served(self, path: str) -> Mapping[str, Any] | None:
+        answer = self._transport.call("GET", path)
+        if answer.status == _NOT_FOUND:
+            return None
+        if answer.status >= _REFUSED or not isinstance(answer.body, Mapping):
+            raise refusal(self._requests.cluster, _DISCOVERY, path, answer)
+        return answer.body
 
     def _listed(self, call: Call, query: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
         answer = self._transport.call(call.method, call.path(), query=query)

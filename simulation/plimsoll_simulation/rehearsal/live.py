@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Unpack
 
@@ -21,8 +21,8 @@ type Json = Mapping[str, Any]
 
 _LIST_JOBS: Final = calls.Call(verb="list", group="batch", resource="jobs")
 _READ: Final = (*calls.FOLLOWED, calls.LIST_NAMESPACES, _LIST_JOBS)
-_OPTIONAL: Final = {calls.LIST_ROLLOUTS, _LIST_JOBS}
-"""Argo Rollouts may not be installed, and a reconcile needs no right to list Jobs."""
+_OPTIONAL: Final = {calls.LIST_ROLLOUTS, calls.LIST_POD_GROUPS, _LIST_JOBS}
+"""Argo Rollouts may not be installed nor PodGroups served, and a reconcile needs no right to list Jobs."""
 _NOT_FOUND: Final = 404
 
 
@@ -39,8 +39,15 @@ class LiveCluster:
     """None where AWS was not asked: then nothing is known to grow."""
     remembered: bool = False
     """Whether a stack was asked how long pods were seen to take: `seen.times`."""
+    keep_ready: str = "0"
+    """What the policy of the cluster promises of workloads of which nothing else does."""
     launched: Mapping[str, datetime] = field(default_factory=dict)
     """Instance -> when EC2 launched it."""
+
+    @property
+    def observed(self) -> Observation:
+        """The observation, with what AWS says beside it."""
+        return replace(self.seen.among(groups=self.groups or ()), launched=self.launched)
 
     def by_name(self, resource: str) -> Mapping[tuple[str, str], Json]:
         """Return the objects of a kind by namespace and name."""

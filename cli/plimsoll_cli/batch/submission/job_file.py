@@ -8,8 +8,9 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from plimsoll_batch.adapters.kubernetes.job_reader import MOST_PODS, MOST_PRIORITY, MOST_SECONDS
-from plimsoll_batch.adapters.queues_file import Strict
+from plimsoll_batch.adapters.documents import Strict
+from plimsoll_batch.adapters.kubernetes.job_reader import MOST_PODS, MOST_SECONDS
+from plimsoll_batch.adapters.queues_file import StatedPriority
 from plimsoll_batch.domain.jobs import (
     LONGEST_TIMEOUT_SECONDS,
     MOST_CODES,
@@ -126,7 +127,7 @@ class JobFile(Strict):
     name: Label
     namespace: Label | None = None
     queue: str | None = None
-    priority: Annotated[int, Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)] | None = None
+    priority: StatedPriority | None = None
     topology: str | None = None
     start_seconds: Seconds | None = None
     on_interruption: Literal["suspend", "tell"] | None = None

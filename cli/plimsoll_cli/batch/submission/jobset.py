@@ -1,23 +1,42 @@
 """A JobSet read as a job of several roles: each of its Jobs is a role, under the host name that JobSet gives it.
 
-Nothing that it asks for is dropped in silence: what has no counterpart is refused by name. Of its labels and
-annotations those that the queues know count, and JobSet's own are not written on pods.
+Nothing that it asks for is dropped in silence: what has no counterpart is refused by name, labels and annotations
+among it. JobSet's own labels are not written on pods.
 
 https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/
 """
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_batch.adapters.queues_file import Strict, validated
+from plimsoll_batch.adapters.documents import Strict, did_you_mean, told, validated
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.jobs import MOST_ROLES
 
 KIND: Final = "JobSet"
+_LABELS: Final = {names.QUEUE}
+_ANNOTATIONS: Final = {
+    names.PRIORITY,
+    names.TOPOLOGY,
+    names.START_SECONDS,
+    names.ON_INTERRUPTION,
+    "kubectl.kubernetes.io/last-applied-configuration",
+}
+_CURES: Final = {
+    "alpha.jobset.sigs.k8s.io/exclusive-topology": (
+        f"no rule keeps other gangs out of a domain: {names.TOPOLOGY}: required=LABEL keeps the gang in one, and"
+        f" {names.LEASE_NODES} on Jobs takes whole nodes"
+    ),
+    "kueue.x-k8s.io/queue-name": f"write the label {names.QUEUE}",
+    "kueue.x-k8s.io/priority-class": f"write the annotation {names.PRIORITY}",
+}
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _STATES: Final = {"Ready": "Ready", "Complete": "Completed"}
 
 
@@ -25,7 +44,8 @@ class _Metadata(Strict):
     """What the API server added is not read."""
 
     model_config = ConfigDict(extra="ignore")
-    name: str
+    name: str = ""
+    generate_name: str = ""
     namespace: str | None = None
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
@@ -111,12 +131,15 @@ def job_of(document: Any) -> dict[str, Any]:
     """
     found = validated(_JobSet, document)
     spec, meta = found.spec, found.metadata
+    problems = [*_unread(meta)]
+    if problems:
+        raise BadInput(told(problems))
     limits = {each.template.spec.active_deadline_seconds for each in spec.replicated_jobs}
     if len(limits) > 1:
         raise BadInput("activeDeadlineSeconds must be the same in all replicatedJobs")
     notes = meta.annotations
     return {
-        "name": meta.name,
+        "name": meta.name or meta.generate_name + _suffix(),
         "namespace": meta.namespace,
         "queue": meta.labels.get(names.QUEUE),
         "priority": notes.get(names.PRIORITY),
@@ -130,6 +153,26 @@ def job_of(document: Any) -> dict[str, Any]:
             role for number in range(len(spec.replicated_jobs)) for role in _roles(spec, number)
         ],
     }
+
+
+def _unread(meta: _Metadata) -> Iterator[str]:
+    """Say what of the metadata would be dropped, and what to write instead."""
+    if not (meta.name or meta.generate_name):
+        yield "metadata.name: is missing"
+    read = {"labels": (meta.labels, _LABELS), "annotations": (meta.annotations, _ANNOTATIONS)}
+    for kind, (said, known) in read.items():
+        for key in said:
+            if key in known:
+                continue
+            cure = _CURES.get(key) or (
+                f"is not carried over{did_you_mean(key, sorted(known))}; leave it out, or write it on the pod templates"
+            )
+            yield f"metadata.{kind}: {key}: {cure}"
+
+
+def _suffix() -> str:
+    """Return what makes a generated name unique, as the API server does."""
+    return "".join(secrets.choice(_LETTERS) for _ in range(5))
 
 
 def _roles(spec: _Spec, number: int) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
-"""The file that configures queues, and the file of a snapshot: read with every problem and its place.
+"""The file that configures queues: read with every problem and its place.
 
-Both are YAML or JSON; who has read the text gives what it holds.
+It is YAML or JSON; who has read the text gives what it holds.
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import BeforeValidator, Field, PlainValidator
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.fields import clip
 from plimsoll.domain.kubernetes import Resources, Taint, Toleration
-from plimsoll_batch.domain.jobs import FlavorResource, amounts_of
+from plimsoll_batch.adapters.documents import Strict, told, validated
+from plimsoll_batch.domain.jobs import MOST_PRIORITY, FlavorResource, amounts_of
 from plimsoll_batch.domain.quota import (
     Cohort,
     Flavor,
@@ -34,27 +35,31 @@ from plimsoll_batch.domain.quota import (
 
 MOST_ENTRIES: Final = 10_000
 """Queues, cohorts or flavors in a file."""
+LONGEST_NAME: Final = 253
 MOST_LEVELS: Final = 16
 """Levels of a topology."""
-MOST_PROBLEMS: Final = 20
-"""So many are told at once."""
-
-
-class Strict(BaseModel):
-    """Fields in Kubernetes' style; a misspelt one is an error."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=False
-    )
 
 
 def _quantity(value: object) -> object:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+def _stated_priority(value: object) -> int | str:
+    if isinstance(value, str) and 0 < len(value) <= LONGEST_NAME:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_PRIORITY:
+        return value
+    raise ValueError(
+        f"must be a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}, or the name of a priority, not {clip(value)}"
+    )
+
+
 type Quantity = Annotated[str, Field(max_length=64), BeforeValidator(_quantity)]
 """As Kubernetes writes it: 500m, 2, 1.5Gi."""
-type Name = Annotated[str, Field(min_length=1, max_length=253)]
+type Priority = Annotated[int, Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)]
+type StatedPriority = Annotated[int | str, PlainValidator(_stated_priority)]
+"""A number, or a name that a configuration gives one."""
+type Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
 class TaintEntry(Strict):
@@ -78,9 +83,9 @@ class FlavorEntry(Strict):
     """Nodes that quota is counted apart for."""
 
     name: Name
-    node_labels: dict[str, str] = {}
-    taints: list[TaintEntry] = []
-    tolerations: list[TolerationEntry] = []
+    node_labels: dict[str, str] = Field(default_factory=dict)
+    taints: list[TaintEntry] = Field(default_factory=list)
+    tolerations: list[TolerationEntry] = Field(default_factory=list)
     price: Annotated[Decimal, Field(gt=0, le=10**6, max_digits=15, decimal_places=9)] | None = None
     interruptions_per_hour: (
         Annotated[Decimal, Field(ge=0, le=60, max_digits=15, decimal_places=9)] | None
@@ -111,7 +116,7 @@ class GroupEntry(Strict):
 class BorrowEntry(Strict):
     """Whether a gang may preempt although it borrows."""
 
-    policy: Annotated[str, Field(pattern="^(Never|LowerPriority)$")] = "Never"
+    policy: Literal["Never", "LowerPriority"] = "Never"
     max_priority_threshold: int | None = None
 
 
@@ -131,8 +136,8 @@ class CohortEntry(Strict):
     parent: str | None = None
     weight: Decimal = Decimal(1)
     order: Order | None = None
-    preemption_strategies: list[Strategy] = list(Strategy)
-    resource_groups: list[GroupEntry] = []
+    preemption_strategies: list[Strategy] = Field(default_factory=lambda: list(Strategy))
+    resource_groups: list[GroupEntry] = Field(default_factory=list)
 
 
 class QueueEntry(Strict):
@@ -143,22 +148,37 @@ class QueueEntry(Strict):
     weight: Decimal = Decimal(1)
     order: QueueOrder = QueueOrder.BEST_EFFORT_FIFO
     preemption: PreemptionEntry = PreemptionEntry()
-    when_can_borrow: Annotated[str, Field(pattern="^(Borrow|TryNextFlavor)$")] = "Borrow"
-    when_can_preempt: Annotated[str, Field(pattern="^(Preempt|TryNextFlavor)$")] = "TryNextFlavor"
+    when_can_borrow: Literal["Borrow", "TryNextFlavor"] = "Borrow"
+    when_can_preempt: Literal["Preempt", "TryNextFlavor"] = "TryNextFlavor"
     lease_nodes: bool = False
     spot_share: Annotated[Decimal, Field(ge=0, le=1)] | None = None
     stopped: bool = False
-    resource_groups: list[GroupEntry] = []
+    access: Literal["all", "labelled"] = "all"
+    max_priority: Priority | None = None
+    resource_groups: list[GroupEntry] = Field(default_factory=list)
 
 
 class QueuesFile(Strict):
     """The whole file."""
 
-    flavors: Annotated[list[FlavorEntry], Field(max_length=MOST_ENTRIES)] = []
-    cohorts: Annotated[list[CohortEntry], Field(max_length=MOST_ENTRIES)] = []
-    queues: Annotated[list[QueueEntry], Field(max_length=MOST_ENTRIES)] = []
-    topology_levels: Annotated[list[Name], Field(max_length=MOST_LEVELS)] = []
-    free_resources: Annotated[list[Name], Field(max_length=MOST_ENTRIES)] = []
+    flavors: Annotated[list[FlavorEntry], Field(max_length=MOST_ENTRIES)] = Field(
+        default_factory=list
+    )
+    cohorts: Annotated[list[CohortEntry], Field(max_length=MOST_ENTRIES)] = Field(
+        default_factory=list
+    )
+    queues: Annotated[list[QueueEntry], Field(max_length=MOST_ENTRIES)] = Field(
+        default_factory=list
+    )
+    topology_levels: Annotated[list[Name], Field(max_length=MOST_LEVELS)] = Field(
+        default_factory=list
+    )
+    free_resources: Annotated[list[Name], Field(max_length=MOST_ENTRIES)] = Field(
+        default_factory=list
+    )
+    priorities: Annotated[dict[Name, Priority], Field(max_length=MOST_ENTRIES)] = Field(
+        default_factory=dict
+    )
 
 
 def configuration_of(document: Any) -> QueueConfiguration:
@@ -185,33 +205,12 @@ def configuration_of(document: Any) -> QueueConfiguration:
         queues=tuple(_queue(entry, problems) for entry in read.queues),
         topology_levels=tuple(read.topology_levels),
         free_resources=frozenset(read.free_resources),
+        priorities=read.priorities,
     )
     problems += problems_of(found)
     if problems:
         raise BadInput(told(problems))
     return found
-
-
-def validated[M: BaseModel](model: type[M], document: Any) -> M:
-    """Return a document in its model.
-
-    Raises:
-        BadInput: names every problem and its place.
-    """
-    try:
-        return model.model_validate(document)
-    except ValidationError as error:
-        found = [
-            f"{'.'.join(str(part) for part in each['loc']) or 'the file'}: {each['msg']}"
-            for each in error.errors(include_url=False, include_context=False, include_input=False)
-        ]
-        raise BadInput(told(found)) from None
-
-
-def told(problems: list[str]) -> str:
-    """Return problems as lines."""
-    more = len(problems) - MOST_PROBLEMS
-    return "\n".join([*problems[:MOST_PROBLEMS], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _flavor(entry: FlavorEntry, problems: list[str]) -> Flavor:
@@ -266,6 +265,8 @@ def _queue(entry: QueueEntry, problems: list[str]) -> Queue:
         leases_nodes=entry.lease_nodes,
         spot_share=None if entry.spot_share is None else Fraction(entry.spot_share),
         stopped=entry.stopped,
+        labelled=entry.access == "labelled",
+        max_priority=entry.max_priority,
     )
 
 

@@ -9,15 +9,14 @@ from pydantic import AwareDatetime, Field
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import ZONE, Node, Resources, Scheduling, Taint, Toleration
+from plimsoll_batch.adapters.documents import Strict, told, validated
 from plimsoll_batch.adapters.queues_file import (
     Name,
     Quantity,
-    Strict,
+    StatedPriority,
     TaintEntry,
     TolerationEntry,
     amount,
-    told,
-    validated,
 )
 from plimsoll_batch.domain.admission import QueueState
 from plimsoll_batch.domain.jobs import (
@@ -27,8 +26,17 @@ from plimsoll_batch.domain.jobs import (
     Shape,
     Topology,
     lost_at_an_interruption,
+    rank_of,
+    why_unranked,
 )
-from plimsoll_batch.domain.quota import QueueConfiguration, priced_queues, twice
+from plimsoll_batch.domain.quota import (
+    Grants,
+    QueueConfiguration,
+    counted,
+    granted_by,
+    priced_queues,
+    twice,
+)
 
 MOST_PODS: Final = 100_000
 """Pods of one role."""
@@ -83,7 +91,7 @@ class GangEntry(Strict):
     namespace: Name
     name: Name
     queue: Name
-    priority: int = 0
+    priority: StatedPriority = 0
     since: AwareDatetime
     limit_seconds: Annotated[int, Field(ge=1, le=10**9)] | None = None
     checkpoint_seconds: Annotated[int, Field(ge=1, le=10**9)] | None = None
@@ -99,6 +107,8 @@ class SnapshotFile(Strict):
     nodes: list[NodeEntry] | None = None
     """None: only quota decides."""
     gangs: tuple[GangEntry, ...] = ()
+    namespaces: dict[Name, dict[str, str]] | None = None
+    """Name -> labels. None: whatever access a queue has, it counts as granted."""
 
 
 def state_of(document: Any, configuration: QueueConfiguration) -> QueueState:
@@ -109,14 +119,20 @@ def state_of(document: Any, configuration: QueueConfiguration) -> QueueState:
     """
     read = validated(SnapshotFile, document)
     shapes: dict[tuple[str, timedelta | None], Shape] = {}
+    labels = read.namespaces or {}
+    grants = Grants(by_namespace={name: granted_by(each) for name, each in labels.items()})
     priced, problems = priced_queues(configuration), list[str]()
     waiting: list[Gang] = []
     running: list[RunningGang] = []
     nodes: list[Node] | None = None
     sums: dict[str, Resources] = {}
+    queues = {queue.name: queue for queue in configuration.queues}
     try:
         for entry in read.gangs:
-            gang = _gang(entry, _shape(shapes, entry, priced=entry.queue in priced))
+            gang = _gang(entry, _shape(shapes, entry, priced=entry.queue in priced), configuration)
+            if entry.queue in queues:
+                runs = entry.runs is not None or read.namespaces is None
+                gang = counted(gang, queues[entry.queue], grants, runs=runs)
             if entry.runs is None:
                 waiting.append(gang)
             else:
@@ -167,17 +183,18 @@ def _role(entry: RoleEntry) -> Role:
     )
 
 
-def _gang(entry: GangEntry, shape: Shape) -> Gang:
+def _gang(entry: GangEntry, shape: Shape, configuration: QueueConfiguration) -> Gang:
+    unranked = why_unranked(entry.priority, configuration.priorities)
     return Gang(
         uid=f"{entry.namespace}/{entry.name}",
         namespace=entry.namespace,
         name=entry.name,
         queue=entry.queue,
         shape=shape,
-        priority=entry.priority,
+        priority=rank_of(entry.priority, configuration.priorities),
         since=entry.since.astimezone(UTC),
         limit=_seconds(entry.limit_seconds),
-        gates=entry.gates,
+        gates=entry.gates if unranked is None else (unranked, *entry.gates),
     )
 
 

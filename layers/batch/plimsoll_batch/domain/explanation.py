@@ -7,7 +7,7 @@ for the others: so it says what is short now, and how many stand before it in it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -17,6 +17,7 @@ from plimsoll_batch.domain.jobs import Gang, RunningGang
 from plimsoll_batch.domain.quota import (
     Amounts,
     Assignment,
+    QueueConfiguration,
     QueueOrder,
     QuotaNode,
     RoleFlavors,
@@ -45,6 +46,8 @@ class Explanation:
     """When the last of these ends at the latest; None where they do not say it."""
     costs: tuple[str, ...] = ()
     """What orders its flavors, where that is what an interruption costs."""
+    notes: tuple[str, ...] = ()
+    """What else of it counts otherwise than it asked for."""
 
 
 def why(seen: QueueState, uid: str, now: datetime) -> Explanation | None:
@@ -72,7 +75,28 @@ def why(seen: QueueState, uid: str, now: datetime) -> Explanation | None:
         after=tuple(each.gang for each in after),
         at=max(ends) if ends and len(ends) == len(after) else None,
         costs=() if queue is None else costs_in_words(gang.shape, queue, snapshot.flavors),
+        notes=_notes(gang),
     )
+
+
+def hopeless(configuration: QueueConfiguration, gang: Gang) -> tuple[str, ...]:
+    """Say why a gang could not start in its queue though nothing else ran or waited; empty where it might.
+
+    Raises:
+        BadInput: the configuration has problems.
+    """
+    # What rides on spot beside others may be more than what it does alone.
+    queues = tuple(replace(queue, spot_share=None) for queue in configuration.queues)
+    alone = replace(configuration, queues=queues)
+    snapshot = QueueSnapshot(QueueState(configuration=alone, gangs=(gang,)))
+    queue = snapshot.queues.get(gang.queue)
+    if queue is None:
+        return (f"there is no queue {gang.queue}",)
+    options = snapshot.options(gang)
+    if isinstance(options, Unassigned):
+        return options.reasons
+    found = assign(snapshot.quotas.queues[gang.queue], queue, options)
+    return found.reasons if isinstance(found, Unassigned) else ()
 
 
 def _held(
@@ -130,10 +154,18 @@ def _short_of_nodes(
     return reason, earliest[1]
 
 
+def _notes(gang: Gang) -> tuple[str, ...]:
+    if gang.asked_priority is None:
+        return ()
+    return (
+        f"its priority {gang.asked_priority} counts as {gang.priority}: queue {gang.queue} allows no more",
+    )
+
+
 def in_words(found: Explanation) -> str:
     """Say an explanation in a few lines."""
     lines = [f"{found.gang} waits in queue {found.gang.queue}; {found.ahead} are before it."]
-    lines += [f"  {each}" for each in found.costs]
+    lines += [f"  {each}" for each in (*found.notes, *found.costs)]
     if not found.held:
         lines.append("It fits now: it starts when its turn comes.")
     lines += [f"  {reason}" for reason in found.held]
@@ -153,8 +185,9 @@ def _short(snapshot: QueueSnapshot, node: QuotaNode, amounts: Amounts) -> Iterat
             continue
         flavor, resource = snapshot.quotas.frs[i]
         said = (
-            f"{resource} in flavor {flavor}: it wants {amount}, {max(0, left)} are left;"
-            f" queue {node.name} uses {node.usage[i]} of its {node.subtree[i]}"
+            f"{resource} in flavor {flavor}: it wants {node.amount_text(i, amount)},"
+            f" {node.amount_text(i, max(0, left))} are left; queue {node.name} uses"
+            f" {node.amount_text(i, node.usage[i])} of its {node.amount_text(i, node.subtree[i])}"
         )
         borrowed = {
             f"queue {each.name}": each.usage[i] - each.subtree[i]
@@ -163,7 +196,9 @@ def _short(snapshot: QueueSnapshot, node: QuotaNode, amounts: Amounts) -> Iterat
         }
         if borrowed:
             largest = sorted(borrowed, key=lambda name: (-borrowed[name], name))
-            said += "; borrowed by " + _listed([f"{name} ({borrowed[name]})" for name in largest])
+            said += "; borrowed by " + _listed(
+                [f"{name} ({node.amount_text(i, borrowed[name])})" for name in largest]
+            )
         yield said
 
 

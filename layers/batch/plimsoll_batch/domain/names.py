@@ -14,14 +14,25 @@ NODES: Final = JOB_NODES
 GATE: Final = "plimsoll.dev/queue"
 """On a bare pod, scheduling gate: it waits for the queues. Taken off, it cannot be put on again."""
 GANG: Final = "plimsoll.dev/gang"
-"""On a Job, label: the gang that it is a role of, by name in its namespace. Without it: a gang of one."""
+"""On a Job, label: the gang that it is a role of, by name in its namespace. Without it: a gang of one. On a PodGroup,
+label of ours: the gang that it was made for."""
 ROLE: Final = "plimsoll.dev/role"
 """On a Job, label: the role. By default the Job's name, without that of its gang before a dash."""
 GANG_SIZE: Final = "plimsoll.dev/gang-size"
 """On a Job of a gang, annotation: pods of all roles together. The gang waits until its Jobs have as many. With
 `MIN:MAX` it needs MAX to start, and goes on while MIN run."""
 PRIORITY: Final = "plimsoll.dev/priority"
-"""On a Job, annotation: a whole number; the highest of a gang's roles counts. 0 by default."""
+"""On a Job, annotation: a name from `priorities` of the queues' file, or a whole number where the file has none; the
+highest of a gang's roles counts. 0 by default."""
+GRANT: Final = "queues.plimsoll.dev/"
+"""On a Namespace, label `queues.plimsoll.dev/QUEUE`: its gangs may use the queue of that name when "true"."""
+QUEUES: Final = "plimsoll.dev/queues"
+"""On a Namespace, label: its Jobs that name a queue are created suspended, and the planner alone starts them, when
+"true"."""
+QUEUE_REQUIRED: Final = "plimsoll.dev/queue-required"
+"""On a Namespace, label: its Jobs and bare pods must name a queue when "true"."""
+DEFAULT_QUEUE: Final = "plimsoll.dev/default-queue"
+"""On a Namespace, label: the queue of its Jobs that name none."""
 TOPOLOGY: Final = "plimsoll.dev/topology"
 """On a Job, annotation: `required=LABEL` or `preferred=LABEL`: all pods in one domain of a node label."""
 DATA: Final = "plimsoll.dev/data"

@@ -41,6 +41,7 @@ from plimsoll_batch.domain.jobs import (
     Stop,
     Suspend,
     largest_first,
+    pod_groups_of,
     taken_back,
     waits_for,
 )
@@ -238,6 +239,14 @@ class Executor:
         self, step: Begin | Finish, planned: Sequence[tuple[Job, Admission]], now: datetime
     ) -> Outcome:
         """Start roles; where one can never start, suspend those of the gang that did."""
+        # Before the first role: without its PodGroup kube-scheduler places no pod that names one.
+        for group in pod_groups_of(step.jobs, [role for role, _ in planned]):
+            try:
+                self.cluster.write_pod_group(group)
+            except Refused as error:
+                words = str(error)
+                self._tell_gang(step.jobs, "QueueProblem", words, cause=words, warning=True)
+                raise
         started: list[Job] = list(step.jobs.started)
         for role, admission in planned:
             try:

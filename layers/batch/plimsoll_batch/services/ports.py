@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from plimsoll.domain.kubernetes import Node, Pod
 from plimsoll.services.ports import EventWriter, LeaseKeeper
-from plimsoll_batch.domain.jobs import Admission, FailedPod, Gang, Job, NodeRequest, Stop
-from plimsoll_batch.domain.quota import QueueConfiguration
+from plimsoll_batch.domain.jobs import (
+    Admission,
+    FailedPod,
+    Gang,
+    GangPodGroup,
+    Job,
+    NodeRequest,
+    Stop,
+)
+from plimsoll_batch.domain.quota import Grants, QueueConfiguration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +32,8 @@ class ClusterObjects:
     nodes: Sequence[Node]
     failed: Sequence[FailedPod] = ()
     """Pods of gangs that have failed."""
+    grants: Grants = field(default_factory=Grants)
+    """As far as the configuration asks for them."""
 
 
 class QueueCluster(EventWriter, LeaseKeeper, Protocol):
@@ -57,6 +67,16 @@ class QueueCluster(EventWriter, LeaseKeeper, Protocol):
 
     def start(self, job: Job, admission: Admission) -> None:
         """Start a Job and steer its pods in one patch, under its uid and resourceVersion."""
+
+    def write_pod_group(self, group: GangPodGroup) -> None:
+        """Make a PodGroup as a gang needs it, or change one that this gang has; that of somebody else is left alone.
+
+        Nothing happens where the cluster serves no PodGroups.
+
+        Raises:
+            Refused: that of somebody else needs more pods at once than the gang gives it.
+            Conflict: it is being deleted, or was changed meanwhile.
+        """
 
     def lease(self, node: Node, gang: Gang | None) -> None:
         """Mark a node as leased to a gang, or to none, in one patch under its uid and resourceVersion."""

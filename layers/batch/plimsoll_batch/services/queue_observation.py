@@ -12,7 +12,7 @@ from plimsoll.domain.observation import leaves
 from plimsoll_batch.domain.admission import QueueState
 from plimsoll_batch.domain.capacity import by_lease, unmarked, with_whole_nodes
 from plimsoll_batch.domain.jobs import GangJobs, Job, assemble, running_of
-from plimsoll_batch.domain.quota import QueueConfiguration, priced_queues
+from plimsoll_batch.domain.quota import QueueConfiguration, priced_queues, with_access
 from plimsoll_batch.services.ports import ClusterObjects
 
 
@@ -46,7 +46,9 @@ def seen_in(objects: ClusterObjects, configuration: QueueConfiguration, now: dat
         leasing=leasing,
         priced=priced_queues(configuration),
         failed=objects.failed,
+        priorities=configuration.priorities,
     )
+    gangs = with_access(gangs, configuration, objects.grants)
     # Running pods of a gang that is not admitted count like foreign pods: they use nodes, but no quota.
     admitted = [jobs for jobs in gangs if jobs.admitted]
     counted = {role.ref for jobs in admitted for role in jobs.roles}

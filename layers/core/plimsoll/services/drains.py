@@ -61,7 +61,8 @@ class DrainService:
     clock: RepeatingClock
     workers: Workers
     telemetry: Telemetry
-    frames: FrameSink | None = None
+    frames: Callable[[], FrameSink] | None = None
+    """As in `Ports`."""
     refusals: dict[str, Mapping[str, Sequence[Refusal]]] = field(init=False, default_factory=dict)
     """By cluster: as `ReconcileMemory.refusals`, from the reconciles before this one in the same process."""
 
@@ -114,6 +115,9 @@ class DrainService:
         if not self._take(lease, time, lambda: self._grow_unseen(known, groups, executor)):
             self.telemetry.log("another reconcile is at work", cluster=known.name)
             return 0
+        sink = None if self.frames is None else self.frames()
+        frames = StormFrames(cluster=known.name, sink=sink, telemetry=self.telemetry)
+        frames.begin()
         reconcile = Reconcile(
             cluster=known,
             api=api,
@@ -136,7 +140,7 @@ class DrainService:
             workers=self.workers,
             telemetry=self.telemetry,
             memory=memory,
-            frames=StormFrames(cluster=known.name, sink=self.frames, telemetry=self.telemetry),
+            frames=frames,
         )
         try:
             with lease.kept():
@@ -155,6 +159,7 @@ class DrainService:
             if self.clock.now() < time.hurried + TELLING:
                 executor.create_events()
             self._remember(known, memory)
+            frames.end()
 
     def _wake_next(self, cluster: str, pause: float) -> None:
         """Wake the drain for what is left: the next wake-up of the series may be too late for an eviction deadline.

@@ -11,21 +11,34 @@ from plimsoll.domain.actions import Action
 from plimsoll.domain.drain import ClusterPlan
 from plimsoll.domain.frames import Frame, frame_of
 from plimsoll.domain.node_groups import Refusal
+from plimsoll.domain.reports import Metric
 from plimsoll.services.ports import FrameSink, Telemetry
 
+END_SECONDS: Final = 0.7
+"""For so long the end of a reconcile waits for the last write: one that takes longer is given up by its client."""
 OLDEST: Final = timedelta(seconds=10)
 """While pods are to be told to stop, a frame is made only once the last one is so old."""
 
 
 @dataclass(slots=True, kw_only=True)
 class StormFrames:
-    """Makes the frames of one cluster."""
+    """Makes the frames of one cluster, between `begin` and `end`."""
 
     cluster: str
     sink: FrameSink | None
     """None: nobody watches."""
     telemetry: Telemetry
     last: Frame | None = field(init=False, default=None)
+
+    def begin(self) -> None:
+        """Let the last frame be read, which the first one of this reconcile follows."""
+        if self.sink is not None:
+            self.sink.watch(self.cluster)
+
+    def end(self) -> None:
+        """Keep the last frame: nobody else has it."""
+        if self.sink is not None and (lost := self.sink.end(self.cluster, END_SECONDS)):
+            self.telemetry.count(Metric.FRAMES_LOST, lost)
 
     def show(
         self,

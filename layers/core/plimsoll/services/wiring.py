@@ -71,8 +71,8 @@ class Ports:
     reports: Reports
     pools: Pools
     times: Times
-    frames: FrameSink | None = None
-    """None: no storm is shown."""
+    frames: Callable[[], FrameSink] | None = None
+    """Returns what takes the frames of storms, the same object every time; None: no storm is shown."""
     announcer: Announcer
     wake_ups: WakeUps
     resyncs: Resyncs

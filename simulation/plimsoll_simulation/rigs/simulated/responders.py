@@ -13,6 +13,7 @@ from typing import Final, override
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.drain import MOST_REPORTS
+from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.observation import Sample, Samples, WorkloadTimes
@@ -166,7 +167,7 @@ class Plimsoll(Responder):
                 pools=behind(network, MemoryPools(), POOLS),
                 times=behind(network, self._times, TIMES),
                 announcer=self.announcer,
-                frames=context.frames,
+                frames=None if (sink := context.frames) is None else lambda: sink,
                 wake_ups=SimulatedWakeUps(network, context.wake_ups),
                 resyncs=SimulatedResyncs(network, context.resyncs),
                 clock=clock,
@@ -247,6 +248,7 @@ def _registered(rig_cluster: SimulatedRigCluster) -> Cluster:
         mode=Mode.ACT,
         region=region_of(rig_cluster.spec.node_groups[0].zones[0]),
         added=EPOCH,
+        policy=Policy(return_to_spot=rig_cluster.spec.return_to_spot),
     )
 
 

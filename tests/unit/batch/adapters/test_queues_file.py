@@ -74,7 +74,7 @@ def test_a_weight_is_exact():
         (("queues", 0, "cohort"), "labs", "queue research: cohort: there is no cohort labs"),
         (("queues", 0, "cohort"), None, "a limit needs a cohort above, to borrow from or lend to"),
         (("queues", 0, "name"), "serving-tests", "queue serving-tests: stands there twice"),
-        (("queues", 0, "wieght"), 1, "queues.0.wieght: Extra inputs are not permitted"),
+        (("queues", 0, "wieght"), 1, "queues.0.wieght: is no field here: did you mean weight?"),
         (("queues", 0, "weight"), -1, "queue research: weight: must be at least 0"),
         (("queues", 0, "preemption", "withinQueue"), "Always", "queues.0.preemption.withinQueue:"),
         (("cohorts", 0, "parent"), "lab", "cohort lab: parent: a cycle: lab < lab"),
@@ -100,7 +100,7 @@ def test_a_weight_is_exact():
             {"policy": "LowerPriority"},
             "borrowing while preempting is only for the order priority",
         ),
-        (("queues",), "all", "queues: Input should be a valid list"),
+        (("queues",), "all", "queues: must be a list, not 'all'"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(path, value, told):
@@ -253,10 +253,10 @@ def test_a_plan_is_json_on_request():
 def test_apply_keeps_a_checked_configuration_in_the_cluster_and_replaces_it():
     scene = Scene(nodes=1)
     environment = MemoryEnvironment(transports={"harbor": scene.wire})
-    apply = ("queues", "apply", "-f", str(EXAMPLES / "queues.yaml"))
+    apply = ("queues", "apply", "--yes", "-f", str(EXAMPLES / "queues.yaml"))
     assert run(environment, *apply).exit_code == 0
     result = run(environment, *apply)
-    assert result.output == "ConfigMap plimsoll/plimsoll-queues replaced\n"
+    assert result.output == "ConfigMap plimsoll/plimsoll-queues says the same already\n"
     assert scene.service().cluster.configuration() == configuration_of(QUEUES)
 
 

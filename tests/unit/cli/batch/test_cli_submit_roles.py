@@ -185,7 +185,7 @@ def test_a_variable_that_the_owner_sets_is_kept(printed):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"roles": []}, "at least 1 item"),
+        ({"roles": []}, "roles: must have at least 1 entries, not 0"),
         ({"roles": [a_role("a"), a_role("a")]}, "two roles are named a"),
         ({"roles": [a_role("a", 0)]}, "roles.0.pods"),
         ({"roles": [a_role("a", tasks=3)]}, "roles.0.tasks"),

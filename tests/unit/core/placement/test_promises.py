@@ -17,10 +17,10 @@ from plimsoll.domain.placement import (
     PromisedWorkload,
     promised_workloads,
     standing_groups,
-    stated_promise,
     understood_promise,
 )
 from plimsoll.domain.placement.load_line import LoadLine
+from plimsoll.domain.placement.promises import stated_promise
 from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_deployment, a_node, a_pod, a_stateful_set
 from tests.support.observations import looked
@@ -128,15 +128,22 @@ def test_nothing_is_promised_of_a_stateful_set():
 
 
 def test_a_group_has_the_mean_rate_of_its_nodes_pools_and_is_as_old_as_the_youngest():
-    nodes = [*NODES[:1], spot("b", "c6i.large", ZONE_B), spot("c", "m6i.large")]
+    nodes = [*NODES[:1], spot("b", "c6i.large", ZONE_B), *NODES[1:]]
     known = {
         CapacityPool("c6i.large", ZONE_A, "spot"): rate(0.01, stood=100),
         CapacityPool("c6i.large", ZONE_B, "spot"): rate(0.03, stood=7),
     }
-    c6i, m6i = standing_groups(looked(nodes, []), known)
+    c6i, m6i, _ = standing_groups(looked(nodes, []), known)
     assert (c6i.group.name, c6i.group.per_hour, c6i.stood_hours) == ("c6i", 0.02, 7)
     assert (m6i.group.name, m6i.group.per_hour, m6i.stood_hours) == ("m6i", NEVER_SEEN, None)
     assert "not seen before" in str(m6i)
+
+
+def test_where_families_are_few_zones_make_groups_that_share_their_family():
+    nodes = [spot(zone, "c6i.large", zone) for zone in (ZONE_A, ZONE_B)]
+    a, b = standing_groups(looked(nodes, []), {})
+    assert {a.group.name, b.group.name} == {f"c6i in {ZONE_A}", f"c6i in {ZONE_B}"}
+    assert a.group.family == b.group.family == "c6i"
 
 
 def test_many_families_make_three_groups_and_none_makes_none():
@@ -163,7 +170,8 @@ def test_a_fast_deployment_needs_no_floor():
 def test_the_floor_that_an_owner_states_is_kept_beneath_the_line():
     stated = a_deployment("web", replicas=10, annotations={MIN_ON_DEMAND: "3"})
     (web,) = promised("60%", workloads=[stated])
-    assert (str(web.line.layout), web.line.floor) == ("3 + 3", 4)
+    assert (str(web.line.layout), web.line.floor) == ("1 + 2", 3)
+    assert {str(line.layout) for line in web.layouts} >= {"no floor", "1 + 3", "3 + 3", "on-demand"}
     (by_policy,) = promised("60%", policy=Policy(min_on_demand="30%"))
     assert by_policy.line == web.line
     broken = a_deployment("web", replicas=10, annotations={MIN_ON_DEMAND: "some"})
@@ -208,3 +216,11 @@ def test_a_promise_that_cannot_be_read_is_none_here():
     bad = a_deployment("web", annotations={KEEP_READY: "often"})
     assert understood_promise(bad, {}, "0") is None
     assert understood_promise(a_deployment("web"), {}, "60%") == Promise.parse("60%")
+
+
+def test_zones_of_one_family_are_groups_that_share_the_losses_of_the_family():
+    zones = ("us-east-1a", "us-east-1b", "us-east-1c")
+    nodes = [spot(f"n{zone}", "m6i.large", zone=zone) for zone in zones]
+    groups = [standing.group for standing in standing_groups(looked(nodes, []), {})]
+    assert [group.name for group in groups] == [f"m6i in {zone}" for zone in zones]
+    assert {group.family for group in groups} == {"m6i"}

@@ -12,7 +12,9 @@ from plimsoll.adapters.kubernetes.calls import (
     CREATE_EVENT,
     CREATE_LEASE,
     GET_LEASE,
+    LIST_NAMESPACES,
     LIST_NODES,
+    LIST_POD_GROUPS,
     LIST_PODS,
     PATCH_NODE,
     PATCH_POD,
@@ -27,14 +29,18 @@ GRANT: Final = Grant(manifests="infra/cluster/batch", group="plimsoll-batch")
 LIST_JOBS: Final = Call(verb="list", group="batch", resource="jobs")
 GET_JOB: Final = Call(verb="get", group="batch", resource="jobs")
 PATCH_JOB: Final = Call(verb="patch", group="batch", resource="jobs")
+GET_POD_GROUP: Final = replace(LIST_POD_GROUPS, verb="get")
+CREATE_POD_GROUP: Final = replace(LIST_POD_GROUPS, verb="create")
+PATCH_POD_GROUP: Final = replace(LIST_POD_GROUPS, verb="patch")
+"""Only where the pods of a gang name one."""
 GET_POD: Final = Call(verb="get", resource="pods")
 GET_CONFIGURATION: Final = Call(
     verb="get", resource="configmaps", only_in=NAMESPACE, only=CONFIGURATION
 )
 LIST_LIMIT_RANGES: Final = Call(verb="list", resource="limitranges")
 LIST_RUNTIME_CLASSES: Final = Call(verb="list", group="node.k8s.io", resource="runtimeclasses")
-FOLLOWED: Final = (LIST_NODES, LIST_PODS, LIST_JOBS)
-"""Listed once and then watched, where that is allowed."""
+FOLLOWED: Final = (LIST_NODES, LIST_PODS, LIST_JOBS, LIST_NAMESPACES)
+"""Listed once and then watched, where that is allowed; Namespaces where a queue has to be granted."""
 
 CALLS: Final = (
     *FOLLOWED,
@@ -43,6 +49,9 @@ CALLS: Final = (
     LIST_RUNTIME_CLASSES,
     GET_JOB,
     PATCH_JOB,
+    GET_POD_GROUP,
+    CREATE_POD_GROUP,
+    PATCH_POD_GROUP,
     GET_POD,
     PATCH_POD,
     PATCH_NODE,

@@ -8,7 +8,7 @@ https://kubernetes.io/docs/concepts/workloads/controllers/job/#suspending-a-job
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -16,15 +16,21 @@ import msgspec
 
 from plimsoll.adapters.kubernetes import lease
 from plimsoll.adapters.kubernetes.api import create_event, written_taints
-from plimsoll.adapters.kubernetes.calls import LIST_NODES, LIST_PODS, PATCH_NODE, PATCH_POD
+from plimsoll.adapters.kubernetes.calls import (
+    LIST_NAMESPACES,
+    LIST_NODES,
+    LIST_PODS,
+    PATCH_NODE,
+    PATCH_POD,
+)
 from plimsoll.adapters.kubernetes.collection import Collection
 from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.adapters.kubernetes.reading import UNFINISHED
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
-from plimsoll.domain.errors import BadInput, NotFound
-from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, Node, Pod, Toleration
+from plimsoll.domain.errors import Conflict, MissingRights, NotFound
+from plimsoll.domain.kubernetes import ClusterEvent, Node, Pod, Toleration
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_batch.adapters.kubernetes import calls
 from plimsoll_batch.adapters.kubernetes.job_reader import (
@@ -33,20 +39,23 @@ from plimsoll_batch.adapters.kubernetes.job_reader import (
     parse_bare_pod,
     parse_failed_pod,
 )
+from plimsoll_batch.adapters.kubernetes.namespace_grants import read_grants
 from plimsoll_batch.adapters.kubernetes.pod_admission import PodAdmission
-from plimsoll_batch.adapters.queues_file import configuration_of
+from plimsoll_batch.adapters.kubernetes.pod_groups import change_of, pod_group_of
+from plimsoll_batch.adapters.kubernetes.stored_queues import configuration_in, stored_text
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.capacity import taint_of
 from plimsoll_batch.domain.jobs import (
     Admission,
     Gang,
+    GangPodGroup,
     Job,
     NodeRequest,
     Steering,
     Stop,
     toleration_record,
 )
-from plimsoll_batch.domain.quota import QueueConfiguration
+from plimsoll_batch.domain.quota import Grants, QueueConfiguration
 from plimsoll_batch.services.ports import ClusterObjects
 
 
@@ -81,6 +90,9 @@ class KubernetesQueues:
         self._jobs = Collection(calls.LIST_JOBS, self._job, labels=names.QUEUE)
         self._bare = Collection(LIST_PODS, parse_bare_pod, labels=names.QUEUE)
         self._failed = Collection(LIST_PODS, parse_failed_pod, fields=FAILED, labels=names.GANG)
+        self._namespaces = Collection(LIST_NAMESPACES, read_grants)
+        self._grants_unread: str | None = None
+        """Why they cannot be listed."""
         self._configuration: tuple[str, QueueConfiguration] | None = None
         """The text that was read last, and what it says."""
         self._read_job = job_reader(PodAdmission())
@@ -105,21 +117,11 @@ class KubernetesQueues:
         Raises:
             BadInput: it is wrong; every problem is named with its place.
         """
-        try:
-            found = self._requests.send(
-                calls.GET_CONFIGURATION, namespace=NAMESPACE, name=names.CONFIGURATION
-            )
-        except NotFound:
+        text = stored_text(self._requests)
+        if text is None:
             return None
-        text = (found.get("data") or {}).get(names.CONFIGURATION_KEY)
-        if not isinstance(text, str):
-            raise BadInput(f"ConfigMap {names.CONFIGURATION} has no {names.CONFIGURATION_KEY}")
         if self._configuration is None or self._configuration[0] != text:
-            try:
-                document = msgspec.json.decode(text)
-            except (msgspec.DecodeError, RecursionError) as error:
-                raise BadInput(f"ConfigMap {names.CONFIGURATION}: is no JSON: {error}") from None
-            self._configuration = text, configuration_of(document)
+            self._configuration = text, configuration_in(text)
         return self._configuration[1]
 
     def read(self) -> ClusterObjects:
@@ -130,13 +132,23 @@ class KubernetesQueues:
             self._admission_known = True
         if self._watches is not None:
             self._watches.follow(kinds)
-        list_unwatched(kinds, self._workers, lambda kind: kind.list(self._requests, self._warn))
+        list_unwatched(kinds, self._workers, self._list)
         return ClusterObjects(
             jobs=[*self._jobs.objects, *(pod for pod in self._bare.objects if pod is not None)],
             pods=self._pods.objects,
             nodes=self._nodes.objects,
             failed=self._failed.objects,
+            grants=Grants(by_namespace=dict(self._namespaces.objects), unread=self._grants_unread),
         )
+
+    def _list(self, kind: Collection[Any]) -> None:
+        """List a kind; without the right to list Namespaces the queues that need no grant go on."""
+        try:
+            kind.list(self._requests, self._warn)
+        except MissingRights as error:
+            if kind is not self._namespaces:
+                raise
+            self._grants_unread = str(error)
 
     def leases(self) -> bool:
         """Whether any node is marked as leased to a gang."""
@@ -159,7 +171,12 @@ class KubernetesQueues:
 
     @property
     def _kinds(self) -> list[Collection[Any]]:
-        return [self._jobs, self._bare, self._failed, self._pods, self._nodes]
+        found: list[Collection[Any]]
+        found = [self._jobs, self._bare, self._failed, self._pods, self._nodes]
+        queues = () if self._configuration is None else self._configuration[1].queues
+        if self._grants_unread is None and any(queue.labelled for queue in queues):
+            found.append(self._namespaces)
+        return found
 
     def acquire(self, holder: str, seconds: float) -> bool:
         """Take or renew the Lease of the queues; False while somebody else's is live."""
@@ -203,6 +220,27 @@ class KubernetesQueues:
     def suspend(self, job: Job, stop: Stop) -> None:
         """Suspend a Job and write why in one patch, under its uid and resourceVersion."""
         self._patch(job, {names.STOP: stop.to_record()}, {"suspend": True})
+
+    def write_pod_group(self, group: GangPodGroup) -> None:
+        """Make a PodGroup as a gang needs it, or change the count and the owners of one that this gang has.
+
+        Nothing happens where the cluster serves no PodGroups, and that of somebody else is left alone.
+
+        Raises:
+            Refused: that of somebody else needs more pods at once than the gang gives it.
+            Conflict: it is being deleted, or was changed meanwhile.
+        """
+        send = partial(self._requests.send, namespace=group.ref.namespace, name=group.ref.name)
+        with suppress(Conflict, NotFound):  # most often a gang starts for the first time
+            send(calls.CREATE_POD_GROUP, body=pod_group_of(group))
+            return
+        try:
+            there = send(calls.GET_POD_GROUP)
+        except NotFound:
+            return
+        change = change_of(group, there)
+        if change is not None:
+            send(calls.PATCH_POD_GROUP, body=change)
 
     def lease(self, node: Node, gang: Gang | None) -> None:
         """Mark a node as leased to a gang, or to none, in one patch under its uid and resourceVersion."""

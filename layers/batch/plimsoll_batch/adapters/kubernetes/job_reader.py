@@ -28,6 +28,7 @@ from plimsoll_batch.adapters.kubernetes.pod_admission import PodAdmission
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.jobs import (
     BARE_POD,
+    MOST_PRIORITY,
     Admission,
     FailedPod,
     Job,
@@ -40,9 +41,6 @@ from plimsoll_batch.domain.jobs import (
 MOST_PODS: Final = 100_000
 """Of one Job; as in a snapshot's file."""
 MOST_SECONDS: Final = 7 * 24 * 3600
-MOST_PRIORITY: Final = 10**9
-"""As of a PriorityClass that is not of the system.
-https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/#priorityclass"""
 TELL: Final = "tell"
 """What is asked of an interruption that suspends nothing."""
 MOST_ZONES: Final = 20
@@ -96,7 +94,7 @@ class Asked:
             "role": meta.labels.get(names.ROLE) or meta.name.removeprefix(f"{gang}-"),
             "declared": declared,
             "least": least,
-            "priority": self.said(names.PRIORITY, _whole(-MOST_PRIORITY, MOST_PRIORITY)) or 0,
+            "priority": self.said(names.PRIORITY, _priority) or 0,
             "topology": self.said(names.TOPOLOGY, _topology),
             "data": self.said(names.DATA, _weights) or (),
             "start_seconds": self.said(names.START_SECONDS, _whole(1, MOST_SECONDS)),
@@ -223,11 +221,17 @@ def _job(obj: Raw, admission: PodAdmission) -> Job:
         finished=bool(ends),
         failure=not ends.isdisjoint(_FAILURES),
         scheduling=read_scheduling(template, spec.template.metadata.labels),
+        group=_group_of(spec.template.spec),
+        priority_class=spec.template.spec.priority_class_name,
         labels=spec.template.metadata.labels,
         selector=spec.template.spec.node_selector,
         tolerations=decoded(obj, _Steered).spec.template.spec.tolerations,
         wrong=tuple(asked.wrong),
     )
+
+
+def _group_of(spec: schema.PodSpec) -> str | None:
+    return (spec.scheduling_group and spec.scheduling_group.pod_group_name) or None
 
 
 class _PodSpec(schema.PodSpec):
@@ -272,6 +276,8 @@ def parse_bare_pod(obj: Raw) -> Job | None:
         finished=finished,
         failure=phase == "Failed",
         scheduling=read_scheduling(asked.unsteered(spec), meta.labels, meta.name),
+        group=_group_of(spec),
+        priority_class=spec.priority_class_name,
         labels=meta.labels,
         selector=spec.node_selector,
         tolerations=decoded(obj, _SteeredPod).spec.tolerations,
@@ -358,6 +364,13 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _priority(text: str) -> int | str:
+    """Return a number, or a name: whether it is one, the configuration says."""
+    if _NAME.fullmatch(text) and not text.isdecimal():
+        return text
+    return _whole(-MOST_PRIORITY, MOST_PRIORITY)(text)
 
 
 def _size(text: str) -> tuple[int | None, int]:

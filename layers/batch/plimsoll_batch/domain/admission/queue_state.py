@@ -120,7 +120,7 @@ class QueueSnapshot:
                     found[node][resource] += amount
         for gang in self._waiting:
             waits_in = self.quotas.queues.get(gang.queue)
-            if waits_in is not None:
+            if waits_in is not None and gang.entitled:
                 for role in gang.shape.roles:
                     for name, amount in amounts_of(role.scheduling.requests, role.pods).items():
                         found[waits_in][name] += amount

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plimsoll_batch.domain.jobs.gang_assembly import assemble, running_of
 from plimsoll_batch.domain.jobs.gangs import (
+    MOST_PRIORITY,
     FlavorResource,
     Gang,
     Role,
@@ -51,13 +52,16 @@ from plimsoll_batch.domain.jobs.pod_deadlines import (
     plan_deadlines,
     unstated_classes,
 )
+from plimsoll_batch.domain.jobs.pod_groups import GangPodGroup, pod_groups_of
 from plimsoll_batch.domain.jobs.policies import waits_for, with_baseline
+from plimsoll_batch.domain.jobs.priorities import rank_of, why_unranked
 
 __all__ = [
     "BARE_POD",
     "LONGEST_TIMEOUT_SECONDS",
     "MOST_CODES",
     "MOST_POLICIES",
+    "MOST_PRIORITY",
     "MOST_RETRIES",
     "MOST_ROLES",
     "MOST_TIMES",
@@ -72,6 +76,7 @@ __all__ = [
     "FlavorResource",
     "Gang",
     "GangJobs",
+    "GangPodGroup",
     "Job",
     "JobAction",
     "Lifecycle",
@@ -93,6 +98,8 @@ __all__ = [
     "lost_at_an_interruption",
     "make_way",
     "plan_deadlines",
+    "pod_groups_of",
+    "rank_of",
     "reclaimed_at",
     "running_of",
     "taken_back",
@@ -101,5 +108,6 @@ __all__ = [
     "unstated_classes",
     "upkeep",
     "waits_for",
+    "why_unranked",
     "with_baseline",
 ]

@@ -8,7 +8,7 @@ who wrote it died, or a role changed meanwhile, and the next plan is made anew.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -27,12 +27,14 @@ from plimsoll_batch.domain.jobs.gangs import (
 from plimsoll_batch.domain.jobs.job_annotations import MOST_ROLES
 from plimsoll_batch.domain.jobs.jobs import FailedPod, GangJobs, Job
 from plimsoll_batch.domain.jobs.policies import contradictions, gates_of_gangs, state_of
+from plimsoll_batch.domain.jobs.priorities import Priorities, rank_of, why_unranked
 from plimsoll_batch.domain.names import DATA
 
 ONLY_ROLE: Final = "job"
 """The role of a Job that is a gang of its own: so all that are alike have one shape."""
 MOST_NAMED: Final = 3
 """Pods that hang of one gang."""
+_NONE: Final[Priorities] = {}
 HANGS: Final = timedelta(minutes=5)
 """How long after its grace period a pod may be there before its gang has its quota no longer."""
 
@@ -45,6 +47,7 @@ def assemble(  # noqa: PLR0913 - what a moment of the queues is put together fro
     leasing: Collection[str] = (),
     priced: Collection[str] = (),
     failed: Iterable[FailedPod] = (),
+    priorities: Priorities = _NONE,
 ) -> Sequence[GangJobs]:
     """Return all gangs of which a role is not finished.
 
@@ -55,6 +58,7 @@ def assemble(  # noqa: PLR0913 - what a moment of the queues is put together fro
         leasing: queues whose gangs all take whole nodes.
         priced: queues that compare what flavors cost.
         failed: pods of gangs that have failed.
+        priorities: the named ones of the configuration.
     """
     named: dict[tuple[str, str, bool], list[Job]] = defaultdict(list)
     for job in jobs:
@@ -79,11 +83,11 @@ def assemble(  # noqa: PLR0913 - what a moment of the queues is put together fro
         finished = [role for role in all_roles if role.finished]
         problems = [] if alone else _problems(roles, all_roles)
         problems += contradictions(roles, finished) + _far_from_data(roles)
-        problems += [f"{role}: {words}" for role in roles for words in role.wrong]
+        problems += [f"{role}: {words}" for role in roles for words in _wrong(role, priorities)]
         queue = roles[0].queue
         shape = _shape(shapes, roles, alone=alone, leases=queue in leasing, priced=queue in priced)
         one = GangJobs(
-            gang=_gang(uid, name, roles, shape, now),
+            gang=_gang(uid, name, roles, shape, now, priorities),
             roles=roles,
             pods=mine,
             finished=finished,
@@ -190,7 +194,21 @@ def _hangs(pod: Pod) -> str:
     )
 
 
-def _gang(uid: str, name: str, roles: Sequence[Job], shape: Shape, now: datetime) -> Gang:
+def _wrong(role: Job, priorities: Priorities) -> Iterator[str]:
+    yield from role.wrong
+    unranked = why_unranked(role.priority, priorities)
+    if unranked is not None:
+        yield unranked
+
+
+def _gang(  # noqa: PLR0913, PLR0917 - what a gang is made of
+    uid: str,
+    name: str,
+    roles: Sequence[Job],
+    shape: Shape,
+    now: datetime,
+    priorities: Priorities,
+) -> Gang:
     stops = [role.stop for role in roles if role.stop is not None]
     last = max(stops, key=lambda stop: stop.at, default=None)
     created = min(role.created for role in roles)
@@ -204,7 +222,7 @@ def _gang(uid: str, name: str, roles: Sequence[Job], shape: Shape, now: datetime
         name=name,
         queue=roles[0].queue,
         shape=shape,
-        priority=max(role.priority for role in roles),
+        priority=max(rank_of(role.priority, priorities) for role in roles),
         since=since,
         limit=_limit(roles),
         nominated=(last is not None and last.first)

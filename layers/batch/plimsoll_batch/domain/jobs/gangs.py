@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Protocol, override
+from typing import Final, Protocol, override
 
 from plimsoll.domain.kubernetes import Resources, Scheduling
 from plimsoll_batch.domain.jobs.job_annotations import MOST_REMEMBERED
 from plimsoll_batch.domain.jobs.node_requests import NodeRequest
 
+MOST_PRIORITY: Final = 10**9
+"""As of a PriorityClass that is not of the system.
+https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/#priorityclass"""
 _FIRST = datetime.min.replace(tzinfo=UTC)
 type FlavorResource = tuple[str, str]
 """A resource flavor and a resource: what quota is counted by."""
@@ -68,6 +71,10 @@ class Gang:
     queue: str
     shape: Shape
     priority: int = 0
+    asked_priority: int | None = None
+    """What it asked for, where its queue lets it count less."""
+    entitled: bool = True
+    """Whether its namespace may use its queue."""
     since: datetime
     """When it was submitted, or last lost its place."""
     limit: timedelta | None = None

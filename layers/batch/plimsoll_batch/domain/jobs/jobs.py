@@ -33,7 +33,8 @@ class Job:
     """Pods of its whole gang, as it declares them."""
     least: int | None = None
     """With how many of these the gang goes on; None: it needs all of them."""
-    priority: int = 0
+    priority: int | str = 0
+    """As stated: a number, or a name of the configuration."""
     topology: Topology | None = None
     data: tuple[tuple[str, int], ...] = ()
     """Zone -> how much of its gang's data is there."""
@@ -74,6 +75,10 @@ class Job:
     """The node selector of its template as it stands there."""
     tolerations: tuple[Mapping[str, Any], ...] = ()
     """The tolerations of its template as they stand there, every field of them."""
+    group: str | None = None
+    """The PodGroup that its pods name."""
+    priority_class: str = ""
+    """Of its pods."""
     admission: Admission | None = None
     stop: Stop | None = None
     request: NodeRequest | None = None

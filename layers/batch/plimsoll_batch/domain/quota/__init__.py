@@ -5,7 +5,15 @@ The semantics are those of Kueue's ClusterQueues and Cohorts: https://kueue.sigs
 
 from __future__ import annotations
 
+from plimsoll_batch.domain.quota.access import (
+    Grants,
+    counted,
+    granted_by,
+    why_denied,
+    with_access,
+)
 from plimsoll_batch.domain.quota.admission_attempt import Attempt, Holder, Victim, queues_below
+from plimsoll_batch.domain.quota.amounts import amount_text
 from plimsoll_batch.domain.quota.cohorts import (
     Cohort,
     Flavor,
@@ -52,6 +60,7 @@ __all__ = [
     "DominantResourceShare",
     "Drf",
     "Flavor",
+    "Grants",
     "HierarchicalDrf",
     "Holder",
     "Options",
@@ -72,9 +81,12 @@ __all__ = [
     "Victim",
     "WaterFilling",
     "WithinQueue",
+    "amount_text",
     "assign",
     "assignments",
     "costs_in_words",
+    "counted",
+    "granted_by",
     "grouped",
     "options_of",
     "priced_queues",
@@ -82,4 +94,6 @@ __all__ = [
     "queues_below",
     "twice",
     "victims_of",
+    "why_denied",
+    "with_access",
 ]

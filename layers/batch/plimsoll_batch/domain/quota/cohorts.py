@@ -156,6 +156,10 @@ class Queue:
     """No gang starts on spot with which more of what the queue uses of any resource would ride on spot."""
     stopped: bool = False
     """Its gangs wait; those that run go on."""
+    labelled: bool = False
+    """Only namespaces that its label grants it to may use it; else all may."""
+    max_priority: int | None = None
+    """A gang counts in it with no higher priority."""
 
 
 _STRATEGIES: Final = (*((strategy,) for strategy in Strategy), tuple(Strategy))
@@ -173,6 +177,8 @@ class QueueConfiguration:
     have one name."""
     free_resources: frozenset[str] = frozenset()
     """No queue counts them: a gang may request as much of them as its nodes have."""
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    """Name -> priority. Where there are any, a gang names one of them, and states no number."""
 
 
 def problems_of(configuration: QueueConfiguration) -> list[str]:
@@ -182,6 +188,11 @@ def problems_of(configuration: QueueConfiguration) -> list[str]:
     found += twice("cohort", (cohort.name for cohort in configuration.cohorts))
     found += twice("queue", (queue.name for queue in configuration.queues))
     found += twice("topology level", configuration.topology_levels)
+    found += [
+        f"priorities: {name}: is a number: a gang could not tell it from its value"
+        for name in configuration.priorities
+        if name.removeprefix("-").isdecimal()
+    ]
     found += _parents(configuration, cohorts)
     if found:
         return found  # what follows walks up the trees

@@ -293,14 +293,16 @@ def _judge(
         amount = more + total.get(i, 0)
         if amount > node.potential[i]:
             return (
-                f"flavor {option.flavor}: it wants {amount} and the queue can never have more than"
-                f" {node.potential[i]}"
+                f"flavor {option.flavor}: it wants {node.amount_text(i, amount)} {node.frs[i][1]} and the queue"
+                f" can never have more than {node.amount_text(i, node.potential[i])}"
             )
         holding = node.lowest_holding(i, amount)
         if amount > node.available(i):
             entitled = amount <= node.nominal[i] or holding.parent is not None
             if not entitled and not _may_preempt(node, queue):
-                return f"flavor {option.flavor}: it wants {amount}, {max(0, node.available(i))} are left"
+                left = node.amount_text(i, max(0, node.available(i)))
+                wanted = f"{node.amount_text(i, amount)} {node.frs[i][1]}"
+                return f"flavor {option.flavor}: it wants {wanted}, {left} are left"
             preempts = True
         height = max(height, holding.height)
     return preempts, height

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import override
 
 from plimsoll_batch.domain.jobs import FlavorResource
+from plimsoll_batch.domain.quota.amounts import amount_text
 from plimsoll_batch.domain.quota.cohorts import (
     Cohort,
     Order,
@@ -34,6 +35,7 @@ class QuotaNode:
         "borrowing",
         "children",
         "definition",
+        "frs",
         "height",
         "lendable",
         "local",
@@ -54,6 +56,7 @@ class QuotaNode:
         """Make a node; `link` it when its children are linked, `open` it when its parent is open."""
         quotas = [definition.quotas.get(fr, _NONE) for fr in frs]
         self.definition = definition
+        self.frs = frs
         self.number = number
         """Puts nodes in a stable order."""
         self.parent: QuotaNode | None = None
@@ -169,6 +172,10 @@ class QuotaNode:
         for i, amount in amounts:
             self.remove(i, amount)
 
+    def amount_text(self, i: int, amount: int) -> str:
+        """Return an amount as people write it."""
+        return amount_text(self.frs[i][1], amount)
+
     def holds(self, amounts: Amounts, *, borrow: bool = True) -> bool:
         """Whether it may use so much more; without borrowing on request."""
         return self.above_spot_share(amounts) is None and all(
@@ -194,7 +201,8 @@ class QuotaNode:
             if riding > self.spot_share * whole:
                 return (
                     f"spotShare: queue {self.name} lets {float(self.spot_share):.0%} of its {resource} ride"
-                    f" on spot, and with it {riding} of {whole} would"
+                    f" on spot, and with it {amount_text(resource, riding)} of"
+                    f" {amount_text(resource, whole)} would"
                 )
         return None
 

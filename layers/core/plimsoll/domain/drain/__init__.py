@@ -7,6 +7,7 @@ from plimsoll.domain.drain.added_nodes import (
     EMPTY_FOR,
     added_by_group,
     added_entry,
+    added_since,
     report_of_added,
     reports_wanted,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "DrainRequest",
     "added_by_group",
     "added_entry",
+    "added_since",
     "event_of_action",
     "plan_drain",
     "plan_nodes",

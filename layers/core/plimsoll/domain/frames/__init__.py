@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from plimsoll.domain.frames.frame import Frame, NodeFrame, WorkloadFrame
 from plimsoll.domain.frames.frame_builder import frame_of
+from plimsoll.domain.frames.storm_messages import is_storm, storm_message
 
-__all__ = ["Frame", "NodeFrame", "WorkloadFrame", "frame_of"]
+__all__ = ["Frame", "NodeFrame", "WorkloadFrame", "frame_of", "is_storm", "storm_message"]

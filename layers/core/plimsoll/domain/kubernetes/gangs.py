@@ -52,10 +52,20 @@ https://github.com/kubernetes/apimachinery/blob/master/pkg/util/rand/rand.go"""
 def gang_of(pod: Pod) -> Ref | None:
     """Return the gang of a pod that no queue of ours runs; None where it is of none.
 
-    Of a LeaderWorkerSet each group is one, of an Indexed Job all pods.
+    Of a LeaderWorkerSet each group is one, of an Indexed Job all pods, and a PodGroup whose policy is `gang`.
     """
+    if not _OF_QUEUES.isdisjoint(pod.labels):
+        return None
+    # The controllers come first: a gang of theirs may be several PodGroups, and loses its work with any of them.
+    found = _gang_of_controller(pod)
+    if found is None and pod.group is not None and pod.group.is_gang:
+        return pod.group.ref
+    return found
+
+
+def _gang_of_controller(pod: Pod) -> Ref | None:
     owner, labels = pod.owner, pod.labels
-    if owner is None or owner.kind == OwnerKind.REPLICA_SET or not _OF_QUEUES.isdisjoint(labels):
+    if owner is None or owner.kind == OwnerKind.REPLICA_SET:
         return None
     for label, kind, ending in _CONTROLLERS:
         name = labels.get(label)
