@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -98,7 +98,9 @@ def console(  # noqa: PLR0913, PLR0917 - the options of the command
         access = Access(port=socket.getsockname()[1])
         source.start()
         say(f"Watch {source.title}: {access.url()}")
-        server(source, access).run(sockets=[socket])
+        # The server ends in order at Ctrl-C, and then says so once more.
+        with suppress(KeyboardInterrupt):
+            server(source, access).run(sockets=[socket])
 
 
 def _of_drill(file: Path, speed: float) -> DrillSource:
