@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.adapters.kubernetes.client import ClientTransport
@@ -24,6 +26,13 @@ def install(plane: ControlPlane) -> None:
     for folder in (CLUSTER, *(CLUSTER / overlay for overlay in OVERLAYS)):
         installation.install(plane.transport(), folder)
     until(lambda: "'plimsoll-lease'" in message_of(a_lease(plane, "somebody-elses")))
+
+
+def needs_mutating_policies(plane: ControlPlane) -> None:
+    """Skip a test where the API server has no MutatingAdmissionPolicy of v1: before 1.36."""
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
+    if plane.transport().call("GET", path).status == 404:
+        pytest.skip(f"Kubernetes {plane.version} has no MutatingAdmissionPolicy of v1")
 
 
 def as_member(plane: ControlPlane, user: str = "admin") -> ClientTransport:

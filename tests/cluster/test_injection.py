@@ -10,6 +10,8 @@ from click.testing import CliRunner
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, FLOORS, MIN_ON_DEMAND, SPREAD_PREFIX
 from plimsoll.services.injection import Proof, prove
 from plimsoll_cli import main
+from plimsoll_testbed.rigs.controlplane import ControlPlane
+from tests.cluster.installed import needs_mutating_policies
 from tests.cluster.placing import Cast
 from tests.support.fake_clusters import MERGE, a_deployment, a_stateful_set, a_template
 
@@ -20,6 +22,11 @@ type Json = dict[str, Any]
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 POLICY = f"{ADMISSION}/mutatingadmissionpolicies/{FLOORS}"
 BINDING = f"{ADMISSION}/mutatingadmissionpolicybindings/{FLOORS}"
+
+
+@pytest.fixture(autouse=True)
+def can_be_installed(plane: ControlPlane) -> None:
+    needs_mutating_policies(plane)
 
 
 @pytest.fixture
@@ -144,7 +151,7 @@ def test_a_policy_that_crashes_requests_is_unbound_by_the_next_run(lone_cast: Ca
 
 
 def test_an_api_server_that_forgot_the_parameters_is_found_out(lone_cast: Cast) -> None:
-    """kube-apiserver 1.36.3 stops to watch them with the last binding, and does not begin again."""
+    """kube-apiserver 1.36.3 and 1.37.2 stop to watch them with the last binding, and do not begin again."""
     lone_cast.opt_in()
     for binding in (BINDING, f"{BINDING}-parameters"):
         assert lone_cast.ground.call("DELETE", binding).status == 200

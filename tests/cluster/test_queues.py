@@ -23,7 +23,7 @@ from plimsoll_testbed.rigs.cluster import installation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.gangs.cases import Case
 from plimsoll_testbed.rigs.gangs.play import play
-from tests.cluster.installed import message_of, until
+from tests.cluster.installed import message_of, needs_mutating_policies, until
 from tests.contract.rights import CLUSTER
 from tests.rights.attempts import Playground, attempts
 from tests.support.fake_clusters import Json, a_node
@@ -123,6 +123,7 @@ def lab() -> Iterator[Lab]:
     times = Settings(pod_startup=timedelta(seconds=1), pod_stop=timedelta(seconds=0.5))
     users = {PLANNER: ("plimsoll-batch",), OWNER: (), OPERATOR: ()}
     with ControlPlane(settings=times, users=users) as plane:
+        needs_mutating_policies(plane)
         lab = Lab(plane)
         api = plane.transport()
         installation.install(api, CLUSTER)

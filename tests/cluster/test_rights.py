@@ -27,7 +27,15 @@ from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_cli.probes.kubernetes import GROUP, KubernetesProbe, Queue
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.cluster.installed import BINDINGS, a_lease, as_member, install, message_of, until
+from tests.cluster.installed import (
+    BINDINGS,
+    a_lease,
+    as_member,
+    install,
+    message_of,
+    needs_mutating_policies,
+    until,
+)
 from tests.contract.rights import documents
 from tests.rights.attempts import Attempt, Computed, Playground, attempts, patch
 from tests.rights.table import ACTIONS
@@ -410,6 +418,7 @@ def test_the_api_server_finds_nothing_to_warn_of_in_the_policies(guarded: Contro
 
 def test_a_webhook_that_changes_more_as_we_write_is_named_in_the_refusal(shop: Ground):
     """A policy that mutates stands for the webhook: to ours both look alike."""
+    needs_mutating_policies(shop.plane)
     api, name = shop.api, shop.name
     mutates: Json = {
         "metadata": {"name": name},

@@ -14,7 +14,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.adapters.kubernetes.calls import WATCHES
 from plimsoll.adapters.kubernetes.collection import OVERDUE, WATCH_SECONDS
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.kubernetes import Pod
+from plimsoll.domain.kubernetes import Pod, PodGroup, Ref
 from plimsoll.domain.observation import Observation
 from plimsoll_simulation.fake_cluster.controllers.kubelet import RUN
 
@@ -113,7 +113,8 @@ def test_one_observation_begins_no_watch(shop: ContractRig) -> None:
     with shop.api.following() as api:
         api.observe()
     namespaces = 1  # they are read once, and not watched
-    assert asked(shop) == {"lists": len(WATCHES) - 1 + namespaces}
+    unused = 2  # Rollouts and PodGroups
+    assert asked(shop) == {"lists": len(WATCHES) - unused + namespaces}
 
 
 def test_what_was_written_shows_before_its_event_comes(
@@ -269,6 +270,41 @@ def test_rollouts_are_watched_where_they_are_used(
             api.observe()
     rollouts = [query for _, path, query, _ in shop.wire.asked if path == ROLLOUTS]
     assert ["watch" in query for query in rollouts] == [False, True]
+
+
+def test_pod_groups_are_watched_where_a_pod_names_one(shop: ContractRig) -> None:
+    group = {
+        "metadata": {"name": "train", "namespace": "default", "uid": "1", "resourceVersion": "1"},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 3}},
+            "disruptionMode": {"all": {}},
+            "priority": 7,
+        },
+    }
+    path = "/apis/scheduling.k8s.io/v1beta1/podgroups"
+    listed = {"items": [group], "metadata": {"resourceVersion": "1"}}
+    shop.wire.at[path] = Response(status=200, body=listed, events=Silence())
+    for name in ("train", "lost"):
+        shop.apply(
+            {
+                "kind": "Pod",
+                "metadata": {"name": name},
+                "spec": {
+                    "containers": [{"name": "main", "image": "train"}],
+                    "schedulingGroup": {"podGroupName": name},
+                },
+            }
+        )
+    with shop.api.following() as api:
+        seen = [api.observe() for _ in range(3)]
+    groups = {p.name: (p.group, p.priority) for p in seen[-1].pods if p.group}
+    ref = Ref("PodGroup", "default", "train")
+    assert groups == {
+        "train": (PodGroup(ref=ref, min_count=3, together=True, priority=7), 7),
+        "lost": (PodGroup(ref=ref._replace(name="lost")), 0),
+    }
+    asked = [query for _, at, query, _ in shop.wire.asked if at == path]
+    assert ["watch" in query for query in asked] == [False, True]
 
 
 def test_a_rollout_by_workload_ref_is_read_with_the_selector_and_template_of_its_deployment(

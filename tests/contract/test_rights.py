@@ -30,7 +30,14 @@ from plimsoll_batch.adapters.kubernetes import calls as batch
 from plimsoll_cli.probes.kubernetes import KubernetesProbe
 from tests.rights.attempts import attempts
 from tests.rights.table import ACTIONS, Scene, right_of
-from tests.support.queue_scenes import ONE_QUEUE, a_bare_pod, a_training
+from tests.support.queue_scenes import (
+    ONE_QUEUE,
+    a_bare_pod,
+    a_job,
+    a_pod_group,
+    a_training,
+    in_group,
+)
 from tests.support.queue_scenes import Scene as QueueScene
 
 from .conftest import REGION, ContractRig, Silence, machine
@@ -175,6 +182,15 @@ def test_every_right_that_is_granted_is_used(rig: ContractRig) -> None:
     rig.wire.at[core.LIST_ROLLOUTS.path()] = Response(
         status=200, body={"items": [], "metadata": {"resourceVersion": "1"}}, events=Silence()
     )
+    grouped = {"name": "train-0", "labels": {"app": "train"}}
+    spec = {
+        "containers": [{"name": "main", "image": "train"}],
+        "schedulingGroup": {"podGroupName": "train"},
+    }
+    rig.apply({"kind": "Pod", "metadata": grouped, "spec": spec})
+    rig.wire.at[core.LIST_POD_GROUPS.path()] = Response(
+        status=200, body={"items": [], "metadata": {"resourceVersion": "1"}}, events=Silence()
+    )
     with api.following() as followed:
         followed.observe()  # the first one lists
         followed.observe()
@@ -213,7 +229,7 @@ def test_a_missing_right_is_named_with_its_cure(rig: ContractRig) -> None:
 
 def test_every_right_of_the_planner_of_the_queues_is_used_and_no_other() -> None:
     labelled = ONE_QUEUE.replace("- name: lab", "- name: lab\n    access: labelled")
-    scene = QueueScene(nodes=7, queues=labelled, pod_stop=2)
+    scene = QueueScene(nodes=8, queues=labelled, pod_stop=2)
     granted = {"metadata": {"labels": {"queues.plimsoll.dev/lab": "true"}}}
     scene.play.patch("/api/v1/namespaces/lab", granted)
     asked: set[tuple[str, str, str]] = set()
@@ -226,6 +242,9 @@ def test_every_right_of_the_planner_of_the_queues_is_used_and_no_other() -> None
     scene.wire.call = noted  # type: ignore[method-assign] # it listens
     scene.submit(*a_training("low", annotations={"plimsoll.dev/lease-nodes": "true"}))
     scene.submit(a_bare_pod("alone"))
+    grown = {"gang": {"minCount": 7}}
+    scene.play.apply(a_pod_group("grouped", {"schedulingPolicy": grown}, gang="grouped"))
+    scene.submit(in_group("grouped", a_job("grouped", 1)))
     touched: set[str] = set()
     scene.wire.before = lambda method, path, _: _touch(scene, touched, method, path)
     scene.run(20)

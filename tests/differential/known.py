@@ -59,11 +59,13 @@ LIMITS: Final[Mapping[str, Callable[[Case], bool]]] = {
 """Pods that Plimsoll takes to fit nowhere, in the words of docs/guides/spot-drain.md, and whether a case may have one."""
 
 
-def comes_late(case: Case) -> bool:
+def comes_late(case: Case, minor: str) -> bool:
     """Whether a pod may stay in kube-scheduler's queue for five minutes after its victims are gone.
 
-    For a pod that was deleted, isSchedulableAfterPodChange of InterPodAffinity 1.36 looks for one that meets all
-    terms of the anti-affinity, not any of them.
+    For a pod that was deleted, isSchedulableAfterPodChange of InterPodAffinity looks before 1.37 for one that
+    meets all terms of the anti-affinity, not any of them.
     """
+    if [int(part) for part in minor.split(".")] >= [1, 37]:
+        return False
     terms = look(case.pod, "spec", "affinity", "podAntiAffinity", HARD, default=[])
     return len(terms) > 1

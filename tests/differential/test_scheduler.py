@@ -52,12 +52,14 @@ class Verdict:
     nominated: str = ""
     """The node on which pods make way for it, as the scheduler says."""
     why: str
+    minor: str
+    """The scheduler's version."""
 
     @property
     def agrees(self) -> bool:
         places = self.fits or self.preempts
         if not self.bound:
-            return not places or (self.nominated in places and comes_late(self.case))
+            return not places or (self.nominated in places and comes_late(self.case, self.minor))
         return self.bound in places or any(limits(self.case) for limits in LIMITS.values())
 
     def __str__(self) -> str:
@@ -90,7 +92,7 @@ class Rig:
         self._create(waiting)
         self._until(lambda: self._claims_settled(cases), "ephemeral claims are made")
         cluster = KubernetesCluster(self._api, "drawn", SystemClock(), workers=self._workers)
-        ours = list(_ours(cluster.observe(), cases))
+        ours = list(_ours(cluster.observe(), cases, self._plane.version))
         self._each(cases, self._open)
         return self._decided(ours)
 
@@ -222,7 +224,7 @@ def _path(obj: Json) -> str:
     return f"{root}/namespaces/{space}/{plural}" if space else f"{root}/{plural}"
 
 
-def _ours(seen: Observation, cases: Sequence[Case]) -> Iterator[Verdict]:
+def _ours(seen: Observation, cases: Sequence[Case], minor: str) -> Iterator[Verdict]:
     snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
     waiting = {pod.namespace: pod for pod in seen.pods if pod.name == "waits"}
     for case in cases:
@@ -246,6 +248,7 @@ def _ours(seen: Observation, cases: Sequence[Case]) -> Iterator[Verdict]:
             preempts=frozenset(preempts),
             bound="",
             why="" if pod.pending else "leaves it alone",
+            minor=minor,
         )
 
 

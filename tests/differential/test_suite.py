@@ -65,7 +65,12 @@ def test_each_known_difference_is_one_of_a_scenario_that_there_is():
 def test_a_pod_that_we_call_fit_and_the_scheduler_does_not_is_found():
     case = pair(1)
     fits = Verdict(
-        case=case, fits=frozenset({"n"}), preempts=frozenset(), bound="", why="Insufficient cpu"
+        case=case,
+        fits=frozenset({"n"}),
+        preempts=frozenset(),
+        bound="",
+        why="Insufficient cpu",
+        minor="1.37",
     )
     assert not fits.agrees
     assert yaml.safe_dump(case.pod, sort_keys=False) in str(fits)
@@ -73,7 +78,7 @@ def test_a_pod_that_we_call_fit_and_the_scheduler_does_not_is_found():
     assert not replace(fits, bound="m").agrees
 
 
-def test_a_pod_whose_victims_are_gone_is_found_unless_it_has_several_terms_of_anti_affinity():
+def test_a_pod_whose_victims_are_gone_is_found_but_with_several_terms_of_anti_affinity_before_1_37():
     one, several = (
         Verdict(
             case=pair(seed),
@@ -82,11 +87,13 @@ def test_a_pod_whose_victims_are_gone_is_found_unless_it_has_several_terms_of_an
             bound="",
             nominated="n",
             why="",
+            minor="1.36",
         )
         for seed in (1, 966)
     )
     assert not one.agrees
     assert several.agrees
+    assert not replace(several, minor="1.37").agrees
     assert not replace(several, nominated="m").agrees
 
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from plimsoll.domain.kubernetes import Pod, Ref
+from plimsoll.domain.actions import LabelNode
+from plimsoll.domain.kubernetes import Node, Pod, Ref
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import ON_DEMAND, Layout, label_key
+from plimsoll.domain.placement import ON_DEMAND, Layout, label_key, plan_placement
 from plimsoll.domain.placement.injection import spread_keys
 from plimsoll.domain.placement.pending import without_spread_groups
 from plimsoll.domain.scheduling import ClusterSnapshot
+from tests.support.builders import NOON, a_pod
 from tests.support.workload_sets import WiredServices, deployment
 
 PENDING_SECONDS: Final = 90.0
@@ -36,6 +38,38 @@ def spread_over(layout: Layout | int, app: str = "web") -> dict[str, Any]:
     return {"topologySpreadConstraints": [constraint]}
 
 
+def labelled(nodes: list[Node], seen: Observation) -> list[Node]:
+    """Return the nodes as they are once the placement plan is carried out."""
+    changes = {
+        step.action.node.name: step.action.labels
+        for step in plan_placement(seen, NOON).steps
+        if isinstance(step.action, LabelNode)
+    }
+    return [
+        replace(
+            n,
+            labels={
+                k: v for k, v in {**n.labels, **changes.get(n.name, {})}.items() if v is not None
+            },
+        )
+        for n in nodes
+    ]
+
+
+def scheduled(nodes: list[Node], count: int, layout: Layout | int, **how: Any) -> list[Pod]:
+    """Return the pods of a workload, each on the node that the scheduler chooses for it."""
+    snapshot = ClusterSnapshot(nodes, [])
+    pods = []
+    for n in range(count):
+        pod = a_pod(f"web-{n}", **spread_over(layout), **how)
+        node = snapshot.choose(pod)
+        if node is not None:
+            snapshot.place(pod, node.name)
+            pod = replace(pod, node=node.name, phase="Running", ready=True)
+        pods.append(pod)
+    return pods
+
+
 def a_cluster(cpu: str = "8", **how: Any) -> WiredServices:
     """Return a cluster with three on-demand nodes and spot nodes of two families."""
     wired = WiredServices(**how)
@@ -48,8 +82,8 @@ def a_cluster(cpu: str = "8", **how: Any) -> WiredServices:
     return wired
 
 
-def web(floor: str = "3", replicas: int = 9) -> dict[str, Any]:
-    manifest = deployment(replicas=replicas, **spread_over(2))
+def web(floor: str = "3", replicas: int = 9, layout: Layout | int = 2) -> dict[str, Any]:
+    manifest = deployment(replicas=replicas, **spread_over(layout))
     manifest["metadata"]["annotations"] = {"plimsoll.dev/min-on-demand": floor}
     return manifest
 

@@ -269,6 +269,23 @@ def a_bare_pod(
     }
 
 
+def in_group(group: str, job: Json) -> Json:
+    """Return a Job whose pods name a PodGroup."""
+    job["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": group}
+    return job
+
+
+def a_pod_group(name: str, spec: Json, *, gang: str | None = None) -> Json:
+    """Return a PodGroup of the namespace `lab`; with a gang one that the planner made for it."""
+    labels = {} if gang is None else {"plimsoll.dev/gang": gang}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "lab", "labels": labels},
+        "spec": spec,
+    }
+
+
 def a_training(name: str, ps: int = 2, workers: int = 4, **more: Any) -> list[Json]:
     """Return a gang of two roles."""
     size = ps + workers

@@ -22,6 +22,7 @@ from plimsoll_cli.doctor import (
     queue_checks,
     stack_checks,
     storm_checks,
+    version_checks,
 )
 from plimsoll_cli.doctor.findings import Finding, skipped
 from plimsoll_cli.doctor.installation import Installation
@@ -39,6 +40,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "senders": stack_checks.senders,
     "delivery": stack_checks.delivery,
     "cluster": cluster_checks.answers,
+    "API versions": version_checks.api_versions,
     "access entries": cluster_checks.access,
     "rights": cluster_checks.rights,
     "fields": field_checks.fields,

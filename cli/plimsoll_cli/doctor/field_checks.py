@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -13,7 +12,6 @@ from plimsoll_cli.doctor.installation import Installation
 
 QUEUES_SINCE: Final = (1, 29)
 """https://kubernetes.io/docs/concepts/cluster-administration/flow-control/"""
-_MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 
 def fields(installation: Installation) -> Iterator[Finding]:
@@ -90,10 +88,10 @@ def queue(installation: Installation) -> Iterator[Finding]:
 def _older(installation: Installation, than: tuple[int, int]) -> bool:
     """Return whether the API server says that it is older; what does not say is not."""
     try:
-        found = _MINOR.match(installation.version())
+        found = installation.minor()
     except PlimsollError:
         return False
-    return found is not None and (int(found[1]), int(found[2])) < than
+    return found is not None and found < than
 
 
 def _listed(tried: Sequence[Trial]) -> str:

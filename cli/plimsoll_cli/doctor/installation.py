@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import Clock
 from plimsoll_cli.environment import Deployed
+
+_MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 
 class Installation:
@@ -48,6 +52,11 @@ class Installation:
         self.nodes = once(api.nodes)
         self.observation = once(api.observe)
         self.groups = once(lambda: deployed.groups(cluster).list(_or_none(self.nodes)))
+
+    def minor(self) -> tuple[int, int] | None:
+        """Return the minor version of Kubernetes, as in (1, 37); None where the API server names none."""
+        found = _MINOR.match(self.version())
+        return (int(found[1]), int(found[2])) if found else None
 
     def waited(self) -> float:
         """Return the seconds since the canary left."""

@@ -38,6 +38,7 @@ SHIPPED: Final = (
             "plimsoll-batch-jobs": "affdca248d6c",
             "plimsoll-batch-lease": "374917218153",
             "plimsoll-batch-nodes": "8f25d12aa07c",
+            "plimsoll-batch-podgroups": "d04f9f4ea41a",
             "plimsoll-batch-pods": "ec7ff68e3866",
             "plimsoll-queued-pods": "20fd08d8bded",
             "plimsoll-queues": "70376de8bf76",

@@ -38,6 +38,7 @@ from plimsoll.services.ports import Workers
 from plimsoll_batch.adapters.kubernetes.stored_queues import configuration_in, stored_text
 from plimsoll_batch.domain.quota import QueueConfiguration
 from plimsoll_cli.probes.admission import AdmissionPolicies, Webhook, policies_of, webhooks_of
+from plimsoll_cli.probes.discovery import Unserved, unserved
 from plimsoll_cli.probes.drainers import (
     AUTOSCALER,
     HANDLER,
@@ -63,6 +64,7 @@ _SCHEMA_USED: Final = "x-kubernetes-pf-flowschema-uid"
 """https://kubernetes.io/docs/reference/debug-cluster/flow-control/#http-response-headers"""
 _REVIEWS: Final = "authorization.k8s.io"
 _VERSION: Final = Call(verb="get", resource="version")
+_DISCOVERY: Final = Call(verb="get", resource="apis")
 _SELF: Final = Call(verb="create", group=_REVIEWS, resource="selfsubjectaccessreviews")
 _OTHERS: Final = Call(verb="create", group=_REVIEWS, resource="subjectaccessreviews")
 _ADMISSION: Final = "admissionregistration.k8s.io"
@@ -148,6 +150,14 @@ class KubernetesProbe:
         if not isinstance(answer.body, Mapping):
             raise Temporary(f"cluster {self._requests.cluster}: {_VERSION}: the answer is not JSON")
         return str(answer.body.get("gitVersion", "of no version"))
+
+    def unserved(self) -> Sequence[Unserved]:
+        """Return the APIs that Plimsoll reads and writes, and the API server does not serve.
+
+        Raises:
+            Refused: whoever asks may not ask what is served.
+        """
+        return tuple(unserved(self._served, self._workers))
 
     def rights(self) -> Sequence[Right]:
         """Return every call that is made to a cluster, and whether it would be allowed.
@@ -244,6 +254,14 @@ class KubernetesProbe:
         """
         query = {"labelSelector": f"{GUARD}=true", "limit": str(_ENOUGH)}
         return len(self._listed(LIST_BUDGETS, query))
+
+    def _served(self, path: str) -> Mapping[str, Any] | None:
+        answer = self._transport.call("GET", path)
+        if answer.status == _NOT_FOUND:
+            return None
+        if answer.status >= _REFUSED or not isinstance(answer.body, Mapping):
+            raise refusal(self._requests.cluster, _DISCOVERY, path, answer)
+        return answer.body
 
     def _listed(self, call: Call, query: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
         answer = self._transport.call(call.method, call.path(), query=query)

@@ -14,8 +14,8 @@ from plimsoll_simulation.fake_cluster.resources import TABLE, Resource
 
 _VERSION: Json = {
     "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.0-fake",
+    "minor": "37",
+    "gitVersion": "v1.37.0-fake",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "2026-01-01T00:00:00Z",

@@ -13,6 +13,7 @@ from plimsoll.domain.kubernetes import (
     KUBE_SYSTEM,
     SPREAD_PREFIX,
 )
+from plimsoll.domain.placement import INJECTION_ENTRIES, ON_DEMAND
 from plimsoll_simulation.fake_cluster.edits import Json, look, put
 from plimsoll_simulation.fake_cluster.store import Store
 
@@ -42,8 +43,10 @@ def injected(pod: Json, store: Store) -> Json:
     entry = (told.get("data") or {}).get(workload, "")
     spread = look(pod, "spec", "topologySpreadConstraints", default=[])
     selector = look(pod, "spec", "nodeSelector", default={})
-    if entry in {"0", "1", "2", "3"} and not any(
-        c["topologyKey"].startswith(SPREAD_PREFIX) for c in spread
+    if (
+        entry in INJECTION_ENTRIES
+        and entry != ON_DEMAND
+        and not any(c["topologyKey"].startswith(SPREAD_PREFIX) for c in spread)
     ):
         constraint = {
             "maxSkew": 1,
@@ -53,11 +56,11 @@ def injected(pod: Json, store: Store) -> Json:
             "nodeTaintsPolicy": "Honor",
         }
         if entry == "0":
-            wanted = {"key": f"{SPREAD_PREFIX}0", "operator": "NotIn", "values": ["on-demand"]}
+            wanted = {"key": f"{SPREAD_PREFIX}0", "operator": "NotIn", "values": [ON_DEMAND]}
             preference = {"weight": 100, "preference": {"matchExpressions": [wanted]}}
             pod = put(pod, _PREFERRED, [*look(pod, *_PREFERRED, default=[]), preference])
         return put(pod, ("spec", "topologySpreadConstraints"), [*spread, constraint])
-    if entry == "on-demand" and CAPACITY_LABELS[0] not in selector:
+    if entry == ON_DEMAND and CAPACITY_LABELS[0] not in selector:
         return put(pod, ("spec", "nodeSelector"), {**selector, CAPACITY_LABELS[0]: entry})
     return pod
 

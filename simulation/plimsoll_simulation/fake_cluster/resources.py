@@ -83,6 +83,13 @@ TABLE: tuple[Resource, ...] = (
     Resource(plural="cronjobs", kind="CronJob", group="batch", generation=True, status=True),
     Resource(plural="leases", kind="Lease", group="coordination.k8s.io"),
     Resource(
+        plural="podgroups",
+        kind="PodGroup",
+        group="scheduling.k8s.io",
+        version="v1beta1",
+        status=True,
+    ),
+    Resource(
         plural="priorityclasses",
         kind="PriorityClass",
         group="scheduling.k8s.io",

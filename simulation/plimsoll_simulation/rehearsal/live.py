@@ -21,8 +21,8 @@ type Json = Mapping[str, Any]
 
 _LIST_JOBS: Final = calls.Call(verb="list", group="batch", resource="jobs")
 _READ: Final = (*calls.FOLLOWED, calls.LIST_NAMESPACES, _LIST_JOBS)
-_OPTIONAL: Final = {calls.LIST_ROLLOUTS, _LIST_JOBS}
-"""Argo Rollouts may not be installed, and a reconcile needs no right to list Jobs."""
+_OPTIONAL: Final = {calls.LIST_ROLLOUTS, calls.LIST_POD_GROUPS, _LIST_JOBS}
+"""Argo Rollouts may not be installed nor PodGroups served, and a reconcile needs no right to list Jobs."""
 _NOT_FOUND: Final = 404
 
 

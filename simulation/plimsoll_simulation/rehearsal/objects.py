@@ -54,7 +54,8 @@ _LIMITS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     ),
 }
 """What limits, finds and scales the pods: its kind, and what is kept of its spec."""
-_FIRST: Final = frozenset({"Namespace", "PriorityClass"})
+_OF_POD_GROUPS: Final = ("schedulingPolicy", "disruptionMode", "priority")
+_FIRST: Final = frozenset({"Namespace", "PriorityClass", "PodGroup"})
 """What must be there before what names it."""
 _OF_JOBS: Final = ("batch.kubernetes.io/", "controller-uid", "job-name")
 """Labels that the controller of Jobs sets."""
@@ -99,7 +100,12 @@ class ModelledObjects:
                 self.notes.append(f"the rehearsal leaves out {ref}: {why}")
             elif ref in standing:
                 self._take(ref, live.seen.workload.get(ref), standing[ref])
-        for manifest in (*self._spaces(), *self._priorities(), *self._limits()):
+        for manifest in (
+            *self._spaces(),
+            *self._priorities(),
+            *self._pod_groups(),
+            *self._limits(),
+        ):
             self._add(manifest)
         self.manifests.sort(key=lambda manifest: manifest["kind"] not in _FIRST)
         self.notes += self._about()
@@ -268,6 +274,14 @@ class ModelledObjects:
                     "value": spec.get("priority", 0),
                     **({"preemptionPolicy": policy} if policy else {}),
                 }
+
+    def _pod_groups(self) -> Iterator[Json]:
+        used = {pod.group.ref for pod in self._pods if pod.group is not None}
+        for obj in self._live.objects["podgroups"]:
+            meta, live = obj["metadata"], obj["spec"]
+            if Ref("PodGroup", meta["namespace"], meta["name"]) in used:
+                spec = {name: live[name] for name in _OF_POD_GROUPS if live.get(name) is not None}
+                yield _object("PodGroup", meta["namespace"], meta["name"], spec)
 
     def _limits(self) -> Iterator[Json]:
         for resource, (kind, fields) in _LIMITS.items():

@@ -18,6 +18,7 @@ _FIELDS: Final = (
     "priorityClassName",
     "resources",
     "restartPolicy",
+    "schedulingGroup",
     "terminationGracePeriodSeconds",
     "tolerations",
     "overhead",

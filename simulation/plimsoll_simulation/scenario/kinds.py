@@ -20,6 +20,7 @@ from plimsoll_simulation.scenario.object_fields import (
     PodsOrShare,
     Positive,
     Strings,
+    Whole,
     among,
 )
 from plimsoll_simulation.scenario.workloads import (
@@ -42,7 +43,7 @@ class ScaleTarget(Declared):
 class HorizontalPodAutoscalerSpec(Declared, extra="allow"):
     __pydantic_extra__: dict[Annotated[str, among("metrics behavior")], Any]
     scale_target_ref: ScaleTarget
-    min_replicas: Positive = 1
+    min_replicas: Whole = 1
     max_replicas: Positive
 
     @override
@@ -165,6 +166,10 @@ class ValidatingWebhookConfiguration(KubernetesObject):
     webhooks: tuple[dict[str, Any], ...] = ()
 
 
+class PodGroup(KubernetesObject):
+    spec: dict[str, Any]
+
+
 class PriorityClass(KubernetesObject):
     value: Annotated[int, Field(ge=-(2**31), le=1_000_000_000)]
     global_default: bool = False
@@ -190,6 +195,7 @@ _VERSIONS: Final[Mapping[type[KubernetesObject], str]] = {
     Namespace: "v1",
     MutatingAdmissionPolicy: "admissionregistration.k8s.io/v1",
     MutatingAdmissionPolicyBinding: "admissionregistration.k8s.io/v1",
+    PodGroup: "scheduling.k8s.io/v1beta1",
     PriorityClass: "scheduling.k8s.io/v1",
     ResourceQuota: "v1",
     LimitRange: "v1",

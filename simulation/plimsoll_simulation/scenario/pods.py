@@ -112,7 +112,7 @@ class PodSpec(Declared, extra="allow"):
                 "ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname "
                 "hostnameOverride imagePullSecrets nodeName os overhead preemptionPolicy "
                 "readinessGates resourceClaims resources runtimeClassName schedulingGates "
-                "serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace "
+                "schedulingGroup serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace "
                 "subdomain"
             ),
         ],

@@ -149,6 +149,28 @@ def _stateful(bench: Bench) -> None:
     bench.settle()
 
 
+def _stateful_updates(bench: Bench) -> None:
+    bench.node("n0")
+    two = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    bench.create(
+        bench.workload("StatefulSet", "ordered", 3, updateStrategy=two),
+        bench.workload("StatefulSet", "two", 4, podManagementPolicy="Parallel", updateStrategy=two),
+        bench.workload("StatefulSet", "ill", 3, podManagementPolicy="Parallel"),
+        bench.workload("StatefulSet", "by-hand", 2, updateStrategy={"type": "OnDelete"}),
+    )
+    bench.settle()
+    for ill in ("ill-0", "ill-1"):
+        bench.unready(ill)
+    bench.roll("StatefulSet", "by-hand", "two")
+    bench.settle()
+    stuck = {"metadata": {"annotations": {"drill.plimsoll.dev/never-ready": "true"}}}
+    for name in ("ordered", "two", "ill"):
+        bench.strategic(bench.path("StatefulSet", name), {"spec": {"template": stuck}})
+    for made_anew in ("by-hand-0", "by-hand-1"):
+        bench.delete("Pod", made_anew)
+    bench.settle()
+
+
 def _daemons(bench: Bench) -> None:
     cordoned = bench.node("n0", unschedulable=True)
     tainted = bench.node("n1")
@@ -228,6 +250,7 @@ BEHAVIOURS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "scale-in": _scale_in,
     "rollouts": _rollouts,
     "stateful-sets": _stateful,
+    "stateful-updates": _stateful_updates,
     "daemons": _daemons,
     "jobs": _jobs,
     "job-policies": _job_policies,

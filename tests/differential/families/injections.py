@@ -15,7 +15,7 @@ from tests.differential.scenario import Json, Scenario
 FAMILY = "injections"
 COUNT = 20
 _SHOW = ("spec.topologySpreadConstraints", "spec.nodeSelector", "spec.affinity")
-_WORDS = ("0", "0", "1", "2", "3", "on-demand", "on-demand", "4", "", "spot")
+_WORDS = ("0", "0", "1", "2", "2-1", "3", "3-3", "on-demand", "on-demand", "4", "1-2", "", "spot")
 
 
 def scenario(seed: int) -> Scenario:
@@ -25,6 +25,7 @@ def scenario(seed: int) -> Scenario:
     for number, capacity in enumerate(("on-demand", "spot", "spot")):
         group = "on-demand" if number == 0 else f"spot-{number}"
         labels = {CAPACITY_LABELS[0]: capacity, f"{SPREAD_PREFIX}2": group}
+        labels[f"{SPREAD_PREFIX}3-3"] = "on-demand-1" if number == 0 else group
         bench.node(f"n{number}", labels=labels)
     data = {f"{kind}.{name}": chance.choice(_WORDS) for kind, name in _WORKLOADS}
     floors = bench.object("ConfigMap", FLOORS, data=data)

@@ -5,6 +5,7 @@ It is YAML or JSON; who has read the text gives what it holds.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
@@ -125,6 +126,7 @@ class PreemptionEntry(Strict):
     within_queue: WithinQueue = WithinQueue.NEVER
     reclaim_within_cohort: Reclaim = Reclaim.NEVER
     borrow_within_cohort: BorrowEntry = BorrowEntry()
+    minimum_run_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
 
 
 class CohortEntry(Strict):
@@ -256,6 +258,7 @@ def _queue(entry: QueueEntry, problems: list[str]) -> Queue:
             reclaim=may.reclaim_within_cohort,
             borrow=may.borrow_within_cohort.policy != "Never",
             borrow_threshold=may.borrow_within_cohort.max_priority_threshold,
+            minimum_run=timedelta(seconds=may.minimum_run_seconds),
         ),
         borrow_first=entry.when_can_borrow == "Borrow",
         preempt_first=entry.when_can_preempt == "Preempt",

@@ -206,8 +206,10 @@ def _running(gang: Gang, entry: GangEntry, runs: RunsEntry, problems: list[str])
     usage: dict[tuple[str, str], int] = {}
     on_nodes: dict[str, Resources] = {}
     for said in entry.roles:
-        requests = Resources.parse({"pods": "1", **said.requests})
-        for resource, quantity in said.requests.items():
+        # Each pod counts as one of the resource `pods`, as it does where a gang waits.
+        asked = {"pods": "1", **said.requests}
+        requests = Resources.parse(asked)
+        for resource, quantity in asked.items():
             if resource in runs.flavors:
                 key = (runs.flavors[resource], resource)
                 usage[key] = usage.get(key, 0) + said.pods * amount(resource, quantity)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll_batch.domain.admission import QueueSnapshot, QueueState, age_of
-from plimsoll_batch.domain.capacity import NoPlace, Placement, earliest_place
+from plimsoll_batch.domain.capacity import NoPlace, Placement, earliest_place, never_fits
 from plimsoll_batch.domain.jobs import Gang, RunningGang
 from plimsoll_batch.domain.quota import (
     Amounts,
@@ -146,7 +146,11 @@ def _short_of_nodes(
             return reason, ()
     earliest = earliest_place(placement, seen.running, gang, found.flavors)
     if earliest is None:
-        return f"{reason}; it would not fit though all gangs ended: it needs other nodes", ()
+        if never_fits(placement, seen.running, gang, found.flavors):
+            why = "it would not fit though all gangs ended: it needs other nodes"
+        else:
+            why = "no place was found for all of it though all gangs ended"
+        return f"{reason}; {why}", ()
     return reason, earliest[1]
 
 

@@ -14,7 +14,8 @@ NODES: Final = JOB_NODES
 GATE: Final = "plimsoll.dev/queue"
 """On a bare pod, scheduling gate: it waits for the queues. Taken off, it cannot be put on again."""
 GANG: Final = "plimsoll.dev/gang"
-"""On a Job, label: the gang that it is a role of, by name in its namespace. Without it: a gang of one."""
+"""On a Job, label: the gang that it is a role of, by name in its namespace. Without it: a gang of one. On a PodGroup,
+label of ours: the gang that it was made for."""
 ROLE: Final = "plimsoll.dev/role"
 """On a Job, label: the role. By default the Job's name, without that of its gang before a dash."""
 GANG_SIZE: Final = "plimsoll.dev/gang-size"

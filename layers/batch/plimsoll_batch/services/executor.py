@@ -40,6 +40,8 @@ from plimsoll_batch.domain.jobs import (
     RestartRole,
     Stop,
     Suspend,
+    largest_first,
+    pod_groups_of,
     taken_back,
     waits_for,
 )
@@ -204,15 +206,19 @@ class Executor:
         return Outcome(step=step, done=True)
 
     def _begin(self, step: Begin, now: datetime) -> Outcome:
-        planned = []
+        written, admissions = [], {}
         for role, admission in zip(step.jobs.roles, step.admissions, strict=True):
             if not self.held():
                 return Outcome(step=step, done=False)
             # Written on every role before the first one starts: any planner can go on by it.
-            planned.append((self._write_plan(role, admission), admission))
+            written.append(self._write_plan(role, admission))
+            admissions[role.ref] = admission
         # After all plans are written: a role that waits for another one starts in a later cycle, by the same plan.
-        planned = [each for each in planned if waits_for(step.jobs, each[0]) is None]
-        return self._start(step, planned, now)
+        free = [role for role in written if waits_for(step.jobs, role) is None]
+        # kube-scheduler places pods as they come, and the plan placed the largest first.
+        return self._start(
+            step, [(role, admissions[role.ref]) for role in largest_first(free)], now
+        )
 
     def _write_plan(self, role: Job, admission: Admission) -> Job:
         """Write a plan on a role, unless it is another than the plan was made for.
@@ -233,6 +239,14 @@ class Executor:
         self, step: Begin | Finish, planned: Sequence[tuple[Job, Admission]], now: datetime
     ) -> Outcome:
         """Start roles; where one can never start, suspend those of the gang that did."""
+        # Before the first role: without its PodGroup kube-scheduler places no pod that names one.
+        for group in pod_groups_of(step.jobs, [role for role, _ in planned]):
+            try:
+                self.cluster.write_pod_group(group)
+            except Refused as error:
+                words = str(error)
+                self._tell_gang(step.jobs, "QueueProblem", words, cause=words, warning=True)
+                raise
         started: list[Job] = list(step.jobs.started)
         for role, admission in planned:
             try:

@@ -9,7 +9,15 @@ from typing import Protocol
 
 from plimsoll.domain.kubernetes import Node, Pod
 from plimsoll.services.ports import EventWriter, LeaseKeeper
-from plimsoll_batch.domain.jobs import Admission, FailedPod, Gang, Job, NodeRequest, Stop
+from plimsoll_batch.domain.jobs import (
+    Admission,
+    FailedPod,
+    Gang,
+    GangPodGroup,
+    Job,
+    NodeRequest,
+    Stop,
+)
 from plimsoll_batch.domain.quota import Grants, QueueConfiguration
 
 
@@ -59,6 +67,16 @@ class QueueCluster(EventWriter, LeaseKeeper, Protocol):
 
     def start(self, job: Job, admission: Admission) -> None:
         """Start a Job and steer its pods in one patch, under its uid and resourceVersion."""
+
+    def write_pod_group(self, group: GangPodGroup) -> None:
+        """Make a PodGroup as a gang needs it, or change one that this gang has; that of somebody else is left alone.
+
+        Nothing happens where the cluster serves no PodGroups.
+
+        Raises:
+            Refused: that of somebody else needs more pods at once than the gang gives it.
+            Conflict: it is being deleted, or was changed meanwhile.
+        """
 
     def lease(self, node: Node, gang: Gang | None) -> None:
         """Mark a node as leased to a gang, or to none, in one patch under its uid and resourceVersion."""

@@ -15,6 +15,7 @@ from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.kubernetes import Ref, Scheduling
 from plimsoll.domain.placement import (
     INJECTION_ENTRIES,
+    LAYOUT_CANARY,
     NO_INJECTION,
     Injected,
     Injection,
@@ -51,6 +52,8 @@ class Proven:
 
     proof: Proof
     why: str
+    layouts: bool = True
+    """Whether layouts of several on-demand groups are known to it."""
 
 
 def injection_of(api: ClusterApi) -> tuple[Injection, Proven | None]:
@@ -60,7 +63,7 @@ def injection_of(api: ClusterApi) -> tuple[Injection, Proven | None]:
         return NO_INJECTION, None
     found = prove(api, told)
     broken = None if found.proof in {Proof.IN_FORCE, Proof.UNPROVEN} else found.why
-    return Injection(told=told, broken=broken), found
+    return Injection(told=told, broken=broken, layouts=found.layouts), found
 
 
 def prove(api: ClusterApi, told: Injected) -> Proven:
@@ -76,16 +79,27 @@ def prove(api: ClusterApi, told: Injected) -> Proven:
             plain = _tried(api, None)  # the API server may have gone away in between
         if isinstance(plain, PlimsollError):
             return Proven(Proof.UNPROVEN, f"no pod can be tried: {plain}")
-        if isinstance(canary, PlimsollError):
-            return Proven(Proof.BROKEN, f"a pod of {owner} is refused: {canary}")
-        if canary == plain:
-            return Proven(Proof.ABSENT, f"a pod of {owner} passes as it is")
-        if is_as_injected(canary, entry):
-            continue
-        if any(is_as_injected(canary, earlier) for earlier in INJECTION_ENTRIES):
-            return Proven(Proof.STALE, f"a pod of {owner} gets what {entry} replaced: {RESTART}")
-        return Proven(Proof.BROKEN, f"a pod of {owner} is changed otherwise than by {entry}")
+        if (found := _judged(owner, entry, plain, canary)) is not None:
+            return found
     return Proven(Proof.IN_FORCE, "every canary was constrained as it is meant to be")
+
+
+def _judged(
+    owner: Ref, entry: str, plain: Scheduling, canary: Scheduling | PlimsollError
+) -> Proven | None:
+    """Return what one canary proves; None: it was constrained as it is meant to be."""
+    if isinstance(canary, PlimsollError):
+        return Proven(Proof.BROKEN, f"a pod of {owner} is refused: {canary}")
+    if canary == plain and owner == LAYOUT_CANARY:  # the last canary: the others passed
+        why = f"a pod of {owner} passes as it is: `plimsoll install-policy` installs a newer policy"
+        return Proven(Proof.IN_FORCE, why, layouts=False)
+    if canary == plain:
+        return Proven(Proof.ABSENT, f"a pod of {owner} passes as it is")
+    if is_as_injected(canary, entry):
+        return None
+    if any(is_as_injected(canary, earlier) for earlier in INJECTION_ENTRIES):
+        return Proven(Proof.STALE, f"a pod of {owner} gets what {entry} replaced: {RESTART}")
+    return Proven(Proof.BROKEN, f"a pod of {owner} is changed otherwise than by {entry}")
 
 
 def _tried(api: ClusterApi, owner: Ref | None) -> Scheduling | PlimsollError:

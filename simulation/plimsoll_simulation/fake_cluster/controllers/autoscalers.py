@@ -3,8 +3,9 @@
 Where there are no metrics, an autoscaler still raises a count that is below its minimum and lowers
 one above its maximum, but never takes back what a raised minimum has added.
 
-Source: k8s.io/kubernetes/pkg/controller/podautoscaler/horizontal.go (reconcileAutoscaler), which
-looks every 15 s; https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
+Source: k8s.io/kubernetes/pkg/controller/podautoscaler/horizontal.go (1.37; reconcileAutoscaler), which
+looks when an autoscaler is made or its spec changes, and every 15 s from the first time on;
+https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import ClassVar, override
 from plimsoll_simulation.fake_cluster.controllers.base import Controller
 from plimsoll_simulation.fake_cluster.edits import Json, look, put
 from plimsoll_simulation.fake_cluster.resources import BY_KIND
+from plimsoll_simulation.fake_cluster.state import ClusterState
 from plimsoll_simulation.fake_cluster.store import Change, Key
 
 _EVERY = timedelta(seconds=15)
@@ -25,10 +27,21 @@ class Autoscalers(Controller[Key]):
 
     watches: ClassVar = frozenset({"horizontalpodautoscalers", "deployments", "statefulsets"})
 
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state)
+        self._first: dict[Key, datetime] = {}
+        """When each autoscaler was made."""
+        self._changed: set[Key] = set()
+
     @override
     def observe(self, change: Change) -> None:
         if change.resource == "horizontalpodautoscalers":
-            if change.type != "DELETED":
+            if change.type == "DELETED":
+                self._first.pop(change.key, None)
+                return
+            self._first.setdefault(change.key, change.at)
+            if change.before is None or change.before["spec"] != change.object["spec"]:
+                self._changed.add(change.key)
                 self.note(change.key)
             return
         for scaler in self.store.all("horizontalpodautoscalers", change.key[0]):
@@ -39,9 +52,12 @@ class Autoscalers(Controller[Key]):
 
     @override
     def reconcile(self, key: Key, now: datetime) -> None:
-        if self._off(key) is not None:
-            passed = (now - self.state.started) // _EVERY
-            at = self.state.started + (passed + 1) * _EVERY
+        if key in self._changed:
+            self._changed.discard(key)
+            self._hold(key, now)
+        elif self._off(key) is not None:
+            first = self._first[key]
+            at = first + ((now - first) // _EVERY + 1) * _EVERY
             self.state.timers.write(at, lambda then: self._hold(key, then))
 
     def _hold(self, key: Key, now: datetime) -> None:

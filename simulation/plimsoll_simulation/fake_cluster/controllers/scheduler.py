@@ -10,13 +10,15 @@ k8s.io/kubernetes/pkg/scheduler/backend/queue (what moves pods out of the unsche
 pkg/scheduler/schedule_one.go (nodes are looked at from another one on each time, and chance decides
 among equals: without it whole workloads would pile up on neighbouring nodes)
 (nominated pods: pkg/scheduler/framework/runtime, RunFilterPluginsWithNominatedPods)
-A pod with a scheduling gate, or for another scheduler, waits outside.
-Left out: extenders, backoff.
+A pod with a scheduling gate, or for another scheduler, waits outside. Of a PodGroup as many pods as it needs are placed
+in one round, or none.
+Left out: extenders, backoff, preemption for a PodGroup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -26,10 +28,11 @@ from plimsoll.adapters.kubernetes.objects import (
     parse_claim,
     parse_node,
     parse_pod,
+    parse_pod_group,
     parse_volume,
     parse_volume_limits,
 )
-from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.kubernetes import Node, Pod, Ref, in_groups
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_simulation.fake_cluster.conditions import (
     condition,
@@ -55,7 +58,7 @@ class Scheduler(Controller[tuple[str, Key]]):
     """One kube-scheduler with its default profile."""
 
     watches: ClassVar = frozenset(
-        {"pods", "nodes", "persistentvolumeclaims", "persistentvolumes", "csinodes"}
+        {"pods", "nodes", "podgroups", "persistentvolumeclaims", "persistentvolumes", "csinodes"}
     )
 
     def __init__(self, state: ClusterState) -> None:
@@ -112,12 +115,40 @@ class Scheduler(Controller[tuple[str, Key]]):
     def work(self, now: datetime) -> None:
         super().work(now)
         keys = self._waiting if self._retry else self._fresh
+        waiting = [(key, self._grouped(self._waiting[key])) for key in keys if key in self._waiting]
         tried = sorted(
-            ((key, self._waiting[key]) for key in keys if key in self._waiting),
+            waiting,
             key=lambda item: (-item[1].priority, self._turn()),
         )
         self._retry = False
         self._fresh = {}
+        whole = self._whole(tried)
+        self._snapshot.gather(whole)
+        self._place(tried, now)
+        self._snapshot.scatter(whole)
+
+    def _whole(self, tried: Sequence[tuple[Key, Pod]]) -> Sequence[Ref]:
+        """Return the PodGroups of which enough pods fit at once."""
+        together: dict[Ref, list[Pod]] = defaultdict(list)
+        for _, pod in tried:
+            if pod.group is not None and pod.group.is_gang:
+                together[pod.group.ref].append(pod)
+        found = []
+        for ref, pods in together.items():
+            left = {pod.uid for pod in self._snapshot.place_together(pods)}
+            placed = [pod for pod in pods if pod.uid not in left]
+            self._snapshot.undo(placed)
+            found += [ref] if placed else []
+        return found
+
+    def _grouped(self, pod: Pod) -> Pod:
+        """Return a pod with what its PodGroup says, if there is one."""
+        if pod.group is None:
+            return pod
+        obj = self.store.get("podgroups", pod.namespace, pod.group.ref.name)
+        return pod if obj is None else in_groups([pod], [parse_pod_group(obj)])[0]
+
+    def _place(self, tried: Sequence[tuple[Key, Pod]], now: datetime) -> None:
         lowest: int | None = None
         refused: set[int] = set()
         hopeless: set[tuple[int, int]] = set()
@@ -271,6 +302,8 @@ class Scheduler(Controller[tuple[str, Key]]):
             self._fresh[key] = None
             if _relates(pod):
                 self._relating[key] = None
+            # Others of its group may have waited for it.
+            self._retry = self._retry or pod.group is not None
 
     def _neighbour_came(self) -> None:
         """Look again at the pods that may have waited for one."""

@@ -4,12 +4,12 @@ An ordinal is made again only after the object of the old pod is gone, so a pod 
 slowly, or hangs on a node that vanished, keeps its place empty. With OrderedReady nothing else
 happens to the set meanwhile.
 
-Source: k8s.io/kubernetes/pkg/controller/statefulset/stateful_set_control.go (1.36);
+Source: k8s.io/kubernetes/pkg/controller/statefulset/stateful_set_control.go (1.37);
 https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/
 Below the partition of an update an ordinal is made anew from the template it had.
 
-Left out: ControllerRevision objects (which template was when is remembered here), maxUnavailable of
-updates (off by default), retention policies of claims, start ordinals.
+Left out: ControllerRevision objects (which template was when is remembered here), the strategy Recreate
+(off by default), retention policies of claims, start ordinals.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import ClassVar, override
 
+from plimsoll.domain.kubernetes import resolve_count
 from plimsoll_simulation.fake_cluster.conditions import (
     availability,
     available_at,
@@ -114,20 +115,32 @@ class StatefulSets(Controller[Key]):
     def _update(
         self, key: Key, stateful: Json, pods: dict[int, Json], update: str, now: datetime
     ) -> None:
-        """Bring the highest outdated ordinal up to date, and wait for it before the next."""
-        strategy = stateful["spec"]["updateStrategy"]
-        if strategy["type"] == "OnDelete":
+        """Bring the highest outdated ordinals up to date, while few enough are unavailable.
+
+        A Parallel set first takes the outdated that are unavailable anyway, whatever the budget says.
+        Source: updateStatefulSetAfterInvariantEstablished.
+        """
+        spec = stateful["spec"]
+        if spec["updateStrategy"]["type"] == "OnDelete":
             return
-        partition = look(strategy, "rollingUpdate", "partition", default=0)
-        for ordinal in range(stateful["spec"]["replicas"] - 1, partition - 1, -1):
-            pod = pods.get(ordinal)
-            if pod is None:
-                return
-            if pod["metadata"]["labels"].get(_REVISION) != update and not is_deleting(pod):
-                self.delete(pod, now)
-                return
-            if not self._stands(key, stateful, pod, now):
-                return
+        rolling = spec["updateStrategy"].get("rollingUpdate", {})
+        members = [pods[i] for i in reversed(range(spec["replicas"])) if i in pods]
+        standing = {id(p) for p in members if self._stands(key, stateful, p, now)}
+        budget = _budget(rolling, spec["replicas"]) - (len(members) - len(standing))
+        outdated = [
+            pod
+            for pod in members
+            if _ordinal(pod) >= rolling.get("partition", 0)
+            and pod["metadata"]["labels"].get(_REVISION) != update
+            and not is_deleting(pod)
+        ]
+        if spec["podManagementPolicy"] == "Parallel":
+            for pod in outdated:
+                if id(pod) not in standing:
+                    self.delete(pod, now)
+            outdated = [pod for pod in outdated if id(pod) in standing]
+        for pod in outdated[: max(budget, 0)]:
+            self.delete(pod, now)
 
     def _stands(self, key: Key, stateful: Json, pod: Json, now: datetime) -> bool:
         """Whether a pod is available and not on its way out; looks again when it will be."""
@@ -190,8 +203,7 @@ class StatefulSets(Controller[Key]):
         ready = sum(1 for p in pods.values() if is_ready(p))
         updated = sum(1 for p in staying if p["metadata"]["labels"].get(_REVISION) == update)
         current = look(stateful, "status", "currentRevision", default=update)
-        rolling = look(stateful, "spec", "updateStrategy", "type") == "RollingUpdate"
-        if rolling and updated == replicas == ready == len(pods):
+        if updated == replicas == ready == len(pods):
             current = update
         least = look(stateful, "spec", "minReadySeconds", default=0)
         available, later = availability(pods.values(), least, now)
@@ -211,6 +223,11 @@ class StatefulSets(Controller[Key]):
             "collisionCount": 0,
         }
         self.store.replace("statefulsets", put(stateful, ("status",), status), now=now)
+
+
+def _budget(rolling: Json, replicas: int) -> int:
+    """Return how many members may be unavailable. Source: getStatefulSetMaxUnavailable."""
+    return max(resolve_count(rolling.get("maxUnavailable", 1), replicas, round_up=False), 1)
 
 
 def _ordinal(pod: Json) -> int:

@@ -279,3 +279,29 @@ def test_run_starts_what_has_a_place_and_says_so():
     assert result.exit_code == 0, result.output
     assert "gang started: lab/one: within the quota of its queue" in result.output
     assert scene.running("one") == 1
+
+
+def test_each_pod_that_runs_in_a_snapshot_counts_as_one_of_the_quota_of_pods():
+    quotas = {"cpu": {"nominal": 100}, "pods": {"nominal": 5}}
+    configuration = configuration_of(
+        {
+            "flavors": [{"name": "any"}],
+            "queues": [
+                {
+                    "name": "q",
+                    "resourceGroups": [{"flavors": [{"name": "any", "resources": quotas}]}],
+                }
+            ],
+        }
+    )
+    runs = {"since": "2026-01-01T11:00:00Z", "flavors": {"cpu": "any", "pods": "any"}}
+    gang = {
+        "namespace": "lab",
+        "name": "runs",
+        "queue": "q",
+        "since": "2026-01-01T11:00:00Z",
+        "roles": [{"name": "w", "pods": 3, "requests": {"cpu": 1}}],
+        "runs": runs,
+    }
+    [running] = state_of({"gangs": [gang]}, configuration).running
+    assert running.usage == {("any", "cpu"): 3000, ("any", "pods"): 3}

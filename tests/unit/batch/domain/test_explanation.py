@@ -6,8 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from plimsoll.domain.kubernetes import Resources, Scheduling
 from plimsoll_batch.domain.admission.queue_state import QueueState
 from plimsoll_batch.domain.explanation import in_words, why
+from plimsoll_batch.domain.jobs import Role, Shape
 from plimsoll_batch.domain.quota.cohorts import QueueOrder
 from tests.support.builders import NOON
 from tests.support.queued import (
@@ -79,6 +81,42 @@ def test_it_says_in_the_schedulers_words_why_a_pod_has_no_place():
         ),
     )
     assert (found.after[0].name, found.at) == ("r", NOON + timedelta(minutes=30))
+
+
+def a_gang_of(*roles):
+    """A gang of roles, each of so many pods with so many GPUs."""
+    return a_gang(
+        "g",
+        "mine",
+        shape=Shape(
+            roles=tuple(
+                Role(
+                    name=name,
+                    pods=pods,
+                    scheduling=Scheduling(requests=Resources.parse({"pods": "1", GPU: str(gpus)})),
+                )
+                for name, pods, gpus in roles
+            )
+        ),
+    )
+
+
+def test_a_gang_fits_whatever_its_roles_are_called():
+    large = a_configuration(a_queue("mine", 100, None))
+    nodes = [a_gpu_node("n8", 8), a_gpu_node("n4", 4)]
+    for small, big in (("ps", "worker"), ("worker", "ps")):
+        gang = a_gang_of((small, 2, 2), (big, 2, 4))
+        assert explained(large, gang, nodes=nodes).held == ()
+
+
+def test_it_says_never_only_of_what_is_proven():
+    large = a_configuration(a_queue("mine", 100, None))
+    # Two of 3 and two of 2 fill both nodes, and pods that are placed the largest first do not find that.
+    nodes = [a_gpu_node("n5", 5), a_gpu_node("n6", 6)]
+    fits = explained(large, a_gang_of(("a", 1, 3), ("b", 1, 4), ("c", 2, 2)), nodes=nodes)
+    assert "no place was found for all of it though all gangs ended" in fits.held[0]
+    never = explained(large, a_gang_of(("a", 1, 3), ("b", 3, 4)), nodes=nodes)
+    assert "it would not fit though all gangs ended" in never.held[0]
 
 
 def test_it_says_when_no_end_would_help():

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plimsoll_batch.domain.quota.cohorts import Order, Preemption, Reclaim, Strategy, WithinQueue
+from plimsoll_batch.domain.quota.cohorts import (
+    Flavor,
+    Order,
+    Preemption,
+    Queue,
+    QueueConfiguration,
+    Quota,
+    Reclaim,
+    ResourceGroup,
+    Strategy,
+    WithinQueue,
+)
 from tests.support.builders import NOON
 from tests.support.queued import (
     ANY,
@@ -231,6 +243,27 @@ def test_one_huge_gang_is_stopped_for_a_small_one_only_by_its_initial_share(stra
     assert victims(plan) == expected
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(59, {}), (60, {"g": ["a"]})])
+def test_shares_stop_a_gang_only_after_its_minimum_run(seconds, expected):
+    configuration = fair(a_queue("a"), a_queue("new", preemption=ANY))
+    running = [runs(a_gang("a", "a", 10), admitted=NOON - timedelta(seconds=seconds))]
+    assert victims(planned(configuration, [a_gang("g", "new", 1)], running)) == expected
+
+
+def test_a_queue_says_for_how_long_its_gangs_run_at_least():
+    patient = Preemption(minimum_run=timedelta(hours=1))
+    configuration = fair(a_queue("a", preemption=patient), a_queue("new", preemption=ANY))
+    running = [runs(a_gang("a", "a", 10), admitted=NOON - timedelta(minutes=59))]
+    assert victims(planned(configuration, [a_gang("g", "new", 1)], running)) == {}
+
+
+def test_what_a_queue_is_entitled_to_comes_back_at_once():
+    configuration = fair(a_queue("owner", 4, preemption=ANY), a_queue("guest"), gpus=0)
+    running = [runs(a_gang("guest", "guest", 4), admitted=NOON)]
+    plan = planned(configuration, [a_gang("g", "owner", 4)], running)
+    assert victims(plan) == {"g": ["guest"]}
+
+
 def test_what_a_queue_is_entitled_to_comes_back_whatever_the_shares():
     configuration = fair(a_queue("owner", 4, preemption=ANY), a_queue("guest", weight=100), gpus=6)
     running = standing(*((f"g{n}", "guest", 2, 0) for n in range(5)))
@@ -285,6 +318,36 @@ def test_a_flooded_tree_settles_at_its_weights_level_by_level():
     gangs = [a_gang(f"{q}-{n}", q, 10) for q in ("1b", "1c", "2a") for n in range(30)]
     got, _ = settled(configuration, gangs, running)
     assert gpus_by_queue(got) == {"1a": 30, "1b": 30, "1c": 90, "2a": 150}
+
+
+# --- Flavors ------------------------------------------------------------------------------------
+
+
+def test_of_flavors_in_which_it_preempts_a_gang_takes_the_first():
+    quotas = {(flavor, GPU): Quota(nominal=10) for flavor in ("on-demand", "spot")}
+    none = {(flavor, GPU): Quota(nominal=0) for flavor in ("on-demand", "spot")}
+    group = ResourceGroup(resources=(GPU,), flavors=("on-demand", "spot"))
+    configuration = QueueConfiguration(
+        flavors=(Flavor(name="on-demand"), Flavor(name="spot")),
+        cohorts=(a_cohort("all", 0),),
+        queues=(
+            Queue(name="mine", cohort="all", quotas=quotas, groups=(group,), preemption=LOWER),
+            Queue(name="guest", cohort="all", quotas=none, groups=(group,)),
+        ),
+    )
+
+    def on(flavor, name, queue, gpus, priority):
+        each = runs(a_gang(name, queue, gpus, priority=priority), admitted=NOON)
+        return replace(each, usage={(flavor, GPU): gpus})
+
+    # On spot it would borrow nothing, on on-demand it would: it takes the first all the same.
+    running = [
+        on("on-demand", "first", "mine", 6, 0),
+        on("spot", "second", "mine", 5, 0),
+        on("spot", "lent", "guest", 5, 9),
+    ]
+    plan = planned(configuration, [a_gang("g", "mine", 5, priority=1)], running)
+    assert victims(plan) == {"g": ["first"]}
 
 
 # --- Nodes --------------------------------------------------------------------------------------

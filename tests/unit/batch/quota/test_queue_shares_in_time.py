@@ -46,7 +46,7 @@ def used(scene: Scene) -> dict[str, int]:
 def test_shares_follow_the_weights_within_seconds_and_stay(order):
     scene = Scene(nodes=PLACES, queues=queues(order), pod_stop=5)
     scene.submit(*(a_job(f"a{n}", queue="a") for n in range(PLACES)))
-    scene.run(55)
+    scene.run(70)  # gangs run for a minute before shares stop them
     assert used(scene) == {"a": PLACES}
     scene.submit(*(a_job(f"{q}{n}", queue=q) for n in range(PLACES) for q in "bc"))
     scene.run(10)

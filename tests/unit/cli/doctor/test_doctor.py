@@ -27,6 +27,7 @@ def test_nothing_is_wrong_with_a_healthy_installation():
             "senders",
             "delivery",
             "cluster",
+            "API versions",
             "access entries",
             "rights",
             "fields",

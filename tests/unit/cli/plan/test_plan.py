@@ -101,6 +101,22 @@ def test_the_patch_for_kustomize_names_its_workload(environment):
     assert constraint["labelSelector"] == {"matchLabels": {"app": "cart"}}
 
 
+def test_a_floor_of_two_thirds_is_kept_by_two_on_demand_groups_and_one_of_spot(environment):
+    environment.transports["harbor"].call(
+        "PATCH",
+        "/apis/apps/v1/namespaces/shop/deployments/search",
+        body={"metadata": {"annotations": {"plimsoll.dev/min-on-demand": "66%"}}},
+        content_type="application/merge-patch+json",
+    )
+    lines = shown(environment, "plan", "snippet", "shop/search", "--cluster", "harbor")
+    assert lines.startswith("# 6 replicas over 3 groups, 2 of them on-demand, leave at least 4")
+    (constraint,) = yaml.safe_load(lines)["topologySpreadConstraints"]
+    assert constraint["topologyKey"] == "spread.plimsoll.dev/2-1"
+    said = run(environment, "plan", "--cluster", "harbor").output
+    assert "spread over 2-1" in said
+    assert "would undercut" not in said
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

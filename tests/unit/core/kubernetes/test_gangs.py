@@ -9,6 +9,7 @@ from tests.support.builders import a_pod
 
 JOB_SET = "jobset.sigs.k8s.io/jobset-name"
 KUBEFLOW = "training.kubeflow.org/job-name"
+VOLCANO = "volcano.sh/job-name"
 RAY = "ray.io/cluster"
 LWS = "leaderworkerset.sigs.k8s.io/name"
 GROUP = "leaderworkerset.sigs.k8s.io/group-index"
@@ -25,6 +26,7 @@ def gang(owner: tuple[str, str] | None, labels: dict[str, str]) -> Ref | None:
         pytest.param(("Job", "llm-node-0"), {JOB_SET: "llm", INDEX: "3"}, "JobSet", "llm", id="JobSet or TrainJob"),
         pytest.param(("PyTorchJob", "llm"), {KUBEFLOW: "llm"}, "TrainingJob", "llm", id="PyTorchJob"),
         pytest.param(("Job", "llm-launcher"), {KUBEFLOW: "llm"}, "TrainingJob", "llm", id="launcher of an MPIJob"),
+        pytest.param(("Job", "llm"), {VOLCANO: "llm"}, "VolcanoJob", "llm", id="Volcano Job"),
         pytest.param(("RayCluster", "llm-x7"), {RAY: "llm-x7"}, "RayCluster", "llm-x7", id="RayCluster or RayJob"),
         pytest.param(("StatefulSet", "llm"), {LWS: "llm", GROUP: "1"}, "LeaderWorkerSet", "llm-1", id="leader"),
         pytest.param(("StatefulSet", "llm-1"), {LWS: "llm", GROUP: "1"}, "LeaderWorkerSet", "llm-1", id="worker"),

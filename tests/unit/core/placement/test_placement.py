@@ -44,7 +44,7 @@ from tests.support.builders import (
     pod_spec_json,
     pods_of,
 )
-from tests.support.floors import spread_over
+from tests.support.floors import labelled, scheduled, spread_over
 from tests.support.observations import interrupted, looked, released
 
 KEY = "spread.plimsoll.dev/{}"
@@ -83,38 +83,6 @@ def spot(family: str, count: int = 2, labels: dict[str, str] | None = None, **ho
     return [a_node(f"{family}-{n}", capacity="spot", labels=named, **how) for n in range(count)]
 
 
-def labelled(nodes: list[Node], seen: Observation) -> list[Node]:
-    """Return the nodes as they are once the placement plan is carried out."""
-    changes = {
-        step.action.node.name: step.action.labels
-        for step in plan_placement(seen, NOON).steps
-        if isinstance(step.action, LabelNode)
-    }
-    return [
-        replace(
-            n,
-            labels={
-                k: v for k, v in {**n.labels, **changes.get(n.name, {})}.items() if v is not None
-            },
-        )
-        for n in nodes
-    ]
-
-
-def scheduled(nodes: list[Node], count: int, layout: Layout | int, **how) -> list[Pod]:
-    """Return the pods of a workload, each on the node that the scheduler chooses for it."""
-    snapshot = ClusterSnapshot(nodes, [])
-    pods = []
-    for n in range(count):
-        pod = a_pod(f"web-{n}", **constraint(layout), **how)
-        node = snapshot.choose(pod)
-        if node is not None:
-            snapshot.place(pod, node.name)
-            pod = replace(pod, node=node.name, phase="Running", ready=True)
-        pods.append(pod)
-    return pods
-
-
 def standing(pods: list[Pod], nodes: list[Node]) -> Counter[str]:
     kind = {n.name: n.capacity or "unknown" for n in nodes}
     return Counter(kind[p.node] if p.node else "pending" for p in pods)
@@ -128,7 +96,13 @@ def standing(pods: list[Pod], nodes: list[Node]) -> Counter[str]:
         (12, "1", "spread", "1 + 3"),
         (4, "2", "spread", "1 + 1"),
         (10, "30%", "spread", "1 + 2"),
-        (5, "3", "affinity", "on-demand"),
+        (3, "2", "spread", "2 + 1"),
+        (10, "6", "spread", "2 + 1"),
+        (9, "66%", "spread", "2 + 1"),
+        (5, "3", "spread", "3 + 1"),
+        (4, "75%", "spread", "3 + 1"),
+        (10, "7", "affinity", "on-demand"),
+        (5, "4", "affinity", "on-demand"),
         (3, "3", "affinity", "on-demand"),
         (2, "5", "affinity", "on-demand"),
         (3, "100%", "affinity", "on-demand"),

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.kubernetes import OwnerKind, Ref
-from plimsoll.domain.placement import plan_placement
+from plimsoll.domain.placement import Layout, plan_placement
 from tests.support.floors import a_cluster, on_demand, web
 from tests.support.properties import drawn
 from tests.support.scheduled import ScheduledCluster
 from tests.support.workload_sets import deployment
 
-FLOOR: Final = 3
+REPLICAS: Final = 9
+USUAL: Final = Layout(1, 2)
 REF: Final = Ref(kind=OwnerKind.DEPLOYMENT, namespace="default", name="web")
 TWO_RUNS: Final = 11
 """Minutes: within two placement runs of any change, the floor and the spread are back."""
@@ -25,11 +26,12 @@ SPOT: Final = ("m5", "c5", "r5", "t3")
 class History(ScheduledCluster):
     """A workload with a floor, and what may happen to it."""
 
-    def __init__(self, cpu: str) -> None:
+    def __init__(self, cpu: str, layout: Layout = USUAL) -> None:
         super().__init__(a_cluster(cpu))
+        self.floor = layout.floor(REPLICAS)
         self.joined = 0
         self.filled = 0
-        self.wired.apply(web(str(FLOOR)))
+        self.wired.apply(web(str(self.floor), REPLICAS, layout))
         self.pass_minutes(TWO_RUNS)
 
     def scale_up(self) -> None:
@@ -122,13 +124,13 @@ EVENTS: Final[list[Callable[[History], None]]] = [
 ]
 
 
-def play(events: list[Callable[[History], None]], cpu: str) -> None:
-    history = History(cpu)
+def play(events: list[Callable[[History], None]], cpu: str, layout: Layout = USUAL) -> None:
+    history = History(cpu, layout)
     for event in events:
         event(history)
         history.pass_minutes(TWO_RUNS)
         ready, could = on_demand(history.seen, REF)
-        assert ready >= min(FLOOR, could), f"after {event.__name__}: {ready} of {could}"
+        assert ready >= min(history.floor, could), f"after {event.__name__}: {ready} of {could}"
         assert not history.waited_in_vain, f"after {event.__name__}"
     history.moves.clear()
     history.pass_minutes(5 * 12)
@@ -147,6 +149,12 @@ CPU: Final = st.sampled_from(["8", "2"])
 @given(HISTORIES, CPU)
 def test_the_floor_is_back_within_two_runs_and_nobody_waits(events, cpu):
     play(events, cpu)
+
+
+@drawn(1, many=500)
+@given(HISTORIES, CPU, st.sampled_from([Layout(2, 1), Layout(3, 1), Layout(3, 3)]))
+def test_the_floor_of_several_on_demand_groups_is_back_and_nobody_waits(events, cpu, layout):
+    play(events, cpu, layout)
 
 
 HOURS: Final = st.permutations(range(12))

@@ -128,12 +128,12 @@ def test_nothing_is_promised_of_a_stateful_set():
 
 
 def test_a_group_has_the_mean_rate_of_its_nodes_pools_and_is_as_old_as_the_youngest():
-    nodes = [*NODES[:1], spot("b", "c6i.large", ZONE_B), spot("c", "m6i.large")]
+    nodes = [*NODES[:1], spot("b", "c6i.large", ZONE_B), *NODES[1:]]
     known = {
         CapacityPool("c6i.large", ZONE_A, "spot"): rate(0.01, stood=100),
         CapacityPool("c6i.large", ZONE_B, "spot"): rate(0.03, stood=7),
     }
-    c6i, m6i = standing_groups(looked(nodes, []), known)
+    c6i, m6i, _ = standing_groups(looked(nodes, []), known)
     assert (c6i.group.name, c6i.group.per_hour, c6i.stood_hours) == ("c6i", 0.02, 7)
     assert (m6i.group.name, m6i.group.per_hour, m6i.stood_hours) == ("m6i", NEVER_SEEN, None)
     assert "not seen before" in str(m6i)
@@ -208,3 +208,11 @@ def test_a_promise_that_cannot_be_read_is_none_here():
     bad = a_deployment("web", annotations={KEEP_READY: "often"})
     assert understood_promise(bad, {}, "0") is None
     assert understood_promise(a_deployment("web"), {}, "60%") == Promise.parse("60%")
+
+
+def test_zones_of_one_family_are_groups_that_share_the_losses_of_the_family():
+    zones = ("us-east-1a", "us-east-1b", "us-east-1c")
+    nodes = [spot(f"n{zone}", "m6i.large", zone=zone) for zone in zones]
+    groups = [standing.group for standing in standing_groups(looked(nodes, []), {})]
+    assert [group.name for group in groups] == [f"m6i in {zone}" for zone in zones]
+    assert {group.family for group in groups} == {"m6i"}

@@ -188,11 +188,36 @@ def test_no_pod_is_constrained_before_the_nodes_carry_their_labels(wired):
     assert told(wired) == {"deployment.web": "2"}
 
 
-def test_a_floor_above_half_brings_every_pod_to_on_demand(wired):
+def test_a_floor_above_three_quarters_brings_every_pod_to_on_demand(wired):
+    wired.apply(web("4", replicas=5))
+    rounds(wired, 9)
+    assert told(wired) == {"deployment.web": "on-demand"}
+    assert standing(wired) == {"od": 5}
+
+
+def test_a_floor_above_half_leaves_the_rest_on_spot(wired):
     wired.apply(web("3", replicas=4))
     rounds(wired, 7)
-    assert told(wired) == {"deployment.web": "on-demand"}
-    assert standing(wired) == {"od": 4}
+    assert told(wired) == {"deployment.web": "3-1"}
+    assert standing(wired)["od"] == 3
+    assert sum(standing(wired).values()) == 4
+
+
+def test_a_policy_of_an_older_version_keeps_such_a_floor_by_on_demand_alone(wired, monkeypatch):
+    def older(pod: dict[str, Any], store: Store) -> dict[str, Any]:
+        found = injected(pod, store)
+        keys = [c["topologyKey"] for c in found["spec"].get("topologySpreadConstraints") or ()]
+        return pod if any("-" in key for key in keys) else found
+
+    with monkeypatch.context() as patched:
+        patched.setattr("plimsoll_simulation.fake_cluster.admission.injected", older)
+        wired.apply(web("3", replicas=4))
+        rounds(wired, 7)
+        assert told(wired) == {"deployment.web": "on-demand"}
+        assert standing(wired) == {"od": 4}
+    rounds(wired, 4)
+    assert told(wired) == {"deployment.web": "3-1"}
+    assert standing(wired)["od"] == 3
 
 
 def test_nobody_is_sent_to_on_demand_nodes_that_cannot_hold_all(wired):

@@ -94,6 +94,31 @@ def test_the_floor_holds_through_the_loss_of_all_spot_and_the_return_to_it():
     assert lowest == 3
 
 
+def test_a_floor_of_two_thirds_holds_through_the_loss_of_all_spot_and_the_return_to_it():
+    wired = a_cluster()
+    wired.apply(web("6", layout=Layout(2, 1)))
+    rounds(wired, 2)
+    lost = ("m5-0", "m5-1", "c5-0", "c5-1")
+    assert standing(wired)["od"] == 6
+    instances = [wired.node(name).instance or "" for name in lost]
+    assert not any(wired.notices.receive([wired.spot_event(i) for i in instances]))
+    for _ in range(6):
+        wired.drains.reconcile("harbor", "me")
+        assert standing(wired)["od"] >= 6
+        wired.sleep(15)
+    assert standing(wired) == {"od": 9}
+
+    for name in lost:
+        wired.fake_cluster.handle("DELETE", f"/api/v1/nodes/{name}", now=wired.time)
+    wired.sleep(60)
+    wired.join("m5-new", capacity="spot", labels={"node.kubernetes.io/instance-type": "m5.large"})
+    for _ in range(10):
+        rounds(wired)
+        assert standing(wired)["od"] >= 6
+        assert sum(standing(wired).values()) == 9
+    assert standing(wired) == {"od": 6, "m5": 3}
+
+
 def test_between_scheduled_runs_the_resync_wakes_the_drain_for_the_way_back():
     scheduled = ScheduledCluster(a_cluster())
     scheduled.wired.apply(web())

@@ -14,6 +14,7 @@ from plimsoll.adapters.kubernetes.calls import (
     GET_LEASE,
     LIST_NAMESPACES,
     LIST_NODES,
+    LIST_POD_GROUPS,
     LIST_PODS,
     PATCH_NODE,
     PATCH_POD,
@@ -28,6 +29,10 @@ GRANT: Final = Grant(manifests="infra/cluster/batch", group="plimsoll-batch")
 LIST_JOBS: Final = Call(verb="list", group="batch", resource="jobs")
 GET_JOB: Final = Call(verb="get", group="batch", resource="jobs")
 PATCH_JOB: Final = Call(verb="patch", group="batch", resource="jobs")
+GET_POD_GROUP: Final = replace(LIST_POD_GROUPS, verb="get")
+CREATE_POD_GROUP: Final = replace(LIST_POD_GROUPS, verb="create")
+PATCH_POD_GROUP: Final = replace(LIST_POD_GROUPS, verb="patch")
+"""Only where the pods of a gang name one."""
 GET_POD: Final = Call(verb="get", resource="pods")
 GET_CONFIGURATION: Final = Call(
     verb="get", resource="configmaps", only_in=NAMESPACE, only=CONFIGURATION
@@ -44,6 +49,9 @@ CALLS: Final = (
     LIST_RUNTIME_CLASSES,
     GET_JOB,
     PATCH_JOB,
+    GET_POD_GROUP,
+    CREATE_POD_GROUP,
+    PATCH_POD_GROUP,
     GET_POD,
     PATCH_POD,
     PATCH_NODE,

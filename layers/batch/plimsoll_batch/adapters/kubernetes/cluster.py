@@ -8,7 +8,7 @@ https://kubernetes.io/docs/concepts/workloads/controllers/job/#suspending-a-job
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from plimsoll.adapters.kubernetes.reading import UNFINISHED
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
-from plimsoll.domain.errors import MissingRights, NotFound
+from plimsoll.domain.errors import Conflict, MissingRights, NotFound
 from plimsoll.domain.kubernetes import ClusterEvent, Node, Pod, Toleration
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_batch.adapters.kubernetes import calls
@@ -41,12 +41,14 @@ from plimsoll_batch.adapters.kubernetes.job_reader import (
 )
 from plimsoll_batch.adapters.kubernetes.namespace_grants import read_grants
 from plimsoll_batch.adapters.kubernetes.pod_admission import PodAdmission
+from plimsoll_batch.adapters.kubernetes.pod_groups import change_of, pod_group_of
 from plimsoll_batch.adapters.kubernetes.stored_queues import configuration_in, stored_text
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.capacity import taint_of
 from plimsoll_batch.domain.jobs import (
     Admission,
     Gang,
+    GangPodGroup,
     Job,
     NodeRequest,
     Steering,
@@ -218,6 +220,27 @@ class KubernetesQueues:
     def suspend(self, job: Job, stop: Stop) -> None:
         """Suspend a Job and write why in one patch, under its uid and resourceVersion."""
         self._patch(job, {names.STOP: stop.to_record()}, {"suspend": True})
+
+    def write_pod_group(self, group: GangPodGroup) -> None:
+        """Make a PodGroup as a gang needs it, or change the count and the owners of one that this gang has.
+
+        Nothing happens where the cluster serves no PodGroups, and that of somebody else is left alone.
+
+        Raises:
+            Refused: that of somebody else needs more pods at once than the gang gives it.
+            Conflict: it is being deleted, or was changed meanwhile.
+        """
+        send = partial(self._requests.send, namespace=group.ref.namespace, name=group.ref.name)
+        with suppress(Conflict, NotFound):  # most often a gang starts for the first time
+            send(calls.CREATE_POD_GROUP, body=pod_group_of(group))
+            return
+        try:
+            there = send(calls.GET_POD_GROUP)
+        except NotFound:
+            return
+        change = change_of(group, there)
+        if change is not None:
+            send(calls.PATCH_POD_GROUP, body=change)
 
     def lease(self, node: Node, gang: Gang | None) -> None:
         """Mark a node as leased to a gang, or to none, in one patch under its uid and resourceVersion."""

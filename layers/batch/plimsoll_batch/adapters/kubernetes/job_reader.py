@@ -221,11 +221,17 @@ def _job(obj: Raw, admission: PodAdmission) -> Job:
         finished=bool(ends),
         failure=not ends.isdisjoint(_FAILURES),
         scheduling=read_scheduling(template, spec.template.metadata.labels),
+        group=_group_of(spec.template.spec),
+        priority_class=spec.template.spec.priority_class_name,
         labels=spec.template.metadata.labels,
         selector=spec.template.spec.node_selector,
         tolerations=decoded(obj, _Steered).spec.template.spec.tolerations,
         wrong=tuple(asked.wrong),
     )
+
+
+def _group_of(spec: schema.PodSpec) -> str | None:
+    return (spec.scheduling_group and spec.scheduling_group.pod_group_name) or None
 
 
 class _PodSpec(schema.PodSpec):
@@ -270,6 +276,8 @@ def parse_bare_pod(obj: Raw) -> Job | None:
         finished=finished,
         failure=phase == "Failed",
         scheduling=read_scheduling(asked.unsteered(spec), meta.labels, meta.name),
+        group=_group_of(spec),
+        priority_class=spec.priority_class_name,
         labels=meta.labels,
         selector=spec.node_selector,
         tolerations=decoded(obj, _SteeredPod).spec.tolerations,
@@ -287,6 +295,7 @@ class _State(_Read):
 
 
 class _Container(_Read):
+    name: str = ""
     state: _State = field(default_factory=_State)
 
 
@@ -299,7 +308,11 @@ class _Status(_Read):
     init_container_statuses: _Containers = ()
 
 
-_FailedPod = schema.Object[schema.Nothing, _Status]
+class _FailedSpec(_Read):
+    init_containers: Annotated[tuple[schema.Container, ...], Meta(max_length=LIST_LIMIT_ITEMS)] = ()
+
+
+_FailedPod = schema.Object[_FailedSpec, _Status]
 
 
 @naming("Pod")
@@ -308,9 +321,13 @@ def parse_failed_pod(obj: Raw) -> FailedPod:
     pod = decoded(obj, _FailedPod)
     meta, status = pod.metadata, pod.status
     owner = meta.controller
+    # A sidecar stops last, most often by SIGTERM: its exit code says nothing of the work.
+    # https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#sidecar-containers-and-pod-lifecycle
+    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    initial = [each for each in status.init_container_statuses if each.name not in sidecars]
     ends = [
         each.state.terminated
-        for each in (*status.init_container_statuses, *status.container_statuses)
+        for each in (*initial, *status.container_statuses)
         if each.state.terminated is not None
     ]
     created = Field(meta.creation_timestamp, "metadata.creationTimestamp").time()

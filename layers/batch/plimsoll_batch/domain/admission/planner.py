@@ -300,6 +300,7 @@ class _Planner:
             amounts=candidate.assignment.amounts,
             holders={node: held.values() for node, held in self._snapshot.holders.items()},
             shares=self._shares,
+            now=self._now,
             has_nodes=trials.has_nodes,
             took=trials.took,
             put_back=trials.put_back,

@@ -17,6 +17,7 @@ from plimsoll_batch.domain.capacity.placement import (
     Place,
     Placement,
     earliest_place,
+    never_fits,
 )
 from plimsoll_batch.domain.capacity.upcoming_nodes import Capacity, UpcomingNodes, UpcomingPlace
 
@@ -31,6 +32,7 @@ __all__ = [
     "UpcomingPlace",
     "by_lease",
     "earliest_place",
+    "never_fits",
     "plan_leases",
     "taint_of",
     "toleration_of",

@@ -19,7 +19,15 @@ from plimsoll.domain.capacity import Daemons
 from plimsoll.domain.kubernetes import Node, Pod, Ref, Resources, Scheduling, total_resources
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_batch.domain.capacity.dedicated_nodes import lease_of
-from plimsoll_batch.domain.jobs import Gang, Role, RunningGang, Shape, Topology, amounts_of
+from plimsoll_batch.domain.jobs import (
+    Gang,
+    Role,
+    RunningGang,
+    Shape,
+    Topology,
+    amounts_of,
+    largest_first,
+)
 from plimsoll_batch.domain.quota import QueueConfiguration, RoleFlavors
 
 type Domain = tuple[tuple[str, str], ...]
@@ -223,9 +231,10 @@ class Placement:
     def members(
         self, gang: Gang, flavors: Sequence[RoleFlavors], domain: Domain
     ) -> Iterator[tuple[Role, Iterator[Pod]]]:
-        """Yield the roles of a gang with their pods, as flavors and a domain steer them."""
-        for role, names in zip(gang.shape.roles, flavors, strict=True):
-            scheduling = self._steered(role, names, domain)
+        """Yield the roles of a gang with their pods, as flavors and a domain steer them: the largest pods first."""
+        asked = dict(zip((role.name for role in gang.shape.roles), flavors, strict=True))
+        for role in largest_first(gang.shape.roles):
+            scheduling = self._steered(role, asked[role.name], domain)
             owner = Ref("Job", gang.namespace, f"{gang.uid}/{role.name}")
             yield role, (_member(owner, n, scheduling, role.labels) for n in range(role.pods))
 
@@ -353,6 +362,37 @@ def earliest_place(
             ends = [each.ends for each in after if each.ends is not None]
             return found, after, max(ends) if ends and len(ends) == len(after) else None
     return None
+
+
+def never_fits(
+    placement: Placement,
+    running: Iterable[RunningGang],
+    gang: Gang,
+    flavors: Sequence[RoleFlavors],
+) -> bool:
+    """Whether it is proven that a gang has no place though all others ended.
+
+    `earliest_place` does not prove it: pods are placed one after the other, and might fit in another order. It is
+    proven where one role alone has no place, since its pods are all alike, or where the nodes have less than all pods
+    request. Pods that ask for others beside them or away from them prove nothing alone.
+    """
+    twin = placement.copy()
+    twin.release(each for each in running if each.on_nodes)
+    snapshot = twin.open_to(gang)
+    whole = total_resources([_at_least_zero(snapshot.free(name)) for name in snapshot.nodes])
+    need: list[Resources] = []
+    for role, pods in twin.members(gang, flavors, ()):
+        need += [role.scheduling.requests] * role.pods
+        asks = role.scheduling
+        if asks.affinity or asks.anti_affinity or asks.spread:
+            continue
+        alone = snapshot.copy()
+        for pod in pods:
+            node = alone.choose(pod)
+            if node is None:
+                return True
+            alone.place(pod, node.name)
+    return not total_resources(need).within(whole)
 
 
 def _end_of(running: RunningGang) -> tuple[bool, datetime, str]:

@@ -12,6 +12,7 @@ from plimsoll_batch.domain.jobs.gangs import (
     Shape,
     Topology,
     amounts_of,
+    largest_first,
     lost_at_an_interruption,
 )
 from plimsoll_batch.domain.jobs.job_actions import (
@@ -51,6 +52,7 @@ from plimsoll_batch.domain.jobs.pod_deadlines import (
     plan_deadlines,
     unstated_classes,
 )
+from plimsoll_batch.domain.jobs.pod_groups import GangPodGroup, pod_groups_of
 from plimsoll_batch.domain.jobs.policies import waits_for, with_baseline
 from plimsoll_batch.domain.jobs.priorities import rank_of, why_unranked
 
@@ -74,6 +76,7 @@ __all__ = [
     "FlavorResource",
     "Gang",
     "GangJobs",
+    "GangPodGroup",
     "Job",
     "JobAction",
     "Lifecycle",
@@ -91,9 +94,11 @@ __all__ = [
     "Turn",
     "amounts_of",
     "assemble",
+    "largest_first",
     "lost_at_an_interruption",
     "make_way",
     "plan_deadlines",
+    "pod_groups_of",
     "rank_of",
     "reclaimed_at",
     "running_of",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Final, override
+from typing import Final, Protocol, override
 
 from plimsoll.domain.kubernetes import Resources, Scheduling
 from plimsoll_batch.domain.jobs.job_annotations import MOST_REMEMBERED
@@ -146,6 +146,31 @@ def amounts_of(requests: Resources, pods: int) -> dict[str, int]:
     each = {"cpu": requests.cpu, "memory": requests.memory, "pods": requests.pods}
     each |= dict(requests.extended)
     return {name: amount * pods for name, amount in each.items() if amount}
+
+
+class _Scheduled(Protocol):
+    @property
+    def scheduling(self) -> Scheduling: ...
+
+
+def largest_first[R: _Scheduled](roles: Iterable[R]) -> Sequence[R]:
+    """Return roles of a gang by what one pod requests, the largest first; equal ones stay in their order.
+
+    Large pods find no place any more where small ones were spread before them. A pod is as large as its largest part
+    of what any pod of the gang requests; of equal ones the sum of these parts decides.
+    """
+    roles = [*roles]
+    requested = [amounts_of(role.scheduling.requests, 1) for role in roles]
+    most = {
+        name: max(r.get(name, 0) for r in requested) for name in {n for r in requested for n in r}
+    }
+
+    def size(amounts: Mapping[str, int]) -> tuple[float, float]:
+        parts = [amount / most[name] for name, amount in amounts.items() if name != "pods"]
+        return max(parts, default=0.0), sum(sorted(parts))
+
+    order = sorted(range(len(roles)), key=lambda n: size(requested[n]), reverse=True)
+    return [roles[n] for n in order]
 
 
 def lost_at_an_interruption(

@@ -9,7 +9,7 @@ from typing import Final, assert_never
 
 from plimsoll.domain.disruptions import evicts_from
 from plimsoll.domain.kubernetes import Node
-from plimsoll_batch.domain.jobs.gangs import Gang
+from plimsoll_batch.domain.jobs.gangs import Gang, largest_first
 from plimsoll_batch.domain.jobs.job_annotations import Admission, Stop, pause_after
 from plimsoll_batch.domain.jobs.jobs import GangJobs, Job
 from plimsoll_batch.domain.jobs.lifecycle import Action
@@ -199,14 +199,14 @@ def _kept(jobs: GangJobs, plan: str, why: str, now: datetime) -> Stop:
 def _left(jobs: GangJobs, mine: Sequence[Job], now: datetime) -> Finish | None:
     """Return the start of roles of a plan that are suspended still, as far as nothing holds them."""
     there = {pod.owner for pod in jobs.pods}
-    left = [
+    left = largest_first(
         role
         for role in mine
         if role.suspended
         and not role.active
         and role.ref not in there
         and waits_for(jobs, role) is None
-    ]
+    )
     if not left:
         return None
     return Finish(

@@ -75,6 +75,10 @@ class Job:
     """The node selector of its template as it stands there."""
     tolerations: tuple[Mapping[str, Any], ...] = ()
     """The tolerations of its template as they stand there, every field of them."""
+    group: str | None = None
+    """The PodGroup that its pods name."""
+    priority_class: str = ""
+    """Of its pods."""
     admission: Admission | None = None
     stop: Stop | None = None
     request: NodeRequest | None = None

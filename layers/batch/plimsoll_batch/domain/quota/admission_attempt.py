@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from plimsoll_batch.domain.jobs import Gang, RunningGang
 from plimsoll_batch.domain.quota.cohorts import Order, Reclaim, WithinQueue
@@ -49,6 +50,7 @@ class Attempt:
     holders: Mapping[QuotaNode, Collection[Holder]]
     """Queue -> what runs in it."""
     shares: Mapping[Order, Shares]
+    now: datetime
     has_nodes: Callable[[], bool]
     """Whether it would be placed now."""
     took: Callable[[Holder], None]
@@ -124,6 +126,12 @@ class Attempt:
                 lower = holder.running.gang.priority < self.gang.priority
                 if self._uses(holder) and (lower or policy is Reclaim.ANY):
                     yield holder
+
+    def has_run(self, holder: Holder) -> bool:
+        """Whether a gang has run as long as its queue asks for, or stops already."""
+        running = holder.running
+        ran = self.now - running.admitted
+        return running.stopping or ran >= holder.queue.may_preempt.minimum_run
 
     def _uses(self, holder: Holder) -> bool:
         running = holder.running

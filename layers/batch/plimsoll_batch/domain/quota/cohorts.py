@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from fractions import Fraction
 from itertools import chain
@@ -117,6 +118,8 @@ class Preemption:
     """Whether a gang may take from others of lower priority although it borrows itself."""
     borrow_threshold: int | None = None
     """Then only gangs of at most this priority."""
+    minimum_run: timedelta = timedelta(minutes=1)
+    """How long the queue's own gangs run before one with a smaller share may preempt them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -270,12 +270,18 @@ def _choose(
         if isinstance(judged, str):
             reasons.append(judged)
             continue
-        if best is None or judged < best[:2]:
-            best = (*judged, option)
         must_preempt, borrowed = judged
+        if best is None or _rank(judged) < _rank(best[:2]):
+            best = (*judged, option)
         if queue.preempt_first if must_preempt else queue.borrow_first or not borrowed:
             break
     return Unassigned(reasons=tuple(reasons)) if best is None else best
+
+
+def _rank(judged: tuple[bool, int]) -> tuple[bool, int]:
+    """Return what flavors are compared by; of those in which it preempts the first wins, however far up it borrows."""
+    must_preempt, borrowed = judged
+    return must_preempt, 0 if must_preempt else borrowed
 
 
 def _judge(

@@ -239,7 +239,9 @@ class _ByShares:
         entitled = mine.isdisjoint(attempt.contested)
         if entitled and any(queue.borrows(i) for i in attempt.wanted if i not in mine):
             return f"{queue!r} borrows quota that {attempt.queue!r} is entitled to"
-        if holder.running.gang.uid in attempt.gang.made_way_for:
+        # After what a queue is entitled to, which comes back at once: shares change with each start and each end,
+        # and a gang that is stopped for each change gets nothing done.
+        if holder.running.gang.uid in attempt.gang.made_way_for or not attempt.has_run(holder):
             return None
         ours, theirs = self._compared(queue)
         if ours.definition.weight and not theirs.definition.weight:

@@ -80,6 +80,10 @@ LIST_ROLLOUTS: Final = Call(
     verb="list", group="argoproj.io", version="v1alpha1", resource="rollouts"
 )
 """Asked for only where a ReplicaSet belongs to one."""
+LIST_POD_GROUPS: Final = Call(
+    verb="list", group="scheduling.k8s.io", version="v1beta1", resource="podgroups"
+)
+"""Asked for only where a pod names one: most clusters do not serve the kind, which comes with Kubernetes 1.37."""
 LIST_BUDGETS: Final = Call(verb="list", group="policy", resource="poddisruptionbudgets")
 LIST_CLAIMS: Final = Call(verb="list", resource="persistentvolumeclaims")
 LIST_VOLUMES: Final = Call(verb="list", resource="persistentvolumes")
@@ -135,6 +139,7 @@ FOLLOWED: Final[tuple[Call, ...]] = (
     LIST_REPLICA_SETS,
     LIST_STATEFUL_SETS,
     LIST_ROLLOUTS,
+    LIST_POD_GROUPS,
     LIST_BUDGETS,
     LIST_CLAIMS,
     LIST_VOLUMES,

@@ -27,6 +27,7 @@ from plimsoll.domain.kubernetes import (
     ReplicaSet,
     StorageClass,
     Workload,
+    in_groups,
     refuse_twins,
     selects_namespaces,
     with_namespaces,
@@ -86,8 +87,9 @@ class Reader:
             calls.LIST_PODS, objects.parse_pod, fields=f"{UNBOUND},{UNFINISHED}"
         )
         self._rollouts = Collection(calls.LIST_ROLLOUTS, objects.parse_rollout)
+        self._pod_groups = Collection(calls.LIST_POD_GROUPS, objects.parse_pod_group)
         self._limits = Collection(calls.LIST_CSI_NODES, objects.parse_volume_limits)
-        self._followed = [*self._always, self._rollouts, self._limits]
+        self._followed = [*self._always, self._rollouts, self._pod_groups, self._limits]
         self._classes = Collection(calls.LIST_STORAGE_CLASSES, objects.parse_storage_class)
         self._namespaces = Collection(calls.LIST_NAMESPACES, objects.parse_namespace)
         self._floors = Collection(
@@ -130,6 +132,7 @@ class Reader:
         self._refresh()
         # The lists show different moments. The preconditions of each write check what the plan assumed.
         pods = self._with_namespaces(self._without_leaving(self._pods.objects))
+        pods = self._with_groups(pods)
         sets = self._replica_sets.objects
         owned = {each.ref: each for each in sets if isinstance(each, ReplicaSet)}
         rolled = any(each.controller.kind == OwnerKind.ROLLOUT for each in owned.values())
@@ -232,6 +235,13 @@ class Reader:
             replace(pod, scheduling=named[key]) if (key := id(pod.scheduling)) in named else pod
             for pod in pods
         ]
+
+    def _with_groups(self, pods: Sequence[Pod]) -> Sequence[Pod]:
+        """Return the pods with what their PodGroups say; where these cannot be read, nobody knows it."""
+        named = any(pod.group is not None for pod in pods)
+        if not self._pod_groups.watched:
+            self._listed_if_allowed(self._pod_groups, wanted=named)
+        return in_groups(pods, self._pod_groups.objects) if named else pods
 
     def _listed[T](self, kind: Collection[T]) -> Sequence[T]:
         return kind.list(self._requests, self._warn)

@@ -247,12 +247,17 @@ class SchedulingGate(_Read):
     name: str = ""
 
 
+class SchedulingGroup(_Read):
+    pod_group_name: str = ""
+
+
 class BarePodSpec(_Read):
     """What is read of a pod of which nobody can tell where it may run."""
 
     node_name: str = ""
     scheduler_name: str = DEFAULT_SCHEDULER
     scheduling_gates: Annotated[tuple[SchedulingGate, ...], _MANY] = ()
+    scheduling_group: SchedulingGroup | None = None
     active_deadline_seconds: Whole | None = None
     priority_class_name: str = ""
     termination_grace_period_seconds: Whole = 30
@@ -265,6 +270,7 @@ class PodSpec(Placing):
     node_name: str = ""
     scheduler_name: str = DEFAULT_SCHEDULER
     scheduling_gates: Annotated[tuple[SchedulingGate, ...], _MANY] = ()
+    scheduling_group: SchedulingGroup | None = None
     active_deadline_seconds: Whole | None = None
     priority_class_name: str = ""
     termination_grace_period_seconds: Whole = 30
@@ -299,6 +305,30 @@ Pod = Object[PodSpec, PodStatus]
 class PodTemplate(_Read):
     metadata: Metadata = field(default_factory=Metadata)
     spec: PodSpec = field(default_factory=PodSpec)
+
+
+# Groups of pods
+
+
+class GangPolicy(_Read):
+    min_count: Annotated[int, Meta(ge=1, le=WHOLE_LIMIT)] = 1
+
+
+class SchedulingPolicy(_Read):
+    gang: GangPolicy | None = None
+
+
+class DisruptionMode(_Read):
+    all: Nothing | None = None
+
+
+class PodGroupSpec(_Read):
+    scheduling_policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
+    disruption_mode: DisruptionMode | None = None
+    priority: Whole | None = None
+
+
+PodGroup = Described[PodGroupSpec]
 
 
 # Workloads

@@ -8,19 +8,26 @@ what the one before asked for arrives at the same nodes and asks for nothing mor
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from plimsoll.domain.capacity.node_templates import Daemons, future_node, template_for
-from plimsoll.domain.kubernetes import GROW, Node, Pod, Resources, why_never
+from plimsoll.domain.kubernetes import GROW, Node, Pod, PodGroup, Ref, Resources, why_never
 from plimsoll.domain.node_groups import Asked, Expectation, NodeGroup, NodeTemplate
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll.domain.spot import NEVER_SEEN, Source, is_covered
 
 _GLANCE = 200
 """How many of the next pods are looked at to compare groups: enough to fill any node."""
+
+_DECIDED = (
+    *("_upcoming", "_addable", "_in_zone", "_serial", "_hopeless", "opened", "awaited", "group_of"),
+    *("placed", "refused", "full", "cause"),
+)
+"""Attributes that say what was decided: they are taken back for a PodGroup of which too few pods have a node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +99,58 @@ class BinPacking:
         waiting = [*pods, *self._snapshot.take_displaced()]
         while waiting:
             self.pods |= {pod.uid: pod for pod in waiting}
-            rest = [p for n, p in enumerate(waiting) if not self._seat(p, waiting[n : n + _GLANCE])]
+            rest = [*self._seat_all(waiting)]
             again = [p for p in rest if p.scheduling.affinity or p.scheduling.spread]
             if len(rest) == len(waiting):
                 return
             # A second round helps pods whose affinity or spread
             # looks at others, and pods that made way in this round.
             waiting = [*again, *self._snapshot.take_displaced()]
+
+    def _seat_all(self, pods: Sequence[Pod]) -> Iterator[Pod]:
+        """Seat pods in their order, those of a PodGroup in the turn of the first of them; yield those without a node."""
+        together: dict[Ref, list[Pod]] = defaultdict(list)
+        for pod in pods:
+            if pod.group is not None and pod.group.is_gang:
+                together[pod.group.ref].append(pod)
+        for number, pod in enumerate(pods):
+            if pod.group is not None and pod.group.is_gang:
+                if members := together.pop(pod.group.ref, None):
+                    yield from self._seat_together(pod.group, members)
+            elif not self._seat(pod, pods[number : number + _GLANCE]):
+                yield pod
+
+    def _seat_together(self, group: PodGroup, pods: Sequence[Pod]) -> Sequence[Pod]:
+        """Seat as many pods of a group as kube-scheduler places at once, or none; return those without a node."""
+        missing = self._snapshot.missing(group)
+        if group.min_count is None or len(pods) < missing:
+            why = self._snapshot.why_alone(pods[0]) or ""
+            self.refused |= dict.fromkeys((pod.uid for pod in pods), why)
+            return pods
+        undo = self._undo()
+        self._snapshot.gather([group.ref])
+        rest = [p for n, p in enumerate(pods) if not self._seat(p, pods[n : n + _GLANCE])]
+        self._snapshot.scatter([group.ref])
+        if len(pods) - len(rest) < missing:
+            first = self.refused[rest[0].uid]
+            undo([pod for pod in pods if pod.uid in self.placed])
+            why = f"{self._snapshot.why_alone(pods[0])}, and not all of them have a node: {first}"
+            self.refused |= dict.fromkeys((pod.uid for pod in pods), why)
+            return pods
+        return rest
+
+    def _undo(self) -> Callable[[Sequence[Pod]], None]:
+        """Return what takes back all that was decided since, given the pods that were placed."""
+        before = {name: copy(getattr(self, name)) for name in _DECIDED}
+
+        def undo(placed: Sequence[Pod]) -> None:
+            self._snapshot.undo(placed)
+            for name in self.awaited.keys() - before["awaited"].keys():
+                self._snapshot.remove_node(name)
+            for name, value in before.items():
+                setattr(self, name, value)
+
+        return undo
 
     def _seat(self, pod: Pod, rest: Sequence[Pod]) -> bool:
         mind = (pod.owner or pod.uid, id(pod.scheduling))

@@ -98,6 +98,8 @@ def _forbidden(
     if workload is None or workload.ref.kind not in {OwnerKind.DEPLOYMENT, OwnerKind.ROLLOUT}:
         yield f"{'its controller' if workload is None else workload.ref.kind} is no Deployment"
         return
+    if pod.group is not None:
+        yield f"kube-scheduler places it with its {pod.group.ref}"
     if workload.unresolved is not None:
         yield workload.unresolved
     if workload.strategy != "RollingUpdate":

@@ -97,6 +97,9 @@ def plan_drain(
         allowance,
         evictions.pods,
     )
+    for group, pods in headroom.snapshot.made_way_together.items():
+        words = f"kube-scheduler preempts all of its {pods} pods together for pods without another place"
+        draft.note(words, interrupted.names, group)
     # For whoever else drains: what this plan evicts is decided by the budgets that stand.
     plan_guards(draft, disruptions)
     # Chosen before the replacements and added after them: a report names first which pods others have replaced.

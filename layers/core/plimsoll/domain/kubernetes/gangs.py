@@ -31,6 +31,7 @@ _OF_QUEUES: Final = {_GANG, "plimsoll.dev/queue"}
 _CONTROLLERS: Final = (
     ("jobset.sigs.k8s.io/jobset-name", "JobSet", "Job"),
     (TRAINING_JOB, "TrainingJob", "Job"),
+    ("volcano.sh/job-name", "VolcanoJob", "Job"),
     ("ray.io/cluster", "RayCluster", "RayCluster"),
     (LEADER_WORKER_SET, "LeaderWorkerSet", "StatefulSet"),
 )
@@ -40,6 +41,7 @@ A Kubeflow TrainJob makes a JobSet of its name, and a RayJob a RayCluster. The c
 PyTorchJob, TFJob and others; that of a launcher of MPI is a Job.
 https://github.com/kubernetes-sigs/jobset/blob/main/api/jobset/v1alpha2/jobset_types.go
 https://github.com/kubeflow/trainer/blob/release-1.9/pkg/apis/kubeflow.org/v1/common_types.go
+https://github.com/volcano-sh/apis/blob/master/pkg/apis/batch/v1alpha1/labels.go
 https://github.com/ray-project/kuberay/blob/master/ray-operator/controllers/ray/utils/constant.go
 https://github.com/kubernetes-sigs/lws/blob/main/api/leaderworkerset/v1/leaderworkerset_types.go"""
 _GENERATED: Final = re.compile(r"(-raycluster)?(-([bcdfghjklmnpqrstvwxz2456789]{5}|[0-9]+))+$")
@@ -50,10 +52,20 @@ https://github.com/kubernetes/apimachinery/blob/master/pkg/util/rand/rand.go"""
 def gang_of(pod: Pod) -> Ref | None:
     """Return the gang of a pod that no queue of ours runs; None where it is of none.
 
-    Of a LeaderWorkerSet each group is one, of an Indexed Job all pods.
+    Of a LeaderWorkerSet each group is one, of an Indexed Job all pods, and a PodGroup whose policy is `gang`.
     """
+    if not _OF_QUEUES.isdisjoint(pod.labels):
+        return None
+    # The controllers come first: a gang of theirs may be several PodGroups, and loses its work with any of them.
+    found = _gang_of_controller(pod)
+    if found is None and pod.group is not None and pod.group.is_gang:
+        return pod.group.ref
+    return found
+
+
+def _gang_of_controller(pod: Pod) -> Ref | None:
     owner, labels = pod.owner, pod.labels
-    if owner is None or owner.kind == OwnerKind.REPLICA_SET or not _OF_QUEUES.isdisjoint(labels):
+    if owner is None or owner.kind == OwnerKind.REPLICA_SET:
         return None
     for label, kind, ending in _CONTROLLERS:
         name = labels.get(label)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -140,6 +140,28 @@ class Ref(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodGroup:
+    """The group in which kube-scheduler places a pod (`spec.schedulingGroup`, a PodGroup of scheduling.k8s.io).
+
+    https://kubernetes.io/docs/concepts/workloads/workload-api/
+    """
+
+    ref: Ref
+    min_count: int | None = None
+    """How many of its pods are placed together or none: 1 with the policy `basic`. None: nobody knows its object,
+    and without one kube-scheduler places none of its pods."""
+    together: bool = False
+    """Whether all of its pods are preempted together (`disruptionMode: all`)."""
+    priority: int = 0
+    """What it preempts by, and is preempted by: those of its pods count for nothing there."""
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether more than one of its pods has to be placed at once, as far as anybody knows."""
+        return self.min_count != 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
     """One pod."""
 
@@ -190,6 +212,7 @@ class Pod:
     """Whether it has an `activeDeadlineSeconds`."""
     restarts: bool = True
     """Whether its containers are started again: not with `restartPolicy: Never`."""
+    group: PodGroup | None = None
     scheduling: Scheduling
     unread: str | None = None
     """Why its scheduling could not be read: nobody knows where it fits, so it leaves at its eviction deadline."""
@@ -254,6 +277,17 @@ class Pod:
     @override
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+def in_groups(pods: Sequence[Pod], groups: Iterable[PodGroup]) -> Sequence[Pod]:
+    """Return the pods with what is known of their groups, and the priorities that these give them."""
+    known = {group.ref: group for group in groups}
+    return [
+        replace(pod, group=group, priority=group.priority)
+        if pod.group is not None and (group := known.get(pod.group.ref)) is not None
+        else pod
+        for pod in pods
+    ]
 
 
 def protection(pod: Pod, duration: str | None) -> Mapping[str, str | None]:

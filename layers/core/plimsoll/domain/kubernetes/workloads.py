@@ -46,7 +46,7 @@ class Workload:
     scaler: str | None = None
     """The name of the HorizontalPodAutoscaler that owns the count."""
     min_replicas: int | None = None
-    """The least that its HorizontalPodAutoscaler scales it to."""
+    """The least that its HorizontalPodAutoscaler scales it to while any run; from 1 on."""
     claim_templates: bool = False
     """A StatefulSet whose pods have volumes of their own."""
     first_ordinal: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from plimsoll.domain.placement.injection import (
     INJECTION_CANARIES,
     INJECTION_ENTRIES,
+    LAYOUT_CANARY,
     NO_INJECTION,
     Injected,
     Injection,
@@ -50,6 +51,7 @@ __all__ = [
     "ALL_SPOT",
     "INJECTION_CANARIES",
     "INJECTION_ENTRIES",
+    "LAYOUT_CANARY",
     "MOST_MOVES",
     "NO_INJECTION",
     "ON_DEMAND",

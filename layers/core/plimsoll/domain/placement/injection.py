@@ -32,7 +32,13 @@ from plimsoll.domain.kubernetes import (
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor
 from plimsoll.domain.placement.slots import held_by_on_demand
-from plimsoll.domain.placement.spread_groups import LAYOUTS, ON_DEMAND, Layout, label_key
+from plimsoll.domain.placement.spread_groups import (
+    LAYOUTS,
+    NO_GROUPS,
+    ON_DEMAND,
+    Layout,
+    label_key,
+)
 
 type Injected = Mapping[str, Mapping[str, str]]
 """Namespace that opted in -> workload, as in `deployment.web` -> what its new pods get."""
@@ -45,6 +51,8 @@ class Injection:
     told: Injected = field(default_factory=dict)
     broken: str | None = None
     """Why it is not in force, in words."""
+    layouts: bool = True
+    """Whether it knows layouts of several on-demand groups: that of an older version leaves such pods as they are."""
 
     @property
     def gives(self) -> Injected:
@@ -53,9 +61,11 @@ class Injection:
 
 
 NO_INJECTION: Final = Injection()
+LAYOUT_CANARY: Final = Ref(OwnerKind.STATEFUL_SET, NAMESPACE, "plimsoll-layouts")
 INJECTION_CANARIES: Final[Mapping[Ref, str]] = {
     Ref(OwnerKind.DEPLOYMENT, NAMESPACE, "plimsoll-canary"): "0",
     Ref(OwnerKind.STATEFUL_SET, NAMESPACE, "plimsoll-canary"): ON_DEMAND,
+    LAYOUT_CANARY: LAYOUTS[-1].entry,
 }
 """Workloads that do not exist -> what their pods are given first in a dry run, which proves the policy.
 
@@ -131,6 +141,24 @@ def as_injected(pod: Pod, key: str) -> Pod:
         node_taints_policy="Honor",
     )
     return replace(pod, scheduling=replace(was, spread=(*was.spread, constraint)))
+
+
+def as_policy_knows(
+    injection: Injection, workload: Workload, floor: OnDemandFloor
+) -> OnDemandFloor:
+    """Return a floor as the policy that is installed can keep it: an older one spreads over one on-demand group only.
+
+    Where the template names a layout itself, nothing depends on the policy.
+    """
+    if (
+        floor.layout.on_demand_groups > 1
+        and not injection.layouts
+        and workload.ref.namespace in injection.told
+        and not spread_keys(workload.scheduling)
+    ):
+        reason = "the admission policy is of a version before layouts of several on-demand groups"
+        return replace(floor, way=FloorConstraint.AFFINITY, layout=NO_GROUPS, reason=reason)
+    return floor
 
 
 def is_injected(injected: Injected, floor: OnDemandFloor) -> bool:

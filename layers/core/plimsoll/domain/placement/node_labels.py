@@ -45,6 +45,9 @@ class SpreadGroup:
     reason: str
 
 
+UNDERCUTS: Final = "with so few on-demand groups open, one more spot group would undercut the floor"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What all workloads that are spread over the same groups ask of each of them."""
@@ -73,7 +76,11 @@ def spread_groups(
         members = _members(seen.nodes, layout)
         places = places_of_waiting(seen, workloads, now)
         judged = (
-            {name: _judge_for_waiting(nodes, places) for name, nodes in members.items()}
+            _without_surplus(
+                {name: _judge_for_waiting(nodes, places) for name, nodes in members.items()},
+                members,
+                layout,
+            )
             if places
             else _judge_all(seen, members, workloads, layout)
         )
@@ -142,7 +149,12 @@ def _judge_all(
     """Return by name whether each group is open, and why."""
     asked = Asked(
         workloads=workloads,
-        groups=len(members),
+        groups=max(
+            1,
+            _kept_open(
+                [g for g, nodes in members.items() if any(n.staying for n in nodes)], layout
+            ),
+        ),
         nodes=[node for nodes in members.values() for node in nodes if node.staying],
         free=free_without(seen, {workload.ref for workload in workloads}),
     )
@@ -151,10 +163,37 @@ def _judge_all(
         for name, nodes in members.items():
             if judged.get(name, (True, ""))[0]:
                 judged[name] = _judge(seen, name, nodes, layout, asked)
-        still = max(1, sum(opened for opened, _ in judged.values()))
+        still = max(1, _kept_open([name for name, (opened, _) in judged.items() if opened], layout))
         if still == asked.groups:
-            return judged
+            return _without_surplus(judged, members, layout)
         asked = replace(asked, groups=still)
+
+
+def _kept_open(names: Collection[str], layout: Layout) -> int:
+    """Return how many of some groups may be open together."""
+    on_demand = sum(on_demand_group(name) for name in names)
+    spot = len(names) - on_demand
+    return on_demand + min(spot, _most_spot_groups(on_demand, layout))
+
+
+def _most_spot_groups(on_demand: int, layout: Layout) -> int:
+    """Return how many spot groups may be open; without on-demand there is no floor that they could undercut."""
+    if layout == SINGLE_REPLICA or not on_demand:
+        return max(1, layout.spot_groups)
+    return layout.most_spot_groups(on_demand)
+
+
+def _without_surplus(
+    judged: Mapping[str, tuple[bool, str]], members: Mapping[str, Sequence[Node]], layout: Layout
+) -> Mapping[str, tuple[bool, str]]:
+    """Close spot groups that would undercut the floor, since on-demand groups are closed; first those that were."""
+    key = label_key(layout)
+    opened = [name for name, (is_open, _) in judged.items() if is_open]
+    spot = [name for name in opened if not on_demand_group(name)]
+    was_closed = {name for name in spot if not any(key in node.labels for node in members[name])}
+    spot.sort(key=lambda name: (name in was_closed, name))
+    surplus = spot[_most_spot_groups(len(opened) - len(spot), layout) :]
+    return {**judged, **dict.fromkeys(surplus, (False, UNDERCUTS))}
 
 
 def _judge(

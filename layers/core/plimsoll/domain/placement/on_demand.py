@@ -1,8 +1,8 @@
 """On-demand floors: how many replicas of a workload must stand on on-demand nodes, and how they do.
 
-A topology spread over `1 + m` groups of nodes, one of them on-demand, keeps at least
-`N // (m + 1)` of N replicas on each, with `maxSkew: 1`. So the floor `k` holds for every `m` up to
-`N // k - 1`, and the largest `m` puts the most replicas on spot.
+A topology spread over `k + m` groups of nodes, `k` of them on-demand, keeps at least `N // (k + m)`
+of N replicas on each, with `maxSkew: 1`. Of the layouts that keep a floor so, the first of
+`FLOOR_LAYOUTS` puts the most replicas on spot.
 https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
 """
 
@@ -36,8 +36,10 @@ from plimsoll.domain.kubernetes import (
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.spread_groups import NO_GROUPS, ON_DEMAND, SINGLE_REPLICA, Layout
 
-MOST_GROUPS: Final = 3
-"""More spot groups leave little to gain: with three of them a quarter stands on on-demand."""
+FLOOR_LAYOUTS: Final = (*(Layout(1, spot) for spot in (3, 2, 1)), Layout(2, 1), Layout(3, 1))
+"""Over more than three spot groups there is little to gain: with three of them a quarter stands on on-demand."""
+_VOLUME_LAYOUTS: Final = (Layout(1, 1),)
+"""More groups leave fewer nodes of each in the zone of a volume."""
 COST: Final = "1000"
 """The deletion cost of pods that hold a floor. Any other value on a pod is its owner's, and stays."""
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
@@ -81,6 +83,7 @@ def floor_of(
     namespaces: Mapping[str, str] | None = None,
     default: str = "0",
     late: Callable[[Ref], StartWindow | None] = lambda _: None,
+    volumes_on_both: Callable[[Workload], bool] = lambda _: False,
 ) -> OnDemandFloor:
     """Return the on-demand floor of a workload.
 
@@ -90,6 +93,7 @@ def floor_of(
         default: the cluster's, for namespaces without one, but not for kube-system.
         late: tells of a workload when a replacement is Ready, where that is later than the pod that it
             replaces stops; asked only where the owner leaves the number to Plimsoll.
+        volumes_on_both: tells of a workload with volumes whether on-demand and spot have nodes in every zone of them.
 
     Raises:
         BadInput: what the owner wrote is neither a number of pods nor a percentage.
@@ -132,23 +136,28 @@ def floor_of(
             "a single replica may stand on spot while on-demand can take it",
             SINGLE_REPLICA,
         )
-    spot_groups = min(MOST_GROUPS, replicas // keep - 1)
     if asked > replicas:
         why = f"it asks for {asked} on on-demand and has {replicas} replicas"
     elif keep == replicas:
         why = f"all {replicas} replicas must stand on on-demand"
-    elif volumes:
-        why = "its volumes live in one zone, where the emptiest group may have no node"
-    elif spot_groups < 1:
-        why = f"an even half of {replicas} replicas is fewer than {keep}"
+    elif volumes and not volumes_on_both(workload):
+        why = "its volumes are in zones where on-demand or spot may have no node"
     else:
-        return floor(
-            FloorConstraint.SPREAD,
-            f"{replicas} replicas over {spot_groups + 1} groups leave at least "
-            f"{replicas // (spot_groups + 1)} on on-demand, and {keep} are asked for",
-            Layout(1, spot_groups),
-        )
+        layouts = _VOLUME_LAYOUTS if volumes else FLOOR_LAYOUTS
+        for layout in layouts:
+            if layout.floor(replicas) >= keep:
+                return floor(FloorConstraint.SPREAD, _even(layout, replicas, keep), layout)
+        why = f"no even spread leaves {keep} of {replicas} replicas on on-demand"
     return floor(FloorConstraint.AFFINITY, why)
+
+
+def _even(layout: Layout, replicas: int, keep: int) -> str:
+    groups = layout.on_demand_groups + layout.spot_groups
+    on_demand = f", {layout.on_demand_groups} of them on-demand," * (layout.on_demand_groups > 1)
+    return (
+        f"{replicas} replicas over {groups} groups{on_demand} leave at least {layout.floor(replicas)} "
+        f"on on-demand, and {keep} are asked for"
+    )
 
 
 def stated_floor(
@@ -179,9 +188,10 @@ def floors_by_stop_time(windows: StartWindows, namespaces: Mapping[str, str]) ->
 def _even_share(replicas: int, *, late: bool) -> int:
     """Return the floor by which no spot group has more than one pod more than on-demand: spread over the most groups.
 
-    A group holds whole instance families, so on-demand covers the loss of any spot pool, but for that one pod.
+    A group holds whole instance families, or zones of them, so on-demand covers the loss of any spot pool, but for
+    that one pod.
     """
-    return max(1, replicas // (MOST_GROUPS + 1)) if late else 0
+    return max(1, FLOOR_LAYOUTS[0].floor(replicas)) if late else 0
 
 
 def deletion_costs(

@@ -17,6 +17,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import (
     NO_INJECTION,
     Injection,
+    as_policy_knows,
     injections,
     is_injected,
     not_injected,
@@ -39,6 +40,7 @@ from plimsoll.domain.placement.spread_groups import (
     on_demand_group,
 )
 from plimsoll.domain.placement.status import FloorStatus, lacks, status_of
+from plimsoll.domain.placement.volume_zones import volumes_on_both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,8 @@ def plan_placement(
     acting: list[tuple[Workload, OnDemandFloor]] = []
     events: list[ClusterEvent] = []
     unread: set[Ref] = set()
-    there, windows = constrained(seen), StartWindows(seen=seen, now=now)
+    there, on_both = constrained(seen), volumes_on_both(seen)
+    windows = StartWindows(seen=seen, now=now)
     spread_now = {workload.ref for workloads in there.values() for workload in workloads}
     for workload in seen.workloads:
         try:
@@ -87,11 +90,13 @@ def plan_placement(
                 namespaces=namespaces,
                 default=seen.policy.min_on_demand,
                 late=windows.late,
+                volumes_on_both=on_both,
             )
         except BadInput as error:
             events.append(about_workload(workload, "FloorNotUnderstood", str(error)))
             unread.add(workload.ref)
             continue
+        floor = as_policy_knows(injection, workload, floor)
         if floor.way is not FloorConstraint.FREE or workload.ref in spread_now:
             floors.append((workload, floor))
             if not seen.policy.observes(workload.ref.namespace):

@@ -13,6 +13,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import (
     KEEP_READY,
     KUBE_SYSTEM,
+    Node,
     OwnerKind,
     Ref,
     Workload,
@@ -157,29 +158,32 @@ def standing_groups(
     """Return the spot groups that the nodes of a cluster make, at most three.
 
     The rate of a group is the mean of its nodes' pools, and it is lost as a whole: as many pods are lost as by pools,
-    and deeper.
+    and deeper. Groups that share a family count as one family, which all of it is lost with.
     """
     spot = [node for node in seen.nodes if node.capacity == SPOT and node.staying]
-    families = {family_of(node) for node in spot}
-    group_of = groups_of(spot, Layout(1, min(MOST_SPOT_GROUPS, len(families))))
-    pools: dict[str, list[PoolRate | None]] = defaultdict(list)
-    members: dict[str, set[str]] = defaultdict(set)
-    standing: dict[str, set[str]] = defaultdict(set)
+    group_of = groups_of(spot, Layout(1, MOST_SPOT_GROUPS))
+    standing: dict[str, list[Node]] = defaultdict(list)
     for node in spot:
-        name = group_of[node.name]
-        members[name].add(family_of(node))
-        standing[name].add(node.name)
-        pool = spot_pool_of(node)
-        pools[name].append(None if pool is None else rates.get(pool))
+        standing[group_of[node.name]].append(node)
+    families = {name: {family_of(node) for node in nodes} for name, nodes in standing.items()}
     found = []
-    for name, known in sorted(pools.items()):
+    for name, nodes in sorted(standing.items()):
+        pools = [spot_pool_of(node) for node in nodes]
+        known = [None if pool is None else rates.get(pool) for pool in pools]
         per_hour = [NEVER_SEEN if rate is None else rate.per_hour for rate in known]
         ages = [rate.stood_hours for rate in known if rate is not None]
-        label = ", ".join(sorted(members[name]))
+        sharing = [each for each in families.values() if each & families[name]]
+        label = ", ".join(sorted(families[name]))
+        if len(sharing) > 1:
+            label += " in " + ", ".join(sorted({node.zone or "no zone" for node in nodes}))
         found.append(
             StandingGroup(
-                group=SpotGroup(name=label, family=label, per_hour=sum(per_hour) / len(per_hour)),
-                nodes=frozenset(standing[name]),
+                group=SpotGroup(
+                    name=label,
+                    family=", ".join(sorted(set().union(*sharing))),
+                    per_hour=sum(per_hour) / len(per_hour),
+                ),
+                nodes=frozenset(node.name for node in nodes),
                 stood_hours=min(ages) if len(ages) == len(known) else None,
             )
         )

@@ -32,6 +32,7 @@ from plimsoll.domain.placement.injection import as_injected
 from plimsoll.domain.placement.move_history import Mark, moves_within_hour, next_mark
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.spread_groups import (
+    NO_GROUPS,
     ON_DEMAND,
     SINGLE_REPLICA,
     SPOT,
@@ -107,7 +108,8 @@ class Unevenness:
     """A workload whose fullest group stands more than one pod above its emptiest.
 
     Or one with pods on spot that must not stand there: a single replica, while the spot group of single
-    replicas is closed, or a workload whose next pods are let to on-demand nodes only.
+    replicas is closed, a workload whose next pods are let to on-demand nodes only, or one below its floor with pods
+    on closed groups.
     """
 
     workload: Workload
@@ -129,42 +131,44 @@ def _all_uneven(
     now: datetime,
     pinned: Sequence[Workload],
 ) -> Iterator[Unevenness]:
-    every = [(w, CAPACITY_LABELS[0], {ON_DEMAND}) for w in pinned]
+    every: list[tuple[Workload, Layout, set[str]]] = [(w, NO_GROUPS, {ON_DEMAND}) for w in pinned]
     for layout, workloads in spread.items():
         open_names = {g.name for g in groups if g.layout == layout and g.opened}
-        every += [(w, label_key(layout), open_names) for w in workloads]
-    found = (_unevenness(seen, w, key, open_names, now) for w, key, open_names in every)
+        every += [(w, layout, open_names) for w in workloads]
+    found = (_unevenness(seen, w, layout, open_names, now) for w, layout, open_names in every)
     return (uneven for uneven in found if uneven is not None)
 
 
 def _unevenness(
-    seen: Observation, workload: Workload, key: str, open_names: set[str], now: datetime
+    seen: Observation, workload: Workload, layout: Layout, open_names: set[str], now: datetime
 ) -> Unevenness | None:
     pods = [pod for pod in seen.of_workload.get(workload.ref, ()) if pod.deleting is None]
     settled = len(pods) == workload.replicas and all(p.serving and not p.released for p in pods)
     if workload.rolling_out or workload.paused or not settled:
         return None
+    key = CAPACITY_LABELS[0] if layout == NO_GROUPS else label_key(layout)
     standing: dict[str, list[Pod]] = {name: [] for name in sorted(open_names)}
-    unreserved = []
+    apart, on_demand = [], 0
     for pod in pods:
         node = seen.node.get(pod.node or "")
         group = None if node is None else node.labels.get(key)
+        on_demand += node is not None and node.capacity == ON_DEMAND
         if group in standing:
             standing[group].append(pod)
         elif node is not None and node.capacity == SPOT:
-            unreserved.append(pod)
-    single, pinned = key == label_key(SINGLE_REPLICA), key == CAPACITY_LABELS[0]
-    if (single or pinned) and unreserved and ON_DEMAND in standing:
-        fullest, emptiest, movable = SPOT, ON_DEMAND, unreserved
-        reason = "all its replicas must stand on on-demand"
-        if single:
-            reason = "it is a single replica, and the on-demand reserve may not take it later"
+            apart.append(pod)
+    if (
+        apart
+        and any(map(on_demand_group, standing))
+        and (reason := _why_to_on_demand(layout, len(apart), len(pods), on_demand)) is not None
+    ):
+        fullest, emptiest, movable = SPOT, ON_DEMAND, apart
     elif standing:
         fullest = max(standing, key=lambda name: len(standing[name]))
         emptiest = min(standing, key=lambda name: len(standing[name]))
         movable = sorted(standing[fullest], key=lambda p: p.name)
         most, least = len(movable), len(standing[emptiest])
-        if most - least <= 1:
+        if most - least <= 1 or _is_even({name: len(pods) for name, pods in standing.items()}):
             return None
         reason = f"{most} of its pods stand on {fullest} and {least} on {emptiest}"
     else:
@@ -181,6 +185,26 @@ def _unevenness(
         mark=mark,
         reason=reason,
     )
+
+
+def _why_to_on_demand(layout: Layout, apart: int, pods: int, on_demand: int) -> str | None:
+    """Say why pods on spot nodes of no open group must not stay there; None where they may."""
+    if layout == NO_GROUPS:
+        return "all its replicas must stand on on-demand"
+    if layout == SINGLE_REPLICA:
+        return "it is a single replica, and the on-demand reserve may not take it later"
+    if on_demand < layout.floor(pods):
+        return f"{on_demand} of its pods stand on on-demand and {apart} on closed spot groups"
+    return None
+
+
+def _is_even(counts: Mapping[str, int]) -> bool:
+    """Whether groups hold even shares if those of on-demand are taken together: a move between these keeps no floor."""
+    spot = [count for name, count in counts.items() if not on_demand_group(name)]
+    on_demand = sum(counts.values()) - sum(spot)
+    groups = len(counts) - len(spot)
+    shares: list[int] = [*spot, *((on_demand // groups, -(-on_demand // groups)) if groups else ())]
+    return max(shares) - min(shares) <= 1
 
 
 def _move(

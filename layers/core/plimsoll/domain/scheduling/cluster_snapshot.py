@@ -6,6 +6,8 @@ https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 NodeResourcesFit, NodePorts and those of volumes are here; the others in `node_rules`, `affinity`
 and `spreading`. docs/guides/spot-drain.md names the pods that are taken to fit nowhere though the scheduler may bind them.
 
+A pod of a PodGroup that must be placed with others fits nowhere by itself: see `place_together`.
+
 Left out: preemption (see `preemption`), and ReadWriteOnce volumes that still hang on another node, which the
 scheduler does not look at either.
 
@@ -24,6 +26,8 @@ from plimsoll.domain.kubernetes import (
     Node,
     NodeRequirements,
     Pod,
+    PodGroup,
+    Ref,
     Resources,
     total_resources,
     why_never,
@@ -79,6 +83,9 @@ class ClusterSnapshot:
         self._orders: dict[Hashable, NodeOrder] = {}
         self._row: EquivalenceGroup | None = None
         self._ranking: NodeRanking | None = None
+        self._members: dict[Ref, set[str]] = {}
+        """PodGroup -> uids of its pods that stand and stay."""
+        self._gathered: frozenset[Ref] = frozenset()
         for node in nodes:
             self.add_node(node)
         for pod in pods:
@@ -215,6 +222,33 @@ class ClusterSnapshot:
         """Return the names of the nodes that meet what a pod requires of a node itself."""
         return self._suitable.of(pod.scheduling, self._volumes_of(pod))
 
+    def missing(self, group: PodGroup) -> int:
+        """Return how many more pods of a group have to be placed at once so that kube-scheduler places any.
+
+        Pods that stop, and those on interrupted nodes, leave: they do not count.
+        """
+        return max(0, (group.min_count or 1) - len(self._members.get(group.ref, ())))
+
+    def gather(self, groups: Iterable[Ref]) -> None:
+        """Let the pods of some groups be placed one after the other: the caller sees to it that enough of them are."""
+        self._gathered |= frozenset(groups)
+
+    def scatter(self, groups: Iterable[Ref]) -> None:
+        """Let the pods of some groups fit nowhere by themselves again."""
+        self._gathered -= frozenset(groups)
+
+    def why_alone(self, pod: Pod) -> str | None:
+        """Say why kube-scheduler does not place a pod by itself, whatever there is room for; None where it does."""
+        group = pod.group
+        if group is None or group.ref in self._gathered:
+            return None
+        if group.min_count is None:
+            return f"nothing is known of its {group.ref}"
+        missing = self.missing(group) + (pod.uid in self._members.get(group.ref, ()))
+        if missing <= 1:
+            return None
+        return f"{missing} pods of its {group.ref} are placed together or none"
+
     def take_displaced(self) -> Sequence[Pod]:
         """Return the pods that have made way since this was asked last, and need another node."""
         return ()
@@ -333,6 +367,35 @@ class ClusterSnapshot:
         self._free[name] += held.scheduling.requests
         self._count(held, name, -1)
 
+    def undo(self, pods: Iterable[Pod]) -> None:
+        """Take pods off again that were just placed, as if they had not been."""
+        for pod in pods:
+            self.remove(pod)
+
+    def place_together(self, pods: Sequence[Pod]) -> Sequence[Pod]:
+        """Place the pods of one PodGroup, as many as it needs or none, and return those without a place."""
+        group = pods[0].group
+        if group is None or group.min_count is None or len(pods) < (missing := self.missing(group)):
+            return pods
+        placed = []
+        self.gather([group.ref])
+        for pod in pods:
+            node = self.choose(pod)
+            if node is not None:
+                self.place(pod, node.name)
+                placed.append(pod)
+        self.scatter([group.ref])
+        if len(placed) < missing:
+            self.undo(placed)
+            return pods
+        seated = {pod.uid for pod in placed}
+        return [pod for pod in pods if pod.uid not in seated]
+
+    @property
+    def made_way_together(self) -> Mapping[Ref, int]:
+        """PodGroups that made way as a whole -> how many of their pods did."""
+        return {}
+
     def add_node(self, node: Node) -> None:
         """Add a node, or put a changed one in place of the old; its pods stay on it."""
         old = self._nodes.get(node.name)
@@ -389,6 +452,7 @@ class ClusterSnapshot:
         self._topology = self._topology.over(self._nodes, self._on)
         self._suitable = self._suitable.over(self._nodes)
         self._places = self._places.copy()
+        self._members = {ref: members.copy() for ref, members in self._members.items()}
         self._orders = {kind: order.copy() for kind, order in self._orders.items()}
         # A ranking reads its own snapshot, so a copy starts without one.
         self._row, self._ranking = None, None
@@ -398,6 +462,12 @@ class ClusterSnapshot:
         for protocol, port, address in pod.scheduling.host_ports:
             self._ports[node_name, protocol, port, address] += by
             self._ports[node_name, protocol, port, None] += by
+        if pod.group is not None:
+            members = self._members.setdefault(pod.group.ref, set())
+            if by > 0 and pod.deleting is None and node.interruption is None:
+                members.add(pod.uid)
+            else:
+                members.discard(pod.uid)
         self._peers.change(pod, node, by)
         self._anti_affinity_index.change(pod, node, by)
         self._topology.change(pod, node_name, by)
@@ -468,6 +538,8 @@ class ClusterSnapshot:
     def _other_reasons(self, pod: Pod) -> Iterator[FilterReason]:
         """Yield those that are not about its own spread constraints."""
         scheduling = pod.scheduling
+        if (alone := self.why_alone(pod)) is not None:
+            yield lambda _: alone
         if scheduling.host_ports:
             yield self._ports_free(scheduling.host_ports)
         if any(claim.single_pod and self._claimed(claim) for claim in self._claims_of(pod)):

@@ -161,6 +161,8 @@ class Contention:
         return self._strong[key]
 
     def _need(self, pod: Pod) -> _Need:
+        # A pod of a PodGroup may take a place, though nobody counts on one for it alone.
+        pod = pod if pod.group is None else replace(pod, group=None)
         scheduling, preempts = pod.scheduling, self._snapshot.preempts(pod)
         known = self._known.get((id(scheduling), preempts))
         if known is None:

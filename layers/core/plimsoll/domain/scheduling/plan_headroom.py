@@ -40,10 +40,23 @@ def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:
     contention = _contention(seen, Contention(snapshot.copy(), interrupted.names), waiting)
     surging = {ref for ref, w in seen.workload.items() if w.ref.kind == "Deployment"}
     short: list[Pod] = []
-    coming = map(successor_of, waiting)
+    coming = [*map(successor_of, waiting)]
+    together: dict[Ref, list[Pod]] = defaultdict(list)
     # Pods that cannot run twice before those of Deployments, then as kube-scheduler's queue sorts: by priority, and the
     # one that has waited longest. https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
-    for pod in sorted(coming, key=lambda p: (seen.owner(p) in surging, -p.priority, p.created)):
+    coming.sort(key=lambda p: (seen.owner(p) in surging, -p.priority, p.created))
+    for pod in coming:
+        if pod.group is not None and pod.group.is_gang:
+            together[pod.group.ref].append(pod)
+    for pod in coming:
+        if pod.group is not None and pod.group.is_gang:
+            # All of a group in the turn of its first pod.
+            short += (
+                snapshot.place_together(members)
+                if (members := together.pop(pod.group.ref, []))
+                else ()
+            )
+            continue
         node = snapshot.choose(pod)
         if node is None:
             short.append(pod)

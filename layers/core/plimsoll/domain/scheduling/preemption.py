@@ -10,6 +10,9 @@ filterPodsWithPDBViolation), pkg/scheduler/framework/preemption/preemption.go (p
 kube-scheduler takes the node on which no budget is violated and the highest priority of a victim is the lowest, so
 a node where pods of a negative priority suffice comes before all others.
 
+A PodGroup that is preempted as a whole (`disruptionMode: all`) makes way with all of its pods, on whatever nodes they
+stand, or with none: pkg/scheduler/framework/preemption/types.go (getCrossNodesVictims).
+
 Left out: among nodes where pods of a negative priority suffice the one that is chosen here is the one with the most
 room, not the one with the fewest victims. On the safe side: a pod whose budget may not let it go makes way for nobody,
 nor does one that may take long to stop; and a pod of a negative priority counts on nobody.
@@ -62,12 +65,25 @@ def violating(pods: Iterable[Pod], budgets_in: Mapping[str, Sequence[Budget]]) -
     return frozenset(found)
 
 
+def kept_with_others(pods: Iterable[Pod], guarded: Collection[str]) -> frozenset[str]:
+    """Return the uids of pods that make way only with their whole PodGroup, of which some pod does not.
+
+    Args:
+        pods: all pods.
+        guarded: uids of those that their budgets would not let go.
+    """
+    whole = [pod for pod in pods if pod.group is not None and pod.group.together and pod.node]
+    kept = {p.group for p in whole if not makes_way(p) or p.uid in guarded}
+    return frozenset(pod.uid for pod in whole if pod.group in kept)
+
+
 def snapshot_of(nodes: Iterable[Node], seen: Observation) -> ClusterSnapshot:
     """Return where the pods of an observation stand, on these nodes."""
     yielding = [pod for pod in seen.pods if makes_way(pod)]
     if not yielding:
         return ClusterSnapshot(nodes, seen.pods, seen.claims)
     guarded = violating(yielding, seen.budgets_in) if seen.budgets else frozenset()
+    guarded |= kept_with_others(seen.pods, guarded)
     return PreemptingSnapshot(nodes, seen.pods, seen.claims, guarded)
 
 
@@ -92,6 +108,8 @@ class PreemptingSnapshot(ClusterSnapshot):
         pods = list(pods)
         self._guarded = guarded
         self._displaced: dict[str, Pod] = {}
+        self._made_way: dict[str, list[tuple[Pod, str]]] = {}
+        """Uid of a pod -> those that made way for it, and where they stood."""
         self._rest: ClusterSnapshot | None = None
         super().__init__(nodes, pods, claims)
         rest = self.copy()
@@ -132,7 +150,8 @@ class PreemptingSnapshot(ClusterSnapshot):
     @override
     def place(self, pod: Pod, node_name: str) -> None:
         """Put a pod on a node, and take off those that make way for it there."""
-        for victim in self._victims(pod, node_name):
+        for victim in self._with_groups(self._victims(pod, node_name)):
+            self._made_way.setdefault(pod.uid, []).append((victim, self._where[victim.uid]))
             self._take_off(victim)
             self._displaced[victim.uid] = victim
         super().place(pod, node_name)
@@ -150,6 +169,43 @@ class PreemptingSnapshot(ClusterSnapshot):
         # The order in which they are spared: first those that do not stop yet, of the highest priority, the oldest.
         yielding.sort(key=lambda p: (p.deleting is not None, -p.priority, p.created))
         return self.must_leave(pod, node, yielding) or ()
+
+    def _with_groups(self, victims: Sequence[Pod]) -> Sequence[Pod]:
+        """Return the victims, and all others of the PodGroups that are preempted as a whole."""
+        whole = {p.group for p in victims if p.group is not None and p.group.together}
+        if not whole:
+            return victims
+        known = {pod.uid for pod in victims}
+        others = (p for there in self._on.values() for p in there.values() if p.group in whole)
+        return [*victims, *(p for p in others if p.uid not in known)]
+
+    @property
+    @override
+    def made_way_together(self) -> Mapping[Ref, int]:
+        victims = (victim for made in self._made_way.values() for victim, _ in made)
+        return Counter(p.group.ref for p in victims if p.group is not None and p.group.together)
+
+    @override
+    def gather(self, groups: Iterable[Ref]) -> None:
+        groups = [*groups]
+        super().gather(groups)
+        if self._rest is not None:
+            self._rest.gather(groups)
+
+    @override
+    def scatter(self, groups: Iterable[Ref]) -> None:
+        groups = [*groups]
+        super().scatter(groups)
+        if self._rest is not None:
+            self._rest.scatter(groups)
+
+    @override
+    def undo(self, pods: Iterable[Pod]) -> None:
+        pods = [*pods]
+        super().undo(pods)
+        for victim, node_name in (one for p in pods for one in self._made_way.pop(p.uid, ())):
+            if self._displaced.pop(victim.uid, None) is not None:
+                super().place(victim, node_name)
 
     @override
     def remove(self, pod: Pod) -> None:
@@ -179,5 +235,6 @@ class PreemptingSnapshot(ClusterSnapshot):
     def _part(self) -> None:
         super()._part()
         self._displaced = self._displaced.copy()
+        self._made_way = {uid: made[:] for uid, made in self._made_way.items()}
         if self._rest is not None:
             self._rest = self._rest.copy()

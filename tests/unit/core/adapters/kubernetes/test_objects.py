@@ -20,6 +20,7 @@ from plimsoll.adapters.kubernetes.objects import (
     parse_deployment,
     parse_node,
     parse_pod,
+    parse_scaler,
     parse_selector,
     parse_stateful_set,
     parse_storage_class,
@@ -545,6 +546,18 @@ class TestBadObjects:
     def test_what_is_no_object_is_refused(self, obj):
         with pytest.raises(BadInput, match=r"Pod \(without a name\)"):
             parse_pod(obj)
+
+
+@pytest.mark.parametrize(
+    ("said", "least"), [({}, 1), ({"minReplicas": 0}, 1), ({"minReplicas": 2}, 2)]
+)
+def test_an_autoscaler_that_may_pause_its_workload_scales_it_to_one_while_it_runs(said, least):
+    target = {"kind": "Deployment", "name": "web"}
+    spec = {"scaleTargetRef": target, "maxReplicas": 5, **said}
+    _, (_, found, _) = parse_scaler(
+        {"metadata": {"name": "web", "namespace": "shop"}, "spec": spec}
+    )
+    assert found == least
 
 
 def test_a_null_is_a_field_that_is_missing():

@@ -9,7 +9,7 @@ a cluster leaves a bad one out. Numbers are held to what can be counted with.
 from __future__ import annotations
 
 from plimsoll.adapters.kubernetes.objects.nodes import parse_node
-from plimsoll.adapters.kubernetes.objects.pods import parse_pod
+from plimsoll.adapters.kubernetes.objects.pods import parse_pod, parse_pod_group
 from plimsoll.adapters.kubernetes.objects.policies import (
     parse_budget,
     parse_floors,
@@ -45,6 +45,7 @@ __all__ = [
     "parse_network_policy",
     "parse_node",
     "parse_pod",
+    "parse_pod_group",
     "parse_quota",
     "parse_rollout",
     "parse_scaler",

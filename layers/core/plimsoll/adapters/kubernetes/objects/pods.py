@@ -23,11 +23,33 @@ from plimsoll.adapters.kubernetes.objects.metadata import (
 from plimsoll.adapters.kubernetes.scheduling import read_scheduling, stays
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
-from plimsoll.domain.kubernetes import OwnerKind, Pod, Ref, Resources, Scheduling, names
+from plimsoll.domain.kubernetes import (
+    OwnerKind,
+    Pod,
+    PodGroup,
+    Ref,
+    Resources,
+    Scheduling,
+    names,
+)
 from plimsoll.domain.observation import LONGEST_START
 
 _SECONDS: Final = re.compile(r"[0-9]{1,6}")
 """Up to eleven days."""
+
+
+@naming("PodGroup")
+def parse_pod_group(obj: Raw) -> PodGroup:
+    """Read a PodGroup. One without `gang` has the policy `basic`: kube-scheduler places its pods one by one."""
+    found = decoded(obj, schema.PodGroup)
+    meta, spec = found.metadata, found.spec
+    gang, mode = spec.scheduling_policy.gang, spec.disruption_mode
+    return PodGroup(
+        ref=Ref("PodGroup", meta.namespace, meta.name),
+        min_count=1 if gang is None else gang.min_count,
+        together=mode is not None and mode.all is not None,
+        priority=spec.priority or 0,
+    )
 
 
 @naming("Pod")
@@ -58,6 +80,7 @@ def parse_pod(obj: Raw) -> Pod:
         owner=Ref(controller.kind, meta.namespace, controller.name) if controller else None,
         node=spec.node_name or None,
         gated=bool(spec.scheduling_gates),
+        group=_group(meta, spec.scheduling_group),
         foreign=spec.scheduler_name != schema.DEFAULT_SCHEDULER,
         phase=pod.status.phase,
         ready=holds(ready),
@@ -82,6 +105,13 @@ def parse_pod(obj: Raw) -> Pod:
         scheduling=scheduling,
         unread=unread,
     )
+
+
+def _group(meta: schema.Metadata, named: schema.SchedulingGroup | None) -> PodGroup | None:
+    """Return the group that a pod names: only its object says more of it."""
+    if named is None or not named.pod_group_name:
+        return None
+    return PodGroup(ref=Ref("PodGroup", meta.namespace, named.pod_group_name))
 
 
 def _stopping_since(meta: schema.Metadata, deleting: datetime | None) -> datetime | None:

@@ -131,7 +131,8 @@ def parse_scaler(obj: Raw) -> tuple[Ref, tuple[str, int, datetime | None]]:
     read = decoded(obj, schema.Scaler)
     meta, target = read.metadata, read.spec.scale_target_ref
     scaled = Field(read.status.last_scale_time, "status.lastScaleTime").optional_time()
-    least = bounded(read.spec.min_replicas, _MOST_PODS)
+    # 0 is allowed from Kubernetes 1.37 on, and says nothing about how few run while any do.
+    least = max(1, bounded(read.spec.min_replicas, _MOST_PODS))
     return Ref(target.kind, meta.namespace, target.name), (meta.name, least, scaled)
 
 
