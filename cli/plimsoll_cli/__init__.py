@@ -36,6 +36,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "rehearse": Entry(
             "lab.rehearse:rehearse", "Simulate an interruption of a live cluster, read-only."
         ),
+        "console": Entry(
+            "console.console:console", "Watch a storm, and what rides on spot, in a browser."
+        ),
         "drain": Entry("drain.drain:drain", "Drain nodes by hand, starting replacements first."),
         "doctor": Entry(
             "doctor.doctor:doctor", "Check an installation and print a fix for each fault."

@@ -32,6 +32,7 @@ from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throt
 from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
 from plimsoll.domain.kubernetes import Ref, Resources
 from plimsoll.domain.observation import TIMES_KEPT, Count, Sample, Samples
+from plimsoll.domain.placement import ChosenLayout, Layout, Promise
 from plimsoll.domain.registry import (
     Cluster,
     ClusterKind,
@@ -71,6 +72,7 @@ SHOP = Cluster(
         min_on_demand="30%",
         keep_ready="60%, 99.7%",
         obeys_budgets=True,
+        return_to_spot=True,
         act_in=("lab", "web"),
         window=MaintenanceWindow.parse("sat,sun 22:00-04:00"),
     ),
@@ -672,6 +674,32 @@ def test_times_that_are_told_again_are_not_written_again(moto_aws: Aws) -> None:
     (item,) = moto_aws.dynamodb.scan(TableName=table)["Items"]
     assert item["version"] == {"N": "1"}
     assert int(item[TTL]["N"]) == int((T0 + TIMES_KEPT).timestamp())
+
+
+def test_a_layout_is_chosen_by_the_run_that_comes_first_and_found_by_cluster(
+    stores: Stores,
+) -> None:
+    first = ChosenLayout(promise=Promise.parse("60%"), layout=Layout(3, 3), at=T0)
+    changed = ChosenLayout(
+        promise=Promise(ready=6, percent=99.999999),
+        layout=Layout(1, 0),
+        changed=T0 + timedelta(days=9),
+        above=T0,
+        below=T0 + timedelta(days=3),
+        at=T0 + timedelta(days=9),
+    )
+    stores.times.choose_layout("shop", WEB, None, first)
+    with pytest.raises(Conflict):
+        stores.times.choose_layout("shop", WEB, None, changed)
+    stores.times.choose_layout("shop", WEB, first, changed)
+    with pytest.raises(Conflict):
+        stores.times.choose_layout("shop", WEB, first, first)
+    stores.times.choose_layout("bare", DB, None, first)
+    stores.times.merge("shop", WEB, TIMES)
+    assert stores.times.layouts("shop") == {WEB: changed}
+    assert stores.times.layouts("bare") == {DB: first}
+    assert stores.times.layouts("other") == {}
+    assert stores.times.read("shop", [WEB]) == {WEB: TIMES}
 
 
 def test_items_expire_in_the_tables_where_the_template_says_so(moto_aws: Aws) -> None:

@@ -14,6 +14,8 @@ import pytest
 from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
+from plimsoll.domain.placement import ChosenLayout, Promise
+from plimsoll.domain.placement.load_line import NO_FLOOR
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.tenants import MOST_ITEM_BYTES, AwsTenants
@@ -70,6 +72,18 @@ def test_of_the_interruption_path_no_row_stops_a_read_or_a_write(
     assert stores.registry.get("shop") == SHOP
     assert stores.index.find(["i-1"]) == {"i-1": entry("i-1")}
     assert stores.times.read("shop", [WEB]) == {WEB: TIMES}
+
+
+def test_a_chosen_layout_that_cannot_be_read_is_absent_and_written_over(moto_aws: Aws):
+    stores, chosen = (
+        in_aws(moto_aws),
+        ChosenLayout(promise=Promise(ready=6), layout=NO_FLOOR, at=T0),
+    )
+    stores.times.choose_layout("shop", WEB, None, chosen)
+    assert spoil(moto_aws, "cluster", "workload") == 1
+    assert stores.times.layouts("shop") == {}
+    stores.times.choose_layout("shop", WEB, None, chosen)
+    assert stores.times.layouts("shop") == {WEB: chosen}
 
 
 def test_an_event_of_a_pool_that_cannot_be_read_hides_no_other(moto_aws: Aws):

@@ -42,7 +42,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
             content_type="application/merge-patch+json",
         )
     html = tmp_path_factory.mktemp("plan") / "plan.html"
-    run(environment, "plan", "--cluster", "harbor", "--html", str(html))
+    run(environment, "plan", "--cluster", "harbor", "--keep-ready", "50%", "--html", str(html))
     return html
 
 
@@ -84,6 +84,14 @@ def test_floors_savings_and_reserve_are_tables_with_names(browser: Browser, plan
         assert reserve.get_by_role("row").count() == 5
 
 
+def test_a_promise_opens_to_what_it_follows_from(browser: Browser, plan: Path):
+    with opened(browser, plan) as page:
+        why = page.get_by_text("with all spot gone at once")
+        assert not why.first.is_visible()
+        page.get_by_text("shop/web keeps 5 of 9 Ready for").click()
+        assert [each.is_visible() for each in why.all()].count(True) == 1
+
+
 def test_headings_skip_no_level_and_links_lead_to_parts(browser: Browser, plan: Path):
     with opened(browser, plan) as page:
         levels = page.get_by_role("heading").evaluate_all("(all) => all.map((e) => +e.tagName[1])")
@@ -91,7 +99,7 @@ def test_headings_skip_no_level_and_links_lead_to_parts(browser: Browser, plan: 
             "(all) => all.map((e) => document.querySelector(e.getAttribute('href')) !== null)"
         )
     assert all(deeper - level <= 1 for level, deeper in pairwise(levels))
-    assert links == [True] * 4
+    assert links == [True] * 5
 
 
 @pytest.mark.parametrize(

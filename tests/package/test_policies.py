@@ -172,9 +172,9 @@ def test_a_customers_key_decrypts_the_secrets_of_clusters_and_no_others(role, se
     assert decide(policies_of(role), request) is NOT_ALLOWED
 
 
-def test_only_resync_and_placement_announce_and_only_to_the_topic_that_was_given():
+def test_only_drain_resync_and_placement_announce_and_only_to_the_topic_that_was_given():
     for role in FUNCTIONS:
-        own = ALLOWED if role in {"SweepRole", "PlacementRole"} else NOT_ALLOWED
+        own = ALLOWED if role in {"DrainsRole", "SweepRole", "PlacementRole"} else NOT_ALLOWED
         policies = policies_of(role, ReportTopic=TOPIC)
         assert decide(policies, Request(action="sns:Publish", resource=TOPIC)) is own
         other = Request(action="sns:Publish", resource=TOPIC + "2")

@@ -129,6 +129,8 @@ def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
     keep_ready: str | None = None,
     overrule_budgets: str | None = None,
     act_in: Sequence[str] = (),
+    *,
+    return_to_spot: bool | None = None,
 ) -> Policy:
     """Return a policy with the changes that the options give.
 
@@ -159,6 +161,7 @@ def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
         if overrule_budgets is None
         else overrule_budgets == NEVER_OVERRULED,
         act_in=_act_in(act_in) if act_in else policy.act_in,
+        return_to_spot=policy.return_to_spot if return_to_spot is None else return_to_spot,
     )
 
 

@@ -111,6 +111,12 @@ everything outside the namespaces that you name. To stop it, run
     "several. The list replaces the one before. Nodes are cordoned in any case.",
 )
 @click.option(
+    "--return-to-spot/--no-return-to-spot",
+    default=None,
+    help="Move pods of workloads without an on-demand floor back to spot, one of a workload in five minutes, once the "
+    "spot pool has stood for ten minutes, or for 30 where a replacement is Ready too late after a notice.",
+)
+@click.option(
     "--agent",
     metavar="ID|none",
     help="Accept interruption taints from this agent of the optimisation service, named by "
@@ -142,6 +148,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     keep_ready: str | None,
     overrule_budgets: str | None,
     act_in: tuple[str, ...],
+    return_to_spot: bool | None,
     agent: str | None,
     role: str | None,
     external_id: str | None,
@@ -151,7 +158,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
 ) -> None:
     """Set the mode, policy, agent or role of a cluster."""
     policies = {nodes_per_hour, moves_per_hour, window, min_on_demand, keep_ready, overrule_budgets}
-    given = policies | {mode, agent, role, external_id}
+    given = policies | {return_to_spot, mode, agent, role, external_id}
     if not (responses or act_in) and given == {None}:
         raise click.UsageError(
             "nothing to set: give a mode, an agent, a role, or an option of the policy"
@@ -169,6 +176,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
         keep_ready,
         overrule_budgets,
         act_in,
+        return_to_spot=return_to_spot,
     )
     _check_stack(deployed, named=bool(policy.act_in) and policy.act_in != cluster.policy.act_in)
     heard = _agent(agent, cluster.agent)

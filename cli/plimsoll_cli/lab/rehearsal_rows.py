@@ -18,6 +18,17 @@ HEAD: Final = (
     "cut short",
     "stops in",
 )
+MARKS: Final = (
+    "workload",
+    "ready",
+    "promised",
+    "without a node",
+    "a family",
+    "a zone",
+    "all spot",
+    "these nodes",
+    "played",
+)
 ASKED: Final = ("group", "capacity", "requested after", "nodes added")
 OBSTACLES: Final = ("workload", "obstacle", "reason", "what to change")
 
@@ -54,6 +65,22 @@ def outcome_rows(found: Prediction, *, harmed_only: bool = False) -> Sequence[Se
         )
         for each in found.outcomes
         if not (harmed_only and each.unharmed)
+    ]
+
+
+def mark_rows(found: Prediction) -> Sequence[Sequence[str]]:
+    """Return what stays Ready of each workload on spot: by the rule, and as it was played."""
+    return [
+        (
+            each.workload,
+            str(each.ready),
+            "-" if each.promised is None else str(each.promised),
+            *(
+                f"{'-' if stays is None else stays}{' (broken)' if each.breaks(stays) else ''}"
+                for stays in (*(mark.stays for mark in each.marks), each.left, each.played)
+            ),
+        )
+        for each in found.marks
     ]
 
 

@@ -24,8 +24,10 @@ from plimsoll_cli.lab.rehearsal_page import rehearsal_page
 from plimsoll_cli.lab.rehearsal_rows import (
     ASKED,
     HEAD,
+    MARKS,
     OBSTACLES,
     asked_rows,
+    mark_rows,
     obstacle_rows,
     outcome_rows,
     verdict,
@@ -71,6 +73,8 @@ Exit status:
   1  a workload would be at zero
   2  an argument or the event is wrong, or the stack or the cluster cannot be reached
 """
+SHOWN: Final = 20
+"""Workloads whose marks are printed."""
 _OF_EVENT: Final = {"instance", "now"}
 _OF_EITHER: Final = {"event", "stack", "cluster", "kubeconfig", "context", "output"}
 _RESPONSES: Final = (
@@ -237,7 +241,7 @@ def _read(
     cluster = registered(deployed, choice.cluster)
     live = _listed(environment, deployed.requests(cluster), cluster.name, progress)
     live = _with_times(deployed, environment.clock, cluster, _with_aws(deployed, cluster, live))
-    return live, _about_policy(cluster)
+    return replace(live, keep_ready=cluster.policy.keep_ready), _about_policy(cluster)
 
 
 def _listed(
@@ -296,6 +300,7 @@ def _show(found: Prediction) -> None:
     out.print(verdict(found))
     for head, rows in (
         (HEAD, outcome_rows(found, harmed_only=True)),
+        (MARKS, mark_rows(found)[:SHOWN]),
         (ASKED, asked_rows(found)),
         (OBSTACLES, obstacle_rows(found)),
     ):
@@ -306,6 +311,8 @@ def _show(found: Prediction) -> None:
             out.print()
             out.print(shown)
     out.print()
+    if (more := len(found.marks) - SHOWN) > 0:
+        out.print(f"note: {more} more workloads stand on spot: --output json names them")
     for note in found.notes:
         out.print(f"note: {note}")
 
@@ -320,4 +327,8 @@ def _record(deployed: Deployed, found: Prediction, progress: Terminal) -> None:
 
 
 def _as_data(found: Prediction) -> dict[str, Any]:
-    return asdict(found) | {"at_zero": [each.workload for each in found.at_zero]}
+    at_zero = [each.workload for each in found.at_zero]
+    marks = [
+        asdict(each) | {"marks": [mark._asdict() for mark in each.marks]} for each in found.marks
+    ]
+    return asdict(found) | {"at_zero": at_zero, "marks": marks}

@@ -25,9 +25,9 @@ from plimsoll_cli.options import (
     refuse_options_before_subcommand,
     table,
 )
-from plimsoll_cli.plan.load_lines import LINES_HEAD, LoadLines, short_name
-from plimsoll_cli.plan.read_cluster import observed, rates_of_pools, status_of
-from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, Row, reserve_rows, rows_of
+from plimsoll_cli.plan.load_lines import LoadLines, not_promised, short_name
+from plimsoll_cli.plan.read_cluster import facts_of, layouts_of, observed
+from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, head_of, reserve_rows, rows_of
 from plimsoll_cli.plan.snippet import snippet
 from plimsoll_cli.plan.spot_savings import Savings, savings_of
 from plimsoll_cli.targets import check_target, write_target
@@ -76,8 +76,8 @@ def shown_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--keep-ready",
             metavar="N|N%[, TIME%]",
-            help="Also show the cheapest layout by which each Deployment keeps so many replicas Ready for so much of "
-            "the time. [default of the time: 99.9%]",
+            help="Show LINE and KEPT as if this were promised of each Deployment of which nothing is. [default of the "
+            "time: 99.9%]",
         ),
         click.option(
             "--html",
@@ -85,7 +85,9 @@ def shown_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Write a web page with nodes by spread group, pods and floors.",
         ),
         click.option(
-            "--explain", metavar="NAMESPACE/NAME", help="Explain the floor of one workload."
+            "--explain",
+            metavar="NAMESPACE/NAME",
+            help="Explain the floor and the promise of one workload.",
         ),
     ):
         wrapped = option(wrapped)
@@ -104,9 +106,11 @@ def plan(ctx: click.Context, shown: Shown, choice: Choice, output: Output) -> No
     `plimsoll.dev/min-on-demand`: a number of replicas such as "2", a share such as "30%", or "auto".
     `plimsoll clusters set --min-on-demand` sets the floor of all other workloads.
 
-    `--keep-ready` also shows, for each Deployment, the minutes a month in which fewer replicas than promised would be
-    Ready: without a floor, and with the cheapest layout that keeps the promise. The figures follow from the start-up
-    times of its pods and the rates of the capacity pools. They have not yet been compared with what happened.
+    A Deployment or a namespace states in `plimsoll.dev/keep-ready` how many replicas are to be Ready, and for how much
+    of the time; `plimsoll clusters set --keep-ready` promises it of all others. LINE shows the replicas, KEPT for how
+    much of the time they are Ready as the workload stands now, and CHEAPEST the layout that keeps the promise at the
+    least cost. `--explain` prints what this follows from, and how such predictions were met. `--keep-ready` shows the
+    same for a promise that nobody made yet.
     """
     if ctx.invoked_subcommand is not None:
         refuse_options_before_subcommand(ctx)
@@ -115,29 +119,23 @@ def plan(ctx: click.Context, shown: Shown, choice: Choice, output: Output) -> No
         check_target("--html", shown.html)
     environment = environment_of(ctx)
     (api, seen), now = observed(environment, choice), environment.clock.now()
-    namespaces = api.namespace_floors()
-    found = plan_placement(seen, now, namespaces=namespaces, injection=injection_of(api)[0])
+    facts, injection = facts_of(environment, choice, api, now), injection_of(api)[0]
+    chosen = layouts_of(environment, choice, facts, seen, injection.told)
+    found = plan_placement(seen, now, namespaces=facts.floors, injection=injection, chosen=chosen)
     savings = savings_of(seen, found, price_table())
-    lines = None
-    if shown.promise is not None:
-        rates = rates_of_pools(environment, choice, now)
-        windows = StartWindows(seen=seen, now=now)
-        lines = LoadLines.of(shown.promise, windows, rates, namespaces)
+    lines = LoadLines.of(shown.promise, StartWindows(seen=seen, now=now), facts)
     if shown.explain is not None:
         found, lines = _only(found, lines, shown.explain)
     if output != "table":
-        print_answer(_as_data(found, savings) | _lines_as_data(lines), output)
+        print_answer(_as_data(found, savings, lines), output)
     elif shown.explain is not None:
         _explain(found, savings, lines)
     else:
-        _show(found, savings)
-        if lines is not None:
-            _print(console(), LINES_HEAD, lines.rows)
+        _show(found, savings, lines)
     if shown.html is not None:
         from plimsoll_cli.lab.plan_page import plan_page  # noqa: PLC0415 - needs the testbed
 
-        name = choice.cluster or seen.cluster
-        write_target("--html", shown.html, plan_page(name, seen, found, savings, now=now))
+        write_target("--html", shown.html, plan_page(seen, found, savings, lines, now=now))
     if found.problems or not all(status.met for status in found.workloads):
         ctx.exit(1)
 
@@ -145,31 +143,25 @@ def plan(ctx: click.Context, shown: Shown, choice: Choice, output: Output) -> No
 plan.add_command(snippet)
 
 
-def _only(
-    found: PlacementPlan, lines: LoadLines | None, name: str
-) -> tuple[PlacementPlan, LoadLines | None]:
-    """Return what is said of one workload: one without a floor has a line only.
+def _only(found: PlacementPlan, lines: LoadLines, name: str) -> tuple[PlacementPlan, LoadLines]:
+    """Return what is said of one workload.
 
     Raises:
         BadInput: nothing is said of it.
     """
-    if lines is not None:
-        lines = replace(lines, workloads=(lines.of_workload(name),))
-        found = replace(
-            found,
-            workloads=tuple(s for s in found.workloads if short_name(s.floor.workload) == name),
-        )
-        return found, lines
-    return replace(found, workloads=(status_of(found, name),)), None
+    floors = tuple(s for s in found.workloads if short_name(s.floor.workload) == name)
+    promised = lines.only(name)
+    if not (floors or promised.promises):
+        raise not_promised(name)
+    return replace(found, workloads=floors), promised
 
 
-def _explain(found: PlacementPlan, savings: Savings, lines: LoadLines | None) -> None:
+def _explain(found: PlacementPlan, savings: Savings, lines: LoadLines) -> None:
     for status in found.workloads:
         _explain_floor(status, savings)
-    if lines is not None:
-        for each in lines.workloads:
-            for words in lines.arithmetic(each):
-                console().print(words)
+    for workload in lines.promises:
+        for words in lines.arithmetic(workload):
+            console().print(words)
 
 
 def _explain_floor(status: FloorStatus, savings: Savings) -> None:
@@ -189,12 +181,12 @@ def _explain_floor(status: FloorStatus, savings: Savings) -> None:
         out.print(f"lacks: {status.lacks}; `plimsoll plan snippet {name}` prints it")
 
 
-def _show(found: PlacementPlan, savings: Savings) -> None:
+def _show(found: PlacementPlan, savings: Savings, lines: LoadLines) -> None:
     out = console()
     if not found.workloads:
         out.print(f"no workload has an on-demand floor: annotate one with {MIN_ON_DEMAND}")
-    else:
-        _print(out, Row.HEAD, [row.cells for row in rows_of(found, savings)])
+    if rows := rows_of(found, savings, lines):
+        _print(out, head_of(lines), [row.cells for row in rows])
     if savings.others:
         others = ", ".join(f"{n} on {where}" for where, n in sorted(savings.others.items()))
         out.print(f"pods without a floor: {others}")
@@ -224,11 +216,7 @@ def _print(out: Terminal, head: Sequence[str], rows: Iterable[Sequence[str]]) ->
     out.print(shown)
 
 
-def _lines_as_data(lines: LoadLines | None) -> dict[str, Any]:
-    return {} if lines is None else {"lines": lines.data}
-
-
-def _as_data(found: PlacementPlan, savings: Savings) -> dict[str, Any]:
+def _as_data(found: PlacementPlan, savings: Savings, lines: LoadLines) -> dict[str, Any]:
     return {
         "workloads": [
             asdict(status)
@@ -249,4 +237,5 @@ def _as_data(found: PlacementPlan, savings: Savings) -> dict[str, Any]:
         "problems": found.problems,
         "steps": [str(step) for step in found.steps],
         "held": found.held,
+        "lines": lines.data,
     }

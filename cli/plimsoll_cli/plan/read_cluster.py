@@ -1,20 +1,36 @@
-"""The cluster that `plimsoll plan` is asked about, and one workload of its plan."""
+"""The cluster that `plimsoll plan` is asked about, and what a stack knows of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
+from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import MIN_ON_DEMAND
+from plimsoll.domain.kubernetes import MIN_ON_DEMAND, Ref
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import FloorStatus, PlacementPlan
-from plimsoll.domain.spot import CapacityPool, PoolRate, reclaim_rates
+from plimsoll.domain.placement import (
+    Asked,
+    ChosenLayout,
+    ChosenLayouts,
+    FloorStatus,
+    Injected,
+    PlacementPlan,
+    asked_promises,
+    choices_of,
+    chosen_layouts,
+    layouts_there,
+)
+from plimsoll.domain.reports import months_until
+from plimsoll.domain.spot import reclaim_rates
+from plimsoll.services.node_launches import with_launches
 from plimsoll.services.placement import with_stop_times
 from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Environment, Said
 from plimsoll_cli.options import Choice, registered, unregistered
+from plimsoll_cli.plan.load_lines import Facts, short_name
 
 
 def observed(environment: Environment, choice: Choice) -> tuple[ClusterApi, Observation]:
@@ -32,19 +48,47 @@ def observed(environment: Environment, choice: Choice) -> tuple[ClusterApi, Obse
     cluster = registered(deployed, choice.cluster)
     api, now = deployed.clusters.open(cluster), environment.clock.now()
     seen = replace(api.observe(), policy=cluster.policy)
+    seen = with_launches(seen, deployed.groups(cluster), deployed.index, Said())
     observed_times = deployed.observed_times(environment.clock, Said())
-    return api, with_stop_times(observed_times, cluster, seen, api.namespace_floors(), now)
+    return api, with_stop_times(observed_times, cluster, seen, _asked(api, seen), now)
 
 
-def rates_of_pools(
-    environment: Environment, choice: Choice, now: datetime
-) -> Mapping[CapacityPool, PoolRate]:
-    """Return the rates of the cluster's capacity pools; none where no stack remembers them."""
+def layouts_of(
+    environment: Environment, choice: Choice, facts: Facts, seen: Observation, told: Injected
+) -> ChosenLayouts:
+    """Return the layouts that a placement run would choose now for promised workloads; nothing is written.
+
+    Args:
+        environment: the environment of the command.
+        choice: the cluster that the options name.
+        facts: what its load lines follow from.
+        seen: an observation of it.
+        told: what its admission policy is told.
+    """
+    asked, now = asked_promises(seen, facts.promises, facts.floors), environment.clock.now()
+    remembered: Mapping[Ref, ChosenLayout] = {}
+    if asked.promises and choice.cluster is not None and not choice.by_kubeconfig:
+        remembered = environment.deployed(choice.stack).times.layouts(choice.cluster)
+    windows = StartWindows(seen=seen, now=now)
+    choices = [*choices_of(asked, windows, facts.rates, remembered, told)]
+    return chosen_layouts(asked, layouts_there(asked, remembered, told), choices)
+
+
+def _asked(api: ClusterApi, seen: Observation) -> Asked:
+    return asked_promises(seen, api.namespace_promises(), api.namespace_floors())
+
+
+def facts_of(environment: Environment, choice: Choice, api: ClusterApi, now: datetime) -> Facts:
+    """Return what load lines follow from; without a stack neither rates nor scores are known."""
+    read = partial(Facts, floors=api.namespace_floors(), promises=api.namespace_promises())
     if choice.by_kubeconfig or choice.cluster is None:
-        return {}
+        return read(rates={}, scores=None)
     deployed = environment.deployed(choice.stack)
-    place = registered(deployed, choice.cluster).place
-    return reclaim_rates(*deployed.pools.memory(place, now), now)
+    cluster = registered(deployed, choice.cluster)
+    return read(
+        rates=reclaim_rates(*deployed.pools.memory(cluster.place, now), now),
+        scores=deployed.reports.scores(cluster.name, months_until(now)),
+    )
 
 
 def status_of(found: PlacementPlan, name: str) -> FloorStatus:
@@ -54,7 +98,6 @@ def status_of(found: PlacementPlan, name: str) -> FloorStatus:
         BadInput: no workload of that name has a floor.
     """
     for status in found.workloads:
-        ref = status.floor.workload
-        if f"{ref.namespace}/{ref.name}" == name:
+        if short_name(status.floor.workload) == name:
             return status
     raise BadInput(f"{name} has no on-demand floor: annotate the workload with {MIN_ON_DEMAND}")

@@ -42,6 +42,7 @@ from plimsoll_cli.options import (
     verbose_option,
 )
 from plimsoll_cli.plan.pools import pools
+from plimsoll_cli.plan.promises import promises
 from plimsoll_cli.terminal import first_of, say
 
 EXAMPLES: Final = """\b
@@ -52,6 +53,7 @@ Examples:
   plimsoll reports show i-0b662ef9931388ba0 --verbose
   plimsoll reports --profile harbor-prod --profile quay-prod
   plimsoll reports pools
+  plimsoll reports promises
 
 \b
 Exit status:
@@ -205,6 +207,7 @@ def show(  # noqa: PLR0913, PLR0917 - the options of the command
 
 
 reports.add_command(pools)
+reports.add_command(promises)
 
 
 def _listed(deployed: Deployed, cluster: str | None, limit: int) -> Iterator[Listed]:

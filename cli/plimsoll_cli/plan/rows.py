@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from plimsoll.domain.kubernetes import Resources
+from plimsoll.domain.kubernetes import Ref, Resources
 from plimsoll.domain.placement import (
     ON_DEMAND,
     SINGLE_REPLICA,
@@ -15,6 +15,7 @@ from plimsoll.domain.placement import (
     OnDemandFloor,
     PlacementPlan,
 )
+from plimsoll_cli.plan.load_lines import LoadLines
 from plimsoll_cli.plan.spot_savings import Savings
 
 DOLLARS: Final = "${:,.2f}"
@@ -23,7 +24,7 @@ RESERVE_HEAD: Final = ("loss of", "which", "needs", "free on on-demand", "covere
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One workload with a floor."""
+    """One workload with a floor or a promise."""
 
     HEAD: ClassVar[Sequence[str]] = (
         "workload",
@@ -37,14 +38,21 @@ class Row:
         "saves then",
         "lacks",
     )
+    PROMISED: ClassVar[Sequence[str]] = ("line", "kept", "cheapest")
+    """After the floor, where anything is promised of any workload."""
     cells: Sequence[str]
     met: bool
     missed: str
     """In words, what is missing."""
 
 
-def rows_of(plan: PlacementPlan, savings: Savings) -> Sequence[Row]:
-    """Return a row for each workload with a floor."""
+def head_of(lines: LoadLines) -> Sequence[str]:
+    """Return the heads of the columns."""
+    return _with_lines(Row.HEAD, Row.PROMISED if lines.promises else ())
+
+
+def rows_of(plan: PlacementPlan, savings: Savings, lines: LoadLines) -> Sequence[Row]:
+    """Return a row for each workload with a floor, and for each other with a promise."""
     found = []
     for status in plan.workloads:
         floor = status.floor
@@ -63,8 +71,23 @@ def rows_of(plan: PlacementPlan, savings: Savings) -> Sequence[Row]:
             status.lacks or "",
         )
         missed = f"{floor.workload}: {on_demand} replicas on on-demand; the floor is {floor.keep}"
-        found.append(Row(cells=cells, met=status.met, missed=missed))
+        found.append(Row(cells=_row(cells, floor.workload, lines), met=status.met, missed=missed))
+    floors = {status.floor.workload for status in plan.workloads}
+    for ref in sorted(lines.promises.keys() - floors):
+        there = lines.stands[ref]
+        stands = (str(ref), "none", str(there[ON_DEMAND]), str(there[SPOT]))
+        filled = (*stands, *[""] * (len(Row.HEAD) - len(stands)))
+        found.append(Row(cells=_row(filled, ref, lines), met=True, missed=""))
     return found
+
+
+def _row(cells: Sequence[str], workload: Ref, lines: LoadLines) -> Sequence[str]:
+    return _with_lines(cells, lines.cells(workload) if lines.promises else ())
+
+
+def _with_lines(cells: Sequence[str], promised: Sequence[str]) -> Sequence[str]:
+    """Return cells with those of the promise behind the floor."""
+    return (*cells[:2], *promised, *cells[2:])
 
 
 def reserve_rows(plan: PlacementPlan) -> Sequence[Sequence[str]]:

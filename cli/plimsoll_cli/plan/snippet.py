@@ -24,7 +24,7 @@ from plimsoll.domain.placement import (
     plan_placement,
 )
 from plimsoll_cli.options import Choice, cluster_options, environment_of
-from plimsoll_cli.plan.read_cluster import observed, status_of
+from plimsoll_cli.plan.read_cluster import facts_of, layouts_of, observed, status_of
 from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
@@ -62,8 +62,10 @@ def snippet(
     where placement runs: a pod with the constraint needs a node with the label.
     """
     environment = environment_of(ctx)
-    api, seen = observed(environment, choice)
-    found = plan_placement(seen, environment.clock.now(), namespaces=api.namespace_floors())
+    (api, seen), now = observed(environment, choice), environment.clock.now()
+    facts = facts_of(environment, choice, api, now)
+    chosen = layouts_of(environment, choice, facts, seen, {})
+    found = plan_placement(seen, now, namespaces=facts.floors, chosen=chosen)
     floor = status_of(found, workload).floor
     lines = pod_spec(seen.workload[floor.workload], floor)
     say(f"# {floor.reason}")

@@ -144,13 +144,20 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
         yield from _requests(role, ("dynamodb:Query",), newest)
         yield from _requests(role, ("dynamodb:Query",), place.table("PoolsTable"))
     yield from _requests("DrainsRole", ("dynamodb:PutItem",), place.table("TimesTable"))
+    frames = place.table("FramesTable")
+    yield from _requests("DrainsRole", ("dynamodb:Query", "dynamodb:PutItem"), frames)
     yield from _requests("PlacementRole", ("dynamodb:PutItem",), place.table("TimesTable"))
     for roles, actions, resource, tag in _group_writes(place):
         opted_in = {f"aws:ResourceTag/{tag}": "true"}
         for role in roles:
             yield from _requests(role, actions, resource, **opted_in)
-    by_a_service = {"aws:ViaAWSService": "true"}
-    yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*", **by_a_service)
+    yield from _fleets({"aws:ViaAWSService": "true"})
+
+
+def _fleets(context: Mapping[str, str]) -> Iterator[tuple[str, Request]]:
+    """Yield the requests for fleets, which only a service may buy through in the name of these roles."""
+    for role in ("DrainsRole", "PlacementRole"):
+        yield from _requests(role, ("ec2:CreateFleet",), "*", **context)
 
 
 def _canaries(place: Place) -> Iterator[tuple[str, Request]]:
@@ -167,10 +174,11 @@ def _group_writes(
 ) -> Iterator[tuple[Collection[str], Sequence[str], str, str]]:
     """Yield which roles write what to node groups, and the tag of their owners' that allows it."""
     group, drains = place.arn("autoscaling", _GROUP), ("DrainsRole",)
+    growing = (*drains, "PlacementRole")
     grow = ("autoscaling:SetDesiredCapacity", "autoscaling:LaunchInstances")
-    yield drains, grow, group, GROW
+    yield growing, grow, group, GROW
     node_group = place.arn("eks", "nodegroup/harbor/spot/0a1b")
-    yield drains, ("eks:UpdateNodegroupConfig",), node_group, GROW
+    yield growing, ("eks:UpdateNodegroupConfig",), node_group, GROW
     yield drains, ("autoscaling:RecordLifecycleActionHeartbeat",), group, HOOK_MARK
     completing = (*drains, "NoticesRole", "SweepRole")
     yield completing, ("autoscaling:CompleteLifecycleAction",), group, HOOK_MARK
@@ -210,9 +218,8 @@ def _forbidden(place: Place) -> Iterator[tuple[str, Request]]:
     for role in sorted(FUNCTIONS):
         tags = {f"aws:ResourceTag/{RENEW}": "true"}
         yield from _requests(role, ("ec2:TerminateInstances",), instance, **tags)
-    by_itself = {"aws:ViaAWSService": "false"}
-    yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*", **by_itself)
-    yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*")
+    for context in ({"aws:ViaAWSService": "false"}, {}):
+        yield from _fleets(context)
     for role in ("DrainsRole", "SweepRole"):
         yield from _requests(role, ("sqs:SendMessage",), place.queue("ResyncsQueue"))
     others = place.arn("servicequotas", "lambda/L-B99A9384")

@@ -30,7 +30,7 @@ from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.config import Config, in_lambda
 from plimsoll.domain.registry import Cluster
 from plimsoll.observability import CloudWatch
-from plimsoll.services.ports import Limits
+from plimsoll.services.ports import FrameSink, Limits
 from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wiring import Ports, Services, wire
 
@@ -118,6 +118,17 @@ def _policies_missing(cluster: Cluster) -> Collection[str]:
 
 
 @cache
+def _frames() -> FrameSink:
+    # The drains': frames are made from plans, and the first cordon waits for no import of a plan.
+    from plimsoll.adapters.dynamodb.frames import DynamoFrames  # noqa: PLC0415
+    from plimsoll.adapters.frame_mailbox import FrameMailbox  # noqa: PLC0415
+
+    store = DynamoFrames(aws(), config().tables["FramesTable"], _warn, hurried=True)
+    announcer = SnsAnnouncer(aws(), config().report_topic)
+    return FrameMailbox(store, announcer, config().console_url, _warn)
+
+
+@cache
 def services() -> Services:
     """Return what the functions run."""
     clock, telemetry = SystemClock(), CloudWatch()
@@ -136,6 +147,7 @@ def services() -> Services:
         announcer=SnsAnnouncer(aws(), config().report_topic),
         reports=DynamoReports(aws(), config().tables["ReportsTable"], _warn),
         pools=DynamoPools(aws(), config().tables["PoolsTable"], _warn),
+        frames=_frames,
         times=DynamoObservedTimes(aws(), config().tables["TimesTable"], _warn),
         wake_ups=SqsWakeUps(aws(), config().wake_ups_queue),
         resyncs=SqsResyncs(aws(), config().resyncs_queue),

@@ -54,6 +54,8 @@ class Config(Settings):
     """URL."""
     report_topic: str
     """ARN of the SNS topic that is told what interruptions cost; empty: none."""
+    console_url: str
+    """Address of the hosted console, which messages link to; empty: there is none."""
     kill_switch: bool
     """No write to any cluster or node group, whatever its mode."""
     account: str

@@ -5,18 +5,23 @@ They hold to the same contract suite as DynamoDB (`tests/contract/test_stores.py
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import override
 
 from plimsoll.domain.capacity import VcpuQuota
 from plimsoll.domain.errors import Conflict, NotFound
+from plimsoll.domain.frames import Frame
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import Samples
+from plimsoll.domain.placement import ChosenLayout
 from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
 from plimsoll.domain.reports import Report, Score
 from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, HeldPool, PoolEvent, PoolMemory
 from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
+from plimsoll.services.ports import FrameSink
 
 
 class MemoryRegistry:
@@ -86,6 +91,32 @@ class MemoryNodeIndex:
             known = self._entries.get(entry.instance)
             if known is None or known.seen <= entry.seen:
                 self._entries[entry.instance] = entry
+
+
+class MemoryFrames(FrameSink):
+    """Every frame that was made, by cluster."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, list[Frame]] = defaultdict(list)
+
+    @override
+    def latest(self, cluster: str) -> Frame | None:
+        """Return the last frame."""
+        return self.of[cluster][-1] if self.of[cluster] else None
+
+    @override
+    def take(self, frame: Frame) -> None:
+        """Keep a frame."""
+        self.of[frame.cluster].append(frame)
+
+    @override
+    def watch(self, cluster: str) -> None:
+        """Nothing is to be read."""
+
+    @override
+    def end(self, cluster: str, seconds: float) -> int:
+        """Return that none was lost."""
+        return 0
 
 
 class MemoryReports:
@@ -176,10 +207,11 @@ class MemoryPools:
 
 
 class MemoryTimes:
-    """How long pods took to stop and to start."""
+    """How long pods took to stop and to start, and the layouts chosen for workloads."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, Ref], Samples] = {}
+        self._chosen: dict[tuple[str, Ref], ChosenLayout] = {}
 
     def read(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, Samples]:
         """Return what is remembered of these workloads; those of which nothing is are left out."""
@@ -189,6 +221,28 @@ class MemoryTimes:
         """Merge into what is remembered; what is told again changes nothing."""
         known = self._told.get((cluster, workload), Samples())
         self._told[cluster, workload] = known.merged(told)
+
+    def forget(self) -> None:
+        """Lose all that is remembered."""
+        self._told.clear()
+        self._chosen.clear()
+
+    def layouts(self, cluster: str) -> Mapping[Ref, ChosenLayout]:
+        """Return the layouts that were chosen for workloads."""
+        return {workload: each for (of, workload), each in self._chosen.items() if of == cluster}
+
+    def choose_layout(
+        self, cluster: str, workload: Ref, before: ChosenLayout | None, after: ChosenLayout
+    ) -> None:
+        """Write the layout that is chosen for a workload, where what was read still stands.
+
+        Raises:
+            Conflict: another run chose in between.
+        """
+        known = self._chosen.get((cluster, workload))
+        if (known and known.at) != (before and before.at):
+            raise Conflict(f"the layout of {workload} was chosen in between")
+        self._chosen[cluster, workload] = after
 
 
 class AmpleLimits:

@@ -8,25 +8,19 @@ of what it reclaimed is left out: whoever counts on it in a shortage is disappoi
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from statistics import median
 from typing import Any, Final
 
+from plimsoll.domain.capacity import ASSUMED_NODE_SECONDS, node_starts
 from plimsoll.domain.kubernetes import NODE_POOL, Node, Resources, Taint, total_resources
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation, leaves
 from plimsoll_simulation.fake_aws.nodegroups import KARPENTER, SET_BY_RIG
-from plimsoll_simulation.rehearsal.live import Json, LiveCluster, time_of
+from plimsoll_simulation.rehearsal.live import LiveCluster
 from plimsoll_simulation.rehearsal.scope import SPOT, Scope, type_of
 from plimsoll_simulation.scenario.clusters import OtherControllerName
 
-STARTUP: Final = timedelta(seconds=70)
-"""From the request for capacity to Ready, where no launch tells: what drills take too."""
-_SLOWEST: Final = timedelta(minutes=15)
-"""A node that became Ready later than this after its launch was not Ready for another reason meanwhile."""
 _NOWHERE: Final = "no-zone-1a"
 _CORDONED: Final = Taint(key="node.kubernetes.io/unschedulable")
 _LIFECYCLE: Final = "node.kubernetes.io/"
@@ -57,7 +51,7 @@ def modelled_fleet(live: LiveCluster, scope: Scope) -> ModelledFleet:
     seen, notes = live.seen, list[str]()
     keys = _referenced(seen)
     daemons = {node.name: _of_node(seen, node) for node in seen.nodes}
-    startup = _startup(live)
+    starts = node_starts(live.observed)
     alike: dict[str, tuple[dict[str, Any], list[Node]]] = {}
     for node in seen.nodes:
         if not node.ready or node.interruption is not None:
@@ -92,9 +86,9 @@ def modelled_fleet(live: LiveCluster, scope: Scope) -> ModelledFleet:
             refused.append(name)
         groups.append(
             _growing(group, name, zones or group.zones, keys, most)
-            | {"startup": f"{startup.get(group.name, STARTUP).total_seconds():.0f}s"}
+            | {"startup": f"{starts.get(group.key, ASSUMED_NODE_SECONDS):.0f}s"}
         )
-    notes += _about_groups(live, growing.values(), startup)
+    notes += _about_groups(live, {*growing.values()}, starts)
     return ModelledFleet(
         groups=groups,
         names=names,
@@ -105,7 +99,7 @@ def modelled_fleet(live: LiveCluster, scope: Scope) -> ModelledFleet:
 
 
 def _about_groups(
-    live: LiveCluster, growing: Collection[str], startup: Mapping[str, timedelta]
+    live: LiveCluster, growing: Collection[str], starts: Mapping[str, float]
 ) -> Iterator[str]:
     if live.groups is None:
         yield (
@@ -115,13 +109,13 @@ def _about_groups(
         return
     if not growing:
         yield "no node group may grow: that needs the tag plimsoll.dev/grow and a maximum above the desired size"
-    for name in growing:
-        if name in startup:
-            seconds = startup[name].total_seconds()
-            yield f"new nodes of {name} need {seconds:.0f} s, observed on running nodes"
+    for group in live.groups:
+        if group.name not in growing:
+            continue
+        if group.key in starts:
+            yield f"new nodes of {group.name} need {starts[group.key]:.0f} s, observed on running nodes"
         else:
-            seconds = STARTUP.total_seconds()
-            yield f"new nodes of {name} need {seconds:.0f} s, assumed without a running node"
+            yield f"new nodes of {group.name} need {ASSUMED_NODE_SECONDS} s, assumed without a running node"
 
 
 def _standing(node: Node, keys: Collection[str], daemons: Resources) -> dict[str, Any]:
@@ -222,24 +216,3 @@ def _label(name: str, taken: Collection[str]) -> str:
     while found in taken:
         found, number = f"{made}-{number}", number + 1
     return found
-
-
-def _startup(live: LiveCluster) -> Mapping[str, timedelta]:
-    """Return by group how long its running nodes took from their launch until they were Ready."""
-    ready = {obj["metadata"]["name"]: _ready_since(obj) for obj in live.objects["nodes"]}
-    found: dict[str, list[float]] = defaultdict(list)
-    for group in live.groups or ():
-        for node in live.seen.nodes:
-            launched, since = live.launched.get(node.instance or ""), ready.get(node.name)
-            if node.instance not in group.instances or launched is None or since is None:
-                continue
-            if timedelta(0) < since - launched < _SLOWEST:
-                found[group.name].append((since - launched).total_seconds())
-    return {name: timedelta(seconds=median(seconds)) for name, seconds in found.items()}
-
-
-def _ready_since(node: Json) -> datetime | None:
-    for condition in node.get("status", {}).get("conditions", ()):
-        if condition.get("type") == "Ready" and condition.get("status") == "True":
-            return time_of(condition.get("lastTransitionTime"))
-    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Unpack
 
@@ -39,8 +39,15 @@ class LiveCluster:
     """None where AWS was not asked: then nothing is known to grow."""
     remembered: bool = False
     """Whether a stack was asked how long pods were seen to take: `seen.times`."""
+    keep_ready: str = "0"
+    """What the policy of the cluster promises of workloads of which nothing else does."""
     launched: Mapping[str, datetime] = field(default_factory=dict)
     """Instance -> when EC2 launched it."""
+
+    @property
+    def observed(self) -> Observation:
+        """The observation, with what AWS says beside it."""
+        return replace(self.seen.among(groups=self.groups or ()), launched=self.launched)
 
     def by_name(self, resource: str) -> Mapping[tuple[str, str], Json]:
         """Return the objects of a kind by namespace and name."""

@@ -14,6 +14,7 @@ from plimsoll.domain.reports import Report, rehearsal_report
 from plimsoll_simulation.measure.report import Report as DrillReport
 from plimsoll_simulation.rehearsal.jobs import failing_jobs
 from plimsoll_simulation.rehearsal.live import LiveCluster
+from plimsoll_simulation.rehearsal.marks import MarkedWorkload, marked_workloads
 from plimsoll_simulation.rehearsal.obstacles import Obstacle, obstacles
 from plimsoll_simulation.rehearsal.scenario import Modelled
 from plimsoll_simulation.rehearsal.scope import Scope
@@ -84,6 +85,8 @@ class Prediction:
     """From the notices to the end."""
     outcomes: Sequence[Outcome]
     """All workloads, the worst first."""
+    marks: Sequence[MarkedWorkload]
+    """What stays Ready by a rule, beside what was played."""
     asked: Sequence[Asked]
     obstacles: Sequence[Obstacle]
     notes: Sequence[str]
@@ -117,10 +120,10 @@ def prediction_of(
 ) -> Prediction:
     """Return what the report of a drill predicts of the cluster that it stands for."""
     notices = min(node["noticed"] for node in report["nodes"] if node["noticed"] is not None)
-    seen = live.seen.among(groups=live.groups or ())
     rows = {row["name"]: row for row in report["nodes"]}
     nodes = [_lost(live, node, rows[drill.fleet.names[node.name]]) for node in drill.lost]
     outcomes = [_outcome(row, drill.stops) for row in report["workloads"]]
+    lowest = {each.workload: each.min_ready for each in outcomes}
     return Prediction(
         cluster=live.name,
         scope=str(scope),
@@ -130,12 +133,13 @@ def prediction_of(
         settled=report["settled"],
         seconds=report["seconds"] - notices,
         outcomes=sorted(outcomes, key=lambda each: (each.badness, each.workload), reverse=True),
+        marks=marked_workloads(live, {node.name for node in nodes}, lowest),
         asked=[
             _asked(row, drill.fleet.live_groups, notices)
             for row in report["capacity"]
             if row["first_asked"] is not None and row["group"] in drill.fleet.live_groups
         ],
-        obstacles=[*obstacles(seen, drill.lost, live.at), *failing_jobs(live, drill.lost)],
+        obstacles=[*obstacles(live.observed, drill.lost, live.at), *failing_jobs(live, drill.lost)],
         notes=drill.notes,
     )
 

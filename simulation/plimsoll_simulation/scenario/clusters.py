@@ -136,6 +136,8 @@ class ClusterSpec(Placed):
     queue_delay: Duration = timedelta()
     """DelaySeconds of the queue that karpenter, karpenter-consolidation and nth read, and how long after an event managed-node-group begins to drain; default 0s."""
     autoscaler: Autoscaler | None = None
+    return_to_spot: bool = False
+    """Whether its owner lets pods without an on-demand floor return to spot (`plimsoll clusters set --return-to-spot`)."""
     queues: File | None = None
     """A configuration of the batch queues, as `plimsoll queues apply` takes it. Their planner runs in the cluster, whoever responds, and asks for no nodes; without the file no queue is planned."""
     bindings: dict[Owner, list[Word]] = Field(default_factory=dict)

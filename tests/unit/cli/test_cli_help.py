@@ -36,6 +36,7 @@ PRINTS_DATA = {
     "rehearse",
     "reports",
     "reports pools",
+    "reports promises",
     "reports show",
     "savings",
     "status",

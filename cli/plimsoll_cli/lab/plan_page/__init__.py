@@ -11,12 +11,14 @@ from typing import Final
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import Layout, PlacementPlan, SpreadGroup
-from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, Row, reserve_rows, rows_of
+from plimsoll_cli.plan.load_lines import LoadLines
+from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, head_of, reserve_rows, rows_of
 from plimsoll_cli.plan.spot_savings import Savings
 from plimsoll_simulation.output.page.document import rendered
 
 HEADINGS: Final[Mapping[str, str]] = {
     "floors": "Floors",
+    "promises": "Promises",
     "nodes": "Nodes by spread group",
     "reserve": "On-demand reserve",
     "changes": "What would change",
@@ -61,15 +63,15 @@ class GroupBoxes:
 
 
 def plan_page(
-    cluster: str,
     seen: Observation,
     plan: PlacementPlan,
     savings: Savings,
+    lines: LoadLines,
     *,
     now: datetime,
 ) -> str:
     """Return the page as HTML."""
-    rows = sorted(rows_of(plan, savings), key=lambda row: row.met)
+    rows = sorted(rows_of(plan, savings, lines), key=lambda row: row.met)
     spreads: dict[Layout, list[SpreadGroup]] = {}
     for group in plan.groups:
         spreads.setdefault(group.layout, []).append(group)
@@ -104,14 +106,16 @@ def plan_page(
     given = {
         "headings": HEADINGS,
         "open_rows": 60,
-        "title": f"Placement of {cluster}",
+        "title": f"Placement of {seen.cluster}",
         "columns": 1,
-        "cluster": cluster,
+        "cluster": seen.cluster,
         "facts": f"{now:%Y-%m-%d %H:%M} UTC · {len(seen.nodes)} nodes · {len(seen.pods)} pods",
         "prices": savings.prices,
         "unpriced": savings.unpriced,
         "others": ", ".join(f"{n} on {where}" for where, n in sorted(savings.others.items())),
-        "head": Row.HEAD,
+        "head": head_of(lines),
+        "floors": len(plan.workloads),
+        "promises": [[*lines.arithmetic(workload)] for workload in lines.promises],
         "rows": [row.cells for row in rows],
         "missed": [row for row in rows if not row.met],
         "saved": DOLLARS.format(savings.now),

@@ -8,8 +8,10 @@ from typing import Final
 from plimsoll_cli.lab.rehearsal_rows import (
     ASKED,
     HEAD,
+    MARKS,
     OBSTACLES,
     asked_rows,
+    mark_rows,
     obstacle_rows,
     outcome_rows,
     verdict,
@@ -19,6 +21,7 @@ from plimsoll_simulation.rehearsal.prediction import Prediction
 
 HEADINGS: Final[Mapping[str, str]] = {
     "workloads": "Workloads",
+    "marks": "What stays Ready",
     "capacity": "Capacity",
     "obstacles": "What is in the way",
     "notes": "What was assumed",
@@ -38,6 +41,8 @@ def rehearsal_page(found: Prediction) -> str:
         "verdict": verdict(found),
         "head": HEAD,
         "rows": outcome_rows(found),
+        "marks_head": MARKS,
+        "marks": mark_rows(found),
         "asked_head": ASKED,
         "asked": asked_rows(found),
         "obstacles_head": OBSTACLES,

@@ -40,6 +40,10 @@ CONFIG: Final = Config(
     # The default is ten connections: boto3 opens and closes one for each call beyond them.
     max_pool_connections=THREADS,
 )
+HURRIED_CONFIG: Final = Config(
+    connect_timeout=0.3, read_timeout=0.3, retries={"mode": "standard", "total_max_attempts": 1}
+)
+"""Of calls beside a drain whose loss costs nothing."""
 
 
 class Aws:
@@ -115,14 +119,17 @@ class Aws:
         return self._client(service)
 
     def _client(self, service: str) -> Any:
+        return self._made(service, service, CONFIG)
+
+    def _made(self, kept: str, service: str, config: Config) -> Any:
         with self._lock:  # making a client is not thread-safe, using one is
-            if service not in self._clients:
-                self._clients[service] = self.session.client(
+            if kept not in self._clients:
+                self._clients[kept] = self.session.client(
                     service,  # type: ignore[call-overload] # the stubs list every name as a Literal
                     endpoint_url=self._endpoints.get(service),
-                    config=CONFIG,
+                    config=config,
                 )
-            return self._clients[service]
+            return self._clients[kept]
 
     @property
     def arc_zonal_shift(self) -> Any:
@@ -138,6 +145,11 @@ class Aws:
     def dynamodb(self) -> DynamoDBClient:
         """DynamoDB."""
         return self._client("dynamodb")  # type: ignore[no-any-return] # by its name
+
+    @property
+    def hurried_dynamodb(self) -> DynamoDBClient:
+        """DynamoDB, asked once and for 0.3 s."""
+        return self._made("hurried dynamodb", "dynamodb", HURRIED_CONFIG)  # type: ignore[no-any-return] # by its name
 
     @property
     def ec2(self) -> EC2Client:

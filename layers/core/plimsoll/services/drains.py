@@ -22,6 +22,7 @@ from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import (
     ClusterApi,
     Clusters,
+    FrameSink,
     Instances,
     NodeGroups,
     Pools,
@@ -36,6 +37,7 @@ from plimsoll.services.reconcile import Reconcile, TimeLimit, pause_after
 from plimsoll.services.reconcile_inputs import ReconcileInputs
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from plimsoll.services.retry_policy import HURRIED_SECONDS, MAX_PAUSE_SECONDS, RECONCILE_SECONDS
+from plimsoll.services.storm_frames import StormFrames
 
 UNANSWERED: Final = timedelta(seconds=5)
 """How long a cluster may leave a reconcile without an answer until capacity is asked for all the same."""
@@ -59,6 +61,8 @@ class DrainService:
     clock: RepeatingClock
     workers: Workers
     telemetry: Telemetry
+    frames: Callable[[], FrameSink] | None = None
+    """As in `Ports`."""
     refusals: dict[str, Mapping[str, Sequence[Refusal]]] = field(init=False, default_factory=dict)
     """By cluster: as `ReconcileMemory.refusals`, from the reconciles before this one in the same process."""
 
@@ -111,6 +115,9 @@ class DrainService:
         if not self._take(lease, time, lambda: self._grow_unseen(known, groups, executor)):
             self.telemetry.log("another reconcile is at work", cluster=known.name)
             return 0
+        sink = None if self.frames is None else self.frames()
+        frames = StormFrames(cluster=known.name, sink=sink, telemetry=self.telemetry)
+        frames.begin()
         reconcile = Reconcile(
             cluster=known,
             api=api,
@@ -133,6 +140,7 @@ class DrainService:
             workers=self.workers,
             telemetry=self.telemetry,
             memory=memory,
+            frames=frames,
         )
         try:
             with lease.kept():
@@ -151,6 +159,7 @@ class DrainService:
             if self.clock.now() < time.hurried + TELLING:
                 executor.create_events()
             self._remember(known, memory)
+            frames.end()
 
     def _wake_next(self, cluster: str, pause: float) -> None:
         """Wake the drain for what is left: the next wake-up of the series may be too late for an eviction deadline.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -16,7 +16,9 @@ from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, about_namespace
 from plimsoll.domain.observation import Observation, start_samples
 from plimsoll.domain.placement import (
     ALL_SPOT,
+    Asked,
     PlacementPlan,
+    asked_promises,
     floors_by_stop_time,
     plan_placement,
     report_of,
@@ -27,12 +29,15 @@ from plimsoll.domain.reports import Metric
 from plimsoll.domain.spot import counted_hours
 from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.injection import Proof, Proven, injection_of
+from plimsoll.services.layouts import Layouts
+from plimsoll.services.node_launches import with_launches
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
     Clusters,
     NodeGroups,
+    NodeIndex,
     Pools,
     RegisteredClusters,
     Reports,
@@ -40,8 +45,10 @@ from plimsoll.services.ports import (
     WakeUps,
     Workers,
 )
+from plimsoll.services.promise_scores import PromiseScores
 from plimsoll.services.resync import ResyncService
 from plimsoll.services.retry_policy import SLOW_WAKE_UPS
+from plimsoll.services.spot_return import SpotReturns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +60,7 @@ class PlacementService:
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     resync: ResyncService
+    index: NodeIndex
     reports: Reports
     pools: Pools
     observed_times: ObservedTimes
@@ -114,9 +122,23 @@ class PlacementService:
         guard = plan_guard(seen, api.guarded_namespaces())
         injection, found = injection_of(api)
         namespaces = api.namespace_floors()
-        seen = with_stop_times(self.observed_times, cluster, seen, namespaces, now)
-        plan = plan_placement(seen, now, namespaces=namespaces, injection=injection)
-        plan = replace(plan, steps=(*plan.steps, *guard.steps))
+        asked = asked_promises(seen, api.namespace_promises(), namespaces)
+        if asked.hinge_on_starts(seen):
+            seen = with_launches(seen, self.groups(cluster), self.index, self.telemetry)
+        seen = with_stop_times(self.observed_times, cluster, seen, asked, now)
+        windows = StartWindows(seen=seen, now=now)
+        chosen = self._layouts.choose(cluster, asked, windows, injection.told)
+        spot_return = self._returns.of(cluster, asked.promises.keys(), now)
+        plan = plan_placement(
+            seen,
+            now,
+            namespaces=namespaces,
+            injection=injection,
+            chosen=chosen,
+            spot_return=spot_return,
+        )
+        grows = self._returns.grows(cluster, seen, plan.homeless, spot_return, now)
+        plan = replace(plan, steps=(*plan.steps, *grows, *guard.steps))
         if found is not None and found.proof is not Proof.IN_FORCE:
             self.telemetry.warn(found.proof, cluster=cluster.name, because=found.why)
         for problem in plan.problems:
@@ -144,7 +166,28 @@ class PlacementService:
             executor.note(event)
         executor.create_events()
         self._report(cluster, words_of((o.action for o in outcomes if o.done), now), now)
+        self._returns.report(cluster, outcomes, now)
+        scores = PromiseScores(reports=self.reports, telemetry=self.telemetry)
+        scores.add(cluster.name, seen, chosen.promised, now)
         return plan
+
+    @property
+    def _returns(self) -> SpotReturns:
+        return SpotReturns(
+            groups=self.groups,
+            pools=self.pools,
+            reports=self.reports,
+            telemetry=self.telemetry,
+        )
+
+    @property
+    def _layouts(self) -> Layouts:
+        return Layouts(
+            times=self.observed_times.times,
+            pools=self.pools,
+            workers=self.workers,
+            telemetry=self.telemetry,
+        )
 
     def _count_hours(self, cluster: Cluster, seen: Observation) -> None:
         """Count this hour of the spot pools that nodes stand in, unless another cluster of the region did."""
@@ -190,13 +233,10 @@ class PlacementService:
 
 
 def with_stop_times(
-    observed: ObservedTimes,
-    cluster: Cluster,
-    seen: Observation,
-    namespaces: Mapping[str, str],
-    now: datetime,
+    observed: ObservedTimes, cluster: Cluster, seen: Observation, asked: Asked, now: datetime
 ) -> Observation:
-    """Return an observation with the observed times of the workloads whose on-demand floor hinges on them."""
-    asked = floors_by_stop_time(StartWindows(seen=seen, now=now), namespaces)
-    times = observed.of(cluster.name, asked) if asked else None
+    """Return an observation with the observed times of the workloads whose floor or layout hinges on them."""
+    hinging = floors_by_stop_time(StartWindows(seen=seen, now=now), asked.floors)
+    looked_up = {*hinging, *asked.turn(now)}
+    times = observed.of(cluster.name, looked_up) if looked_up else None
     return replace(seen, times=times) if times else seen

@@ -24,6 +24,7 @@ from plimsoll.domain.kubernetes import (
 from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation import Observation, Samples
+from plimsoll.domain.placement import ChosenLayout
 from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
 from plimsoll.domain.reports import Metric, Report, Score
 from plimsoll.domain.spot import HeldPool, PoolEvent, PoolMemory
@@ -31,6 +32,7 @@ from plimsoll.domain.zones import ShiftEvent
 
 if TYPE_CHECKING:  # the first cordon does not wait for what it never needs
     from plimsoll.domain.capacity import VcpuQuota
+    from plimsoll.domain.frames import Frame
 
 
 class Clock(Protocol):
@@ -324,6 +326,35 @@ class Reports(Protocol):
         """
 
 
+class FrameStore(Protocol):
+    """Keeps the frames of storms."""
+
+    def put(self, frame: Frame) -> None:
+        """Write a frame; written twice it is one."""
+
+    def begin(self, frame: Frame) -> bool:
+        """Note that people are told of a storm; False where that was noted before."""
+
+    def latest(self, cluster: str) -> Frame | None:
+        """Return the last frame of a cluster, if one is kept."""
+
+
+class FrameSink(Protocol):
+    """Takes the frames of storms. No call raises, and none but `end` waits for a database."""
+
+    def watch(self, cluster: str) -> None:
+        """Learn that a reconcile of a cluster begins."""
+
+    def latest(self, cluster: str) -> Frame | None:
+        """Return the last frame of a cluster, as far as it is known."""
+
+    def take(self, frame: Frame) -> None:
+        """Take a frame to be kept; a newer one may replace it before it is."""
+
+    def end(self, cluster: str, seconds: float) -> int:
+        """Keep what is left of a cluster, for so long at most; return how many frames and messages were lost."""
+
+
 class Pools(Protocol):
     """The memory of capacity pools and of zonal shifts, by region."""
 
@@ -359,13 +390,21 @@ class Pools(Protocol):
 
 
 class Times(Protocol):
-    """How long pods took to stop and to start, by cluster and workload."""
+    """What is remembered by cluster and workload: how long pods took to stop and to start, and layouts."""
 
     def read(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, Samples]:
         """Return what is remembered of these workloads; those of which nothing is are left out."""
 
     def merge(self, cluster: str, workload: Ref, told: Samples) -> None:
         """Merge into what is remembered; what is told again changes nothing."""
+
+    def layouts(self, cluster: str) -> Mapping[Ref, ChosenLayout]:
+        """Return the layouts that were chosen for workloads."""
+
+    def choose_layout(
+        self, cluster: str, workload: Ref, before: ChosenLayout | None, after: ChosenLayout
+    ) -> None:
+        """Write the layout that is chosen for a workload; a Conflict where another run chose in between."""
 
 
 class WakeUps(Protocol):

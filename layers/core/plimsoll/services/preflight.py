@@ -104,7 +104,7 @@ class PreflightService:
         loss = spot_loss(seen.nodes, seen.pods)
         limits = self.limits(cluster)
         yield from short_of_maxima(loss, groups)
-        yield from short_of_time_to_start(seen, self.clock.now())
+        yield from short_of_time_to_start(seen.among(groups=groups), self.clock.now())
         yield from short_of_taints(seen)
         subnets, images = subnets_of(groups), images_of(groups)
         checks: dict[Short, Callable[[], Iterable[Shortfall]]] = {

@@ -15,7 +15,13 @@ from plimsoll.domain.actions import (
     Release,
     TerminateInstance,
 )
-from plimsoll.domain.drain import added_entry, plan_drain, report_of_added, reports_wanted
+from plimsoll.domain.drain import (
+    ClusterPlan,
+    added_entry,
+    plan_drain,
+    report_of_added,
+    reports_wanted,
+)
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.domain.kubernetes import webhook_in
 from plimsoll.domain.node_groups import NodeGroup
@@ -27,6 +33,7 @@ from plimsoll.services.lease import Lease, LeaseLost
 from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry, Workers
 from plimsoll.services.reconcile_inputs import ReconcileInputs
 from plimsoll.services.reconcile_memory import EVICTED_AGAIN, ReconcileMemory
+from plimsoll.services.storm_frames import StormFrames
 
 PAUSE_SECONDS: Final = 1.0
 """Between two observations: a replacement that is Ready is seen within this time."""
@@ -78,6 +85,7 @@ class Reconcile:
     workers: Workers
     telemetry: Telemetry
     memory: ReconcileMemory
+    frames: StormFrames
 
     def work(self) -> tuple[int, float | None]:
         """Return how often the cluster was observed, and in how many seconds it is to be again, if it is.
@@ -160,6 +168,7 @@ class Reconcile:
         self.save([*news, *([report_of(self.cluster.name, words, began)] if words else [])])
         # After all actions: no pod waits for a database.
         self.inputs.remember_counts()
+        self.frames.show(plan, [o.action for o in outcomes if o.done], memory.refusals)
         # Without the Lease the executor only stops. Here the loss ends the reconcile.
         self.lease.require()
         return self._pause(plan, outcomes) if plan.busy else None, until
@@ -174,7 +183,7 @@ class Reconcile:
             pause = min(pause, max(0.0, (plan.next_eviction - self.clock.now()).total_seconds()))
         return pause
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> ClusterPlan:
         memory, inputs = self.memory, self.inputs
         if not memory.zones_read:
             memory.shifts, memory.pools = inputs.shifts(), inputs.pool_ranks()

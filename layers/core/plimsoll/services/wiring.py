@@ -16,6 +16,7 @@ from plimsoll.services.notices import NoticeService
 from plimsoll.services.ports import (
     Announcer,
     Clusters,
+    FrameSink,
     Instances,
     Limits,
     NodeGroups,
@@ -70,6 +71,8 @@ class Ports:
     reports: Reports
     pools: Pools
     times: Times
+    frames: Callable[[], FrameSink] | None = None
+    """Returns what takes the frames of storms, the same object every time; None: no storm is shown."""
     announcer: Announcer
     wake_ups: WakeUps
     resyncs: Resyncs

@@ -13,12 +13,13 @@ from typing import Final, override
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.drain import MOST_REPORTS
+from plimsoll.domain.interruptions import Policy
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.observation import Sample, Samples, WorkloadTimes
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode, ResyncRequest
 from plimsoll.domain.reports import Report
-from plimsoll.services.ports import Telemetry
+from plimsoll.services.ports import FrameSink, Telemetry
 from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wiring import Ports, wire
 from plimsoll_simulation.fake_aws.machines import region_of
@@ -70,6 +71,8 @@ class ResponderContext:
     """Sends a wake-up for a cluster, in so many seconds."""
     resyncs: Callable[[str], None]
     """Sends a message that asks for a resync."""
+    frames: FrameSink | None = None
+    """Takes the frames of storms; None: nobody watches."""
 
 
 class Responder:
@@ -164,6 +167,7 @@ class Plimsoll(Responder):
                 pools=behind(network, MemoryPools(), POOLS),
                 times=behind(network, self._times, TIMES),
                 announcer=self.announcer,
+                frames=None if (sink := context.frames) is None else lambda: sink,
                 wake_ups=SimulatedWakeUps(network, context.wake_ups),
                 resyncs=SimulatedResyncs(network, context.resyncs),
                 clock=clock,
@@ -244,6 +248,7 @@ def _registered(rig_cluster: SimulatedRigCluster) -> Cluster:
         mode=Mode.ACT,
         region=region_of(rig_cluster.spec.node_groups[0].zones[0]),
         added=EPOCH,
+        policy=Policy(return_to_spot=rig_cluster.spec.return_to_spot),
     )
 
 

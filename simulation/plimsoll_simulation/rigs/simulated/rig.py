@@ -14,6 +14,7 @@ from typing import Final, Unpack, override
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.registry import RESYNC_EVERY
+from plimsoll.services.ports import FrameSink
 from plimsoll.services.retry_policy import NOTICES, RESYNCS, WAKE_UPS
 from plimsoll_simulation.measure.report import Report
 from plimsoll_simulation.rigs.registry import Rig
@@ -63,7 +64,12 @@ class Simulation(Run):
     responder: Responder
 
     def __init__(
-        self, drill: Drill, *, hooks: FaultHooks | None = None, **how: Unpack[How]
+        self,
+        drill: Drill,
+        *,
+        hooks: FaultHooks | None = None,
+        frames: FrameSink | None = None,
+        **how: Unpack[How],
     ) -> None:
         super().__init__(drill, clock=VirtualClock(), rig="simulated", **how)
         scenario = drill.scenario
@@ -115,6 +121,7 @@ class Simulation(Run):
                 telemetry=self.telemetry,
                 wake_ups=self._wake_up,
                 resyncs=self._resync,
+                frames=frames,
             )
         )
         self.notices = queue(

@@ -18,7 +18,12 @@ REGISTRY: Final = {
     "remove": "dynamodb:DeleteItem",
 }
 NODE_INDEX: Final = {"find": "dynamodb:BatchGetItem", "put": "dynamodb:BatchWriteItem"}
-REPORTS: Final = {"merge": "dynamodb:PutItem", "list": "dynamodb:Query"}
+REPORTS: Final = {
+    "merge": "dynamodb:PutItem",
+    "list": "dynamodb:Query",
+    "scores": "dynamodb:GetItem",
+    "put_score": "dynamodb:PutItem",
+}
 POOLS: Final = {
     "read": "dynamodb:Query",
     "put": "dynamodb:PutItem",
@@ -29,7 +34,12 @@ POOLS: Final = {
     "put_shift": "dynamodb:PutItem",
 }
 
-TIMES: Final = {"read": "dynamodb:BatchGetItem", "merge": "dynamodb:PutItem"}
+TIMES: Final = {
+    "read": "dynamodb:BatchGetItem",
+    "merge": "dynamodb:PutItem",
+    "layouts": "dynamodb:Query",
+    "choose_layout": "dynamodb:PutItem",
+}
 
 
 def behind[P](wire: SimulatedNetwork, port: P, operations: Mapping[str, str]) -> P:

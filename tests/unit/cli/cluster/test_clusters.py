@@ -225,6 +225,8 @@ ADVICE = "rebalance-recommendation"
         (("--keep-ready", "6", "--keep-ready", "0"), Policy()),
         (("--overrule-budgets", "never"), Policy(obeys_budgets=True)),
         (("--overrule-budgets", "at-deadline"), Policy()),
+        (("--return-to-spot",), Policy(return_to_spot=True)),
+        (("--return-to-spot", "--no-return-to-spot"), Policy()),
         (("--act-in", "web", "--act-in", "lab", "--act-in", "web"), Policy(act_in=("lab", "web"))),
         (
             ("--maintenance-window", "sat,sun 22:00-04:00"),

@@ -84,6 +84,42 @@ def test_where_no_group_may_grow_less_is_saved_and_that_is_said():
     assert "no node group may grow" in " ".join(found["notes"])
 
 
+def marked(found: Report, workload: str) -> Report:
+    (answer,) = [row for row in found["marks"] if row["workload"] == workload]
+    return dict(answer)
+
+
+def test_what_stays_by_the_rule_stands_beside_what_was_played(kept):
+    web = marked(json.loads((kept / "outcome.json").read_text()), "Deployment shop/web")
+    assert [(mark["kind"], mark["stays"]) for mark in web["marks"]] == [
+        ("node", 4),
+        ("family", 2),
+        ("zone", 2),
+        ("all spot", 0),
+    ]
+    assert (web["ready"], web["left"], web["played"]) == (6, 0, 6)
+
+
+def test_a_mark_below_the_promise_of_the_policy_is_told(environment):
+    environment.registry.update(replace(a_cluster(), policy=Policy(keep_ready="3")))
+    result = run(environment, "rehearse", "--cluster", "harbor", "--zone", "us-east-1a", *NOBODY)
+    *_, web = [row.split() for row in result.stdout.splitlines() if "Deployment shop/web" in row]
+    assert web[2:] == ["6", "3", "4", "2", "(broken)", "2", "(broken)", "0", "(broken)", "4", "4"]
+
+
+def test_the_promise_of_a_namespace_is_read(environment):
+    promising = {"metadata": {"annotations": {"plimsoll.dev/keep-ready": "50%"}}}
+    environment.transports["harbor"].call(
+        "PATCH",
+        "/api/v1/namespaces/shop",
+        body=promising,
+        content_type="application/merge-patch+json",
+    )
+    found = predicted(environment, *NOBODY, status=1)
+    assert marked(found, "Deployment shop/web")["promised"] == 3
+    assert marked(found, "StatefulSet shop/db")["promised"] is None
+
+
 @pytest.mark.parametrize(
     ("scope", "nodes"),
     [
@@ -170,6 +206,7 @@ def test_the_page_escapes_names_and_needs_no_network(kept):
     drawn = (kept / "page.html").read_text()
     assert "2 of 4 workloads would be at zero" in drawn
     assert "Deployment shop/ledger" in drawn
+    assert "What stays Ready if spot instances go" in drawn
     assert "http" not in drawn.replace("http-equiv", "")
 
 

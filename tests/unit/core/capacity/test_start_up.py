@@ -82,6 +82,9 @@ def test_a_node_takes_as_long_as_those_of_the_slowest_group_of_its_pods():
     assert window(nodes, pods, groups=groups).node_seconds == 90
     assert window(nodes, pods[:1], groups=groups).node_seconds == 45
     assert window(nodes, pods).node_seconds == 70
+    silent = [replace(group, launched={}) for group in groups]
+    assert window(nodes, pods, groups=silent).node_seconds == 70
+    assert window(nodes, pods, groups=silent, launched=launched).node_seconds == 90
 
 
 def test_nodes_with_places_for_what_one_pool_runs_leave_nothing_to_wait_for():

@@ -46,10 +46,15 @@ from tests.support.observations import (
 )
 
 
+def is_empty(plan: Plan) -> bool:
+    said = (plan.steps, plan.waiting, plan.notes, plan.reports, plan.due)
+    return not any(said) and not plan.busy and not plan.hurried
+
+
 def test_nothing_is_planned_for_a_cluster_in_which_no_node_is_going():
     plan = plan_drain(looked([a_node("od")], pods_of("web", 3, node="od"), [a_deployment()]), NOON)
 
-    assert plan == Plan()
+    assert is_empty(plan)
 
 
 def test_at_the_latest_safe_start_a_pod_goes_even_without_a_replacement():
@@ -693,7 +698,7 @@ def test_a_closed_interruption_is_over():
     assert node.interruption is not None
     closed = replace(node, interruption=marked(node.interruption, closed=noon(50)))
 
-    assert plan_drain(looked([closed], []), noon(60)) == Plan()
+    assert is_empty(plan_drain(looked([closed], []), noon(60)))
 
 
 def test_a_budget_that_allows_nothing_now_is_waited_for_without_asking():

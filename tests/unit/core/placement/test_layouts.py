@@ -289,6 +289,25 @@ def test_pods_on_closed_spot_groups_move_while_the_floor_is_undercut():
     assert "5 of its pods stand on on-demand" in move.reason
 
 
+def test_no_pod_leaves_on_demand_for_spot_while_the_floor_is_just_kept():
+    nodes = after_a_run(on_demand(1) + spot("m5") + spot("c5") + spot("r5"), Layout(1, 3))
+    nodes = [replace(n, unschedulable=n.name.startswith(("m5", "r5"))) for n in nodes]
+    nodes = after_a_run(nodes, Layout(1, 3))
+    where = ["od-0"] * 3 + ["c5-0"] + ["m5-0"] * 4 + ["r5-0"] * 4
+    pods = [
+        a_pod(
+            f"web-{n}",
+            node=node,
+            annotations=HOLDS if "od" in node else {},
+            **spread_over(Layout(1, 3)),
+        )
+        for n, node in enumerate(where)
+    ]
+    plan = plan_placement(looked(nodes, pods, [spread_web(Layout(1, 3), 12)]), NOON)
+    assert plan.held is None
+    assert not [step for step in plan.steps if isinstance(step.action, Release)]
+
+
 def test_between_runs_spot_groups_that_would_undercut_the_floor_close_at_once():
     nodes = after_a_run(on_demand(3) + spot("m5") + spot("c5") + spot("r5"), EVEN)
     nodes = [replace(n, unschedulable=n.name == "od-2") for n in nodes]

@@ -19,6 +19,7 @@ from plimsoll.domain.placement.load_line import (
     LossWindow,
     SpotGroup,
     Unit,
+    at_most,
     lines,
     load_line,
     tail,
@@ -269,3 +270,25 @@ def test_a_promise_above_the_replicas_is_broken_by_every_layout():
     found = [*lines(3, 4, calm(0.01), SLOW)]
     assert {line.below for line in found} == {1.0}
     assert str(load_line(found, 0, 0.001).layout) == "on-demand"
+
+
+@pytest.mark.parametrize(("mean", "reclaims"), [(0.3, 0.4), (1.43, 0.0), (12.0, 3.5)])
+def test_in_nineteen_of_twenty_times_no_more_events_come_than_are_told(
+    mean: float, reclaims: float
+):
+    random, shape, draws = Random(7), 1 + reclaims, 4_000
+    most = at_most(mean, reclaims)
+    came = [poisson(random, random.gammavariate(shape, mean / shape)) for _ in range(draws)]
+    assert sum(n <= most for n in came) / draws >= 0.94
+    assert most == 0 or sum(n < most for n in came) / draws < 0.96
+
+
+def test_of_what_never_comes_nothing_comes():
+    assert at_most(0.0, 3.0) == 0
+
+
+def poisson(random: Random, mean: float) -> int:
+    number, time = -1, 0.0
+    while time <= mean:
+        number, time = number + 1, time + random.expovariate(1)
+    return number

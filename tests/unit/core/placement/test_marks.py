@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.kubernetes import Node
-from plimsoll.domain.placement import Marks, marks_of
+from plimsoll.domain.placement import marks_of
+from plimsoll.domain.placement.marks import Marks
 from tests.support.builders import ZONE_A, ZONE_B, a_deployment, a_node, a_pod
 from tests.support.observations import looked
 

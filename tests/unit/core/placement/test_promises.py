@@ -17,10 +17,10 @@ from plimsoll.domain.placement import (
     PromisedWorkload,
     promised_workloads,
     standing_groups,
-    stated_promise,
     understood_promise,
 )
 from plimsoll.domain.placement.load_line import LoadLine
+from plimsoll.domain.placement.promises import stated_promise
 from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_deployment, a_node, a_pod, a_stateful_set
 from tests.support.observations import looked
@@ -139,6 +139,13 @@ def test_a_group_has_the_mean_rate_of_its_nodes_pools_and_is_as_old_as_the_young
     assert "not seen before" in str(m6i)
 
 
+def test_where_families_are_few_zones_make_groups_that_share_their_family():
+    nodes = [spot(zone, "c6i.large", zone) for zone in (ZONE_A, ZONE_B)]
+    a, b = standing_groups(looked(nodes, []), {})
+    assert {a.group.name, b.group.name} == {f"c6i in {ZONE_A}", f"c6i in {ZONE_B}"}
+    assert a.group.family == b.group.family == "c6i"
+
+
 def test_many_families_make_three_groups_and_none_makes_none():
     nodes = [spot(f"n{n}", f"m{n}.large") for n in range(7)]
     assert len(standing_groups(looked(nodes, []), {})) == 3
@@ -163,7 +170,8 @@ def test_a_fast_deployment_needs_no_floor():
 def test_the_floor_that_an_owner_states_is_kept_beneath_the_line():
     stated = a_deployment("web", replicas=10, annotations={MIN_ON_DEMAND: "3"})
     (web,) = promised("60%", workloads=[stated])
-    assert (str(web.line.layout), web.line.floor) == ("3 + 3", 4)
+    assert (str(web.line.layout), web.line.floor) == ("1 + 2", 3)
+    assert {str(line.layout) for line in web.layouts} >= {"no floor", "1 + 3", "3 + 3", "on-demand"}
     (by_policy,) = promised("60%", policy=Policy(min_on_demand="30%"))
     assert by_policy.line == web.line
     broken = a_deployment("web", replicas=10, annotations={MIN_ON_DEMAND: "some"})

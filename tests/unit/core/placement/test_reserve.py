@@ -12,7 +12,7 @@ from plimsoll.domain.actions import LabelNode, Release
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, MIN_ON_DEMAND, Node, Pod, Workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, floor_of, plan_placement
-from plimsoll.domain.placement.rebalancing import plan_moves
+from plimsoll.domain.placement.rebalancing import plan_moves, uneven
 from plimsoll.domain.placement.reserve import losses, takes
 from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_deployment, a_node, a_pod, pod_spec_json
@@ -132,7 +132,7 @@ def test_where_all_must_stand_on_on_demand_only_pods_on_spot_move(capacity, move
     whole = {MIN_ON_DEMAND: "100%"}
     cart = a_deployment("cart", replicas=1, annotations=whole, template=template)
     seen = looked(nodes, [pod_of("cart", "other")], [cart])
-    assert len(list(plan_moves(seen, {}, [], NOON, pinned=[cart]))) == moved
+    assert len(plan_moves(seen, uneven(seen, {}, [], NOON, pinned=[cart]), NOON).releases) == moved
 
 
 def test_a_single_replica_on_spot_counts_as_kept_while_the_reserve_can_take_it():

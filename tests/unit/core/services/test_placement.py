@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.kubernetes import Node, Ref
 from plimsoll.domain.observation import INDEX_REFRESH, Sample, Samples
-from plimsoll.domain.placement import Layout, label_key, reports_of
-from plimsoll.domain.registry import Mode
+from plimsoll.domain.placement import Layout, asked_promises, label_key, reports_of
+from plimsoll.domain.registry import IndexEntry, Mode
 from plimsoll.domain.reports import Metric
+from plimsoll.services.node_launches import with_launches
 from plimsoll.services.placement import with_stop_times
+from plimsoll_simulation.fake_cluster.controllers.kubelet import STARTUP
+from tests.support.builders import NOON, a_group
 from tests.support.floors import a_cluster, spread_over, standing, web
 from tests.support.scheduled import ScheduledCluster
 from tests.support.workload_sets import WiredServices, deployment, method
@@ -277,9 +284,44 @@ def test_the_stop_times_that_floors_hinge_on_are_read_from_what_was_observed(mon
     wired.times.merge("harbor", asked, Samples(stop=told))
     seen = wired.open(wired.cluster).observe()
     observed = wired.services.placement.observed_times
-    found = with_stop_times(observed, wired.cluster, seen, {}, wired.now())
+    nothing = asked_promises(seen, {}, {})
+    found = with_stop_times(observed, wired.cluster, seen, nothing, wired.now())
     stop = found.times[asked].stop
     assert stop is not None
     assert stop.p95_seconds == 4
     monkeypatch.setattr("plimsoll.services.placement.floors_by_stop_time", lambda *_: [])
-    assert with_stop_times(observed, wired.cluster, seen, {}, wired.now()) is seen
+    assert with_stop_times(observed, wired.cluster, seen, nothing, wired.now()) is seen
+
+
+def test_the_start_of_nodes_is_that_of_the_launches_of_their_groups():
+    wired = WiredServices()
+    group = a_group("base", capacity="spot")
+    instances = [wired.join(f"m5-{n}", capacity="spot", cpu="1500m") for n in range(2)]
+    wired.aws.groups = [replace(group, instances=frozenset(instances))]
+    web = deployment(replicas=6)
+    web["spec"]["template"]["metadata"]["annotations"] = {STARTUP: "100s"}
+    web["metadata"]["annotations"] = {"plimsoll.dev/keep-ready": "4"}
+    wired.apply(web, settle=120)
+    wired.index.put(
+        [
+            IndexEntry(
+                instance=instance,
+                cluster="harbor",
+                node="",
+                launched=NOON - timedelta(seconds=200),
+                seen=wired.time,
+            )
+            for instance in instances
+        ]
+    )
+    seen = with_launches(wired.api.observe(), wired.aws, wired.index, wired.telemetry)
+    window = StartWindows(seen=seen, now=wired.time).of(Ref("Deployment", "default", "web"))
+    assert window is not None
+    assert window.node_seconds == pytest.approx(200, abs=20)
+
+    def away(_: object) -> None:
+        raise Temporary("DynamoDB is away")
+
+    wired.index.find = away  # type: ignore[assignment,method-assign]  # it fails from here on
+    wired.placement.run()
+    assert "launches not read" in wired.telemetry.warned

@@ -129,6 +129,7 @@ def _policy(text: str | None) -> Policy:
         min_on_demand=said.get("min_on_demand", "0"),
         keep_ready=said.get("keep_ready", "0"),
         obeys_budgets=said.get("obeys_budgets", False),
+        return_to_spot=said.get("return_to_spot", False),
         act_in=tuple(said.get("act_in", ())),
         window=window
         and MaintenanceWindow(

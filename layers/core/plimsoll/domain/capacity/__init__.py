@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plimsoll.domain.capacity.advised_nodes import kept_out
 from plimsoll.domain.capacity.growth_plan import Growth, plan_growth
-from plimsoll.domain.capacity.node_templates import Daemons, could_serve
+from plimsoll.domain.capacity.node_templates import Daemons, could_serve, future_node
 from plimsoll.domain.capacity.offline_estimate import estimated_node, estimated_observation
 from plimsoll.domain.capacity.preflight import (
     QUOTA_CODE,
@@ -27,9 +27,16 @@ from plimsoll.domain.capacity.preflight import (
     vcpus,
 )
 from plimsoll.domain.capacity.scale_up import ScaleUp, grow_token, plan_scale_up
-from plimsoll.domain.capacity.start_up import StartWindow, StartWindows, slow_starts
+from plimsoll.domain.capacity.start_up import (
+    ASSUMED_NODE_SECONDS,
+    StartWindow,
+    StartWindows,
+    node_starts,
+    slow_starts,
+)
 
 __all__ = [
+    "ASSUMED_NODE_SECONDS",
     "QUOTA_CODE",
     "Daemons",
     "Growth",
@@ -42,9 +49,11 @@ __all__ = [
     "could_serve",
     "estimated_node",
     "estimated_observation",
+    "future_node",
     "grow_token",
     "images_of",
     "kept_out",
+    "node_starts",
     "plan_growth",
     "plan_scale_up",
     "preflight_announcement",

@@ -107,6 +107,16 @@ class StartWindows:
 
     def of(self, workload: Ref) -> StartWindow | None:
         """Return the window of a workload; None where no running pod tells how long it took to start."""
+        if workload not in self._known:
+            self._known[workload] = self._window(workload)
+        return self._known[workload]
+
+    def late(self, workload: Ref) -> StartWindow | None:
+        """Return the window of a workload whose replacements come too late; None of any other."""
+        window = self.of(workload)
+        return window if window is not None and window.missing > 0 else None
+
+    def _window(self, workload: Ref) -> StartWindow | None:
         pods = self.seen.of_workload.get(workload, ())
         samples = start_samples({workload: pods}).get(workload)
         start = None if samples is None else samples.times(self.now).start
@@ -121,18 +131,13 @@ class StartWindows:
         # The look at all nodes is left out where it decides nothing.
         return fast if window.missing > fast.missing and self._have_headroom(pods) else window
 
-    def late(self, workload: Ref) -> StartWindow | None:
-        """Return the window of a workload whose replacements come too late; None of any other."""
-        window = self.of(workload)
-        return window if window is not None and window.missing > 0 else None
-
     def _node_seconds(self, pods: Sequence[Pod]) -> float:
         """Return the median of launches of the pods' node groups, of the slowest group."""
         names = {pod.node for pod in pods if pod.node is not None}
         instances = {node.instance for name in names if (node := self.seen.node.get(name))}
         known = [
             seconds
-            for key, seconds in self._launches.items()
+            for key, seconds in self._starts.items()
             if not instances.isdisjoint(self._instances[key])
         ]
         return max(known, default=ASSUMED_NODE_SECONDS)
@@ -142,21 +147,12 @@ class StartWindows:
         return {group.key: frozenset(group.instances) for group in self.seen.groups}
 
     @cached_property
-    def _launches(self) -> Mapping[str, float]:
-        """Return by group how many seconds its running nodes took from their launch until Ready."""
-        launched = {
-            instance: (group.key, at)
-            for group in self.seen.groups
-            for instance, at in group.launched.items()
-        }
-        took: dict[str, list[float]] = defaultdict(list)
-        for node in self.seen.nodes:
-            if node.ready and (known := launched.get(node.instance or "")) is not None:
-                key, at = known
-                since = (node.ready_since or node.created) - at
-                if timedelta() < since < _SLOWEST_NODE:
-                    took[key].append(since.total_seconds())
-        return {key: median(seconds) for key, seconds in took.items()}
+    def _starts(self) -> Mapping[str, float]:
+        return node_starts(self.seen)
+
+    @cached_property
+    def _known(self) -> dict[Ref, StartWindow | None]:
+        return {}
 
     def _have_headroom(self, pods: Sequence[Pod]) -> bool:
         """Whether other nodes have places for the pods of a workload that its largest spot pool runs.
@@ -214,6 +210,27 @@ class StartWindows:
             if node.staying
         ]
         return sorted(free, key=lambda each: (-each[1].cpu, each[0].name))
+
+
+def node_starts(seen: Observation) -> Mapping[str, float]:
+    """Return by node group how many seconds its running nodes took from their launch until Ready: the median.
+
+    Groups of which no launch is known are left out.
+    """
+    launched = {
+        instance: (group.key, at)
+        for group in seen.groups
+        for instance in group.instances | group.launched.keys()
+        if (at := group.launched.get(instance) or seen.launched.get(instance)) is not None
+    }
+    took: dict[str, list[float]] = defaultdict(list)
+    for node in seen.nodes:
+        if node.ready and (known := launched.get(node.instance or "")) is not None:
+            key, at = known
+            since = (node.ready_since or node.created) - at
+            if timedelta() < since < _SLOWEST_NODE:
+                took[key].append(since.total_seconds())
+    return {key: median(seconds) for key, seconds in took.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

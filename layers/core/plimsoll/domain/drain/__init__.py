@@ -7,9 +7,11 @@ from plimsoll.domain.drain.added_nodes import (
     EMPTY_FOR,
     added_by_group,
     added_entry,
+    added_since,
     report_of_added,
     reports_wanted,
 )
+from plimsoll.domain.drain.cluster_plan import ClusterPlan
 from plimsoll.domain.drain.cordon_rate_limit import GATHER_NOTICES, MOST_REPORTS, waiting_for_turn
 from plimsoll.domain.drain.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll.domain.drain.planner import plan_drain
@@ -19,10 +21,12 @@ __all__ = [
     "EMPTY_FOR",
     "GATHER_NOTICES",
     "MOST_REPORTS",
+    "ClusterPlan",
     "DrainPlan",
     "DrainRequest",
     "added_by_group",
     "added_entry",
+    "added_since",
     "event_of_action",
     "plan_drain",
     "plan_nodes",

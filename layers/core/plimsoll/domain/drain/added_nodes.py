@@ -40,7 +40,7 @@ def added_entry(group: NodeGroup, nodes: int, now: datetime, what: str) -> Mappi
 
 
 def report_of_added(cluster: str, added: Mapping[str, int], reason: str, now: datetime) -> Report:
-    """Return what a request adds to the report of its day where no interruption is open: for a zonal shift."""
+    """Return what a request adds to the report of its day where no interruption is open: for a zonal shift, or a return."""
     day = datetime.combine(now, time(), now.tzinfo)
     return Report(
         interruption=f"{SCALE_UP}@{cluster}/{day:%Y-%m-%d}",
@@ -60,6 +60,14 @@ def added_by_group(report: Report) -> Mapping[str, int]:
     for key, nodes in _told([report]).items():
         found[_group(key)] += nodes
     return found
+
+
+def added_since(reports: Iterable[Report], since: datetime) -> int:
+    """Return how many nodes were added, apart from interruptions, by requests after a time."""
+    told = _told(report for report in reports if report.kind == SCALE_UP)
+    return sum(
+        n for key, n in told.items() if datetime.fromisoformat(key.rsplit("@", 2)[1]) > since
+    )
 
 
 def reports_wanted(seen: Observation) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from plimsoll.domain.actions import Cordon, Due, Evict, Plan, Release, Step, Wave
+from plimsoll.domain.actions import Cordon, Due, Evict, Release, Step, Wave
 from plimsoll.domain.disruptions import (
     ASSUMED_SECONDS,
     PATIENCE,
@@ -34,6 +34,7 @@ from plimsoll.domain.disruptions import (
     tolerant_workloads,
 )
 from plimsoll.domain.drain.capacity import plan_capacity
+from plimsoll.domain.drain.cluster_plan import ClusterPlan
 from plimsoll.domain.drain.cordon_rate_limit import GATHERING, turns
 from plimsoll.domain.drain.deadline_evictions import add_evictions, plan_deadline_evictions
 from plimsoll.domain.drain.finalization import plan_finalization, plan_guards, report_of
@@ -55,7 +56,7 @@ def plan_drain(
     refusals: Mapping[str, Sequence[Refusal]] | None = None,
     refused: Mapping[str, str] | None = None,
     ahead: timedelta = timedelta(),
-) -> Plan:
+) -> ClusterPlan:
     """Decide what to do now about every interrupted node of a cluster.
 
     Args:
@@ -120,7 +121,10 @@ def plan_drain(
     draft.steps += between_runs(seen, now, idle=not busy, refused=draft.refused)
     steps = _in_order(draft.steps)
     reasons = draft.told()
-    return Plan(
+    return ClusterPlan(
+        at=now,
+        seen=seen,
+        disruptions=tuple(disruptions),
         steps=tuple(steps),
         waiting=draft.waiting(),
         notes=draft.notes(),

@@ -61,6 +61,8 @@ class Policy:
     """The promise of workloads for which neither they nor their namespaces state one; "0": none."""
     obeys_budgets: bool = False
     """Whether no pod is deleted past its PodDisruptionBudget, even where its instance takes it in any case."""
+    return_to_spot: bool = False
+    """Whether pods of workloads without a floor are moved back to spot once it has stood for a while."""
     act_in: tuple[str, ...] = ()
     """The namespaces whose objects may be written to, sorted; all others are observed only. None named: all."""
 
@@ -123,6 +125,7 @@ class Policy:
                 ),
                 *([f"scheduled changes on {self.window}"] if self.window else ()),
                 *(["no PodDisruptionBudget is overruled"] if self.obeys_budgets else ()),
+                *(["pods without a floor return to spot"] if self.return_to_spot else ()),
                 *([f"acts only in {', '.join(self.act_in)}"] if self.act_in else ()),
                 *(
                     [f"an on-demand floor of {floor}"]

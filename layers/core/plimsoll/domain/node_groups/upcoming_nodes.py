@@ -26,7 +26,7 @@ RETRY_AFTER_REFUSAL: Final = timedelta(seconds=15)
 """How soon it is asked again where no other group will do. After each refusal of the same this doubles."""
 LONGEST_RETRY: Final = timedelta(minutes=1)
 """Of a storm two minutes are left: capacity that comes back then is still asked for."""
-USUAL: Final = timedelta(minutes=3)
+USUAL_START_UP: Final = timedelta(minutes=3)
 """From launch to Ready, where no launch of the group tells."""
 LEAST: Final = timedelta(minutes=1)
 FIRST_SIGN_WITHIN: Final = timedelta(seconds=30)
@@ -142,7 +142,7 @@ def start_up(group: NodeGroup, nodes: Iterable[Node]) -> timedelta:
         for node in nodes
         if node.ready and (at := group.launched.get(node.instance or "")) is not None
     ]
-    return max(took, default=USUAL)
+    return max(took, default=USUAL_START_UP)
 
 
 def _rebalanced(group: NodeGroup, here: Iterable[Node], now: datetime) -> int:
@@ -159,7 +159,7 @@ def _rebalanced(group: NodeGroup, here: Iterable[Node], now: datetime) -> int:
 
 def _limit(launches: Sequence[timedelta]) -> timedelta:
     """Return how long a launch may take. What is known is when nodes joined, seconds before they were Ready."""
-    return max(LEAST, LAUNCH_TIME_FACTOR * max(launches)) if launches else USUAL
+    return max(LEAST, LAUNCH_TIME_FACTOR * max(launches)) if launches else USUAL_START_UP
 
 
 def _starts_up(group: NodeGroup, node: Node, now: datetime) -> bool:

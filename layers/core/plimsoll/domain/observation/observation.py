@@ -60,6 +60,8 @@ class Observation:
     groups: Sequence[NodeGroup] = ()
     instances: Mapping[str, Instance] = field(default_factory=dict)
     """What EC2 says now, by id, of instances whose Nodes have a record."""
+    launched: Mapping[str, datetime] = field(default_factory=dict)
+    """Instance -> when it was launched, where that was asked for and node groups do not tell it."""
     policy: Policy = field(default_factory=Policy)
     """What the owner of the cluster wants done about notices."""
     reports: Sequence[Report] | None = ()

@@ -14,9 +14,14 @@ from plimsoll.domain.placement.injection import (
     is_as_injected,
     with_new_canary,
 )
-from plimsoll.domain.placement.load_line import LoadLine, LossWindow
-from plimsoll.domain.placement.marks import Mark, Marks, marks_of
-from plimsoll.domain.placement.move_history import heir_of
+from plimsoll.domain.placement.layout_choice import LAYOUTS_KEPT, ChosenLayout
+from plimsoll.domain.placement.load_line import (
+    LoadLine,
+    LossWindow,
+    at_most,
+)
+from plimsoll.domain.placement.marks import Mark, marks_of
+from plimsoll.domain.placement.move_history import bequeaths, heir_of
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.on_demand import (
     FloorConstraint,
@@ -26,18 +31,29 @@ from plimsoll.domain.placement.on_demand import (
 )
 from plimsoll.domain.placement.pending import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.placement.plan import PlacementPlan, between_runs, plan_placement
+from plimsoll.domain.placement.promised_floors import (
+    Asked,
+    Choice,
+    ChosenLayouts,
+    asked_promises,
+    choices_of,
+    chosen_layouts,
+    layouts_there,
+)
 from plimsoll.domain.placement.promises import (
     Promise,
     PromisedWorkload,
     StandingGroup,
+    judged,
     promised_workloads,
     standing_groups,
-    stated_promise,
     understood_promise,
 )
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
 from plimsoll.domain.placement.report import report_of, reports_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
+from plimsoll.domain.placement.spot_growth import ADDED_WITHIN, growth_for_return
+from plimsoll.domain.placement.spot_return import SpotReturn
 from plimsoll.domain.placement.spread_groups import (
     ON_DEMAND,
     SINGLE_REPLICA,
@@ -45,18 +61,24 @@ from plimsoll.domain.placement.spread_groups import (
     Layout,
     label_key,
 )
-from plimsoll.domain.placement.status import FloorStatus
+from plimsoll.domain.placement.status import FloorStatus, capacities_of
 
 __all__ = [
+    "ADDED_WITHIN",
     "ALL_SPOT",
     "INJECTION_CANARIES",
     "INJECTION_ENTRIES",
+    "LAYOUTS_KEPT",
     "LAYOUT_CANARY",
     "MOST_MOVES",
     "NO_INJECTION",
     "ON_DEMAND",
     "SINGLE_REPLICA",
     "SPOT",
+    "Asked",
+    "Choice",
+    "ChosenLayout",
+    "ChosenLayouts",
     "FloorConstraint",
     "FloorStatus",
     "Injected",
@@ -65,29 +87,37 @@ __all__ = [
     "LoadLine",
     "LossWindow",
     "Mark",
-    "Marks",
     "OnDemandFloor",
     "PlacementPlan",
     "Promise",
     "PromisedWorkload",
+    "SpotReturn",
     "SpreadGroup",
     "StandingGroup",
+    "asked_promises",
+    "at_most",
+    "bequeaths",
     "between_runs",
     "canaries_told",
+    "capacities_of",
+    "choices_of",
+    "chosen_layouts",
     "floor_of",
     "floors_by_stop_time",
+    "growth_for_return",
     "heir_of",
     "injection_key",
     "is_as_injected",
+    "judged",
     "keeps_spread_groups",
     "label_key",
+    "layouts_there",
     "marks_of",
     "plan_placement",
     "promised_workloads",
     "report_of",
     "reports_of",
     "standing_groups",
-    "stated_promise",
     "understood_promise",
     "waits_for_spread_group",
     "with_new_canary",

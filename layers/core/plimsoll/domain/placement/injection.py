@@ -30,12 +30,14 @@ from plimsoll.domain.kubernetes import (
     about_workload,
 )
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.load_line import ALL_ON_DEMAND
 from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor
 from plimsoll.domain.placement.slots import held_by_on_demand
 from plimsoll.domain.placement.spread_groups import (
     LAYOUTS,
     NO_GROUPS,
     ON_DEMAND,
+    SINGLE_REPLICA,
     Layout,
     label_key,
 )
@@ -77,6 +79,7 @@ INJECTION_ENTRIES: Final = (*(layout.entry for layout in LAYOUTS), ON_DEMAND)
 """All that the policy understands."""
 MOST_INJECTIONS: Final = 100
 """Changes in one namespace and run: anybody who may write its ConfigMap can put much into it."""
+_LAYOUT_OF: Final = {layout.entry: layout for layout in LAYOUTS}
 _SPREADS: Final = {label_key(layout): layout for layout in LAYOUTS}
 
 
@@ -240,6 +243,15 @@ def not_injected(
     for workload in islice(relying, MOST_NAMED):
         why = f"{workload.ref}: the admission policy is not in force: {injection.broken}"
         yield about_workload(workload, "FloorNotInjected", why)
+
+
+def layout_told(injected: Injected, workload: Ref) -> Layout | None:
+    """Return the layout that the policy is told of a workload; None: none, or that of a single replica."""
+    entry = _told(injected, workload)
+    if entry == ON_DEMAND:
+        return ALL_ON_DEMAND
+    layout = _LAYOUT_OF.get(entry or "")
+    return None if layout == SINGLE_REPLICA else layout
 
 
 def _told(injected: Injected, workload: Ref) -> str | None:

@@ -11,14 +11,14 @@ Four layouts are compared. The line is the cheapest that keeps the promise, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import expm1, fsum, sumprod
 from typing import Final, NamedTuple
 
 from plimsoll.domain.capacity import StartWindow
-from plimsoll.domain.placement.spread_groups import Layout
+from plimsoll.domain.placement.spread_groups import LAYOUTS, NO_GROUPS, Layout
 
 MISSED: Final = 0.1
 """The share of nodes that go without a notice. It is assumed: nobody has measured it."""
@@ -35,6 +35,12 @@ MONTH_MINUTES: Final = 43_800.0
 MOST_SPOT_GROUPS: Final = 3
 """More groups make shallow losses more frequent, and deep ones hardly rarer."""
 _ON_DEMAND_GROUPS: Final = (1, 3)
+NO_FLOOR: Final = Layout(0, MOST_SPOT_GROUPS)
+"""Without a constraint, however many spot groups there are."""
+_NEARLY_ALWAYS: Final = 0.95
+_MOST_EVENTS: Final = 10_000
+ALL_ON_DEMAND: Final = Layout(1, 0)
+"""No replica stands on spot."""
 _NEGLIGIBLE: Final = 1e-20
 """Of a binomial distribution, relative to its peak: what is left out of it."""
 
@@ -80,7 +86,8 @@ class LoadLine:
 
     layout: Layout
     floor: int
-    """Replicas on on-demand: what stays if all spot goes at once."""
+    """Replicas on on-demand: what stays if all spot goes at once. While a group is closed they may be fewer, but never
+    fewer than `Layout.floor` says, by which hard floors are kept."""
     largest: int
     """Replicas of the largest spot group."""
     cost: float
@@ -156,6 +163,26 @@ def _binomial(pods: int, share: float) -> Sequence[float]:
     return [weight / total for weight in weights]
 
 
+def at_most(mean: float, reclaims: float) -> int:
+    """Return how many events come at most in 19 of 20 such times.
+
+    Their number is negative binomial: the rate is not known better than the reclaims tell that it was learnt from.
+
+    Args:
+        mean: how many are expected.
+        reclaims: how many reclaims are remembered.
+    """
+    shape = 1 + reclaims
+    share = mean / (mean + shape)
+    probability = total = (1 - share) ** shape
+    number = 0
+    while total < _NEARLY_ALWAYS and number < _MOST_EVENTS:
+        number += 1
+        probability *= share * (shape + number - 1) / number
+        total += probability
+    return number
+
+
 def units_of(groups: Sequence[tuple[SpotGroup, int]]) -> Sequence[Unit]:
     """Return what is lost together where groups run so many pods each: groups, families, and all spot.
 
@@ -183,40 +210,49 @@ def lines(
     wanted: int,
     spot: Sequence[SpotGroup],
     window: LossWindow,
-    price: float = SPOT_PRICE,
-) -> Iterator[LoadLine]:
-    """Yield each layout that a workload can have, the cheapest first, and what it keeps.
+    beneath: Layout = NO_GROUPS,
+) -> Sequence[LoadLine]:
+    """Return what each layout keeps that a workload can have, the cheapest first and all on on-demand last.
 
     Args:
         replicas: how many pods it has.
         wanted: how many of them are to be Ready.
         spot: the spot groups that there are; the calmest are taken.
         window: for how long a lost pod is missing.
-        price: what a pod on spot costs, of one on on-demand.
+        beneath: the layout that the hard floor asks for, which is one more to choose from.
     """
-    calmest = sorted(spot, key=lambda group: (group.per_hour, group.name))[:MOST_SPOT_GROUPS]
-    for on_demand in (0, *_ON_DEMAND_GROUPS):
-        groups = calmest[: max(0, replicas - on_demand)]
-        if not groups:
-            continue
-        parts = on_demand + len(groups)
-        # An uneven rest falls on spot: the spread does not keep it on on-demand.
-        pods = [replicas // parts + (each < replicas % parts) for each in range(len(groups))]
-        floor = replicas - sum(pods) if on_demand else 0
-        units = units_of([*zip(groups, pods, strict=True)])
-        yield LoadLine(
-            layout=Layout(on_demand, len(groups)),
-            floor=floor,
-            largest=max(pods),
-            cost=(floor + price * (replicas - floor)) / replicas,
-            below=tail(units, window, replicas - wanted),
-        )
-    yield LoadLine(
-        layout=Layout(1, 0),
-        floor=replicas,
-        largest=0,
-        cost=1.0,
-        below=0.0 if wanted <= replicas else 1.0,
+    most = min(MOST_SPOT_GROUPS, len(spot))
+    layouts = [
+        Layout(on_demand, groups)
+        for on_demand in (0, *_ON_DEMAND_GROUPS)
+        if (groups := min(most, replicas - on_demand)) > 0
+    ]
+    if spot and beneath in LAYOUTS and beneath.spot_groups and beneath not in layouts:
+        layouts.append(beneath)
+    found = [line_of(each, replicas, wanted, spot, window) for each in layouts]
+    found.sort(key=lambda line: line.cost)
+    return [*found, line_of(ALL_ON_DEMAND, replicas, wanted, spot, window)]
+
+
+def line_of(
+    layout: Layout,
+    replicas: int,
+    wanted: int,
+    spot: Sequence[SpotGroup],
+    window: LossWindow,
+) -> LoadLine:
+    """Return what one layout keeps over the spot groups that there are; the arguments are those of `lines`."""
+    groups = sorted(spot, key=lambda group: (group.per_hour, group.name))[: layout.spot_groups]
+    parts = layout.on_demand_groups + len(groups)
+    # An uneven rest falls on spot: the spread does not keep it on on-demand.
+    pods = [replicas // parts + (each < replicas % parts) for each in range(len(groups))]
+    on_spot = sum(pods)
+    return LoadLine(
+        layout=layout,
+        floor=replicas - on_spot,
+        largest=max(pods, default=0),
+        cost=(replicas - on_spot + SPOT_PRICE * on_spot) / replicas,
+        below=tail(units_of([*zip(groups, pods, strict=True)]), window, replicas - wanted),
     )
 
 
@@ -258,5 +294,8 @@ def load_line(found: Sequence[LoadLine], hard: int, broken: float) -> LoadLine:
         hard: how many replicas must stand on on-demand, whatever the probability.
         broken: for what share of the time fewer may be Ready than wanted.
     """
-    keeping = [line for line in found if line.floor >= hard and line.below <= broken]
+    replicas = found[-1].floor
+    keeping = [
+        line for line in found if line.layout.floor(replicas) >= hard and line.below <= broken
+    ]
     return min(keeping or [found[-1]], key=lambda line: (line.cost, line.below))

@@ -17,6 +17,10 @@ from typing import Final, Self, override
 from plimsoll.domain.interruptions import DAY, HOUR
 from plimsoll.domain.kubernetes import MOVED, Pod
 
+RETURNED: Final = "any-on-demand"
+"""The origin of a pod that no floor spreads, and that was moved from on-demand to spot."""
+RESTS: Final = timedelta(hours=6)
+"""How long a pod that was moved, and those that replace it one after the other, are not moved to spot again."""
 PAUSES: Final = (timedelta(minutes=5), timedelta(hours=2), DAY)
 """How long a workload is left alone after the first, the second and each later move in vain."""
 _MARK: Final = re.compile(r"([1-9]) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) ([a-z0-9-]{1,63})", re.ASCII)
@@ -80,6 +84,27 @@ def moves_within_hour(of_workload: Iterable[Iterable[Pod]], now: datetime) -> in
     )
 
 
+def last_move(pods: Iterable[Pod], now: datetime) -> datetime | None:
+    """Return when the last of some pods was moved; None: none within six hours."""
+    marks = (_lately(pod, now, RESTS) for pod in pods)
+    return max((mark.at for mark in marks if mark is not None), default=None)
+
+
+def rests(pod: Pod, now: datetime) -> bool:
+    """Whether a pod was moved within six hours, or replaces one that was."""
+    return _lately(pod, now, RESTS) is not None
+
+
+def bequeaths(pod: Pod, now: datetime) -> bool:
+    """Whether the replacement of a released pod is to inherit its mark.
+
+    It is where placement moved the pod. It is too where a pod returned to spot lately and is interrupted there: else a
+    workload would go to and fro as often as a pool comes and goes.
+    """
+    mark = _lately(pod, now, RESTS)
+    return pod.released_for_placement or (mark is not None and mark.origin == RETURNED)
+
+
 def heir_of(moved: Pod, pods: Iterable[Pod]) -> Pod | None:
     """Return the replacement that is to inherit the mark of a released pod; None where none is.
 
@@ -93,6 +118,7 @@ def heir_of(moved: Pod, pods: Iterable[Pod]) -> Pod | None:
     made = [p for p in pods if not p.released and p.deleting is None and p.created >= mark.at]
     if any(pod.annotations.get(MOVED) == moved.annotations[MOVED] for pod in made):
         return None
+    made = [pod for pod in made if MOVED not in pod.annotations]
     return min(made, key=lambda pod: (pod.created, pod.uid), default=None)
 
 

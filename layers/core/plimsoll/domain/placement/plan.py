@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from math import inf
 
 from plimsoll.domain.actions import LabelNode, SetDeletionCost, Step, Wave
 from plimsoll.domain.capacity import StartWindows, slow_starts
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import MOST_NAMED, ClusterEvent, Ref, Workload, about_workload
+from plimsoll.domain.kubernetes import MOST_NAMED, ClusterEvent, Pod, Ref, Workload, about_workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import (
     NO_INJECTION,
@@ -32,8 +32,10 @@ from plimsoll.domain.placement.on_demand import (
     problems_of,
 )
 from plimsoll.domain.placement.pending import waited
-from plimsoll.domain.placement.rebalancing import plan_moves, why_not_now
+from plimsoll.domain.placement.promised_floors import NOTHING_CHOSEN, ChosenLayouts, with_layout
+from plimsoll.domain.placement.rebalancing import Moves, plan_moves, uneven, why_not_now
 from plimsoll.domain.placement.reserve import Loss, losses
+from plimsoll.domain.placement.spot_return import NO_RETURN, SpotReturn
 from plimsoll.domain.placement.spread_groups import (
     SINGLE_REPLICA,
     Layout,
@@ -57,16 +59,20 @@ class PlacementPlan:
     """What owners wrote that makes no sense, and what keeps floors from standing, in words."""
     reserve: tuple[Loss, ...]
     """What on-demand nodes have free against the largest loss of each kind."""
+    homeless: tuple[Pod, ...] = ()
+    """Pods that would return to spot, and that the scheduler leads to no spot node that there is."""
     events: tuple[ClusterEvent, ...] = ()
     """The problems, as they are told on the objects."""
 
 
-def plan_placement(
+def plan_placement(  # noqa: PLR0913 - the whole world of the decision, each part named
     seen: Observation,
     now: datetime,
     *,
     namespaces: Mapping[str, str] | None = None,
     injection: Injection = NO_INJECTION,
+    spot_return: SpotReturn = NO_RETURN,
+    chosen: ChosenLayouts = NOTHING_CHOSEN,
 ) -> PlacementPlan:
     """Decide which labels and deletion costs are to change. Steady state asks for no change.
 
@@ -75,27 +81,33 @@ def plan_placement(
         now: the time of the observation.
         namespaces: namespace -> what its annotation asks for.
         injection: what the admission policy is told.
+        spot_return: which workloads without a floor return to spot, and the pools that they may return to.
+        chosen: the layouts of the workloads of which something is promised.
     """
     floors: list[tuple[Workload, OnDemandFloor]] = []
     acting: list[tuple[Workload, OnDemandFloor]] = []
-    events: list[ClusterEvent] = []
+    events = [*chosen.problems]
     unread: set[Ref] = set()
     there, on_both = constrained(seen), volumes_on_both(seen)
     windows = StartWindows(seen=seen, now=now)
     spread_now = {workload.ref for workloads in there.values() for workload in workloads}
     for workload in seen.workloads:
+        layout = chosen.layouts.get(workload.ref)
         try:
             floor = floor_of(
                 workload,
                 namespaces=namespaces,
                 default=seen.policy.min_on_demand,
-                late=windows.late,
+                # The number that is left to Plimsoll is that of a layout chosen for a promise.
+                late=windows.late if layout is None else _nothing_known,
                 volumes_on_both=on_both,
             )
         except BadInput as error:
             events.append(about_workload(workload, "FloorNotUnderstood", str(error)))
             unread.add(workload.ref)
             continue
+        if layout is not None:
+            floor = with_layout(floor, layout)
         floor = as_policy_knows(injection, workload, floor)
         if floor.way is not FloorConstraint.FREE or workload.ref in spread_now:
             floors.append((workload, floor))
@@ -106,7 +118,9 @@ def plan_placement(
     below = (
         about_workload(seen.workload[one.workload], "FloorBelowPool", f"{one.says}: {one.cure}")
         for one in slow_starts(windows)
-        if one.workload in seen.workload and asked.get(one.workload, 0) < one.lost
+        if one.workload in seen.workload
+        and one.workload not in chosen.layouts
+        and asked.get(one.workload, 0) < one.lost
     )
     events += islice(below, MOST_NAMED)
     spread = _spread(there, acting)
@@ -128,11 +142,16 @@ def plan_placement(
         for _, floor in acting
         for pod, cost, reason in deletion_costs(seen, floor)
     ]
+    moves = Moves()
     held = why_not_now(seen, now) or ("labels change first" if steps else None)
     if held is None:
         by_policy = [(w, floor) for w, floor in acting if is_injected(gives, floor)]
         pinned = [w for w, floor in by_policy if floor.way is FloorConstraint.AFFINITY]
-        steps += _move_steps(seen, _next_pods(acting, by_policy), groups, now, pinned)
+        led = {workload.ref for workload, _ in floors} | spread_now | unread
+        returning = spot_return.moves(windows, led, now)
+        back = uneven(seen, _next_pods(acting, by_policy), groups, now, pinned)
+        moves = plan_moves(seen, chain(back, returning), now)
+        steps += _steps_of(moves)
     return PlacementPlan(
         steps=tuple(sorted(steps, key=lambda step: step.action.wave)),
         workloads=tuple(
@@ -150,9 +169,10 @@ def plan_placement(
         held=held,
         problems=tuple(event.message for event in events),
         reserve=tuple(losses(seen)) if floors else (),
+        homeless=moves.homeless,
         events=tuple(
             event
-            for event in events
+            for event in (*events, *chosen.events)
             if not event.about.namespace or not seen.policy.observes(event.about.namespace)
         ),
     )
@@ -197,7 +217,11 @@ def between_runs(
         ]
         for layout, workloads in spread.items()
     }
-    return _move_steps(seen, templates, groups, now)
+    return _steps_of(plan_moves(seen, uneven(seen, templates, groups, now), now))
+
+
+def _nothing_known(_: Ref) -> None:
+    return None
 
 
 def _label_steps(
@@ -217,16 +241,10 @@ def _label_steps(
     ]
 
 
-def _move_steps(
-    seen: Observation,
-    spread: Mapping[Layout, Sequence[Workload]],
-    groups: Sequence[SpreadGroup],
-    now: datetime,
-    pinned: Sequence[Workload] = (),
-) -> list[Step]:
+def _steps_of(moves: Moves) -> list[Step]:
     return [
-        Step(action=move, nodes=frozenset({move.pod.node or ""}))
-        for move in plan_moves(seen, spread, groups, now, pinned)
+        Step(action=release, nodes=frozenset({release.pod.node or ""}))
+        for release in moves.releases
     ]
 
 

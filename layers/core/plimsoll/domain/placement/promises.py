@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Self, override
 
@@ -21,16 +21,27 @@ from plimsoll.domain.kubernetes import (
 )
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.load_line import (
+    ALL_ON_DEMAND,
     MOST_SPOT_GROUPS,
     LoadLine,
     LossWindow,
     SpotGroup,
+    line_of,
     lines,
     load_line,
     standing_line,
 )
-from plimsoll.domain.placement.on_demand import floor_of
-from plimsoll.domain.placement.spread_groups import SPOT, Layout, family_of, groups_of
+from plimsoll.domain.placement.on_demand import FloorConstraint, floor_of
+from plimsoll.domain.placement.spread_groups import (
+    NO_GROUPS,
+    SINGLE_REPLICA,
+    SPOT,
+    Layout,
+    family_of,
+    groups_of,
+)
+from plimsoll.domain.placement.volume_zones import volumes_on_both
+from plimsoll.domain.reports import Judged
 from plimsoll.domain.spot import NEVER_SEEN, CapacityPool, PoolRate, spot_pool_of
 
 USUAL_PERCENT: Final = 99.9
@@ -66,6 +77,11 @@ class Promise:
             ready=ready if ready.endswith("%") else int(ready),
             percent=USUAL_PERCENT if percent is None else float(percent),
         )
+
+    @override
+    def __str__(self) -> str:
+        """Return it as it can be read again."""
+        return f"{self.ready}, {f'{self.percent:.6f}'.rstrip('0').rstrip('.')}%"
 
     @property
     def broken(self) -> float:
@@ -118,6 +134,8 @@ class StandingGroup:
 
     group: SpotGroup
     nodes: frozenset[str]
+    reclaims: float
+    """How many reclaims of its pools are remembered, each worth half after a week."""
     stood_hours: float | None
     """How long the pool has stood that was reclaimed last; None where one was never seen."""
 
@@ -137,19 +155,46 @@ class PromisedWorkload:
 
     workload: Ref
     replicas: int
+    """The fewest that it may have: those that its autoscaler leaves at least."""
     wanted: int
+    """How many of these are to be Ready."""
+    declared: int
+    """How many it is to have now."""
     promise: Promise
     window: StartWindow
     layouts: tuple[LoadLine, ...]
     line: LoadLine
+    hard: int
+    """How many replicas its floor keeps on on-demand, whatever the layout."""
+    beneath: Layout
+    """The layout that this floor asks for."""
+    spot: tuple[SpotGroup, ...]
     stands: LoadLine
-    """As its pods stand now, of the replicas that it declares now: the others follow from the fewest that its
-    autoscaler may leave."""
+    """As its pods stand now, of the declared replicas."""
+
+    @property
+    def wanted_now(self) -> int:
+        """How many of the declared replicas are to be Ready."""
+        return self.promise.wanted(self.declared)
 
     @property
     def kept(self) -> bool:
         """Whether the line keeps the promise: not where more are wanted than there are replicas."""
         return self.line.below <= self.promise.broken
+
+    def keeps_hard_floor(self, layout: Layout) -> bool:
+        """Whether a layout leaves as many replicas on on-demand as the hard floor asks for."""
+        return layout.floor(self.replicas) >= self.hard
+
+    def keeps(self, layout: Layout) -> LoadLine:
+        """Return what a layout keeps, also one that nobody would choose now."""
+        if layout.on_demand_groups == 0:  # without a constraint, whatever groups there were
+            return self.layouts[0]
+        for line in self.layouts:
+            if line.layout == layout:
+                return line
+        lost = LossWindow.of(self.window)
+        return line_of(layout, self.replicas, self.wanted, self.spot, lost)
 
 
 def standing_groups(
@@ -184,6 +229,7 @@ def standing_groups(
                     per_hour=sum(per_hour) / len(per_hour),
                 ),
                 nodes=frozenset(node.name for node in nodes),
+                reclaims=sum(rates[p].reclaims for p in {*pools} if p is not None and p in rates),
                 stood_hours=min(ages) if len(ages) == len(known) else None,
             )
         )
@@ -208,6 +254,7 @@ def promised_workloads(
         namespaces: namespace -> the floor that its annotation asks for.
     """
     seen, spot = windows.seen, [standing.group for standing in groups]
+    on_both = volumes_on_both(seen)
     for workload in seen.workloads:
         replicas = workload.replicas if workload.min_replicas is None else workload.min_replicas
         if workload.ref.kind != OwnerKind.DEPLOYMENT or not min(replicas, workload.replicas):
@@ -216,24 +263,58 @@ def promised_workloads(
         window = None if promise is None else windows.of(workload.ref)
         if promise is None or window is None:
             continue
-        try:
-            floor = floor_of(
-                workload, namespaces=namespaces, default=seen.policy.min_on_demand
-            ).keep
-        except BadInput:  # the plan names it as a problem
-            floor = 0
         wanted, lost = promise.wanted(replicas), LossWindow.of(window)
-        layouts = tuple(lines(replicas, wanted, spot, lost))
+        hard, beneath = _floor_beneath(workload, namespaces, seen, on_both)
+        layouts = lines(replicas, wanted, spot, lost, beneath=beneath)
+        if workload.scheduling.claims:
+            # Its volumes live in one zone, where a group may have no node.
+            layouts = [
+                each
+                for each in layouts
+                if each.layout == beneath
+                or 0 in {each.layout.on_demand_groups, each.layout.spot_groups}
+            ]
         yield PromisedWorkload(
             workload=workload.ref,
             replicas=replicas,
             wanted=wanted,
+            declared=workload.replicas,
             promise=promise,
             window=window,
-            layouts=layouts,
-            line=load_line(layouts, floor, promise.broken),
+            layouts=tuple(layouts),
+            line=load_line(layouts, hard, promise.broken),
+            hard=hard,
+            beneath=beneath,
+            spot=tuple(spot),
             stands=_standing(seen, workload, promise, groups, lost),
         )
+
+
+def _floor_beneath(
+    workload: Workload,
+    namespaces: Mapping[str, str],
+    seen: Observation,
+    volumes_on_both: Callable[[Workload], bool],
+) -> tuple[int, Layout]:
+    """Return how many replicas the floor of a workload keeps on on-demand whatever the load line says, and its layout.
+
+    The number that an owner leaves to Plimsoll is that of the load line. A single replica that may stand on spot has no
+    floor beneath its line.
+    """
+    try:
+        floor = floor_of(
+            workload,
+            namespaces=namespaces,
+            default=seen.policy.min_on_demand,
+            volumes_on_both=volumes_on_both,
+        )
+    except BadInput:  # the plan names it as a problem
+        return 0, NO_GROUPS
+    if floor.way is FloorConstraint.AFFINITY:
+        return floor.keep, ALL_ON_DEMAND
+    if floor.layout == SINGLE_REPLICA:
+        return 0, NO_GROUPS
+    return floor.keep, floor.layout
 
 
 def _standing(
@@ -251,3 +332,15 @@ def _standing(
         if (found := sum(node in each.nodes for node in there))
     ]
     return standing_line(workload.replicas, promise.wanted(workload.replicas), counts, lost)
+
+
+def judged(seen: Observation, promised: Iterable[PromisedWorkload]) -> Iterator[Judged]:
+    """Yield workloads of which something is promised, as their score takes them: as they stand now."""
+    for each in promised:
+        pods = seen.of_workload.get(each.workload, ())
+        yield Judged(
+            workload=str(each.workload),
+            below=each.stands.below,
+            wanted=each.wanted_now,
+            ready_since=[pod.ready_since or pod.created for pod in pods if pod.serving],
+        )

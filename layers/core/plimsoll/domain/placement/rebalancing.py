@@ -8,7 +8,7 @@ since its replacement came back, is followed by a pause, longer each time: see `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -22,6 +22,7 @@ from plimsoll.domain.kubernetes import (
     CAPACITY_LABELS,
     POD_TEMPLATE_HASH,
     RELEASED_FOR_PLACEMENT,
+    Node,
     Pod,
     Workload,
     replacement_of,
@@ -72,79 +73,121 @@ def _left(seen: Observation, now: datetime) -> int:
     return seen.policy.moves(len(seen.pods)) - moves_within_hour(seen.of_workload.values(), now)
 
 
-def plan_moves(
-    seen: Observation,
-    spread: Mapping[Layout, Sequence[Workload]],
-    groups: Sequence[SpreadGroup],
-    now: datetime,
-    pinned: Sequence[Workload] = (),
-) -> Iterator[Release]:
-    """Yield the moves of one run: at most one pod of each workload, and only where it provably fits.
-
-    Workloads that stand too seldom on on-demand come first. The others are in an order that the time
-    decides, so that those whose pods fit nowhere do not hold the rest back.
+def plan_moves(seen: Observation, moves: Iterable[Move], now: datetime) -> Moves:
+    """Return the moves of one run: at most one pod of each workload, and only where it provably fits.
 
     Args:
         seen: one observation of the cluster, in which nothing forbids moves.
-        spread: layout -> the workloads whose next pods are spread so.
-        pinned: workloads whose next pods are let to on-demand nodes only.
-        groups: the spread groups, open and closed.
+        moves: what is to be moved, in the order in which it is tried.
         now: the time of the observation.
     """
-    waiting = [*_all_uneven(seen, spread, groups, now, pinned)]
+    waiting = [*islice(moves, TRIED_WORKLOADS)]
+    most = min(MOST_MOVES, max(0, _left(seen, now)))
+    releases, homeless = list[Release](), list[Pod]()
     if not waiting:
-        return  # a snapshot of a large cluster takes seconds
-    waiting.sort(
-        key=lambda u: (not on_demand_group(u.emptiest), crc32(f"{now}{u.workload.ref}".encode()))
-    )
+        return Moves()  # a snapshot of a large cluster takes seconds
     snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
-    moves = (_move(seen, snapshot, uneven, now) for uneven in waiting[:TRIED_WORKLOADS])
-    found = (move for move in moves if move is not None)
-    yield from islice(found, min(MOST_MOVES, max(0, _left(seen, now))))
+    for move in waiting:
+        if len(releases) + len(homeless) >= most:
+            break
+        free = _free(seen, move, now)
+        pod = next((pod for pod in free if _lands(snapshot, pod, move)), None)
+        if pod is not None and pod.owner is not None:
+            releases.append(
+                Release(
+                    pod=pod,
+                    replica_set=seen.replica_sets[pod.owner],
+                    interruption=RELEASED_FOR_PLACEMENT,
+                    moved=str(move.mark),
+                    reason=move.reason,
+                )
+            )
+        elif free and move.key is None:
+            homeless.append(free[0])
+    return Moves(releases=tuple(releases), homeless=tuple(homeless))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unevenness:
-    """A workload whose fullest group stands more than one pod above its emptiest.
+class Moves:
+    """What one run moves."""
 
-    Or one with pods on spot that must not stand there: a single replica, while the spot group of single
-    replicas is closed, a workload whose next pods are let to on-demand nodes only, or one below its floor with pods
-    on closed groups.
+    releases: tuple[Release, ...] = ()
+    homeless: tuple[Pod, ...] = ()
+    """Pods that would return to spot, and that the scheduler leads to no spot node that there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A workload of which one pod is to stand elsewhere.
+
+    Its fullest group stands more than one pod above its emptiest. Or it has pods on spot that must not stand there: a
+    single replica, while the spot group of single replicas is closed, a workload whose next pods are let to on-demand
+    nodes only, or one below its floor with pods on closed groups. Or no spread leads its pods, and they return to spot.
     """
 
     workload: Workload
-    key: str
-    """The label over which it is spread."""
+    key: str | None
+    """The label over which it is spread; None: over none."""
     movable: Sequence[Pod]
-    """Its pods in the fullest group."""
-    fullest: str
-    emptiest: str
+    """Those of its pods that may be moved, the first choice first."""
+    to_on_demand: bool = False
+    """Whether it lacks pods on on-demand."""
+    lands: Callable[[Node], bool]
+    """Whether a node is one to which its pods are moved."""
     mark: Mark
     """Of the pod that is moved."""
     reason: str
 
 
-def _all_uneven(
+def in_drawn_order(moves: Iterable[Move], now: datetime) -> Sequence[Move]:
+    """Return moves in an order that the time decides, those to on-demand first."""
+    return sorted(
+        moves,
+        key=lambda move: (not move.to_on_demand, crc32(f"{now}{move.workload.ref}".encode())),
+    )
+
+
+def is_settled(workload: Workload, pods: Sequence[Pod]) -> bool:
+    """Whether all replicas of a workload serve, and nothing changes it now."""
+    return (
+        len(pods) == workload.replicas
+        and not (workload.rolling_out or workload.paused)
+        and all(pod.serving and not pod.released for pod in pods)
+    )
+
+
+def uneven(
     seen: Observation,
     spread: Mapping[Layout, Sequence[Workload]],
     groups: Sequence[SpreadGroup],
     now: datetime,
-    pinned: Sequence[Workload],
-) -> Iterator[Unevenness]:
+    pinned: Sequence[Workload] = (),
+) -> Sequence[Move]:
+    """Return the moves of workloads whose fullest group stands more than one pod above their emptiest.
+
+    Workloads that stand too seldom on on-demand come first. The others are in an order that the time
+    decides, so that those whose pods fit nowhere do not hold the rest back.
+
+    Args:
+        seen: one observation of the cluster.
+        spread: layout -> the workloads whose next pods are spread so.
+        groups: the spread groups, open and closed.
+        now: the time of the observation.
+        pinned: workloads whose next pods are let to on-demand nodes only.
+    """
     every: list[tuple[Workload, Layout, set[str]]] = [(w, NO_GROUPS, {ON_DEMAND}) for w in pinned]
     for layout, workloads in spread.items():
         open_names = {g.name for g in groups if g.layout == layout and g.opened}
         every += [(w, layout, open_names) for w in workloads]
     found = (_unevenness(seen, w, layout, open_names, now) for w, layout, open_names in every)
-    return (uneven for uneven in found if uneven is not None)
+    return in_drawn_order((move for move in found if move is not None), now)
 
 
 def _unevenness(
     seen: Observation, workload: Workload, layout: Layout, open_names: set[str], now: datetime
-) -> Unevenness | None:
+) -> Move | None:
     pods = [pod for pod in seen.of_workload.get(workload.ref, ()) if pod.deleting is None]
-    settled = len(pods) == workload.replicas and all(p.serving and not p.released for p in pods)
-    if workload.rolling_out or workload.paused or not settled:
+    if not is_settled(workload, pods):
         return None
     key = CAPACITY_LABELS[0] if layout == NO_GROUPS else label_key(layout)
     standing: dict[str, list[Pod]] = {name: [] for name in sorted(open_names)}
@@ -170,18 +213,22 @@ def _unevenness(
         most, least = len(movable), len(standing[emptiest])
         if most - least <= 1 or _is_even({name: len(pods) for name, pods in standing.items()}):
             return None
+        # Pods on closed spot groups are not counted here: the open groups can be uneven while the floor is just kept.
+        to_spot = on_demand_group(fullest) and not on_demand_group(emptiest)
+        if to_spot and on_demand <= layout.floor(len(pods)):
+            return None
         reason = f"{most} of its pods stand on {fullest} and {least} on {emptiest}"
     else:
         return None
     mark = next_mark(fullest, movable, now)
     if mark is None:
         return None
-    return Unevenness(
+    return Move(
         workload=workload,
         key=key,
         movable=movable,
-        fullest=fullest,
-        emptiest=emptiest,
+        to_on_demand=on_demand_group(emptiest),
+        lands=lambda node: node.labels.get(key) != fullest,
         mark=mark,
         reason=reason,
     )
@@ -207,35 +254,33 @@ def _is_even(counts: Mapping[str, int]) -> bool:
     return max(shares) - min(shares) <= 1
 
 
-def _move(
-    seen: Observation, snapshot: ClusterSnapshot, uneven: Unevenness, now: datetime
-) -> Release | None:
-    for pod in uneven.movable:
-        if (
-            pod.owner is not None
-            and why_protected(pod, seen.node.get(pod.node or ""), now) is None
-            and why_not_released(seen, uneven.workload, pod, {}) is None
-            and _lands_elsewhere(snapshot, pod, uneven.key, uneven.fullest)
-        ):
-            return Release(
-                pod=pod,
-                replica_set=seen.replica_sets[pod.owner],
-                interruption=RELEASED_FOR_PLACEMENT,
-                moved=str(uneven.mark),
-                reason=uneven.reason,
-            )
-    return None
+def _free(seen: Observation, move: Move, now: datetime) -> Sequence[Pod]:
+    """Return the pods of a move that nothing protects."""
+    return [
+        pod
+        for pod in move.movable
+        if pod.owner is not None
+        and why_protected(pod, seen.node.get(pod.node or ""), now) is None
+        and why_not_released(seen, move.workload, pod, {}) is None
+    ]
 
 
-def _lands_elsewhere(snapshot: ClusterSnapshot, pod: Pod, key: str, fullest: str) -> bool:
-    """Whether the replacement of a released pod fits, and in another group; keeps its place if so."""
-    labels = {name: value for name, value in pod.labels.items() if name != POD_TEMPLATE_HASH}
+def _lands(snapshot: ClusterSnapshot, pod: Pod, move: Move) -> bool:
+    """Whether the replacement of a released pod fits, and where it is meant to; keeps its place if so."""
     where = pod.node or ""
-    snapshot.place(replace(pod, labels=labels), where)
-    replacement = as_injected(replacement_of(pod), key)
+    replacement = released_in(snapshot, pod)
+    if move.key is not None:
+        replacement = as_injected(replacement, move.key)
     node = snapshot.choose(replacement)
-    if node is None or node.labels.get(key) == fullest:
+    if node is None or not move.lands(node):
         snapshot.place(pod, where)
         return False
     snapshot.place(replacement, node.name)
     return True
+
+
+def released_in(snapshot: ClusterSnapshot, pod: Pod) -> Pod:
+    """Let a pod stand as released, and return its replacement."""
+    labels = {name: value for name, value in pod.labels.items() if name != POD_TEMPLATE_HASH}
+    snapshot.place(replace(pod, labels=labels), pod.node or "")
+    return replacement_of(pod)

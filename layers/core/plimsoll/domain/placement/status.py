@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.domain.kubernetes import CAPACITY_LABELS, Scheduling, Workload, capacity_of
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, Ref, Scheduling, Workload, capacity_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import spread_keys
 from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor
@@ -47,22 +47,21 @@ def status_of(
     lacks: str | None,
 ) -> FloorStatus:
     """Return where a workload stands."""
-    ready: Counter[str] = Counter()
-    pending = 0
-    for pod in seen.of_workload.get(workload.ref, ()):
-        if pod.released:
-            continue
-        node = seen.node.get(pod.node or "")
-        if node is not None and pod.serving:
-            ready[node.capacity or "unknown"] += 1
-        pending += pod.pending
+    pods = seen.of_workload.get(workload.ref, ())
     return FloorStatus(
         floor=floor,
-        ready=dict(ready),
-        pending=pending,
+        ready=dict(capacities_of(seen, workload.ref)),
+        pending=sum(pod.pending for pod in pods if not pod.released),
         reserved=reserved and floor.layout == SINGLE_REPLICA,
         lacks=lacks,
     )
+
+
+def capacities_of(seen: Observation, workload: Ref) -> Counter[str]:
+    """Return the serving pods of a workload by where they stand, as in `FloorStatus.ready`."""
+    pods = (pod for pod in seen.of_workload.get(workload, ()) if pod.serving and not pod.released)
+    nodes = (seen.node.get(pod.node or "") for pod in pods)
+    return Counter(node.capacity or "unknown" for node in nodes if node is not None)
 
 
 def lacks(workload: Workload, floor: OnDemandFloor) -> str | None:

@@ -19,10 +19,9 @@ from plimsoll.domain.reports.scores import (
     Kept,
     Score,
     WorkloadScore,
-    minutes,
-    month_of,
     months_until,
     scored,
+    told_since,
 )
 
 __all__ = [
@@ -47,11 +46,10 @@ __all__ = [
     "compare_rehearsals",
     "interruption_metrics",
     "merge_reasons",
-    "minutes",
-    "month_of",
     "months_until",
     "rehearsal_report",
     "rehearsals_of",
     "scored",
     "summary",
+    "told_since",
 ]

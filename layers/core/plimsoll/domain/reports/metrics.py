@@ -23,6 +23,8 @@ class Metric(StrEnum):
     """Things that would keep nodes from coming if all spot nodes of a cluster went at once."""
     CLUSTERS_NOT_RESYNCED = "ClustersNotResynced"
     """Clusters that a resync or a placement run could not wholly read or write."""
+    FRAMES_LOST = "FramesLost"
+    """Frames of storms that were not kept, and messages that a storm begins that were not sent."""
     INJECTIONS_REMOVED = "InjectionsRemoved"
     """Admission policies that were unbound, because pods of a dry run were refused or got old entries."""
     NOTICES_DEAD_LETTERED = "NoticesDeadLettered"

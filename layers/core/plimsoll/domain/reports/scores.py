@@ -27,6 +27,8 @@ LONGEST_STEP: Final = timedelta(hours=1)
 SCORED_AFTER: Final = timedelta(days=30)
 """So long predictions are compared before a score is told."""
 MONTHS_KEPT: Final = 13
+_LATE: Final = timedelta(hours=1)
+"""How late a report may tell of a fall: later than any drain writes it."""
 _WHOLE: Final = 10
 """From so many minutes on tenths are left out."""
 
@@ -79,7 +81,12 @@ class Kept:
         if not self.scored:
             days = f"{self.judged / timedelta(days=1):.0f} of {SCORED_AFTER.days} days"
             return f"not yet scored: compared for {days}"
-        return f"predicted {minutes(self.predicted)}, came {minutes(self.observed)}"
+        return self.compared
+
+    @property
+    def compared(self) -> str:
+        """Both times, in words."""
+        return f"predicted {_minutes(self.predicted)}, came {_minutes(self.observed)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +164,8 @@ def scored(
     step = _Step(last=found.at, now=now, reports=tuple(reports))
     named = [*found.workloads.keys() & present.keys(), *_new(found.workloads, present)]
     scores = {
-        name: replace(score, falling=False, short=False) for name, score in found.workloads.items()
+        name: replace(score, until=now, falling=False, short=False)
+        for name, score in found.workloads.items()
     }
     for name in named:
         known = found.workloads.get(name)
@@ -175,6 +183,12 @@ def scored(
     )
 
 
+def told_since(before: Score) -> datetime:
+    """Return the time since which interruptions may tell of falls that the next run adds."""
+    falls = [each.until for each in before.workloads.values() if each.falling]
+    return min([before.at, *falls]) - _LATE
+
+
 def month_of(now: datetime) -> str:
     """Return the month of a time."""
     return f"{now:%Y-%m}"
@@ -186,7 +200,7 @@ def months_until(now: datetime) -> Sequence[str]:
     return [f"{n // 12}-{n % 12 + 1:02}" for n in range(first, first - MONTHS_KEPT, -1)]
 
 
-def minutes(time: timedelta) -> str:
+def _minutes(time: timedelta) -> str:
     """Return a time in minutes, to the tenth where it is short."""
     found = time / timedelta(minutes=1)
     return f"{found:,.0f} min" if found >= _WHOLE or not found else f"{found:.1f} min"
@@ -232,18 +246,19 @@ def _added(known: WorkloadScore, judged: Judged, step: _Step) -> WorkloadScore:
         falling=False,
         short=judged.short,
     )
+    until = known.until
+    if not known.falling:  # what fell in a long pause is not judged, as what was predicted for it
+        until = max(until, step.now - step.adds - _LATE)
     told = (report.below(judged.workload, judged.wanted) for report in step.reports)
-    falls = [fall for fall in told if fall is not None and known.until < fall <= step.now]
+    falls = [fall for fall in told if fall is not None and until < fall <= step.now]
     if not (falls or known.falling):
         return after
-    first = known.until if known.falling else min(falls)
+    first = until if known.falling else min(falls)
     ended = step.now
     if not judged.short:
         ended = sorted(judged.ready_since)[judged.wanted - 1]
         if first < step.last and not known.short:  # told late: it was over when the last run looked
             ended = min(ended, step.last)
-    if first > step.last:  # of a long pause only the end is judged
-        first = max(first, step.now - step.adds)
     ended = min(max(ended, first), step.now)
     return replace(
         after,

@@ -120,6 +120,13 @@ def set_aside(events: Iterable[PoolEvent], now: datetime) -> frozenset[CapacityP
     )
 
 
+def hours_stood(memory: PoolMemory, now: datetime) -> Mapping[CapacityPool, float]:
+    """Return for how many hours pools have stood since their last reclaim; those that are set aside now are left out."""
+    aside = set_aside(memory.events, now)
+    rates = reclaim_rates(memory.events, memory.held, now)
+    return {pool: rate.stood_hours for pool, rate in rates.items() if pool not in aside}
+
+
 def ranks_of(memory: PoolMemory, now: datetime) -> Mapping[CapacityPool, float]:
     """Return what pools are ranked by: their reclaims an hour, and infinity for those that are set aside now."""
     rates = reclaim_rates(memory.events, memory.held, now)

@@ -37,7 +37,7 @@ from plimsoll.domain.drain.strategies.steps import (
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.kubernetes import MOVED, Pod, Workload, replacement_of
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import heir_of
+from plimsoll.domain.placement import bequeaths, heir_of
 from plimsoll.domain.scheduling import Headroom
 
 
@@ -181,9 +181,11 @@ def _is_rescaled(disruption: WorkloadDisruption) -> bool:
 
 
 def _marks(disruption: WorkloadDisruption) -> Iterator[MarkMoved]:
-    """Let replacements of pods that placement moved inherit their marks while those still stand."""
+    """Let replacements of pods that were moved inherit their marks while those still stand."""
     for pod in disruption.released:
-        if pod.released_for_placement and (heir := heir_of(pod, disruption.pods)) is not None:
+        if not bequeaths(pod, disruption.now):
+            continue
+        if (heir := heir_of(pod, disruption.pods)) is not None:
             yield MarkMoved(
                 pod=heir, moved=pod.annotations[MOVED], reason=f"it replaces {pod}, which is moved"
             )

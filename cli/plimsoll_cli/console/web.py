@@ -1,0 +1,190 @@
+"""The console on loopback: the table of routes over Starlette, for the one person who holds the link.
+
+A link works once and leaves a cookie. A request needs the cookie, names this server as its host, and reads only. No
+page may load or run anything that is not served here.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import parse_qsl
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request as HttpRequest
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route as HttpRoute
+
+from plimsoll_cli.console.pages import Page, Request, Route, missing
+from plimsoll_cli.console.rendering import STATIC, Place, rendered, static
+from plimsoll_cli.console.routes import ROUTES
+from plimsoll_cli.console.sources import Source
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final[Mapping[str, str]] = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_FOREVER: Final = "private, max-age=31536000, immutable"
+_LONGEST_PATH: Final = 4000
+_LONGEST_FORM: Final = 4000
+
+type Endpoint = Callable[[HttpRequest], Awaitable[Response]]
+
+
+@dataclass(slots=True, kw_only=True)
+class Access:
+    """Who may look: whoever opened the link first."""
+
+    port: int
+    link: str | None = field(default_factory=lambda: secrets.token_urlsafe(24))
+    """What the link carries; None once it was used."""
+    session: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie: all ports of a host share their cookies."""
+        return f"plimsoll-{self.port}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """What a browser calls this server. Any other name was pointed here by somebody else's DNS."""
+        return frozenset({f"127.0.0.1:{self.port}", f"localhost:{self.port}"})
+
+    def url(self) -> str:
+        """Return the link."""
+        return f"http://127.0.0.1:{self.port}/?link={self.link}"
+
+    def opens(self, request: HttpRequest) -> bool:
+        """Whether the request carries the link; it works once."""
+        given = request.query_params.get("link", "")
+        if self.link is None or not secrets.compare_digest(given.encode(), self.link.encode()):
+            return False
+        self.link = None
+        return True
+
+    def knows(self, request: HttpRequest) -> bool:
+        """Whether the request comes from who opened the link."""
+        given = request.cookies.get(self.cookie, "")
+        return secrets.compare_digest(given.encode(), self.session.encode())
+
+
+def application(source: Source, access: Access) -> Starlette:
+    """Return the console of a source."""
+
+    def endpoint(route: Route) -> Endpoint:
+        async def answer(http: HttpRequest) -> Response:
+            refused = _refused(http, access)
+            if refused is not None:
+                return refused
+            query = {name: value for name, value in http.query_params.items() if name != "link"}
+            fragment = http.headers.get("hx-request") == "true"
+            form = await _form(http) if http.method == "POST" else {}
+            asked = Request(named=http.path_params, query=query, form=form, fragment=fragment)
+            place = Place(path=http.url.path, fragment=fragment)
+            return _response(route.view(asked, source), place, source)
+
+        return answer
+
+    async def file(http: HttpRequest) -> Response:
+        name = http.path_params["name"]
+        if http.headers.get("host") not in access.hosts or name not in STATIC:
+            return Response(status_code=404, headers=dict(HEADERS))
+        headers = {**HEADERS, "cache-control": _FOREVER}
+        return Response(static(name), media_type=STATIC[name], headers=headers)
+
+    async def nothing(http: HttpRequest, _: Exception) -> Response:
+        refused = _refused(http, access)
+        if refused is not None:
+            return refused
+        place = Place(path=http.url.path)
+        return _response(missing("There is no such page."), place, source)
+
+    async def failed(http: HttpRequest, error: Exception) -> Response:
+        title = f"This page failed by a bug of Plimsoll: {type(error).__name__}."
+        page = Page(
+            template="error.html.j2",
+            given={"title": title, "cure": "The terminal shows where."},
+            status=500,
+        )
+        return _response(page, Place(path=http.url.path), source)
+
+    return Starlette(
+        routes=[
+            HttpRoute("/static/{name}", file, methods=["GET"]),
+            *(HttpRoute(each.path, endpoint(each), methods=[each.method]) for each in ROUTES),
+        ],
+        middleware=[Middleware(GZipMiddleware, minimum_size=500)],
+        exception_handlers={404: nothing, 405: nothing, 500: failed},
+    )
+
+
+def listening() -> socket.socket:
+    """Return a socket on loopback, on a port that is free."""
+    return socket.create_server(("127.0.0.1", 0))
+
+
+def server(source: Source, access: Access) -> uvicorn.Server:
+    """Return the server of a source: `run(sockets=[…])` serves until it is told to end."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            application(source, access),
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+    )
+
+
+async def _form(http: HttpRequest) -> Mapping[str, str]:
+    """Return what a form sends; of one that is too long nothing."""
+    body = b""
+    async for part in http.stream():
+        body += part
+        if len(body) > _LONGEST_FORM:
+            return {}
+    return dict(parse_qsl(body.decode("utf-8", "replace")))
+
+
+def _refused(http: HttpRequest, access: Access) -> Response | None:
+    """Return why a request is not answered, or what opens the console; None: it may be answered."""
+    headers = dict(HEADERS)
+    if http.headers.get("host") not in access.hosts:
+        return Response("This host is not served here.\n", 421, headers=headers)
+    if len(http.url.path) > _LONGEST_PATH:
+        return Response("The path is too long.\n", 414, headers=headers)
+    if http.method == "POST" and http.headers.get("sec-fetch-site") != "same-origin":
+        return Response("Another site sent this.\n", 403, headers=headers)
+    if http.url.path == "/" and access.opens(http):
+        opened = RedirectResponse("/", 303, headers=headers)
+        opened.set_cookie(access.cookie, access.session, httponly=True, samesite="lax", path="/")
+        return opened
+    if not access.knows(http):
+        words = (
+            "Open the console by the link that it printed. A link works once, in one browser: start the console anew "
+            "for another.\n"
+        )
+        return Response(words, 403, headers=headers, media_type="text/plain")
+    return None
+
+
+def _response(page: Page, place: Place, source: Source) -> Response:
+    headers = dict(HEADERS)
+    if page.to:
+        return RedirectResponse(place.root + page.to, 303, headers=headers)
+    if not page.template:
+        return Response(status_code=page.status, headers=headers)
+    return HTMLResponse(rendered(page, place, source), page.status, headers=headers)

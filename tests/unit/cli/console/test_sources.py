@@ -1,0 +1,181 @@
+"""What the console reads: a drill that it plays, and a live cluster that it only reads."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plimsoll.domain.errors import Temporary
+from plimsoll.domain.interruptions import to_record
+from plimsoll.domain.kubernetes import INTERRUPTION
+from plimsoll_cli.console.cluster_source import ClusterSource
+from plimsoll_cli.console.drill_source import DrillSource
+from plimsoll_cli.console.pages import Request
+from plimsoll_cli.console.rehearsals import Rehearsals, scope_of
+from plimsoll_cli.console.views.rehearsal import rehearsal, rehearsals, rehearse, scopes_of
+from plimsoll_simulation.rehearsal.live import LiveCluster
+from plimsoll_simulation.scenario.drill import read_drill
+from tests.support.cli_environment import MemoryEnvironment
+from tests.support.console_sources import GivenSource, state_of
+from tests.support.observations import interrupted
+from tests.support.shop import a_shop
+from tests.unit.cli.console.test_screens import calm, pod, shop, shown
+
+ROOT = Path(__file__).parents[4]
+
+
+def shop_source() -> tuple[MemoryEnvironment, ClusterSource]:
+    environment = a_shop()
+    name, api = environment.by_kubeconfig(None, "harbor")
+    return environment, ClusterSource(name, api, environment.clock, lambda _: ())
+
+
+def interrupt(environment: MemoryEnvironment, name: str) -> None:
+    found = interrupted(name).interruption
+    assert found is not None
+    environment.transports["harbor"].call(
+        "PATCH",
+        f"/api/v1/nodes/{name}",
+        body={"metadata": {"annotations": {INTERRUPTION: to_record(found)}}},
+        content_type="application/merge-patch+json",
+    )
+
+
+def test_a_live_cluster_shows_what_rides_on_spot():
+    environment, source = shop_source()
+    source.look(environment.by_kubeconfig(None, "harbor")[1])
+    state = source.state(source.title)
+    assert state is not None
+    assert state.latest is None
+    assert {load.ref.name: load.line for load in state.loads} == {
+        "web": 3,
+        "cart": 1,
+        "search": None,
+    }
+    assert source.state("another") is None
+
+
+def test_a_storm_in_a_live_cluster_has_frames_as_soon_as_a_node_has_its_record():
+    environment, source = shop_source()
+    api = environment.by_kubeconfig(None, "harbor")[1]
+    source.look(api)
+    interrupt(environment, "c5-0")
+    source.look(api)
+    state = source.state(source.title)
+    assert state is not None
+    assert state.latest is not None
+    assert [node.name for node in state.latest.nodes] == ["c5-0"]
+    assert state.loads_at is not None
+    assert state.latest.counts.of > 0
+
+
+def test_a_live_cluster_is_only_read():
+    environment, source = shop_source()
+    interrupt(environment, "c5-0")
+    asked = []
+    transport = environment.transports["harbor"]
+    answer = transport.call
+
+    def call(method, path, **more):
+        asked.append(method)
+        return answer(method, path, **more)
+
+    transport.call = call  # type: ignore[method-assign]  # listens in
+    source.look(environment.by_kubeconfig(None, "harbor")[1])
+    assert {*asked} == {"GET"}
+
+
+@pytest.mark.long
+def test_a_drill_is_played_to_its_end():
+    drill = read_drill(ROOT / "examples" / "one-node.yaml")
+    with closing(DrillSource(drill, speed=1000)) as source:
+        source.start()
+        source.wait()
+        (name,) = source.clusters()
+        state = source.state(name)
+        assert source.ended
+        assert source.failed == ""
+        assert state is not None
+        assert state.latest is not None
+        assert state.latest.counts.safe == state.latest.counts.of > 0
+        assert state.reports
+
+
+# Rehearsals.
+
+
+def test_what_can_be_rehearsed_is_what_spot_nodes_there_are():
+    assert [value for value, _ in scopes_of(state_of(calm()))] == ["spot", "zone:us-east-1a"]
+    assert scope_of("zone:a:b").zone == "a:b"
+    assert str(scope_of("spot")) == "every spot instance"
+
+
+def test_a_rehearsal_begins_from_the_page_and_one_at_a_time():
+    source = GivenSource({"harbor": state_of(calm())})
+    asked = Request(named={"cluster": "harbor"}, form={"scope": "spot"})
+    assert rehearse(asked, source).to == "c/harbor/rehearsals/1"
+    assert rehearse(asked, source).to == "c/harbor/rehearsals"
+    assert len(source.made) == 1
+    text = shown("/c/harbor/rehearsals", source)
+    assert "One rehearsal runs at a time." in text
+    assert "reading the cluster" in shown("/c/harbor/rehearsals/1", source)
+
+
+@pytest.mark.parametrize("scope", ["", "zone:mars", "family:x", "<script>"])
+def test_a_scope_without_a_spot_node_is_not_rehearsed(scope: str):
+    source = GivenSource({"harbor": state_of(calm())})
+    page = rehearse(Request(named={"cluster": "harbor"}, form={"scope": scope}), source)
+    assert page.status == 404
+    assert source.made == []
+
+
+def test_a_rehearsal_stands_beside_what_came():
+    source = GivenSource({"harbor": state_of(calm())})
+    source.rehearse("harbor", "spot")
+    source.made[0] = replace(
+        source.made[0],
+        stage="done",
+        verdict="Harbor keeps all.",
+        nodes=frozenset({"spot"}),
+        outcomes=(("Deployment default/web", 3, 2, 3, True),),
+    )
+    assert "unharmed" in shown("/c/harbor/rehearsals/1", source)
+    source.states["harbor"] = state_of(calm(), shop(pod("new-1", "od", after=5), ready=False))
+    assert "too bright by 2" in shown("/c/harbor/rehearsals/1", source)
+
+
+def test_a_rehearsal_of_a_cluster_that_is_not_read_says_why():
+    def away(_: str) -> LiveCluster:
+        raise Temporary("harbor does not answer")
+
+    made = Rehearsals(away)
+    begun = made.start("harbor", "spot", GivenSource().now())
+    assert begun is not None
+    made.close()
+    (found,) = made.list("harbor")
+    assert (found.stage, found.error) == ("failed", "harbor does not answer")
+    source = GivenSource({"harbor": state_of(calm())}, made=[found])
+    assert "The rehearsal failed. Harbor does not answer." in shown(
+        "/c/harbor/rehearsals/1", source
+    )
+    assert rehearsals(Request(named={"cluster": "harbor"}), source).status == 200
+    assert rehearsal(Request(named={"cluster": "harbor", "number": "9"}), source).status == 404
+
+
+@pytest.mark.long
+def test_a_rehearsal_is_played_in_a_process_of_its_own():
+    environment, source = shop_source()
+    source.look(environment.by_kubeconfig(None, "harbor")[1])
+    begun = source.rehearse(source.title, "spot")
+    assert begun is not None
+    assert source.rehearse(source.title, "spot") is None
+    thread = source._rehearsals._thread
+    assert thread is not None
+    thread.join(120)
+    (found,) = source.rehearsals(source.title)
+    assert (found.stage, found.error) == ("done", "")
+    assert {row[0] for row in found.outcomes} >= {"Deployment shop/web"}
+    assert found.safe
