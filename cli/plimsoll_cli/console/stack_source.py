@@ -10,6 +10,7 @@ from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.frames import Frame
+from plimsoll.domain.reports import Report
 from plimsoll.services.ports import Clock, FrameArchive, RegisteredClusters, Reports
 from plimsoll_cli.console.sources import ClusterState, Kind, Rehearsal
 
@@ -103,6 +104,7 @@ class StackSource:
             reports = self._reports.list(name)
         except PlimsollError as error:
             return replace(state, error=str(error))
+        frames = (*frames[:-1], _ended(frames[-1], reports, now)) if frames else ()
         return replace(state, at=now, frames=frames, reports=reports, error="", told=True)
 
     def _follow(self) -> None:
@@ -116,6 +118,16 @@ class StackSource:
                 }
             calm = not any(map(_runs, (state.latest for state in self._states.values())))
             self._stop.wait(IN_CALM if calm else IN_STORM)
+
+
+def _ended(frame: Frame, reports: Sequence[Report], now: datetime) -> Frame:
+    """Return the last frame as that of a storm that is over, where the reports say so.
+
+    Its nodes go after the last plan of the drain: the resync closes their reports, and makes no frame.
+    """
+    late = frame.next_by is not None and frame.next_by < now
+    closed = reports and all(report.closed is not None for report in reports)
+    return replace(frame, next_by=None) if late and closed else frame
 
 
 def _runs(frame: Frame | None) -> bool:

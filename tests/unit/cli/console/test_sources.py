@@ -12,6 +12,7 @@ import pytest
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import to_record
 from plimsoll.domain.kubernetes import INTERRUPTION
+from plimsoll.domain.reports import Report
 from plimsoll_cli.console.cluster_source import ClusterSource
 from plimsoll_cli.console.drill_source import DrillSource
 from plimsoll_cli.console.pages import Request
@@ -221,6 +222,28 @@ def test_a_cluster_of_a_stack_whose_frames_cannot_be_read_says_so_and_keeps_what
     assert state is not None
     assert state.error == "the table does not answer"
     assert len(state.frames) == 1
+
+
+def test_a_storm_of_a_stack_is_over_once_its_last_frame_is_late_and_its_reports_are_closed():
+    environment = a_shop()
+    [name] = environment.registry.names()
+    now = environment.clock.now()
+    running = replace(a_frame(), cluster=name, at=now, next_by=now - timedelta(seconds=1))
+    environment.frames.take(running)
+    report = Report(
+        interruption="i-1@1",
+        cluster=name,
+        node="c5-0",
+        kind="spot-interruption",
+        noticed=now - timedelta(minutes=4),
+    )
+    environment.reports.merge(report)
+    source = stack_source(environment)
+    source.look()
+    assert not source.state(name).latest.over
+    environment.reports.merge(replace(report, closed=now))
+    source.look()
+    assert source.state(name).latest.over
 
 
 def away(cluster, at):
