@@ -40,9 +40,7 @@ def api_versions(installation: Installation) -> Iterator[Finding]:
 
 def _not_served(found: Unserved) -> Finding:
     resources = ", ".join(found.resources)
-    if found.version in found.instead:
-        says = f"{found.api} is served without {resources}"
-    elif found.instead:
+    if found.instead:
         says = f"{resources}: Plimsoll knows {found.api}, and the cluster serves only {', '.join(found.instead)}"
     else:
         says = f"{resources}: Plimsoll needs {found.api}, which the cluster does not serve"

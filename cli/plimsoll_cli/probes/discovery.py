@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA, LIST_ROLLOUTS, OVERLAYS
+from plimsoll.adapters.kubernetes.calls import (
+    GET_FLOW_SCHEMA,
+    LIST_POD_GROUPS,
+    LIST_ROLLOUTS,
+    OVERLAYS,
+)
 from plimsoll.adapters.nodegroups import CALLS, KINDS
 from plimsoll.services.ports import Workers
 
@@ -20,11 +25,15 @@ type Ask = Callable[[str], Mapping[str, Any] | None]
 
 _NOT_NEEDED: Final = {GET_FLOW_SCHEMA, *OVERLAYS["injection"]}
 """Other checks tell of these: an older cluster works without them."""
-_ADDED: Final = {
-    LIST_ROLLOUTS.group,
-    *(call.group for kind in KINDS.values() for call in kind.calls),
+_OPTIONAL: Final = {
+    (call.group, call.resource)
+    for call in (
+        LIST_ROLLOUTS,
+        LIST_POD_GROUPS,
+        *(c for kind in KINDS.values() for c in kind.calls),
+    )
 }
-"""Groups of programs that a cluster need not have."""
+"""Groups and resources that a cluster need not have: of other programs, or for its owner to turn on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +44,7 @@ class Unserved:
     version: str
     resources: Sequence[str]
     instead: Sequence[str]
-    """The versions of the group that are served; empty: none."""
+    """The versions in which the group serves any of them; empty: none."""
 
     @property
     def api(self) -> str:
@@ -53,19 +62,24 @@ def needed() -> Mapping[tuple[str, str], Sequence[str]]:
 
 
 def unserved(ask: Ask, workers: Workers) -> Iterator[Unserved]:
-    """Yield what is needed and not served. Of a program that is not installed, nothing is needed."""
+    """Yield what is needed and not served. What is optional is missed only where another version serves it."""
     apis = needed()
     paths = [f"/apis/{group}/{version}" if group else f"/api/{version}" for group, version in apis]
     answers = workers.run([partial(ask, path) for path in paths])
     for ((group, version), resources), answer in zip(apis.items(), answers, strict=True):
         if isinstance(answer, Exception):
             raise answer
-        served = {each["name"] for each in (answer or {}).get("resources") or ()}
-        missing = [name for name in resources if name not in served]
+        missing = [name for name in resources if name not in _names(answer)]
         if not missing:
             continue
-        there = ask(f"/apis/{group}" if group else "/api") or {}
-        versions = there.get("versions") or ()
-        instead = [each["version"] if group else each for each in versions]
-        if instead or group not in _ADDED:
+        there = (group and ask(f"/apis/{group}")) or {}
+        others = [each["version"] for each in there.get("versions") or ()]
+        instead = [v for v in others if _names(ask(f"/apis/{group}/{v}")) & {*missing}]
+        if not instead:
+            missing = [name for name in missing if (group, name) not in _OPTIONAL]
+        if missing:
             yield Unserved(group=group, version=version, resources=missing, instead=instead)
+
+
+def _names(page: Mapping[str, Any] | None) -> frozenset[str]:
+    return frozenset(each["name"] for each in (page or {}).get("resources") or ())

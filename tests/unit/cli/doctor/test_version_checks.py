@@ -35,6 +35,10 @@ def group(*served: str) -> Response:
     return Response(status=200, body={"versions": [{"version": each} for each in served]})
 
 
+def serving(*resources: str) -> Response:
+    return Response(status=200, body={"resources": [{"name": each} for each in resources]})
+
+
 GONE = refused("the server could not find the requested resource", 404)
 
 
@@ -69,26 +73,37 @@ def test_a_kubernetes_that_no_test_ran_on_is_worth_knowing(version, words):
     ("pages", "says"),
     [
         (
-            {"policy/v1": GONE, "policy": group("v2", "v3alpha1")},
-            "poddisruptionbudgets: Plimsoll knows policy/v1, and the cluster serves only v2, v3alpha1",
+            {
+                "policy/v1": GONE,
+                "policy": group("v2", "v3alpha1"),
+                "policy/v2": serving("poddisruptionbudgets"),
+            },
+            "poddisruptionbudgets: Plimsoll knows policy/v1, and the cluster serves only v2",
         ),
         (
             {"policy/v1": GONE, "policy": GONE},
             "poddisruptionbudgets: Plimsoll needs policy/v1, which the cluster does not serve",
         ),
         (
-            {
-                "policy/v1": Response(status=200, body={"resources": [{"name": "evictions"}]}),
-                "policy": group("v1"),
-            },
-            "policy/v1 is served without poddisruptionbudgets",
+            {"policy/v1": serving("evictions"), "policy": group("v1")},
+            "poddisruptionbudgets: Plimsoll needs policy/v1, which the cluster does not serve",
         ),
         (
-            {"argoproj.io/v1alpha1": GONE, "argoproj.io": group("v2")},
-            "rollouts: Plimsoll knows argoproj.io/v1alpha1, and the cluster serves only v2",
+            {
+                "scheduling.k8s.io/v1beta1": GONE,
+                "scheduling.k8s.io": group("v2", "v1"),
+                "scheduling.k8s.io/v2": serving("podgroups", "workloads"),
+                "scheduling.k8s.io/v1": serving("priorityclasses"),
+            },
+            "podgroups: Plimsoll knows scheduling.k8s.io/v1beta1, and the cluster serves only v2",
         ),
     ],
-    ids=["a newer version", "no version", "without the kind", "a newer version of a program's"],
+    ids=[
+        "a newer version",
+        "no version",
+        "without the kind",
+        "an optional kind in a newer version",
+    ],
 )
 def test_an_api_that_is_not_served_as_plimsoll_knows_it_fails(pages, says):
     environment = healthy()
@@ -98,9 +113,21 @@ def test_an_api_that_is_not_served_as_plimsoll_knows_it_fails(pages, says):
     assert found["API versions"]["says"] == says
 
 
-def test_an_api_of_a_program_that_is_not_installed_is_not_missed():
+@pytest.mark.parametrize(
+    "pages",
+    [
+        {"argoproj.io/v1alpha1": GONE, "argoproj.io": GONE},
+        {
+            "scheduling.k8s.io/v1beta1": GONE,
+            "scheduling.k8s.io": group("v1"),
+            "scheduling.k8s.io/v1": serving("priorityclasses"),
+        },
+    ],
+    ids=["of a program that is not installed", "that is not turned on"],
+)
+def test_an_optional_api_is_not_missed(pages):
     environment = healthy()
-    serve(environment, **dict.fromkeys(("argoproj.io/v1alpha1", "argoproj.io"), GONE))
+    serve(environment, **pages)
     assert findings_by_check(environment)[1]["API versions"]["state"] == "ok"
 
 
