@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check docs references audit sbom release test coverage test-cluster test-localstack test-long test-upgrade localstack localstack-down demo demo-gpu build deploy clean
+.PHONY: help setup browser check docs references audit sbom release test coverage test-cluster test-localstack test-long test-upgrade localstack localstack-down demo demo-gpu screenshots build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -110,6 +110,9 @@ demo: $(VENV) $(NEEDS_$(OF)) ## Watch every spot instance go at once, on a deplo
 
 demo-gpu: ## Watch a fleet of GPUs being audited, sized and split
 	@$(MAKE) --no-print-directory demo OF=gpu
+
+screenshots: $(VENV) browser ## Take the pictures of the console for the pages anew
+	.venv/bin/python infra/local/screenshots.py docs/images
 
 audit: $(SUPPLY) ## Ask PyPI for known vulnerabilities in everything that a lock of ours names
 	@for lock in $(LOCKS); do echo "==> $$lock"; .tools/supply/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes -r $$lock || exit 1; done

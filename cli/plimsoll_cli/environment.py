@@ -21,6 +21,7 @@ from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import (
     Clock,
     Clusters,
+    FrameArchive,
     Instances,
     NodeGroups,
     NodeIndex,
@@ -48,6 +49,7 @@ class Deployed:
     index: NodeIndex
     reports: Reports
     pools: Pools
+    frames: FrameArchive
     times: Times
     instances: Instances
     """Those of the stack's own account."""

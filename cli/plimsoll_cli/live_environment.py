@@ -11,6 +11,7 @@ from pathlib import Path
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
+from plimsoll.adapters.dynamodb.frames import DynamoFrames
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
 from plimsoll.adapters.dynamodb.observed_times import DynamoObservedTimes
 from plimsoll.adapters.dynamodb.pools import DynamoPools
@@ -49,6 +50,7 @@ class LiveEnvironment:
             index=DynamoNodeIndex(aws, found.output("NodesTable")),
             reports=DynamoReports(aws, found.output("ReportsTable")),
             pools=DynamoPools(aws, found.output("PoolsTable")),
+            frames=DynamoFrames(aws, found.outputs.get("FramesTable", "")),
             times=DynamoObservedTimes(aws, found.output("TimesTable")),
             instances=Ec2Instances(aws, self.clock),
             instances_of=lambda cluster: Ec2Instances(aws.of_cluster(cluster), self.clock),

@@ -8,18 +8,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.kubeconfig import load
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.kubernetes import Pod
 from plimsoll_cli import main
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
 from plimsoll_testbed.rigs.controlplane.modules import DEFAULT
 from tests.cluster.ground import Ground
-from tests.support.fake_clusters import a_deployment
+from tests.support.fake_clusters import a_deployment, a_template
 
 pytestmark = pytest.mark.cluster
 
@@ -125,6 +129,16 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(main, ["controlplane", *words])
 
 
+def seen_with_a_pod_group(ground: Ground) -> Sequence[Pod]:
+    """Return what is observed where a pod names a PodGroup, which such a minor does not serve."""
+    grouped = a_template("train", schedulingGroup={"podGroupName": "train"})
+    ground.apply(a_deployment("train", 1, grouped))
+    ground.until(lambda: ground.serving("train"))
+    return (
+        KubernetesCluster(ground.api, "old", SystemClock(), workers=SerialWorkers()).observe().pods
+    )
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("version", "mutating"), [("1.36", 200), ("1.34", 404)])
 def test_older_minors_run_too_and_1_34_has_no_mutating_policies(version: str, mutating: int):
@@ -133,5 +147,6 @@ def test_older_minors_run_too_and_1_34_has_no_mutating_policies(version: str, mu
         ground.nodes("a")
         ground.apply(a_deployment("web", 2))
         ground.until(lambda: len(ground.serving("web")) == 2)
+        assert all(pod.group is None for pod in seen_with_a_pod_group(ground))
         path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
         assert ground.call("GET", path).status == mutating

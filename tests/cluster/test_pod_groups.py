@@ -105,11 +105,11 @@ def test_a_pod_that_replaces_one_of_a_group_that_stands_fits_as_it_is_placed(cas
     # A Job waits ten seconds before it makes a pod anew.
     grouped = {"schedulingGroup": {"podGroupName": "train"}}
     ground.apply(a_deployment("train", 3, a_template("train", cpu="2", **grouped)))
-    ground.until(lambda: len(ground.serving("train")) == 3)
-    lost = ground.serving("train")[0]["metadata"]["name"]
-    ground.delete(lost)
+    ground.until(lambda: placed(cast, "train").total() == 3)
+    lost = ground.pods("train")[0]["metadata"]["name"]
+    ground.delete(lost, gracePeriodSeconds=0)
     ground.until(lambda: lost not in {p["metadata"]["name"] for p in ground.pods("train")})
-    ground.until(lambda: len(ground.serving("train")) == 3)
+    ground.until(lambda: placed(cast, "train").total() == 3)
     assert short(cast) == 0
 
 

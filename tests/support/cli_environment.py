@@ -36,6 +36,7 @@ from plimsoll_cli.probes.aws import (
 from plimsoll_cli.probes.kubernetes import GROUP, KubernetesProbe
 from plimsoll_cli.stack import RESERVES, Stack
 from plimsoll_simulation.fake_aws.stores import (
+    MemoryFrames,
     MemoryNodeIndex,
     MemoryPools,
     MemoryRegistry,
@@ -145,6 +146,7 @@ class MemoryEnvironment:
     index: MemoryNodeIndex = field(default_factory=MemoryNodeIndex)
     reports: MemoryReports = field(default_factory=MemoryReports)
     pools: MemoryPools = field(default_factory=MemoryPools)
+    frames: MemoryFrames = field(default_factory=MemoryFrames)
     times: MemoryTimes = field(default_factory=MemoryTimes)
     instances: NoInstances = field(default_factory=NoInstances)
     groups: Sequence[NodeGroup] = ()
@@ -192,6 +194,7 @@ class MemoryEnvironment:
             index=self.index,
             reports=self.reports,
             pools=self.pools,
+            frames=self.frames,
             times=self.times,
             instances=self.instances,
             instances_of=lambda _: self.instances,

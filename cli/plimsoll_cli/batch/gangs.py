@@ -44,14 +44,19 @@ _GANG: Final = click.argument("gang", metavar="NAMESPACE/NAME")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Queues:
+class Queues:
     """The queues of a cluster at this moment."""
 
     cluster: KubernetesQueues
     seen: Seen
 
     @classmethod
-    def of(cls, environment: Environment, file: Path | None, context: str | None) -> _Queues:
+    def of(cls, environment: Environment, file: Path | None, context: str | None) -> Queues:
+        """Read the cluster of a kubeconfig.
+
+        Raises:
+            BadInput: it has no queues.
+        """
         _, api = environment.by_kubeconfig(file, context)
         clock = environment.clock
         cluster = KubernetesQueues(api.requests, clock, workers=SerialWorkers(), warn=warn)
@@ -79,7 +84,7 @@ def list_gangs(
     environment: Environment, kubeconfig: Path | None, context: str | None, output: Output
 ) -> None:
     """Print the waiting and running gangs, the running ones first."""
-    found = _Queues.of(environment, kubeconfig, context)
+    found = Queues.of(environment, kubeconfig, context)
     rows = sorted((_row(each) for each in found.seen.gangs.values()), key=_order)
     if output != "table":
         print_answer(rows, output)
@@ -102,7 +107,7 @@ def why_command(
 ) -> None:
     """Explain why a gang waits, which gangs must end first, and when."""
     environment = environment_of(ctx)
-    found = _Queues.of(environment, kubeconfig, context)
+    found = Queues.of(environment, kubeconfig, context)
     asked = _asked(ctx, found, gang)
     told = why(found.seen.state, asked.gang.uid, environment.clock.now())
     unsure = told is not None and not told.held and asked.gang.shape.leases
@@ -136,7 +141,7 @@ def explained(found: Explanation) -> dict[str, Any]:
 @click.pass_context
 def suspend(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
     """Suspend all Jobs of a gang at once, until `plimsoll jobs resume`."""
-    found = _Queues.of(environment_of(ctx), kubeconfig, context)
+    found = Queues.of(environment_of(ctx), kubeconfig, context)
     roles = _asked(ctx, found, gang).roles
     if any(role.bare and not role.suspended for role in roles):
         raise BadInput(
@@ -153,7 +158,7 @@ def suspend(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path
 @click.pass_context
 def resume(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
     """Return a gang to its queue after `plimsoll jobs suspend`, or after you suspended its Jobs by hand."""
-    found = _Queues.of(environment_of(ctx), kubeconfig, context)
+    found = Queues.of(environment_of(ctx), kubeconfig, context)
     for role in _asked(ctx, found, gang).roles:
         plan = None if role.admission is None else role.admission.plan
         _patch(found, role, {names.HOLD: None, names.RESUME: plan}, {})
@@ -166,14 +171,14 @@ def resume(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path 
 @click.pass_context
 def cancel(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
     """Delete the unfinished Jobs of a gang, and their pods."""
-    found = _Queues.of(environment_of(ctx), kubeconfig, context)
+    found = Queues.of(environment_of(ctx), kubeconfig, context)
     for role in _asked(ctx, found, gang).roles:
         call = DELETE_POD if role.bare else _DELETE
         delete(found.cluster.requests, role.ref.namespace, role.ref.name, uid=role.uid, call=call)
     say(f"{gang} is deleted")
 
 
-def _not_leased(found: _Queues, jobs: GangJobs) -> str | None:
+def _not_leased(found: Queues, jobs: GangJobs) -> str | None:
     """Return why the planner could not lease nodes to a gang, from its newest Event; None without one."""
     about = f"involvedObject.uid={jobs.roles[0].uid},reason={NOT_LEASED}"
     try:
@@ -187,7 +192,7 @@ def _not_leased(found: _Queues, jobs: GangJobs) -> str | None:
     return "".join(c for c in said if c.isprintable())[: 2 * LONGEST_MESSAGE_CHARACTERS]
 
 
-def _asked(ctx: click.Context, found: _Queues, name: str) -> GangJobs:
+def _asked(ctx: click.Context, found: Queues, name: str) -> GangJobs:
     try:
         return found.gang(name if "/" in name else f"default/{name}")
     except NotFound as error:
@@ -221,7 +226,7 @@ def _order(row: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _patch(
-    found: _Queues, role: Job, annotations: Mapping[str, str | None], more: Mapping[str, Any]
+    found: Queues, role: Job, annotations: Mapping[str, str | None], more: Mapping[str, Any]
 ) -> None:
     """Change a Job or bare pod under its uid: one of the same name that came later is another's."""
     body = {"metadata": {"uid": role.uid, "annotations": annotations}, **more}

@@ -19,6 +19,7 @@ from plimsoll_batch.domain.explanation import in_words, why
 from plimsoll_batch.services.queues import QueueService
 from plimsoll_cli.batch.apply import apply, file_option
 from plimsoll_cli.batch.gangs import explained
+from plimsoll_cli.batch.list_queues import list_command
 from plimsoll_cli.batch.read_queues import read_queues, read_snapshot
 from plimsoll_cli.environment import Said, warn
 from plimsoll_cli.options import (
@@ -34,6 +35,7 @@ EXAMPLES: Final = """\b
 Examples:
   plimsoll queues check -f queues.yaml
   plimsoll queues apply -f queues.yaml --context harbor
+  plimsoll queues list --context harbor
   plimsoll queues plan -f queues.yaml --snapshot snapshot.yaml
   plimsoll queues why lab/train -f queues.yaml --snapshot snapshot.yaml
 
@@ -60,7 +62,7 @@ _AT = click.option(
 
 @click.group(epilog=EXAMPLES)
 def queues() -> None:
-    """Check, apply, plan and run batch queues.
+    """List, check, apply, plan and run batch queues.
 
     Only `apply` and `run` write to a cluster.
     """
@@ -93,6 +95,7 @@ def check(file: Path, printed: bool) -> None:
 
 
 queues.add_command(apply)
+queues.add_command(list_command)
 
 
 @queues.command()

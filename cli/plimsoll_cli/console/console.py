@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +15,7 @@ from plimsoll_cli.terminal import say
 if TYPE_CHECKING:
     from plimsoll_cli.console.cluster_source import ClusterSource
     from plimsoll_cli.console.drill_source import DrillSource
+    from plimsoll_cli.console.stack_source import StackSource
 
 EXAMPLES: Final = """\b
 Examples:
@@ -22,6 +23,7 @@ Examples:
   plimsoll console --drill examples/refused-capacity.yaml --speed 30
   plimsoll console --context harbor
   plimsoll console --context harbor --group base=m6i.large,on-demand,max=6
+  plimsoll console --stack plimsoll
 
 \b
 Exit status:
@@ -45,6 +47,9 @@ USUAL_SPEED: Final = 10.0
 )
 @click.option("--context", metavar="NAME", help="Watch the cluster of this context.")
 @click.option(
+    "--stack", metavar="NAME", help="Watch the storms of this stack's clusters, by its tables."
+)
+@click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -63,33 +68,39 @@ def console(  # noqa: PLR0913, PLR0917 - the options of the command
     drill: Path | None,
     speed: float | None,
     context: str | None,
+    stack: str | None,
     kubeconfig: Path | None,
     groups: tuple[str, ...],
 ) -> None:
     """Open the console: a web server on loopback, for one browser, which only reads.
 
-    Watch a drill (--drill), which needs no cluster, or a live cluster (--context). A live cluster is read with the list
-    and watch rights of infra/cluster; rehearsals begin from the page and write nothing.
+    Watch a drill (--drill), which needs no cluster, a live cluster (--context), or the storms of all clusters of a
+    stack (--stack). A live cluster is read with the list and watch rights of infra/cluster; rehearsals begin from the
+    page and write nothing. Of a stack its tables are read, and no cluster.
 
     The command prints a link that works once. Close the console with Ctrl-C.
     """
     by_kubeconfig = context is not None or kubeconfig is not None
-    if (drill is not None) == by_kubeconfig:
-        raise click.UsageError("give --drill, or --context or --kubeconfig")
+    if [drill is not None, by_kubeconfig, stack is not None].count(True) != 1:
+        raise click.UsageError("give --drill, --context or --kubeconfig, or --stack")
     if speed is not None and drill is None:
         raise click.UsageError("--speed is for --drill: a live cluster has its own")
-    if groups and drill is not None:
+    if groups and not by_kubeconfig:
         raise click.UsageError("--group is for --context: a drill names its own node groups")
-    source: DrillSource | ClusterSource
+    source: DrillSource | ClusterSource | StackSource
     if drill is not None:
         source = _of_drill(drill, speed or USUAL_SPEED)
+    elif stack is not None:
+        source = _of_stack(ctx, stack)
     else:
         source = _of_cluster(ctx, kubeconfig, context, groups)
     with closing(source), listening() as socket:
         access = Access(port=socket.getsockname()[1])
         source.start()
         say(f"Watch {source.title}: {access.url()}")
-        server(source, access).run(sockets=[socket])
+        # The server ends in order at Ctrl-C, and then says so once more.
+        with suppress(KeyboardInterrupt):
+            server(source, access).run(sockets=[socket])
 
 
 def _of_drill(file: Path, speed: float) -> DrillSource:
@@ -97,6 +108,16 @@ def _of_drill(file: Path, speed: float) -> DrillSource:
     from plimsoll_simulation.scenario.drill import read_drill  # noqa: PLC0415 - the same
 
     return DrillSource(read_drill(file), speed)
+
+
+def _of_stack(ctx: click.Context, name: str) -> StackSource:
+    from plimsoll_cli.console.stack_source import StackSource  # noqa: PLC0415 - as the others
+
+    environment = environment_of(ctx)
+    deployed = environment.deployed(name)
+    return StackSource(
+        name, deployed.registry, deployed.frames, deployed.reports, environment.clock
+    )
 
 
 def _of_cluster(

@@ -206,10 +206,6 @@ def load_line(  # noqa: PLR0913, PLR0917 - the parts of the drawing
             f'<rect class="hull-{kind}" x="2%" y="{y(place + 1) + gap / 2:.1f}" width="30%" '
             f'height="{max(0.5, unit - gap):.1f}" rx="3"/>'
         )
-    if on_demand:
-        parts.append(f'<text x="34%" y="{y(on_demand / 2) + 4}">{on_demand} on-demand</text>')
-    if spot:
-        parts.append(f'<text x="34%" y="{y(on_demand + spot / 2) + 4}">{spot} on spot</text>')
     parts.append(f'<line class="mark-staff" x1="62%" x2="62%" y1="{y(of)}" y2="{y(0)}"/>')
     at: dict[int, list[str]] = {}
     for words, stays in marks:
@@ -235,6 +231,14 @@ def load_line(  # noqa: PLR0913, PLR0917 - the parts of the drawing
             f'<line class="mark-ring" x1="51%" x2="62%" y1="{level}" y2="{level}"/>',
             f'<text class="big end halo" x="50%" y="{level + 5}">line {line}</text>',
         ]
+    if on_demand:
+        parts.append(
+            f'<text class="halo" x="34%" y="{y(on_demand / 2) + 4}">{on_demand} on-demand</text>'
+        )
+    if spot:
+        parts.append(
+            f'<text class="halo" x="34%" y="{y(on_demand + spot / 2) + 4}">{spot} on spot</text>'
+        )
     parts.append(
         f'<text x="2%" y="{top + height + 20}">{on_demand + spot} of {replicas} Ready</text>'
     )

@@ -60,9 +60,19 @@ class Route(NamedTuple):
 
 
 def url(*parts: str, **query: object) -> str:
-    """Return a link from the root of the console. Names are hostile: each part is escaped."""
+    """Return a link from the root of the console. Names are hostile: each part is escaped.
+
+    A slash is escaped twice, since servers undo it once before they split the path: the context of an EKS cluster is
+    an ARN with a slash.
+    """
     asked = urlencode({name: value for name, value in query.items() if value not in {None, ""}})
-    return "/".join(quote(part, safe="") for part in parts) + (f"?{asked}" if asked else "")
+    escaped = (part.replace("%", "%25").replace("/", "%2F") for part in parts)
+    return "/".join(quote(part, safe="") for part in escaped) + (f"?{asked}" if asked else "")
+
+
+def name_in(part: str) -> str:
+    """Return the name in a part of a path, as a server hands it over."""
+    return part.replace("%2F", "/").replace("%25", "%")
 
 
 def missing(what: str, cure: str = "") -> Page:

@@ -91,6 +91,7 @@ class Rehearsals:
 
     def _played(self, begun: Rehearsal) -> Rehearsal:
         live = self._read(begun.cluster)
+        begun = replace(begun, at=live.at)
         context = get_context("spawn")
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(

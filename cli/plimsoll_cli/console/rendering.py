@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -103,4 +104,5 @@ def _environment() -> Environment:
         "versions": versions(),
     }
     environment.filters["sentence"] = sentence
+    environment.filters["shell"] = shlex.quote
     return environment

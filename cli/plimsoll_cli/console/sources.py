@@ -1,4 +1,4 @@
-"""Where the console reads: a drill, or a live cluster. Views ask nothing else."""
+"""Where the console reads: a drill, a live cluster, or a stack. Views ask nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plimsoll.domain.observation import InterruptedNodes, Observation
 from plimsoll.domain.reports import Report
 from plimsoll_cli.console.loads import Load, loads_of
 
-type Kind = Literal["drill", "cluster"]
+type Kind = Literal["drill", "cluster", "stack"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,9 @@ class ClusterState:
     at: datetime
     """When it was read last."""
     seen: Observation | None = None
-    """None until it was read once."""
+    """None until it was read once, and of a stack, which reads no cluster for the console."""
+    told: bool = False
+    """Whether a stack told of it."""
     loads: Sequence[Load] = ()
     """Its workloads, those first of which the least stays: as they stood before a storm that runs."""
     loads_at: datetime | None = None
@@ -36,6 +38,11 @@ class ClusterState:
     """Why it could not be read the last time."""
     stale_after: float = 30.0
     """Seconds after which what is known of it is old."""
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known of it yet."""
+        return self.told or self.seen is not None
 
     @property
     def latest(self) -> Frame | None:

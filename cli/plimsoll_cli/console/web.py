@@ -21,7 +21,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route as HttpRoute
 
-from plimsoll_cli.console.pages import Page, Request, Route, missing
+from plimsoll_cli.console.pages import Page, Request, Route, missing, name_in
 from plimsoll_cli.console.rendering import STATIC, Place, rendered, static
 from plimsoll_cli.console.routes import ROUTES
 from plimsoll_cli.console.sources import Source
@@ -92,7 +92,8 @@ def application(source: Source, access: Access) -> Starlette:
             query = {name: value for name, value in http.query_params.items() if name != "link"}
             fragment = http.headers.get("hx-request") == "true"
             form = await _form(http) if http.method == "POST" else {}
-            asked = Request(named=http.path_params, query=query, form=form, fragment=fragment)
+            named = {key: name_in(part) for key, part in http.path_params.items()}
+            asked = Request(named=named, query=query, form=form, fragment=fragment)
             place = Place(path=http.url.path, fragment=fragment)
             return _response(route.view(asked, source), place, source)
 

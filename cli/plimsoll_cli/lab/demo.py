@@ -31,6 +31,7 @@ from plimsoll_simulation.rigs.registry import RIGS, SIMULATED, rig_of
 from plimsoll_simulation.scenario.drill import Drill, read_drill
 
 EXAMPLE: Final = Path("examples", "all-spot-and-back.yaml")
+CONSOLE_EXAMPLE: Final = Path("examples", "all-spot-at-once.yaml")
 PACE: Final = 0.1
 """Real seconds for each second of a simulated drill: fast, and slow enough to follow."""
 
@@ -184,6 +185,7 @@ def _conclude(report: Report, simulated: dict[str, Report]) -> None:
         out.print(Text(f"{failed} of {len(found)} did not hold", style="bold red"))
         raise click.exceptions.Exit(1)
     out.print(Text(f"Plimsoll carried {report['drill']} as promised", style="bold green"))
+    out.print(f"Watch a storm in the browser: plimsoll console --drill {CONSOLE_EXAMPLE}")
 
 
 def _file(file: Path | None) -> Path:

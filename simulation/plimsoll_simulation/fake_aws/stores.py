@@ -109,6 +109,10 @@ class MemoryFrames(FrameSink):
         """Keep a frame."""
         self.of[frame.cluster].append(frame)
 
+    def since(self, cluster: str, at: datetime) -> Sequence[Frame]:
+        """Return the frames from a time on."""
+        return [frame for frame in self.of[cluster] if frame.at >= at]
+
     @override
     def watch(self, cluster: str) -> None:
         """Nothing is to be read."""

@@ -141,7 +141,11 @@ def test_output_is_the_same_option_everywhere():
         for parameter in command.params
         if "--output" in parameter.opts
     }
+    metrics = having.pop("queues list").type
     assert set(having) == PRINTS_DATA
+    (common,) = {tuple(p.type.choices) for p in having.values() if isinstance(p.type, click.Choice)}
+    assert isinstance(metrics, click.Choice)
+    assert tuple(metrics.choices) == (*common, "prometheus")
     assert len({str(p.to_info_dict()) for p in having.values()}) == 1
 
 

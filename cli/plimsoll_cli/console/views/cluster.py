@@ -32,6 +32,8 @@ def cluster(request: Request, source: Source) -> Page:
         if bare
         else "Every workload keeps a Ready pod if all spot goes."
         if state.loads
+        else f"A stack tells of storms only: plimsoll console --context {state.name} reads the cluster."
+        if state.told
         else "Nothing is known of its workloads yet."
     )
     return Page(

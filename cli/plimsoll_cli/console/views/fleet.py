@@ -23,7 +23,8 @@ class FleetRow:
     word: str
     level: str
     worst: Load | None
-    nodes: int
+    nodes: int | None
+    """None: nobody told, as of the clusters of a stack."""
     spot: int
     asked: int
     """Workloads with an on-demand floor, and how many of the floors are met."""
@@ -74,15 +75,15 @@ def is_old(state: ClusterState, source: Source) -> bool:
 
 def _row(state: ClusterState, source: Source) -> FleetRow:
     word, level, says = _state_word(state, source)
-    nodes = state.seen.nodes if state.seen else ()
+    nodes = state.seen.nodes if state.seen else None
     asked = [load for load in state.loads if load.line is not None]
     return FleetRow(
         name=state.name,
         word=word,
         level=level,
         worst=state.loads[0] if state.loads else None,
-        nodes=len(nodes),
-        spot=sum(node.capacity == SPOT for node in nodes),
+        nodes=None if nodes is None else len(nodes),
+        spot=sum(node.capacity == SPOT for node in nodes or ()),
         asked=len(asked),
         met=sum(load.met for load in asked),
         storm=_storm_words(state, source),
@@ -95,7 +96,7 @@ def _state_word(state: ClusterState, source: Source) -> tuple[str, str, str]:
     latest = state.latest
     if state.error:
         return "not read", "bad", ""
-    if state.seen is None:
+    if not state.known:
         return "being read", "idle", ""
     if is_old(state, source):
         return "not seen lately", "warn", ""
@@ -132,6 +133,8 @@ def _verdict(rows: Sequence[FleetRow]) -> str:
         if missed
         else "Every on-demand floor is met."
         if asked
+        else ""
+        if all(row.nodes is None for row in rows)
         else "No workload asks for an on-demand floor.",
         f"{counted(unread, 'cluster is', 'clusters are')} not read." if unread else "",
     ]

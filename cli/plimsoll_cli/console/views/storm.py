@@ -72,6 +72,7 @@ def storm(request: Request, source: Source) -> Page:
             "frame": frame,
             "shown": shown,
             "ended": ended,
+            "finished": ended or source.ended,
             "seen": token,
             "verdict": words,
             "level": level,

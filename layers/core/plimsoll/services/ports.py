@@ -339,6 +339,13 @@ class FrameStore(Protocol):
         """Return the last frame of a cluster, if one is kept."""
 
 
+class FrameArchive(Protocol):
+    """The frames of storms, to be looked at."""
+
+    def since(self, cluster: str, at: datetime) -> Sequence[Frame]:
+        """Return the frames of a cluster from a time on, the oldest first."""
+
+
 class FrameSink(Protocol):
     """Takes the frames of storms. No call raises, and none but `end` waits for a database."""
 

@@ -46,8 +46,11 @@ class SpotReturns:
         spot_return: SpotReturn,
         now: datetime,
     ) -> Sequence[Step]:
-        """Return what spot groups are asked for; groups and reports are read only where a pod has no place."""
-        if not homeless:
+        """Return what spot groups are asked for; groups and reports are read only where a pod has no place.
+
+        Only the policy of the cluster lets nodes be asked for: an autoscaler may empty them again, and evicts pods for it.
+        """
+        if not homeless or not cluster.policy.return_to_spot:
             return ()
         try:
             groups = self.groups(cluster).list(seen.nodes)

@@ -213,8 +213,8 @@ def test_a_page_of_what_is_not_there_says_so():
     assert "harbor has no report of i-2" in shown("/c/harbor/interruptions/i-2", source)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_is_words_on_every_screen(name: str):
+def hostile_source(name: str) -> GivenSource:
+    """Return a cluster in a storm in which everything has one name."""
     seen = shop(
         pod("new-1", None, after=5),
         groups=[replace(a_group("base", desired=0, max_size=0), name=name)],
@@ -255,7 +255,25 @@ def test_a_hostile_name_is_words_on_every_screen(name: str):
         tables=((name, (name,), ((name,),)),),
         notes=(name,),
     )
-    source = GivenSource({name: state}, title=name, made=[made])
+    return GivenSource({name: state}, title=name, made=[made])
+
+
+def hostile_pages(name: str) -> list[str]:
+    """Return every page of it."""
+    parts = ["storm", "interruptions", "rehearsals"]
+    return [
+        "",
+        url("c", name),
+        *(url("c", name, part) for part in parts),
+        url("c", name, "w", "Deployment", "default", name),
+        url("c", name, "interruptions", name),
+        url("c", name, "rehearsals", "1"),
+    ]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_is_words_on_every_screen(name: str):
+    source = hostile_source(name)
     for route in ROUTES:
         named = {
             "cluster": name,

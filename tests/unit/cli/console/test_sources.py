@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from plimsoll_cli.console.cluster_source import ClusterSource
 from plimsoll_cli.console.drill_source import DrillSource
 from plimsoll_cli.console.pages import Request
 from plimsoll_cli.console.rehearsals import Rehearsals, scope_of
+from plimsoll_cli.console.stack_source import StackSource
 from plimsoll_cli.console.views.rehearsal import rehearsal, rehearsals, rehearse, scopes_of
 from plimsoll_simulation.rehearsal.live import LiveCluster
 from plimsoll_simulation.scenario.drill import read_drill
@@ -23,6 +25,7 @@ from tests.support.console_sources import GivenSource, state_of
 from tests.support.observations import interrupted
 from tests.support.shop import a_shop
 from tests.unit.cli.console.test_screens import calm, pod, shop, shown
+from tests.unit.core.frames.test_storm_messages import a_frame
 
 ROOT = Path(__file__).parents[4]
 
@@ -179,3 +182,46 @@ def test_a_rehearsal_is_played_in_a_process_of_its_own():
     assert (found.stage, found.error) == ("done", "")
     assert {row[0] for row in found.outcomes} >= {"Deployment shop/web"}
     assert found.safe
+
+
+def stack_source(environment: MemoryEnvironment) -> StackSource:
+    deployed = environment.deployed("plimsoll")
+    return StackSource(
+        "plimsoll", deployed.registry, deployed.frames, deployed.reports, environment.clock
+    )
+
+
+def test_a_stack_shows_the_storms_of_its_clusters_and_takes_in_new_frames_only():
+    environment = a_shop()
+    [name] = environment.registry.names()
+    frame = replace(a_frame(of=3, starting=3), cluster=name)
+    environment.frames.take(frame)
+    source = stack_source(environment)
+    source.look()
+    later = replace(frame, number=2, at=frame.at + timedelta(seconds=2))
+    environment.frames.take(later)
+    source.look()
+    state = source.state(name)
+    assert state is not None
+    assert state.frames == (frame, later)
+    assert (state.known, state.seen) == (True, None)
+
+
+def test_a_cluster_of_a_stack_whose_frames_cannot_be_read_says_so_and_keeps_what_it_showed(
+    monkeypatch,
+):
+    environment = a_shop()
+    [name] = environment.registry.names()
+    environment.frames.take(replace(a_frame(), cluster=name))
+    source = stack_source(environment)
+    source.look()
+    monkeypatch.setattr(environment.frames, "since", away)
+    source.look()
+    state = source.state(name)
+    assert state is not None
+    assert state.error == "the table does not answer"
+    assert len(state.frames) == 1
+
+
+def away(cluster, at):
+    raise Temporary("the table does not answer")

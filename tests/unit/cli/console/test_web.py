@@ -7,8 +7,10 @@ import gzip
 import re
 from dataclasses import dataclass
 from hashlib import sha256
+from html import escape
 from importlib.resources import files
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -134,6 +136,17 @@ def test_links_hold_behind_any_prefix(browser: Browser):
     links = re.findall(r'(?:href|src|action|hx-get)="([^"]*)"', body)
     assert links
     assert not [link for link in links if link.startswith("/")]
+
+
+@pytest.mark.parametrize("name", ["arn:aws:eks:us-east-1:1:cluster/harbor", "a%2Fb", "a%b c?d#e"])
+def test_a_context_may_have_any_name(name: str):
+    browser = Browser(GivenSource({name: state_of(calm(), name=name)}, seconds=5.0))
+    browser.open()
+    rows = browser.ask("/").body.decode()
+    (link,) = set(re.findall(r'<th scope="row"><a href="([^"]*)"', rows))
+    answer = browser.ask(f"/{unquote(link)}")
+    assert answer.status == 200
+    assert escape(name) in answer.body.decode()
 
 
 def test_the_first_load_of_a_storm_is_small():

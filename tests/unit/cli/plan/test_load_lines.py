@@ -14,10 +14,26 @@ from plimsoll.domain.reports import Score, WorkloadScore
 from plimsoll.domain.spot import CapacityPool, HeldPool
 from plimsoll_cli.plan.load_lines import _kept_percent, _minutes
 from tests.support.cli_environment import MemoryEnvironment, run
-from tests.support.shop import a_deployment, a_shop
+from tests.support.shop import a_deployment, a_promised_shop, a_shop
 
 WEB = "Deployment shop/web"
 PLAN = ("plan", "--cluster", "harbor")
+
+
+PAGE = Path(__file__).parents[4] / "docs" / "guides" / "load-line.md"
+
+
+def shown_on_the_page(command: str) -> list[str]:
+    block = PAGE.read_text().partition(f"$ plimsoll {command}\n")[2].partition("\n```")[0]
+    return [line for line in block.splitlines() if line != "..."]
+
+
+def test_the_page_shows_what_the_command_prints_of_the_arithmetic():
+    command = "plan --cluster harbor --explain shop/web"
+    said = [line.rstrip() for line in run(a_promised_shop(), *command.split()).stdout.splitlines()]
+    shown = shown_on_the_page(command)
+    assert len(shown) > 5
+    assert [line for line in said if line in shown] == shown
 
 
 @pytest.fixture
@@ -205,3 +221,18 @@ def test_a_bad_promise_and_a_workload_of_which_nothing_is_said_are_refused(envir
     assert (bad.exit_code, "is no promise" in bad.output) == (2, True)
     none = run(environment, *PLAN, "--keep-ready", "60%", "--explain", "shop/none")
     assert (none.exit_code, "no on-demand floor and no promise" in none.output) == (2, True)
+
+
+def test_a_promise_that_nobody_understands_is_a_problem_of_the_plan(environment):
+    promise(environment, "web", "most")
+    result = run(environment, *PLAN)
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == 1
+    assert "problem: Deployment shop/web: the annotation plimsoll.dev/keep-ready: 'most' is" in said
+
+
+def test_the_snippet_has_the_layout_that_was_chosen_for_a_promise(environment):
+    promise(environment, "web", "100%, 100%")
+    said = run(environment, "plan", "snippet", "shop/web", "--cluster", "harbor").stdout
+    assert "the layout on-demand was chosen for what is promised" in said
+    assert "requiredDuringSchedulingIgnoredDuringExecution" in said

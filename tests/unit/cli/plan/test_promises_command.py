@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -23,14 +24,16 @@ def environment() -> MemoryEnvironment:
 
 
 def keep(
-    environment: MemoryEnvironment, month: str, days: float, *, cluster: str = "harbor", **how: int
+    environment: MemoryEnvironment,
+    month: str,
+    days: float,
+    *,
+    cluster: str = "harbor",
+    minutes: tuple[float, float] = (31, 12),
+    **how: int,
 ) -> None:
-    web = WorkloadScore(
-        judged=timedelta(days=days),
-        predicted=timedelta(minutes=31),
-        observed=timedelta(minutes=12),
-        until=NOON,
-    )
+    predicted, came = (timedelta(minutes=each) for each in minutes)
+    web = WorkloadScore(judged=timedelta(days=days), predicted=predicted, observed=came, until=NOON)
     score = Score(
         cluster=cluster,
         month=month,
@@ -57,6 +60,15 @@ def test_a_month_is_scored_once_thirty_days_were_compared(environment):
         "harbor 2025-12 all 28.5 days not yet scored: compared for 28 of 30 days",
         "quay 2026-01 all 3.0 days not yet scored: compared for 3 of 30 days",
     ]
+
+
+def test_the_page_shows_exactly_what_the_command_prints(environment):
+    keep(environment, "2025-12", 31, minutes=(6.6, 4.2))
+    keep(environment, "2026-01", 1.5, minutes=(0.3, 0))
+    said = run(environment, "reports", "promises").stdout
+    shown = "\n".join(line.rstrip() for line in said.splitlines())
+    page = Path(__file__).parents[4] / "docs" / "guides" / "load-line.md"
+    assert f"$ plimsoll reports promises\n{shown}\n```" in page.read_text()
 
 
 def test_of_one_cluster_each_workload_is_shown_and_how_many_are_left_out(environment):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.domain.actions import Evict, Grow, Plan, Release, TellDeadline
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain import DrainRequest, plan_drain, plan_nodes
 from plimsoll.domain.kubernetes import DEADLINE, Pod, PodGroup, Ref, in_groups
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import InterruptedNodes, Observation
@@ -106,6 +106,13 @@ def test_nodes_are_asked_for_a_whole_group_or_not_at_all():
     assert "at its maximum" in words
 
 
+@pytest.mark.parametrize("count", [4, 10**12])
+def test_a_tenant_gets_no_node_for_a_group_of_more_pods_than_there_are(count):
+    group = PodGroup(ref=TRAIN.ref, min_count=count)
+    plan = drained(a_gang("spot", None, None, group=group), groups=[a_group(max_size=5)])
+    assert actions(plan, Grow) == []
+
+
 def test_a_group_that_gets_no_nodes_takes_none_from_others():
     pods = [*a_gang("spot", "spot", "spot", cpu="8", priority=5)]
     pods += sets_of("db", ["spot"], cpu="8")
@@ -121,6 +128,15 @@ def test_a_pod_of_a_group_is_never_released():
     plan = drained(pods, workloads=workloads, groups=[a_group(max_size=5)])
     assert actions(plan, Release) == []
     assert actions(drained(pods_of("web", 3, node="spot"), workloads=workloads), Release)
+
+
+def test_a_drain_by_hand_evicts_a_pod_of_a_group_as_kubectl_does():
+    pods = a_gang("old", "od", "od", owner=("ReplicaSet", "web-abc"), labels={"app": "web"})
+    seen = looked([a_node("old"), a_node("od")], pods, [a_deployment(replicas=3)])
+    request = DrainRequest(nodes=frozenset({"old"}), started=noon(0))
+    found = plan_nodes(seen, request, noon(1))
+    assert [action.pod.name for action in actions(found.plan, Evict)] == ["train-0"]
+    assert actions(found.plan, Release) == []
 
 
 def test_all_pods_of_a_group_are_told_their_deadline():
@@ -172,6 +188,15 @@ def test_where_one_of_a_whole_group_may_not_go_none_makes_way():
 def test_the_priority_of_a_group_and_not_of_its_pods_decides_who_makes_way():
     assert headroom(full(priority=0, cpu="4")).short != []
     assert [pod.priority for pod in full(priority=-7).pods[:4]] == [-7] * 4
+
+
+def test_where_one_pod_of_a_group_never_preempts_the_group_does_not():
+    alone = pods_of("balloon", 2, node="od", cpu="4", priority=-10, grace_seconds=0)
+    how = {"owner": JOB, "cpu": "2", "schedulingGroup": {"podGroupName": "train"}}
+    gang = [a_pod("train-0", preemptionPolicy="Never", **how), a_pod("train-1", **how)]
+    pair = PodGroup(ref=TRAIN.ref, min_count=2)
+    seen = looked([a_node("od")], [*alone, *in_groups(gang, [pair])])
+    assert len(headroom(seen).short) == 2
 
 
 def test_a_group_preempts_as_one_and_what_it_would_have_preempted_stays_where_it_does_not_fit():

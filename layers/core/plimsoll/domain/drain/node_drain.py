@@ -24,7 +24,7 @@ from plimsoll.domain.disruptions import (
 from plimsoll.domain.drain.planner import plan_drain
 from plimsoll.domain.drain.strategies import CONTENDED, releasable, releases, undo_for_good
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.kubernetes import Node, OwnerKind, Pod, in_gang, matches
+from plimsoll.domain.kubernetes import Node, OwnerKind, Pod, gang_of, in_gang, matches
 from plimsoll.domain.observation import InterruptedNodes, Observation
 
 
@@ -147,11 +147,16 @@ def _pending_releases(seen: Observation, request: DrainRequest, now: datetime) -
 def _unreplaced(seen: Observation, pod: Pod) -> bool:
     """Whether nothing makes a replacement beside the pod that a plan could wait for."""
     owner = seen.owner(pod)
-    return owner is None or owner.kind == OwnerKind.JOB or _of_unknown_gang(seen, pod)
+    return owner is None or owner.kind == OwnerKind.JOB or _of_unplanned_gang(seen, pod)
 
 
-def _of_unknown_gang(seen: Observation, pod: Pod) -> bool:
-    return in_gang(pod) and seen.owner(pod) not in seen.workload
+def _of_unplanned_gang(seen: Observation, pod: Pod) -> bool:
+    """Whether a pod is of a gang whose controller nobody knows, or of a PodGroup, which leaves at deadlines alone."""
+    if not in_gang(pod):
+        return False
+    return seen.owner(pod) not in seen.workload or (
+        pod.group is not None and gang_of(pod) == pod.group.ref
+    )
 
 
 def _blocked(
@@ -215,7 +220,7 @@ def _at_once(seen: Observation, left: Sequence[Pod], blocked: Mapping[str, str])
             reason = "a bare pod, with --force: nobody makes it anew"
         elif owner.kind == OwnerKind.JOB:
             reason = "its Job makes another pod elsewhere"
-        elif _of_unknown_gang(seen, pod):
+        elif _of_unplanned_gang(seen, pod):
             reason = "the controller of its gang makes another pod elsewhere"
         elif not pod.restarts:
             reason = "it is not restarted (restartPolicy Never)"

@@ -280,10 +280,14 @@ class Pod:
 
 
 def in_groups(pods: Sequence[Pod], groups: Iterable[PodGroup]) -> Sequence[Pod]:
-    """Return the pods with what is known of their groups, and the priorities that these give them."""
+    """Return the pods with what is known of their groups, and with how these preempt.
+
+    A group preempts by its own priority, and not at all where one of its pods never does.
+    """
     known = {group.ref: group for group in groups}
+    never = {pod.group.ref for pod in pods if pod.group is not None and not pod.preempts}
     return [
-        replace(pod, group=group, priority=group.priority)
+        replace(pod, group=group, priority=group.priority, preempts=group.ref not in never)
         if pod.group is not None and (group := known.get(pod.group.ref)) is not None
         else pod
         for pod in pods

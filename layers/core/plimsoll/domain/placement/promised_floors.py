@@ -211,5 +211,5 @@ def with_layout(floor: OnDemandFloor, layout: Layout) -> OnDemandFloor:
         way=way,
         layout=layout if layout.spot_groups else NO_GROUPS,
         auto=True,
-        reason=f"the layout {layout} keeps what is promised at the least cost",
+        reason=f"the layout {layout} was chosen for what is promised",
     )

@@ -172,12 +172,11 @@ class PreemptingSnapshot(ClusterSnapshot):
 
     def _with_groups(self, victims: Sequence[Pod]) -> Sequence[Pod]:
         """Return the victims, and all others of the PodGroups that are preempted as a whole."""
-        whole = {p.group for p in victims if p.group is not None and p.group.together}
-        if not whole:
-            return victims
-        known = {pod.uid for pod in victims}
-        others = (p for there in self._on.values() for p in there.values() if p.group in whole)
-        return [*victims, *(p for p in others if p.uid not in known)]
+        found = {pod.uid: pod for pod in victims}
+        for group in {p.group.ref for p in victims if p.group is not None and p.group.together}:
+            for uid in self._members[group]:
+                found.setdefault(uid, self._on[self._where[uid]][uid])
+        return [*found.values()]
 
     @property
     @override
