@@ -21,8 +21,9 @@ from tests.support.fake_clusters import MERGE, a_deployment, a_pod
 
 pytestmark = pytest.mark.cluster
 
-WITHOUT_ROLLOUTS: Final = len(WATCHES) - 1
-LISTED: Final = WITHOUT_ROLLOUTS + 1
+ALWAYS: Final = len(WATCHES) - 2
+"""Rollouts and PodGroups are asked for only where a pod has one."""
+LISTED: Final = ALWAYS + 1
 """Namespaces are read once too, and not watched."""
 
 
@@ -71,7 +72,7 @@ def test_a_followed_cluster_shows_what_happens_and_is_listed_once(guarded: Contr
         assert ground.call("PATCH", path, scale, MERGE).status == 200
         ground.until(lambda: len(web(followed.observe())) == 1)
         assert transport.begun["list"] == LISTED
-        assert transport.begun["watch"] >= 2 * WITHOUT_ROLLOUTS
+        assert transport.begun["watch"] >= 2 * ALWAYS
         assert web(followed.observe()) == web(api.observe())
     assert warnings == []
 
