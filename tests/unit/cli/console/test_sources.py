@@ -239,11 +239,17 @@ def test_a_storm_of_a_stack_is_over_once_its_last_frame_is_late_and_its_reports_
     )
     environment.reports.merge(report)
     source = stack_source(environment)
-    source.look()
-    assert not source.state(name).latest.over
+    assert is_over(source, name) is False
     environment.reports.merge(replace(report, closed=now))
+    assert is_over(source, name) is True
+
+
+def is_over(source: StackSource, name: str) -> bool:
     source.look()
-    assert source.state(name).latest.over
+    state = source.state(name)
+    assert state is not None
+    assert state.latest is not None
+    return state.latest.over
 
 
 def away(cluster, at):
