@@ -15,6 +15,7 @@ from plimsoll.domain.kubernetes import KEEP_READY, MIN_ON_DEMAND, Node, Pod, Wor
 from plimsoll.domain.placement import (
     Promise,
     PromisedWorkload,
+    asked_promises,
     promised_workloads,
     standing_groups,
     understood_promise,
@@ -224,3 +225,14 @@ def test_zones_of_one_family_are_groups_that_share_the_losses_of_the_family():
     groups = [standing.group for standing in standing_groups(looked(nodes, []), {})]
     assert [group.name for group in groups] == [f"m6i in {zone}" for zone in zones]
     assert {group.family for group in groups} == {"m6i"}
+
+
+def test_a_promise_on_a_stateful_set_is_answered_and_changes_nothing():
+    db = a_stateful_set("db", annotations={KEEP_READY: "60%"})
+    asked = asked_promises(looked([], [], [db]), {}, {})
+    assert asked.workloads == set()
+    [told] = asked.ignored
+    assert told.reason == "KeepReadyNotSupported"
+    assert told.message.startswith(
+        "StatefulSet default/db: plimsoll.dev/keep-ready is for Deployments"
+    )

@@ -9,7 +9,16 @@ from typing import Final
 
 from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import AUTO_FLOOR, ClusterEvent, Ref, Workload, about_workload
+from plimsoll.domain.kubernetes import (
+    AUTO_FLOOR,
+    KEEP_READY,
+    MIN_ON_DEMAND,
+    ClusterEvent,
+    OwnerKind,
+    Ref,
+    Workload,
+    about_workload,
+)
 from plimsoll.domain.observation import Observation, chosen_workloads
 from plimsoll.domain.placement.impossible_promises import why_not_possible
 from plimsoll.domain.placement.injection import Injected, layout_told
@@ -37,6 +46,8 @@ class Asked:
     promises: Mapping[Ref, Promise]
     unread: tuple[ClusterEvent, ...]
     """What owners wrote that is no promise, as it is told on the objects."""
+    ignored: tuple[ClusterEvent, ...] = ()
+    """The same of promises on what none is made of."""
     floors: Mapping[str, str]
     """Namespace -> the floor that its annotation asks for."""
 
@@ -110,8 +121,14 @@ def asked_promises(
         floors: namespace -> the floor that its annotation asks for.
     """
     found: dict[Ref, Promise] = {}
-    unread = []
+    unread, ignored = [], []
     for workload in seen.workloads:
+        if workload.ref.kind != OwnerKind.DEPLOYMENT and KEEP_READY in workload.annotations:
+            why = (
+                f"{workload.ref}: {KEEP_READY} is for Deployments: a member of a StatefulSet stops before the next "
+                f"starts, so that a notice helps nothing. State {MIN_ON_DEMAND}"
+            )
+            ignored.append(about_workload(workload, "KeepReadyNotSupported", why))
         try:
             promise = stated_promise(workload, promises, seen.policy.keep_ready)
         except BadInput as error:
@@ -119,7 +136,7 @@ def asked_promises(
             continue
         if promise is not None:
             found[workload.ref] = promise
-    return Asked(promises=found, unread=tuple(unread), floors=floors)
+    return Asked(promises=found, unread=tuple(unread), ignored=tuple(ignored), floors=floors)
 
 
 def layouts_there(
@@ -193,7 +210,7 @@ def chosen_layouts(
     impossible = (why_not_possible(choice.workload, choice.promised) for choice in choices)
     return ChosenLayouts(
         layouts={**there} | {choice.workload.ref: choice.after.layout for choice in written},
-        problems=(*asked.unread, *filter(None, impossible)),
+        problems=(*asked.unread, *asked.ignored, *filter(None, impossible)),
         events=tuple(event for choice in written if (event := choice.event) is not None),
         promised=tuple(choice.promised for choice in choices),
     )
