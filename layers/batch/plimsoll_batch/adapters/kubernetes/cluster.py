@@ -166,7 +166,7 @@ class KubernetesQueues:
 
     def close(self) -> None:
         """End all watches."""
-        for kind in self._kinds:
+        for kind in (*self._kinds, self._namespaces):  # no queue may need grants by now
             kind.close()
 
     @property
