@@ -82,7 +82,7 @@ def test_the_typed_and_the_dynamic_client_both_work_and_pods_come_to_run(api: An
     assert apps.read_namespaced_deployment("web", "default").status.ready_replicas == 2
     apps.patch_namespaced_deployment_scale("web", "default", {"spec": {"replicas": 3}})
     running(api, 3)
-    assert client.VersionApi(api).get_code().minor == "36"
+    assert client.VersionApi(api).get_code().minor == "37"
 
 
 def test_a_watch_tells_what_changes_from_a_version_on(api: Any):

@@ -24,7 +24,6 @@ from plimsoll.domain.kubernetes import (
 from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation import Observation, Samples
-from plimsoll.domain.placement import ChosenLayout
 from plimsoll.domain.registry import Cluster, IndexEntry, ResyncRequest
 from plimsoll.domain.reports import Metric, Report, Score
 from plimsoll.domain.spot import HeldPool, PoolEvent, PoolMemory
@@ -33,6 +32,7 @@ from plimsoll.domain.zones import ShiftEvent
 if TYPE_CHECKING:  # the first cordon does not wait for what it never needs
     from plimsoll.domain.capacity import VcpuQuota
     from plimsoll.domain.frames import Frame
+    from plimsoll.domain.placement import ChosenLayout
 
 
 class Clock(Protocol):

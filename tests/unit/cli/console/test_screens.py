@@ -161,9 +161,7 @@ def test_the_fleet_can_be_filtered_and_paged():
 
 
 def test_a_workload_shows_what_stays_beside_what_is_promised():
-    text = shown(
-        url("/c", "harbor").replace("%2F", "/") + "/w/Deployment/default/web", watched(calm())
-    )
+    text = shown("/c/harbor/w/Deployment/default/web", watched(calm()))
     assert "default/web: 1 of 3 would stay if all spot went. No line is promised." in text
     promised = replace(
         calm(),

@@ -12,13 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import (
-    TTL,
-    Item,
-    expiry,
     item_to_samples,
     samples_to_item,
     strings,
-    text_to_time,
     time_to_text,
     version_of,
 )
@@ -32,13 +28,11 @@ from plimsoll.adapters.dynamodb.tables import (
 )
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import Samples
-from plimsoll.domain.placement import LAYOUTS_KEPT, ChosenLayout, Layout, Promise
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
+    from plimsoll.domain.placement import ChosenLayout
 
-_LAYOUTS: Final = "layout/"
-"""Before a workload whose layout was chosen, so that all of a cluster are read at once."""
 ATTEMPTS: Final = 3
 """A reconcile and a placement run that write the same workload at the same time."""
 
@@ -86,19 +80,24 @@ class DynamoObservedTimes:
 
     def layouts(self, cluster: str) -> Mapping[Ref, ChosenLayout]:
         """Return the layouts that were chosen for workloads."""
+        from plimsoll.adapters.dynamodb.layout_codec import (  # noqa: PLC0415 - it imports placement
+            LAYOUTS,
+            item_to_layout,
+        )
+
         found: dict[Ref, ChosenLayout] = {}
         with translated(f"read the layouts chosen for {cluster}"):
             pages = self._aws.dynamodb.get_paginator("query").paginate(
                 TableName=self._table,
                 KeyConditionExpression="#cluster = :cluster AND begins_with(#workload, :layouts)",
                 ExpressionAttributeNames={"#cluster": "cluster", "#workload": "workload"},
-                ExpressionAttributeValues=strings(**{":cluster": cluster, ":layouts": _LAYOUTS}),
+                ExpressionAttributeValues=strings(**{":cluster": cluster, ":layouts": LAYOUTS}),
                 ConsistentRead=True,
             )
             items = [item for page in pages for item in page["Items"]]
         for item in items:
             what = f"the layout of {item['workload']}"
-            read = readable(_chosen_of, item, what, self._warn)
+            read = readable(item_to_layout, item, what, self._warn)
             if read is not None:
                 workload, chosen = read
                 found[workload] = chosen
@@ -112,6 +111,8 @@ class DynamoObservedTimes:
         Raises:
             Conflict: another run chose in between.
         """
+        from plimsoll.adapters.dynamodb.layout_codec import item_of_layout  # noqa: PLC0415 - as above
+
         condition: dict[str, Any] = {
             "ConditionExpression": "attribute_not_exists(#at)",
             "ExpressionAttributeNames": {"#at": "at"},
@@ -122,14 +123,19 @@ class DynamoObservedTimes:
             condition["ExpressionAttributeValues"] = strings(**{":read": read})
         with translated(f"write the layout of {workload}"):
             self._aws.dynamodb.put_item(
-                TableName=self._table, Item=_item_of_chosen(cluster, workload, after), **condition
+                TableName=self._table, Item=item_of_layout(cluster, workload, after), **condition
             )
 
     def _unreadable(self, cluster: str, workload: Ref) -> str | None:
         """Return when a row was written that cannot be read, and may be written over; None where there is none."""
-        key = _LAYOUTS + "/".join(workload)
+        from plimsoll.adapters.dynamodb.layout_codec import (  # noqa: PLC0415 - as above
+            LAYOUTS,
+            item_to_layout,
+        )
+
+        key = LAYOUTS + "/".join(workload)
         for item in self._items(cluster, [key], consistent=True):
-            if readable(_chosen_of, item, f"the layout of {workload}", self._warn) is None:
+            if readable(item_to_layout, item, f"the layout of {workload}", self._warn) is None:
                 at: str | None = item.get("at", {}).get("S")
                 return at
         return None
@@ -139,40 +145,3 @@ class DynamoObservedTimes:
     ) -> Iterator[Mapping[str, Any]]:
         keys = [strings(cluster=cluster, workload=name) for name in names]
         return items_of(self._aws, self._table, keys, "the observed times", consistent=consistent)
-
-
-def _item_of_chosen(cluster: str, workload: Ref, chosen: ChosenLayout) -> Item:
-    layout = chosen.layout
-    item = strings(
-        cluster=cluster,
-        workload=_LAYOUTS + "/".join(workload),
-        promise=str(chosen.promise),
-        layout=f"{layout.on_demand_groups}-{layout.spot_groups}",
-        at=time_to_text(chosen.at),
-        **{
-            name: None if at is None else time_to_text(at)
-            for name, at in (
-                ("changed", chosen.changed),
-                ("above", chosen.above),
-                ("below", chosen.below),
-            )
-        },
-    )
-    return {**item, TTL: expiry(chosen.at + LAYOUTS_KEPT)}
-
-
-def _chosen_of(item: Mapping[str, Any]) -> tuple[Ref, ChosenLayout]:
-    kind, namespace, name = item["workload"]["S"].removeprefix(_LAYOUTS).split("/")
-    on_demand, spot = map(int, item["layout"]["S"].split("-"))
-    changed, above, below = (
-        text_to_time(item[attribute]["S"]) if attribute in item else None
-        for attribute in ("changed", "above", "below")
-    )
-    return Ref(kind, namespace, name), ChosenLayout(
-        promise=Promise.parse(item["promise"]["S"]),
-        layout=Layout(on_demand, spot),
-        changed=changed,
-        above=above,
-        below=below,
-        at=text_to_time(item["at"]["S"]),
-    )
