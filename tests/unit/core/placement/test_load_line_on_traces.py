@@ -58,7 +58,7 @@ def test_the_load_line_foretells_what_comes_in_a_calm_market_and_half_of_it_in_a
             both += compared(market, seed, layout, days=60)
         for keep in (8, 10):
             predicted, came = both["predicted", keep], both["came", keep]
-            if came > 0.001:  # about a minute in three months of six workloads
+            if came > 0.01:  # below a quarter of an hour in all, a single loss decides
                 assert least <= predicted / came <= most, (layout, keep, predicted, came)
 
 
