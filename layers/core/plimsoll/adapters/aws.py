@@ -11,6 +11,7 @@ from boto3.session import Session
 from botocore.config import Config
 
 from plimsoll.adapters.assumed_role import session_of_role
+from plimsoll.adapters.aws_limits import ATTEMPTS, CONNECT_SECONDS, READ_SECONDS
 from plimsoll.adapters.workers import THREADS
 from plimsoll.domain.registry import Cluster
 
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sts import STSClient
 
-CONNECT_SECONDS: Final = 2
-READ_SECONDS: Final = 5
-ATTEMPTS: Final = 3
-"""The first request included."""
 CONFIG: Final = Config(
     # The standard mode also repeats timeouts: a call without an answer
     # ends after three times these seconds and the pauses between.
