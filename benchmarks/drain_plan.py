@@ -21,8 +21,7 @@ from rich.console import Console
 
 from benchmarks.output import machine, table
 from benchmarks.placement import pod, workload_of
-from plimsoll.domain.actions import Plan
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain import ClusterPlan, plan_drain
 from plimsoll.domain.kubernetes import (
     ZONE,
     Budget,
@@ -109,7 +108,7 @@ def _spread(workload: Workload, replica_set: ReplicaSet, state: str) -> tuple[Wo
     return replace(workload, scheduling=scheduling, annotations={}), replica_set
 
 
-def planned(seen: Observation, after: int) -> Plan:
+def planned(seen: Observation, after: int) -> ClusterPlan:
     """Return the plan so many seconds after the notices."""
     return plan_drain(seen, NOON + timedelta(seconds=after))
 
