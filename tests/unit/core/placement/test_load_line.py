@@ -244,7 +244,9 @@ def test_the_line_keeps_the_promise_and_the_hard_floor_and_nothing_cheaper_does(
     assert line.floor >= hard
     assert line.below <= broken
     assert all(
-        other.floor < hard or other.below > broken for other in found if other.cost < line.cost
+        other.layout.floor(replicas) < hard or other.below > broken
+        for other in found
+        if other.cost < line.cost
     )
 
 
