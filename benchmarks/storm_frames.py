@@ -25,7 +25,7 @@ from plimsoll_simulation.fake_aws.stores import MemoryFrames
 from plimsoll_simulation.rigs.simulated.rig import Simulation
 
 LARGE: Final = SIZES[0]
-NODES, PODS = 50, 500
+NODES, PODS = 20, 200
 
 
 def plan(*, frames: bool) -> float:

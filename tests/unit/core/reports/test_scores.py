@@ -212,6 +212,7 @@ class Market:
         ]
 
 
+@pytest.mark.long
 def test_forty_days_are_scored_as_they_came_though_runs_and_reports_come_twice_late_or_never():
     random, reports = Random(3), MemoryReports()
     market = Market(random)
