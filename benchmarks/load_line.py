@@ -21,7 +21,7 @@ from statistics import fmean, median
 from rich.console import Console
 
 from benchmarks.output import machine, table
-from benchmarks.spot_traces import DAY, Played, Recording, recordings
+from benchmarks.spot_traces import DAY, HOUR, Played, Recording, recordings
 from plimsoll.domain.capacity import StartWindow
 from plimsoll.domain.placement.load_line import (
     LossWindow,
@@ -31,10 +31,12 @@ from plimsoll.domain.placement.load_line import (
     load_line,
     tail,
 )
+from plimsoll.domain.placement.promises import Promise
 from plimsoll.domain.placement.spread_groups import Layout
 from plimsoll_simulation.fake_aws.spot_market import MARKETS
 
-WINDOW = LossWindow.of(StartWindow(start_seconds=170, node_seconds=70, stop_seconds=10))
+SLOW = StartWindow(start_seconds=170, node_seconds=70, stop_seconds=10)
+WINDOW = LossWindow.of(SLOW)
 SIZES = ((10, 10), (30, 12), (100, 40), (500, 40), (2_000, 40))
 """Replicas, and units of the tail alone."""
 KEPT, BROKEN = 0.6, 0.001
@@ -64,7 +66,6 @@ WINDOWS = [
 """From a pod whose replacement is Ready in time to one that is missing for minutes."""
 NO_FLOOR, EVEN, THREE = Layout(0, 3), Layout(1, 3), Layout(3, 3)
 BINS = (1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
-WEEK = 7
 LEARNED = 0.6
 """Of a trace the last two fifths are compared: until then rates are learned."""
 
@@ -86,12 +87,12 @@ def fixed(recording: Recording, layout: Layout) -> Played:
 
 
 def computed(recording: Recording, keep: int) -> Played:
-    """Play an even share for a week, then the layout that the load line chooses once a week, by what is known then."""
+    """Play the layouts that the product chooses of a promise, which it looks at every hour."""
     played = Played(recording.trace, REPLICAS, WINDOW, EVEN)
-    for day in range(int(recording.days)):
-        if day and day % WEEK == 0:
-            played.choose(keep, BROKEN)
-        played.play((day + 1) * DAY)
+    promise, chosen = Promise(ready=keep), None
+    for hour in range(int(24 * recording.days)):
+        chosen = played.choose(promise, SLOW, chosen)
+        played.play((hour + 1) * HOUR)
     return played
 
 

@@ -20,6 +20,9 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from plimsoll.domain.capacity import StartWindow
+from plimsoll.domain.kubernetes import Ref
+from plimsoll.domain.placement.layout_choice import ChosenLayout, choose_layout
 from plimsoll.domain.placement.load_line import (
     MISSED,
     MOST_SPOT_GROUPS,
@@ -28,10 +31,12 @@ from plimsoll.domain.placement.load_line import (
     SpotGroup,
     lines,
     load_line,
+    standing_line,
     tail,
     units_of,
 )
-from plimsoll.domain.placement.spread_groups import Layout
+from plimsoll.domain.placement.promises import Promise, PromisedWorkload
+from plimsoll.domain.placement.spread_groups import NO_GROUPS, Layout
 from plimsoll.domain.spot import (
     NEVER_SEEN,
     CapacityPool,
@@ -185,11 +190,31 @@ class Played:
             self.play(self._second + HOUR)
         return said
 
-    def choose(self, wanted: int, broken: float) -> None:
-        """Take the cheapest layout that keeps a promise, by what is known now."""
-        spot = [group for group, _ in self.standing()]
-        found = [*lines(self.replicas, wanted, spot, self.window)]
-        self.layout = load_line(found, 0, broken).layout
+    def choose(
+        self, promise: Promise, window: StartWindow, before: ChosenLayout | None
+    ) -> ChosenLayout | None:
+        """Take the layout that the product would take of a promise, by what is known now and what was chosen before."""
+        standing = self.standing()
+        spot, wanted = tuple(group for group, _ in standing), promise.wanted(self.replicas)
+        found = tuple(lines(self.replicas, wanted, spot, self.window))
+        promised = PromisedWorkload(
+            workload=Ref("Deployment", "default", "web"),
+            replicas=self.replicas,
+            wanted=wanted,
+            declared=self.replicas,
+            promise=promise,
+            window=window,
+            layouts=found,
+            line=load_line(found, 0, promise.broken),
+            hard=0,
+            beneath=NO_GROUPS,
+            spot=spot,
+            stands=standing_line(self.replicas, wanted, standing, self.window),
+        )
+        chosen = choose_layout(promised, before, None, self._now(self._second))
+        if chosen is not None:
+            self.layout = chosen.layout
+        return chosen
 
     def below(self, wanted: int, since: float = 0, until: float | None = None) -> float:
         """Return for how many seconds fewer were Ready than wanted."""
