@@ -29,7 +29,8 @@ WAYS = ["snippet", "policy"]
         (9, "30%", 2, 3),
         (8, "2", 3, 2),
         (4, "2", 1, 2),
-        (4, "3", 1, 4),
+        (4, "3", 1, 3),
+        (4, "4", 1, 4),
     ],
 )
 @pytest.mark.parametrize("way", ["snippet", pytest.param("policy", marks=pytest.mark.long)])
