@@ -13,7 +13,13 @@ from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.domain.actions import Guard, Unguard
 from plimsoll.domain.disruptions import guard_name, plan_guard
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import GUARD, GUARD_AT_WARNING, KUBE_SYSTEM, Ref
+from plimsoll.domain.kubernetes import (
+    GUARD,
+    GUARD_AT_WARNING,
+    KUBE_SYSTEM,
+    Ref,
+    namespace_guards,
+)
 from plimsoll.domain.observation import Observation
 from plimsoll_cli.options import (
     Output,
@@ -114,7 +120,7 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     if everything:
         marked = [w.ref for w in seen.workloads if GUARD in w.labels and w.ref.kind == "Deployment"]
         targets = (
-            *sorted(api.guarded_namespaces()),
+            *sorted(namespace_guards(api.namespaces())),
             *(f"{r.namespace}/{r.name}" for r in marked),
         )
     for target in targets:
@@ -135,7 +141,7 @@ def status(
     """Show which workloads opted in and are guarded, and the reasons for others."""
     cluster, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
     seen = api.observe()
-    found = plan_guard(seen, api.guarded_namespaces())
+    found = plan_guard(seen, namespace_guards(api.namespaces()))
     standing = {(b.ref.namespace, b.ref.name) for b in seen.budgets if b.guards}
     rows = [(ref, _state(ref, standing), "") for ref in found.guarded]
     rows += [(ref, "at a warning", "") for ref in found.calm]
@@ -200,7 +206,7 @@ def _labelled(
 
 def _kept(api: KubernetesCluster) -> None:
     """Create and delete budgets as placement would, and print the workloads left out."""
-    found = plan_guard(api.observe(), api.guarded_namespaces())
+    found = plan_guard(api.observe(), namespace_guards(api.namespaces()))
     for step in found.steps:
         match step.action:
             case Guard(workload=workload, name=name):

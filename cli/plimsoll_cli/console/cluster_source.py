@@ -12,6 +12,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.frames import Frame, frame_of
+from plimsoll.domain.kubernetes import namespace_floors
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import InterruptedNodes, Observation
 from plimsoll.services.ports import Clock
@@ -98,7 +99,7 @@ class ClusterSource:
             PlimsollError: it cannot be read.
         """
         seen = api.observe()
-        namespaces = api.namespace_floors() if not self._state.loads else self._namespaces
+        namespaces = self._namespaces if self._state.loads else namespace_floors(api.namespaces())
         self._namespaces, now = namespaces, self._clock.now()
         last = self._frames[-1] if self._frames else None
         frame = None

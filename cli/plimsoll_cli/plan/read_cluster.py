@@ -9,7 +9,12 @@ from functools import partial
 
 from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.kubernetes import MIN_ON_DEMAND, Ref
+from plimsoll.domain.kubernetes import (
+    MIN_ON_DEMAND,
+    Ref,
+    namespace_floors,
+    namespace_promises,
+)
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import (
     Asked,
@@ -75,12 +80,16 @@ def layouts_of(
 
 
 def _asked(api: ClusterApi, seen: Observation) -> Asked:
-    return asked_promises(seen, api.namespace_promises(), api.namespace_floors())
+    namespaces = api.namespaces()
+    return asked_promises(seen, namespace_promises(namespaces), namespace_floors(namespaces))
 
 
 def facts_of(environment: Environment, choice: Choice, api: ClusterApi, now: datetime) -> Facts:
     """Return what load lines follow from; without a stack neither rates nor scores are known."""
-    read = partial(Facts, floors=api.namespace_floors(), promises=api.namespace_promises())
+    namespaces = api.namespaces()
+    read = partial(
+        Facts, floors=namespace_floors(namespaces), promises=namespace_promises(namespaces)
+    )
     if choice.by_kubeconfig or choice.cluster is None:
         return read(rates={}, scores=None)
     deployed = environment.deployed(choice.stack)

@@ -12,7 +12,14 @@ from plimsoll.domain.actions import Plan, Release
 from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.disruptions import plan_guard
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError
-from plimsoll.domain.kubernetes import NAMESPACE, ClusterEvent, about_namespace
+from plimsoll.domain.kubernetes import (
+    NAMESPACE,
+    ClusterEvent,
+    about_namespace,
+    namespace_floors,
+    namespace_guards,
+    namespace_promises,
+)
 from plimsoll.domain.observation import Observation, start_samples
 from plimsoll.domain.placement import (
     ALL_SPOT,
@@ -119,10 +126,10 @@ class PlacementService:
         """
         now = self.clock.now()
         seen = replace(seen, policy=cluster.policy)
-        guard = plan_guard(seen, api.guarded_namespaces())
+        namespaces = api.namespaces()
+        guard = plan_guard(seen, namespace_guards(namespaces))
         injection, found = injection_of(api)
-        namespaces = api.namespace_floors()
-        asked = asked_promises(seen, api.namespace_promises(), namespaces)
+        asked = asked_promises(seen, namespace_promises(namespaces), namespace_floors(namespaces))
         if asked.hinge_on_starts(seen):
             seen = with_launches(seen, self.groups(cluster), self.index, self.telemetry)
         seen = with_stop_times(self.observed_times, cluster, seen, asked, now)
@@ -132,7 +139,7 @@ class PlacementService:
         plan = plan_placement(
             seen,
             now,
-            namespaces=namespaces,
+            namespaces=asked.floors,
             injection=injection,
             chosen=chosen,
             spot_return=spot_return,

@@ -14,6 +14,7 @@ from plimsoll.domain.interruptions import Interruption, LifecycleHook
 from plimsoll.domain.kubernetes import (
     Budget,
     ClusterEvent,
+    Namespace,
     Node,
     Pod,
     Ref,
@@ -192,14 +193,8 @@ class ClusterApi(ClusterWriter, LeaseKeeper, Protocol):
         the API server falls silent without a word, and is otherwise as old as an event takes to come.
         """
 
-    def namespace_floors(self) -> Mapping[str, str]:
-        """Return what namespaces say of on-demand floors, by name; those that say nothing are left out."""
-
-    def namespace_promises(self) -> Mapping[str, str]:
-        """Return what namespaces promise of their workloads, by name; those that promise nothing are left out."""
-
-    def guarded_namespaces(self) -> Mapping[str, str]:
-        """Return what namespaces say of the guard of all workloads in them, by name."""
+    def namespaces(self) -> Sequence[Namespace]:
+        """Return all Namespaces, with what they say of their workloads."""
 
     def injected_floors(self) -> Mapping[str, Mapping[str, str]]:
         """Return what the admission policy is told, by namespace; only those that opted in."""

@@ -34,6 +34,7 @@ from plimsoll.domain.kubernetes import (
     ZONAL_SHIFT,
     Budget,
     ClusterEvent,
+    Namespace,
     Node,
     OwnerKind,
     Pod,
@@ -128,17 +129,9 @@ class KubernetesCluster:
         """End all watches."""
         self._reader.close()
 
-    def namespace_floors(self) -> Mapping[str, str]:
-        """Return what namespaces say of on-demand floors, by name."""
-        return self._reader.namespace_floors()
-
-    def namespace_promises(self) -> Mapping[str, str]:
-        """Return what namespaces promise of their workloads, by name."""
-        return self._reader.namespace_promises()
-
-    def guarded_namespaces(self) -> Mapping[str, str]:
-        """Return how namespaces say that all their workloads are guarded, by name."""
-        return self._reader.guarded_namespaces()
+    def namespaces(self) -> Sequence[Namespace]:
+        """Return all Namespaces."""
+        return self._reader.namespaces()
 
     def guard(self, workload: Workload, name: str) -> None:
         """Create the budget of a workload, which is deleted with it."""

@@ -28,6 +28,7 @@ from plimsoll.domain.kubernetes import (
     StorageClass,
     Workload,
     in_groups,
+    namespace_guards,
     refuse_twins,
     selects_namespaces,
     with_namespaces,
@@ -104,17 +105,9 @@ class Reader:
         """Return the pods without a node: few, in a cluster of many."""
         return self._listed(self._unbound)
 
-    def namespace_floors(self) -> Mapping[str, str]:
-        """Return what namespaces say of on-demand floors, by name."""
-        return {n.name: n.floor for n in self._listed(self._namespaces) if n.floor is not None}
-
-    def namespace_promises(self) -> Mapping[str, str]:
-        """Return what namespaces promise of their workloads, by name."""
-        return {n.name: n.promise for n in self._listed(self._namespaces) if n.promise is not None}
-
-    def guarded_namespaces(self) -> Mapping[str, str]:
-        """Return how namespaces say that all their workloads are guarded, by name."""
-        return _guards(self._listed(self._namespaces))
+    def namespaces(self) -> Sequence[Namespace]:
+        """Return all Namespaces."""
+        return self._listed(self._namespaces)
 
     def injected_floors(self) -> Mapping[str, Mapping[str, str]]:
         """Return what the admission policy is told, by namespace; only those that opted in."""
@@ -169,7 +162,7 @@ class Reader:
             label_selections=[*self._services.objects, *self._network_policies.objects],
             quotas=self._quotas.objects,
             attached={node: frozenset(volumes) for node, volumes in attached.items()},
-            guarding=_guards(self._namespaces_once()),
+            guarding=namespace_guards(self._namespaces_once()),
             obeying=frozenset(n.name for n in self._namespaces_once() if n.obeys_budgets),
             ended=self._pods.ended(),
             left_out=[
@@ -276,10 +269,6 @@ class Reader:
             replace(pod, deleting=self._leaving[pod.uid]) if pod.uid in self._leaving else pod
             for pod in pods
         ]
-
-
-def _guards(namespaces: Iterable[Namespace]) -> Mapping[str, str]:
-    return {n.name: n.guard for n in namespaces if n.guard is not None}
 
 
 def _missing(pods: Iterable[Pod]) -> dict[tuple[str, str], Claim]:

@@ -147,6 +147,9 @@ from plimsoll.domain.kubernetes.workloads import (
     StorageClass,
     Volume,
     Workload,
+    namespace_floors,
+    namespace_guards,
+    namespace_promises,
     webhook_in,
 )
 
@@ -252,6 +255,9 @@ __all__ = [
     "left_by_karpenter",
     "matches",
     "misread_mark",
+    "namespace_floors",
+    "namespace_guards",
+    "namespace_promises",
     "node_selected",
     "parse_duration",
     "parse_labels",

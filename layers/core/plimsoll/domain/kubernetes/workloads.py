@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Self
@@ -129,6 +129,21 @@ class Namespace:
     """How all workloads in it are guarded that say nothing themselves."""
     obeys_budgets: bool = False
     """Whether its owner lets nobody delete a pod in it past its budget."""
+
+
+def namespace_floors(namespaces: Iterable[Namespace]) -> Mapping[str, str]:
+    """Return what namespaces say of on-demand floors, by name; those that say nothing are left out."""
+    return {each.name: each.floor for each in namespaces if each.floor is not None}
+
+
+def namespace_promises(namespaces: Iterable[Namespace]) -> Mapping[str, str]:
+    """Return what namespaces promise of their workloads, by name; those that promise nothing are left out."""
+    return {each.name: each.promise for each in namespaces if each.promise is not None}
+
+
+def namespace_guards(namespaces: Iterable[Namespace]) -> Mapping[str, str]:
+    """Return how namespaces say that all their workloads are guarded, by name; those that say nothing are left out."""
+    return {each.name: each.guard for each in namespaces if each.guard is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
