@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,7 +16,7 @@ from typing import Final
 from playwright.sync_api import sync_playwright
 
 from plimsoll_cli.console.drill_source import DrillSource
-from plimsoll_cli.console.web import Access, listening, server
+from plimsoll_cli.console.web import Access, served
 from plimsoll_simulation.scenario.drill import read_drill
 
 ROOT: Final = Path(__file__).parents[2]
@@ -31,23 +30,16 @@ WIDTH, HEIGHT = 1200, 700
 
 
 @contextmanager
-def served() -> Iterator[Access]:
+def rehearsed() -> Iterator[Access]:
     """Serve a drill that was played to its end and rehearsed."""
-    with closing(DrillSource(read_drill(DRILL), speed=1000)) as source, listening() as socket:
+    with closing(DrillSource(read_drill(DRILL), speed=1000)) as source:
         source.start()
         source.wait()
         source.rehearse("harbor", "spot")
         while source.rehearsals("harbor")[0].stage not in {"done", "failed"}:
             time.sleep(0.2)
-        access = Access(port=socket.getsockname()[1])
-        console = server(source, access)
-        thread = threading.Thread(target=console.run, kwargs={"sockets": [socket]})
-        thread.start()
-        try:
+        with served(source) as access:
             yield access
-        finally:
-            console.should_exit = True
-            thread.join()
 
 
 def main(folder: Path) -> None:
@@ -58,7 +50,7 @@ def main(folder: Path) -> None:
         text=True,
         check=True,
     ).stdout.strip()
-    with served() as access, sync_playwright() as playwright:
+    with rehearsed() as access, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--disable-gpu"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
         page.goto(access.url())

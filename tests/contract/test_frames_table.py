@@ -21,7 +21,7 @@ TABLE = "FramesTable"
 @pytest.fixture
 def frames(moto_aws: Aws) -> DynamoFrames:
     moto_aws.dynamodb.create_table(TableName=TABLE, **requests_for_tables()[TABLE])
-    return DynamoFrames(moto_aws, TABLE, hurried=True)
+    return DynamoFrames(moto_aws, TABLE, single_attempt=True)
 
 
 def later(frame: Frame, seconds: int) -> Frame:

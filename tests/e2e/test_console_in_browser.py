@@ -16,10 +16,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from plimsoll_cli.console.drill_source import DrillSource
 from plimsoll_cli.console.pages import url
-from plimsoll_cli.console.web import Access
+from plimsoll_cli.console.web import Access, served
 from plimsoll_simulation.scenario.drill import read_drill
 from tests.support.browsers import NARROWEST, launched, looked
-from tests.support.consoles import looked_at, served
+from tests.support.consoles import looked_at
 from tests.unit.cli.console.test_screens import HOSTILE, hostile_pages, hostile_source
 
 ROOT = Path(__file__).parents[2]

@@ -1,31 +1,14 @@
-"""A console that serves a source to the browser of the machine."""
+"""The console in the browser of the machine."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from playwright.sync_api import Browser, Page
 
-from plimsoll_cli.console.sources import Source
-from plimsoll_cli.console.web import Access, listening, server
-
-
-@contextmanager
-def served(source: Source) -> Iterator[Access]:
-    """Serve a source until the context ends."""
-    with listening() as socket:
-        access = Access(port=socket.getsockname()[1])
-        console = server(source, access)
-        thread = threading.Thread(target=console.run, kwargs={"sockets": [socket]})
-        thread.start()
-        try:
-            yield access
-        finally:
-            console.should_exit = True
-            thread.join()
+from plimsoll_cli.console.web import Access
 
 
 @contextmanager

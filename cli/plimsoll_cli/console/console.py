@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from plimsoll_cli.console.web import Access, listening, server
-from plimsoll_cli.options import environment_of
+from plimsoll_cli.options import environment_of, kubeconfig_options
 from plimsoll_cli.terminal import say
 
 if TYPE_CHECKING:
@@ -45,16 +45,10 @@ USUAL_SPEED: Final = 10.0
     type=click.FloatRange(min=0.1, max=1000),
     help="Play so many seconds of the drill in a second. [default: 10]",
 )
-@click.option("--context", metavar="NAME", help="Watch the cluster of this context.")
 @click.option(
     "--stack", metavar="NAME", help="Watch the storms of this stack's clusters, by its tables."
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]",
-)
+@kubeconfig_options
 @click.option(
     "--group",
     "groups",

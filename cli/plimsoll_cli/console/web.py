@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl
@@ -158,6 +160,21 @@ async def _form(http: HttpRequest) -> Mapping[str, str]:
         if len(body) > _LONGEST_FORM:
             return {}
     return dict(parse_qsl(body.decode("utf-8", "replace")))
+
+
+@contextmanager
+def served(source: Source) -> Iterator[Access]:
+    """Serve a source in a thread until the context ends: for tests and pictures."""
+    with listening() as socket:
+        access = Access(port=socket.getsockname()[1])
+        console = server(source, access)
+        thread = threading.Thread(target=console.run, kwargs={"sockets": [socket]})
+        thread.start()
+        try:
+            yield access
+        finally:
+            console.should_exit = True
+            thread.join()
 
 
 def _refused(http: HttpRequest, access: Access) -> Response | None:

@@ -123,7 +123,7 @@ def _frames() -> FrameSink:
     from plimsoll.adapters.dynamodb.frames import DynamoFrames  # noqa: PLC0415
     from plimsoll.adapters.frame_mailbox import FrameMailbox  # noqa: PLC0415
 
-    store = DynamoFrames(aws(), config().tables["FramesTable"], _warn, hurried=True)
+    store = DynamoFrames(aws(), config().tables["FramesTable"], _warn, single_attempt=True)
     announcer = SnsAnnouncer(aws(), config().report_topic)
     return FrameMailbox(store, announcer, config().console_url, _warn)
 

@@ -11,7 +11,7 @@ from boto3.session import Session
 from botocore.config import Config
 
 from plimsoll.adapters.assumed_role import session_of_role
-from plimsoll.adapters.aws_limits import ATTEMPTS, CONNECT_SECONDS, READ_SECONDS
+from plimsoll.adapters.aws_timeouts import ATTEMPTS, CONNECT_SECONDS, READ_SECONDS
 from plimsoll.adapters.workers import THREADS
 from plimsoll.domain.registry import Cluster
 
@@ -37,7 +37,7 @@ CONFIG: Final = Config(
     # The default is ten connections: boto3 opens and closes one for each call beyond them.
     max_pool_connections=THREADS,
 )
-HURRIED_CONFIG: Final = Config(
+SINGLE_ATTEMPT_CONFIG: Final = Config(
     connect_timeout=0.3, read_timeout=0.3, retries={"mode": "standard", "total_max_attempts": 1}
 )
 """Of calls beside a drain whose loss costs nothing."""
@@ -118,15 +118,15 @@ class Aws:
     def _client(self, service: str) -> Any:
         return self._made(service, service, CONFIG)
 
-    def _made(self, kept: str, service: str, config: Config) -> Any:
+    def _made(self, name: str, service: str, config: Config) -> Any:
         with self._lock:  # making a client is not thread-safe, using one is
-            if kept not in self._clients:
-                self._clients[kept] = self.session.client(
+            if name not in self._clients:
+                self._clients[name] = self.session.client(
                     service,  # type: ignore[call-overload] # the stubs list every name as a Literal
                     endpoint_url=self._endpoints.get(service),
                     config=config,
                 )
-            return self._clients[kept]
+            return self._clients[name]
 
     @property
     def arc_zonal_shift(self) -> Any:
@@ -144,9 +144,9 @@ class Aws:
         return self._client("dynamodb")  # type: ignore[no-any-return] # by its name
 
     @property
-    def hurried_dynamodb(self) -> DynamoDBClient:
+    def single_attempt_dynamodb(self) -> DynamoDBClient:
         """DynamoDB, asked once and for 0.3 s."""
-        return self._made("hurried dynamodb", "dynamodb", HURRIED_CONFIG)  # type: ignore[no-any-return] # by its name
+        return self._made("dynamodb, single attempt", "dynamodb", SINGLE_ATTEMPT_CONFIG)  # type: ignore[no-any-return] # by its name
 
     @property
     def ec2(self) -> EC2Client:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from plimsoll.adapters.aws_limits import ATTEMPTS
+from plimsoll.adapters.aws_timeouts import ATTEMPTS
 from plimsoll.adapters.kubernetes.client import READ_SECONDS
 from plimsoll.domain.errors import Temporary, Throttled
 from plimsoll_simulation.rigs.simulated.fault_injector import FaultInjector

@@ -38,14 +38,16 @@ class DynamoFrames:
         aws: the clients of the stack's region.
         table: its name.
         warn: told of frames that cannot be read.
-        hurried: whether each call is tried once, and briefly. Beside a drain: the next frame follows in two seconds.
+        single_attempt: whether each call is tried once, and for 0.3 s. Beside a drain: the next frame follows in two seconds.
     """
 
-    def __init__(self, aws: Aws, table: str, warn: Warn = logged, *, hurried: bool = False) -> None:
+    def __init__(
+        self, aws: Aws, table: str, warn: Warn = logged, *, single_attempt: bool = False
+    ) -> None:
         self._aws = aws
         self._table = table
         self._warn = warn
-        self._hurried = hurried
+        self._single_attempt = single_attempt
 
     def put(self, frame: Frame) -> None:
         """Write a frame; written twice it is one.
@@ -125,7 +127,7 @@ class DynamoFrames:
 
     @property
     def _client(self) -> DynamoDBClient:
-        return self._aws.hurried_dynamodb if self._hurried else self._aws.dynamodb
+        return self._aws.single_attempt_dynamodb if self._single_attempt else self._aws.dynamodb
 
 
 def encoded(frame: Frame) -> bytes:
