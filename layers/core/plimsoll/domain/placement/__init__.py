@@ -43,10 +43,8 @@ from plimsoll.domain.placement.promised_floors import (
 from plimsoll.domain.placement.promises import (
     Promise,
     PromisedWorkload,
-    StandingGroup,
     judged,
     promised_workloads,
-    standing_groups,
     understood_promise,
 )
 from plimsoll.domain.placement.rebalancing import MOST_MOVES
@@ -61,6 +59,7 @@ from plimsoll.domain.placement.spread_groups import (
     Layout,
     label_key,
 )
+from plimsoll.domain.placement.standing_group import StandingGroup, standing_groups
 from plimsoll.domain.placement.status import FloorStatus, capacities_of
 
 __all__ = [

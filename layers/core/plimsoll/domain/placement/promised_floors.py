@@ -29,10 +29,10 @@ from plimsoll.domain.placement.promises import (
     Promise,
     PromisedWorkload,
     promised_workloads,
-    standing_groups,
     stated_promise,
 )
 from plimsoll.domain.placement.spread_groups import NO_GROUPS, Layout
+from plimsoll.domain.placement.standing_group import standing_groups
 from plimsoll.domain.spot import CapacityPool, PoolRate
 
 MOST_CHOSEN: Final = 1_000
