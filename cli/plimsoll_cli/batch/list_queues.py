@@ -48,7 +48,7 @@ _GAUGES: Final = {
 def list_command(
     ctx: click.Context, context: str | None, kubeconfig: Path | None, output: str
 ) -> None:
-    """List the queues of a cluster: quota, use, what is borrowed, the share, and who waits for what."""
+    """List the queues of a cluster with their quota, use, borrowed quota, share and waiting gangs."""
     environment = environment_of(ctx)
     seen = Queues.of(environment, kubeconfig, context).seen
     now = environment.clock.now()

@@ -132,9 +132,10 @@ class LoadLines:
             f"{_short(promise.broken * _MONTH_MINUTES)}); {self.score_of(workload)}"
         )
         yield (
-            f"  a pod is missing for {lost.after_notice_seconds:.0f} s after a notice, "
-            f"{lost.without_notice_seconds:.0f} s without one: {each.window.says}"
+            f"  a lost pod is missing for {lost.after_notice_seconds:.0f} s after a notice, and for "
+            f"{lost.without_notice_seconds:.0f} s without one"
         )
+        yield f"  {each.window.says}"
         for group in self.groups:
             yield f"  {group}"
         yield f"  {_strength(each)}"

@@ -43,12 +43,12 @@ Exit status:
 @stack_option
 @click.pass_context
 def promises(ctx: click.Context, cluster: str | None, output: Output, stack: str) -> None:
-    """Show for how long workloads were to be below their promises by month, and for how long they were.
+    """Compare by month how long workloads were predicted to be below their promises, and how long they were.
 
-    Every five minutes, placement adds the probability to be below a promise, times the time since it last looked. What
-    came is the time in which fewer replicas were Ready than promised, after the interruptions that Plimsoll reports. The
-    minutes of all workloads are added. Clusters in the mode observe have no score. Predictions are compared for 30
-    days before a score is shown.
+    Placement runs every five minutes. Each run adds to the prediction: the probability of being below the promise, times
+    the time since the last run. The observed time ("came") counts how long fewer replicas were Ready than promised after
+    an interruption that Plimsoll reported. Both are sums over all workloads. Clusters in the mode observe have no score.
+    A score is shown after 30 days.
     """
     environment = environment_of(ctx)
     deployed, months = environment.deployed(stack), months_until(environment.clock.now())

@@ -115,7 +115,7 @@ def test_the_arithmetic_of_one_workload_in_words(environment):
         "in 19 of 20 months at most",
         "(promised: 99 %, 438 min)",
         "not yet scored: compared for 0 of 30 days",
-        "a pod is missing for",
+        "a lost pod is missing for",
         "c5 has a pool that was not seen before: 0.5000 reclaims an hour",
         "may be missing: ",
         "with all spot gone at once",
