@@ -107,7 +107,8 @@ def _state_word(state: ClusterState, source: Source) -> tuple[str, str, str]:
         return "storm now", "bad" if level == "bad" else "warn", says
     if any(load.line is not None and not load.met for load in state.loads):
         return "floor missed", "bad", ""
-    return "in order", "ok", ""
+    # A stack tells nothing of floors.
+    return ("no storm", "idle", "") if state.told else ("in order", "ok", "")
 
 
 def _storm_words(state: ClusterState, source: Source) -> str:

@@ -37,7 +37,7 @@ def workload(request: Request, source: Source) -> Page:
             "namespace": key[1],
             "name": key[2],
             "load": load,
-            "title": workload_title(load),
+            "title": "A stack tells of its storms only." if state.told else workload_title(load),
             "drawing": _drawing(load) if load else None,
             "marks": [(loss_words(mark), mark.stays) for mark in load.marks] if load else [],
             "storms": storms,

@@ -13,7 +13,7 @@ from plimsoll.domain.reports import Reason, Report
 from plimsoll_cli.console.pages import Request, url
 from plimsoll_cli.console.rendering import Place, rendered
 from plimsoll_cli.console.routes import ROUTES
-from plimsoll_cli.console.sources import ClusterState, Rehearsal
+from plimsoll_cli.console.sources import ClusterState, Rehearsal, Source
 from plimsoll_cli.console.views.storm import storm
 from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod
 from tests.support.console_sources import GivenSource, state_of
@@ -46,7 +46,7 @@ def calm() -> Observation:
     return looked(nodes, pods, [a_deployment(replicas=3)])
 
 
-def shown(path: str, source: GivenSource, **query: str) -> str:
+def shown(path: str, source: Source, **query: str) -> str:
     """Return what a browser shows of a page: its words, one space apart."""
     for route in ROUTES:
         named = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path), path)

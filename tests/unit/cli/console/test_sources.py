@@ -244,6 +244,20 @@ def test_a_storm_of_a_stack_is_over_once_its_last_frame_is_late_and_its_reports_
     assert is_over(source, name) is True
 
 
+def test_of_a_stack_nothing_is_said_that_it_does_not_tell():
+    environment = a_shop()
+    [name] = environment.registry.names()
+    source = stack_source(environment)
+    source.look()
+    fleet = shown("/", source)
+    assert "No storm runs. Cluster" in fleet  # and nothing of floors
+    assert f"{name} no storm" in fleet
+    cluster = shown(f"/c/{name}", source)
+    assert "A stack tells of storms only: plimsoll console --context harbor" in cluster
+    assert "Workloads" not in cluster
+    assert "Rehearsals" not in cluster
+
+
 def is_over(source: StackSource, name: str) -> bool:
     source.look()
     state = source.state(name)
