@@ -33,13 +33,13 @@ def percent(part: float, of: float) -> str:
     return f"{max(0.0, min(100.0, 100 * part / of)):.2f}%" if of else "0%"
 
 
-def storm_chart(frame: Frame, seconds: float, foretold: Sequence[tuple[float, int]] = ()) -> Markup:
+def storm_chart(frame: Frame, seconds: float, predicted: Sequence[tuple[float, int]] = ()) -> Markup:
     """Return the pods that must move over time: safe, under way, not begun.
 
     Args:
         frame: the storm up to now.
         seconds: how long after the first notice it is now.
-        foretold: (seconds, safe pods) of a rehearsal.
+        predicted: (seconds, safe pods) of a rehearsal.
     """
     most = max(1, frame.counts.of)
     end = max((node.deadline for node in frame.nodes if node.deadline), default=None)
@@ -51,8 +51,8 @@ def storm_chart(frame: Frame, seconds: float, foretold: Sequence[tuple[float, in
         f'<path class="plot-move" d="{_stairs(((s, n) for s, _, n in frame.trace), seconds, horizon, most)}"/>',
         f'<path class="plot-safe" d="{_stairs(((s, n) for s, n, _ in frame.trace), seconds, horizon, most)}"/>',
     ]
-    if foretold:
-        d = "M0 100" + "".join(f"H{_x(s, horizon)}V{_y(n, most)}" for s, n in foretold)
+    if predicted:
+        d = "M0 100" + "".join(f"H{_x(s, horizon)}V{_y(n, most)}" for s, n in predicted)
         parts.append(f'<path class="plot-fore" d="{d}H{_STRETCHED}"/>')
     parts.append("</svg>")
     for at, words in _moments(frame):

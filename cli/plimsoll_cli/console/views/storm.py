@@ -84,7 +84,7 @@ def storm(request: Request, source: Source) -> Page:
             "now_ms": _milliseconds(frame.storm + timedelta(seconds=shown.seconds)),
             "speed": source.speed,
             "poll_ms": max(400, round(POLL_MS / source.speed)),
-            "foretold": _foretold(source.rehearsals(state.name), frame),
+            "predicted": _predicted(source.rehearsals(state.name), frame),
         },
     )
 
@@ -180,7 +180,7 @@ def _shown(request: Request, state: ClusterState, source: Source) -> Shown | Non
     return Shown(frame=latest, seconds=seconds, replay=False, late=late)
 
 
-def _foretold(rehearsals: Sequence[Rehearsal], frame: Frame) -> tuple[tuple[float, int], ...]:
+def _predicted(rehearsals: Sequence[Rehearsal], frame: Frame) -> tuple[tuple[float, int], ...]:
     """Return the safe pods over time of the last rehearsal of just these nodes, made before they were noticed."""
     going = {node.name for node in frame.nodes}
     same = (
