@@ -33,7 +33,9 @@ def percent(part: float, of: float) -> str:
     return f"{max(0.0, min(100.0, 100 * part / of)):.2f}%" if of else "0%"
 
 
-def storm_chart(frame: Frame, seconds: float, predicted: Sequence[tuple[float, int]] = ()) -> Markup:
+def storm_chart(
+    frame: Frame, seconds: float, predicted: Sequence[tuple[float, int]] = ()
+) -> Markup:
     """Return the pods that must move over time: safe, under way, not begun.
 
     Args:
