@@ -1,0 +1,69 @@
+"""What a hosted screen may ask: the service's own use cases, in the name of whoever is signed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from plimsoll_console.hosted.storms import TenantStorms
+from plimsoll_console.pages import Method, Page, Request
+from plimsoll_service.domain.access import Invitation, PersonRole, Principal, Role
+from plimsoll_service.services.reads import Reads
+from plimsoll_service.services.sessions import Sessions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request of one person."""
+
+    person: Principal
+    form_token: str
+    """What the forms of this session carry."""
+    now: datetime
+    reads: Reads
+    sessions: Sessions
+    storms: TenantStorms
+    cluster: str = ""
+    """The id of the cluster that the path names; the person may see it."""
+    may_act: bool = False
+    """Whether the person may decide: there, or anywhere."""
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the person sees the audit and the people."""
+        return self.person.may(PersonRole.ADMIN)
+
+
+type HostedView = Callable[[Request, Asked], Page]
+
+
+class HostedRoute(NamedTuple):
+    """One line of the table of routes."""
+
+    method: Method
+    path: str
+    view: HostedView
+    least: PersonRole = PersonRole.VIEWER
+
+    def admits(self, person: Principal, cluster: str) -> bool:
+        """Whether a person may ask for it.
+
+        Args:
+            person: who asks.
+            cluster: the id of the cluster that the path names; empty: it names none.
+        """
+        if cluster:
+            return person.may(self.least, cluster)
+        if self.least is PersonRole.ADMIN:
+            return person.may(PersonRole.ADMIN)
+        # Of the clusters that a list shows, the person sees those that a grant covers.
+        return person.highest is not None
+
+
+def cluster_id(tenant: str, name: str) -> str:
+    """Return the id that a cluster of a tenant has by its name, whether it is enrolled or not."""
+    # An invitation makes the id; when it ends does not count.
+    invitation = Invitation(tenant=tenant, role=Role.AGENT, name=name, expires=datetime.max)
+    return invitation.subject
