@@ -44,3 +44,9 @@ class Config(Settings):
     """The one that signed before it, which agents may have pinned; empty: none."""
     snapshots_per_minute: int
     """How many snapshots of one tenant are taken."""
+    console_url: str
+    """Address of the hosted console; empty: nobody signs in to it."""
+    interruption_tables: str
+    """Of an interruption stack: clusters, frames and reports, separated by commas; empty: none."""
+    interruption_role: str
+    """ARN of the role that reads them and nothing else; empty as they are."""

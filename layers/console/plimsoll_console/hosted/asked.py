@@ -10,6 +10,7 @@ from typing import NamedTuple
 from plimsoll_console.hosted.storms import TenantStorms
 from plimsoll_console.pages import Method, Page, Request
 from plimsoll_service.domain.access import Invitation, PersonRole, Principal, Role
+from plimsoll_service.services.ports import TenantData
 from plimsoll_service.services.reads import Reads
 from plimsoll_service.services.sessions import Sessions
 
@@ -19,21 +20,21 @@ class Asked:
     """One request of one person."""
 
     person: Principal
-    form_token: str
-    """What the forms of this session carry."""
     now: datetime
+    data: TenantData
+    """Of the person's tenant."""
     reads: Reads
     sessions: Sessions
     storms: TenantStorms
+    ask_for_advice: Callable[[str], None]
+    """Has what was decided about a cluster seen at once."""
     cluster: str = ""
     """The id of the cluster that the path names; the person may see it."""
-    may_act: bool = False
-    """Whether the person may decide: there, or anywhere."""
 
     @property
-    def is_admin(self) -> bool:
-        """Whether the person sees the audit and the people."""
-        return self.person.may(PersonRole.ADMIN)
+    def may_decide(self) -> bool:
+        """Whether the person may decide about the cluster."""
+        return self.person.may(PersonRole.OPERATOR, self.cluster)
 
 
 type HostedView = Callable[[Request, Asked], Page]
