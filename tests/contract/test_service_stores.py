@@ -26,6 +26,7 @@ from plimsoll_service.adapters.tenants import MOST_ITEM_BYTES, AwsTenants
 from plimsoll_service.domain.access.principals import Role
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Members, Tenants
+from plimsoll_service.wire.audit import Action, AuditEntry
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.package.template import requests_for_tables
 from tests.support.enrolled import KUBE_SYSTEM, Key, admitted, agent_of, invitation
@@ -72,11 +73,15 @@ def stores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     with mock_aws():
         aws = service_aws()
         tenants = AwsTenants(
-            sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=clock
+            sessions=lambda _: aws,
+            table="DocumentsTable",
+            audit_table="AuditTable",
+            bucket="snapshots",
+            clock=clock,
         )
         yield Stores(tenants, DynamoMembers(aws=aws, table="MembersTable"), clock)
-        rows = kept_for_ever(aws.dynamodb, ["DocumentsTable", "MembersTable"])
-        assert all("kid" in row for row in rows), "all but whom an operator let in expires"
+        kept = kept_for_ever(aws.dynamodb, ["DocumentsTable", "MembersTable", "AuditTable"])
+        assert all("kid" in row for row in kept), "all but whom an operator let in expires"
 
 
 def test_a_document_is_written_over_the_version_that_was_read(stores: Stores):
@@ -166,6 +171,47 @@ def test_tenants_do_not_see_each_other(stores: Stores):
     assert not other.has_snapshot("c", "e", 1)
 
 
+def entry(**changes: Any) -> AuditEntry:
+    facts: dict[str, Any] = {
+        "at": NOW,
+        "who": "ann",
+        "role": "person",
+        "action": Action.ACCEPT,
+        "object": "clusters/c/recommendations/r-1",
+        "version": 7,
+        "outcome": "done",
+    }
+    return AuditEntry(**facts | changes)
+
+
+def rows(stores: Stores, tenant: str = "acme") -> list[AuditEntry]:
+    """Return all audit rows of a tenant, newest first."""
+    return [found for _, found in stores.tenants.of(tenant).audit.list("", "~")]
+
+
+def test_audit_rows_are_listed_newest_first_and_each_once(stores: Stores):
+    log = stores.tenants.of("acme").audit
+    late = entry(at=NOW + HOUR, outcome="refused", reason="it has changed\n=1+1")
+    second = entry(at=NOW + timedelta(microseconds=1), who="bob")
+    for each in (second, late, entry(), late):
+        log.append(each)
+    assert rows(stores) == [late, second, entry()]
+    assert rows(stores, "globex") == []
+    keys = [key for key, _ in log.list("", "~")]
+    assert [found for _, found in log.list(keys[2], keys[0])] == [second, entry()]
+    assert not list(log.list(keys[0], keys[2]))
+
+
+def test_a_document_and_its_audit_row_are_written_together_or_not_at_all(stores: Stores):
+    data = stores.tenants.of("acme")
+    data.put("c", "key", b"1", expires=LATER, audit=entry())
+    with pytest.raises(Conflict):
+        data.put("c", "key", b"2", expires=LATER, audit=entry(who="bob"))
+    assert rows(stores) == [entry()]
+    found = data.put("c", "key", b"3", version=1, expires=LATER, audit=entry(who="cid"))
+    assert (data.get("c", "key"), {each.who for each in rows(stores)}) == (found, {"ann", "cid"})
+
+
 def test_an_invitation_lets_one_key_in_for_as_long_as_it_is_good(stores: Stores):
     key, other = Key(), Key(2)
     agent = agent_of(key, now=NOW)
@@ -223,7 +269,11 @@ def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
         aws = service_aws()
         members = DynamoMembers(aws=aws, table="MembersTable")
         stores = AwsTenants(
-            sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=FakeClock(NOW)
+            sessions=lambda _: aws,
+            table="DocumentsTable",
+            audit_table="AuditTable",
+            bucket="snapshots",
+            clock=FakeClock(NOW),
         )
         for tenant in ("acme", "acme-2"):
             data = stores.of(tenant)

@@ -44,7 +44,11 @@ def members(monkeypatch: pytest.MonkeyPatch) -> Iterator[DynamoMembers]:
         )
         found = DynamoMembers(aws=aws, table="MembersTable")
         stores = AwsTenants(
-            sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=FakeClock(NOW)
+            sessions=lambda _: aws,
+            table="DocumentsTable",
+            audit_table="AuditTable",
+            bucket="snapshots",
+            clock=FakeClock(NOW),
         )
         for tenant in ("acme", "globex"):
             admitted(found, Key(), invitation(tenant, now=NOW))

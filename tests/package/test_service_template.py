@@ -36,6 +36,7 @@ from tests.support.iam_evaluator import Decision, decide
 SERVICE = template("service.yaml")
 RESOURCES: dict[str, Any] = SERVICE["Resources"]
 TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/documents"
+AUDIT = "arn:aws:dynamodb:us-east-1:123456789012:table/audit"
 BUCKET = "arn:aws:s3:::snapshots"
 FUNCTION_ROLES = ("AuthorizerRole", "ApiRole", "MetricsRole", "AdviceRole", "AdviceScheduleRole")
 
@@ -178,7 +179,7 @@ def test_a_token_opens_the_paths_of_its_role_and_an_agents_only_its_own_cluster(
     ],
 )
 def test_a_session_of_one_tenant_reaches_no_row_of_another(action, key, allowed):
-    said = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))
+    said = json.loads(session_policy("acme", table=TABLE, audit=AUDIT, bucket=BUCKET))
     request = Request(
         action=f"dynamodb:{action}", resource=TABLE, context={"dynamodb:LeadingKeys": key}
     )
@@ -188,7 +189,7 @@ def test_a_session_of_one_tenant_reaches_no_row_of_another(action, key, allowed)
 @pytest.mark.parametrize("action", ["Scan", "BatchGetItem", "UpdateItem", "PartiQLSelect"])
 def test_a_session_may_not_ask_without_a_leading_key(action):
     """ForAllValues holds where there is no key at all, so what may go without one is not allowed."""
-    said = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))
+    said = json.loads(session_policy("acme", table=TABLE, audit=AUDIT, bucket=BUCKET))
     request = Request(action=f"dynamodb:{action}", resource=TABLE)
     assert decide([said], request) is Decision.NOT_ALLOWED
 
@@ -208,7 +209,7 @@ def test_a_session_may_not_ask_without_a_leading_key(action):
 )
 @pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject"])
 def test_a_session_of_one_tenant_reaches_no_object_of_another(action, key, allowed):
-    said = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))
+    said = json.loads(session_policy("acme", table=TABLE, audit=AUDIT, bucket=BUCKET))
     request = Request(action=action, resource=f"{BUCKET}/{key}")
     assert (decide([said], request) is Decision.ALLOWED) is allowed
 
@@ -216,14 +217,37 @@ def test_a_session_of_one_tenant_reaches_no_object_of_another(action, key, allow
 @pytest.mark.parametrize("tenant", ["*", "a*", "acme#", "a/b", ""])
 def test_no_policy_is_made_for_a_name_that_would_match_others(tenant):
     with pytest.raises(BadInput):
-        session_policy(tenant, table=TABLE, bucket=BUCKET)
+        session_policy(tenant, table=TABLE, audit=AUDIT, bucket=BUCKET)
 
 
 def test_a_session_may_nothing_that_the_role_of_tenants_may_not():
-    [rows, objects] = statements("TenantRole")
-    asked = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))["Statement"]
+    [rows, audit, objects] = statements("TenantRole")
+    asked = json.loads(session_policy("acme", table=TABLE, audit=AUDIT, bucket=BUCKET))["Statement"]
     assert set(asked[0]["Action"]) == set(rows["Action"])
-    assert set(asked[1]["Action"]) == set(objects["Action"])
+    assert set(asked[1]["Action"]) == set(audit["Action"])
+    assert set(asked[2]["Action"]) == set(objects["Action"])
+
+
+WRITES = ("PutItem", "UpdateItem", "DeleteItem")
+
+
+@pytest.mark.parametrize("action", [*WRITES, "BatchWriteItem", "Query"])
+@pytest.mark.parametrize("tenant", ["acme", "acme-2", "globex"])
+def test_a_session_adds_and_reads_audit_rows_of_its_own_tenant_and_changes_none(action, tenant):
+    said = json.loads(session_policy("acme", table=TABLE, audit=AUDIT, bucket=BUCKET))
+    request = Request(
+        action=f"dynamodb:{action}", resource=AUDIT, context={"dynamodb:LeadingKeys": tenant}
+    )
+    allowed = tenant == "acme" and action in {"PutItem", "Query"}
+    assert (decide([said], request) is Decision.ALLOWED) is allowed
+
+
+def test_no_role_of_the_stack_updates_or_deletes_an_audit_row():
+    for role in (name for name, each in RESOURCES.items() if each["Type"] == "AWS::IAM::Role"):
+        for statement in statements(role):
+            if "AuditTable" in json.dumps(statement["Resource"]) or statement["Resource"] == "*":
+                may = {a for a in listed(statement["Action"]) if a.startswith("dynamodb:")}
+                assert may <= {"dynamodb:PutItem", "dynamodb:Query"}, role
 
 
 @pytest.mark.parametrize("role", FUNCTION_ROLES)
@@ -231,6 +255,7 @@ def test_no_function_reaches_the_data_of_tenants_by_its_own_role(role):
     for statement in statements(role):
         said = json.dumps(statement["Resource"])
         assert "DocumentsTable" not in said
+        assert "AuditTable" not in said
         assert "SnapshotsBucket" not in said
         assert not any(action.startswith("s3:") for action in listed(statement["Action"]))
 
@@ -271,7 +296,7 @@ def test_of_the_members_a_function_reaches_the_rows_that_it_works_with(role, act
 # --- Keys, variables, alarms -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", ["MembersTable", "DocumentsTable"])
+@pytest.mark.parametrize("table", ["MembersTable", "DocumentsTable", "AuditTable"])
 def test_nobody_deletes_a_table_in_passing_and_each_can_be_restored(table: str):
     said = RESOURCES[table]["Properties"]
     assert said["DeletionProtectionEnabled"]

@@ -65,12 +65,14 @@ def tenants() -> AwsTenants:
         region=config().aws_region,
         role=config().tenant_role,
         table=config().documents_table_arn,
+        audit=config().audit_table_arn,
         bucket=config().snapshots_bucket_arn,
         clock=clock(),
     )
     return AwsTenants(
         sessions=sessions.of,
         table=config().documents_table,
+        audit_table=config().audit_table,
         bucket=config().snapshots_bucket,
         clock=clock(),
         tell=_tell_of_fault,

@@ -22,6 +22,9 @@ class Config(Settings):
     documents_table: str
     """DynamoDB: the documents of all tenants, each under its tenant's key."""
     documents_table_arn: str
+    audit_table: str
+    """DynamoDB: the audit rows of all tenants, each under its tenant's key."""
+    audit_table_arn: str
     snapshots_bucket: str
     """S3: the snapshots of all tenants, each under its tenant's prefix."""
     snapshots_bucket_arn: str
