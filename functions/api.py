@@ -40,6 +40,7 @@ from plimsoll_service.openapi import document
 from plimsoll_service.services.access import SignedRequest, refuse_others, refuse_unsigned
 from plimsoll_service.services.instructions import pending, report
 from plimsoll_service.services.limits import count
+from plimsoll_service.services.paging import Filter, PageRequest, page_request
 from plimsoll_service.services.recommendations import SAVINGS, accept, recommendations
 from plimsoll_service.services.stored import stored
 from plimsoll_service.wire.access import (
@@ -236,7 +237,7 @@ def read_pools(cluster: str) -> msgspec.Struct:
 @answer()
 def read_gpu(cluster: str) -> msgspec.Struct:
     """Return the use of GPUs, by class of workload and day."""
-    asked: Mapping[str, str] = _request().query_params or {}
+    asked = _query()
     days, after = asked.get("days", "7"), asked.get("next", "")
     return bootstrap.reads().gpu(_principal(), cluster, days, after)
 
@@ -309,17 +310,24 @@ def _agent(cluster: str) -> Principal:
 
 
 def _before() -> str | None:
+    return _query().get("before")
+
+
+def _page(prefix: str, filters: Mapping[str, Filter]) -> PageRequest:
+    return page_request(_query(), prefix=prefix, filters=filters)
+
+
+def _query() -> Mapping[str, str]:
     query: Mapping[str, str] = _request().to_dict().get("query_params") or {}
-    return query.get("before")
+    return query
 
 
 def _signed(request: Request) -> SignedRequest:
-    query = request.to_dict().get("query_params") or {}
     return SignedRequest(
         method=request.method,
         # API Gateway puts the stage before its own path, and a custom domain what it likes.
         path=request.context["resourcePath"].format(**(request.uri_params or {})),
-        query=urlencode(sorted(query.items())),
+        query=urlencode(sorted(_query().items())),
         timestamp=request.headers.get(TIMESTAMP, ""),
         signature=_decoded(request.headers.get(SIGNATURE, "")),
         body=_body(),
