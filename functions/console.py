@@ -1,14 +1,13 @@
 """The console, hosted: each screen is declared in `service.yaml` and routed here by Chalice.
 
 Anybody can call it: who asks is whoever holds the session of the cookie, which is read at each request. Whoever holds
-none is led to the sign-in, and back to the page that was asked for. Answers are bytes, and compressed here: API Gateway,
-told to compress, would also decompress what agents signed.
+none is led to the sign-in, and back to the page that was asked for. Answers are bytes, and compressed here: API
+Gateway, told to compress, would also decompress what agents signed.
 """
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from hmac import compare_digest
@@ -18,10 +17,20 @@ from urllib.parse import urlsplit
 
 from chalice.app import Chalice, Request, Response
 
-from functions.refusals import detail_of, retry_after, status_of
+from functions.console_requests import (
+    PREFIX,
+    cookies_of,
+    form_of,
+    header,
+    place_of,
+    query_of,
+    sent,
+    to,
+)
+from functions.refusals import detail_of, status_of
 from plimsoll.domain.errors import BadInput, NotFound
 from plimsoll.observability import logger, metrics
-from plimsoll_console.answers import HEADERS, Answer, answer, file
+from plimsoll_console.answers import Answer, answer, file
 from plimsoll_console.hosted.asked import Asked, HostedRoute, cluster_id
 from plimsoll_console.hosted.cookies import (
     SESSION,
@@ -29,14 +38,12 @@ from plimsoll_console.hosted.cookies import (
     SIGN_IN_LIFE,
     Begun,
     cookie,
-    cookies_in,
     way_back,
 )
 from plimsoll_console.hosted.routes import ROUTES
 from plimsoll_console.hosted.storms import TenantStorms
-from plimsoll_console.pages import Page, form_in, missing, name_in, url
+from plimsoll_console.pages import Page, missing, name_in, url
 from plimsoll_console.pages import Request as PageRequest
-from plimsoll_console.rendering import Place
 from plimsoll_service import bootstrap
 from plimsoll_service.domain.access import (
     SESSION_LIFE,
@@ -46,20 +53,22 @@ from plimsoll_service.domain.access import (
     Principal,
     csrf_token,
 )
+from plimsoll_service.domain.advice import AdviceRequest
 from plimsoll_service.domain.errors import Forbidden, Unproven
 from plimsoll_service.domain.metrics import ServiceMetric
 from plimsoll_service.services.history import has_cluster, known_clusters
 from plimsoll_service.services.limits import count
 
-PREFIX: Final = "/console"
 SIGN_INS_PER_MINUTE: Final = 60
 """From one address: the people behind it may all begin at once."""
 SCREENS_PER_MINUTE: Final = 240
 """Of one session: a storm is asked for every two seconds in each window."""
 _ANY: Final = ["*/*"]
 _FORM: Final = ["application/x-www-form-urlencoded"]
-_SMALLEST_COMPRESSED_BYTES: Final = 500
+_DELETED: Final = timedelta()
+_LONGEST_TENANT: Final = 40
 _TITLES: Final[Mapping[HTTPStatus, str]] = {
+    HTTPStatus.UNAUTHORIZED: "You are not signed in.",
     HTTPStatus.FORBIDDEN: "You may not do that.",
     HTTPStatus.NOT_FOUND: "That is not there.",
     HTTPStatus.PRECONDITION_FAILED: "It has changed since you saw it.",
@@ -68,8 +77,6 @@ _TITLES: Final[Mapping[HTTPStatus, str]] = {
     HTTPStatus.SERVICE_UNAVAILABLE: "The service does not answer.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "This page failed.",
 }
-_DELETED: Final = timedelta()
-_ONLY_OVER_TLS: Final = {"strict-transport-security": "max-age=31536000"}
 
 app = Chalice(app_name="plimsoll-console")
 app.api.binary_types = _ANY
@@ -80,15 +87,16 @@ def router_refusals(request: Request, get_response: Callable[[Request], Response
     """Make a page of what Chalice itself refuses: a path, or a kind of content."""
     answered = get_response(request)
     if isinstance(answered.body, Mapping):
-        return _sent(_answer(missing("There is no such page.")))
+        return _shown(missing("There is no such page."))
     return answered
 
 
 def _routed(route: HostedRoute) -> Callable[..., Response]:
-    def view(**named: str) -> Response:
-        return _screen(route, {name: name_in(part) for name, part in named.items()})
+    def screen(**parts: str) -> Response:
+        named = {name: name_in(part) for name, part in parts.items()}
+        return _guarded(lambda: _screen(route, named))
 
-    return view
+    return screen
 
 
 for _route in ROUTES:
@@ -102,15 +110,13 @@ for _route in ROUTES:
 @app.route(f"{PREFIX}/static/{{name}}", content_types=_ANY)
 def read_file(name: str) -> Response:
     """Return a style, a script or the icon."""
-    return _sent(file(name))
+    return sent(_request(), file(name))
 
 
 @app.route(f"{PREFIX}/sign-in", content_types=_ANY)
 def sign_in() -> Response:
     """Return the page with the link to the issuer: a form that leads there the policy of our pages would block."""
-    query = _query()
-    to, tenant = way_back(query.get("to", "")), query.get("tenant", "")[:40]
-    return _guarded(lambda: _sign_in_page("Sign in.", to=to, tenant=tenant))
+    return _guarded(lambda: _sign_in_page("Sign in.", *_wanted()))
 
 
 @app.route(f"{PREFIX}/sign-in/begin", content_types=_ANY)
@@ -119,14 +125,10 @@ def begin_sign_in() -> Response:
 
     def begun() -> Response:
         _count_address()
-        query = _query()
+        way, tenant = _wanted()
         attempt, place = bootstrap.relying_party().begin(_redirect_uri())
-        kept = Begun(
-            attempt=attempt,
-            tenant=query.get("tenant", "")[:40],
-            to=way_back(query.get("to", "")),
-        )
-        return _sent(_to(place), cookie(SIGN_IN, kept.text(), SIGN_IN_LIFE))
+        kept = Begun(attempt=attempt, tenant=tenant, to=way)
+        return sent(_request(), to(place), cookie(SIGN_IN, kept.text(), SIGN_IN_LIFE))
 
     return _guarded(begun)
 
@@ -137,18 +139,18 @@ def finish_sign_in() -> Response:
 
     def finished() -> Response:
         _count_address()
-        begun = Begun.read(_cookies().get(SIGN_IN, ""))
+        begun = Begun.read(cookies_of(_request()).get(SIGN_IN, ""))
         if begun is None:
             raise Unproven("this browser did not begin the sign-in, or took longer than 10 minutes")
-        now = bootstrap.clock().now()
-        identity = bootstrap.relying_party().finish(_query(), begun.attempt, _redirect_uri(), now)
+        now, party = bootstrap.clock().now(), bootstrap.relying_party()
+        identity = party.finish(query_of(_request()), begun.attempt, _redirect_uri(), now)
         try:
             bearer, _ = bootstrap.sessions().begin(identity, begun.tenant or None, now)
         except (BadInput, Forbidden) as error:
-            why = str(error)
-            return _sign_in_page("You are not let in.", why=why, to=begun.to, status=403)
-        return _sent(
-            _to(f"../{begun.to}"),
+            return _sign_in_page("You are not let in.", begun.to, "", why=str(error), status=403)
+        return sent(
+            _request(),
+            to(f"../{way_back(begun.to)}"),
             cookie(SESSION, bearer.text, SESSION_LIFE),
             cookie(SIGN_IN, "", _DELETED),
         )
@@ -163,9 +165,9 @@ def sign_out() -> Response:
     def ended() -> Response:
         person, bearer = _signed_in()
         if person is not None:
-            _refuse_forged(_form(), bearer)
+            _refuse_forged(form_of(_request()), bearer)
             bootstrap.sessions().end(person.tenant, person.kid)
-        return _sent(_to("sign-in"), cookie(SESSION, "", _DELETED))
+        return sent(_request(), to("sign-in"), cookie(SESSION, "", _DELETED))
 
     return _guarded(ended)
 
@@ -181,50 +183,51 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _screen(route: HostedRoute, named: Mapping[str, str]) -> Response:
-    """Answer with a screen to whoever is signed in; everybody else is led to the sign-in."""
-    path = _request().to_original_event().get("path") or "/"
+    """Answer with a screen to whoever is signed in; lead everybody else to the sign-in."""
+    request = _request()
+    path = request.to_original_event().get("path") or "/"
     if route.path == "/" and not path.endswith("/"):
         # Links of the first page are relative to the root of the console.
-        return _sent(_to("console/"))
+        return sent(request, to("console/"))
+    person, bearer = _signed_in()
+    if person is None:
+        return sent(request, _to_sign_in(route, named))
+    try:
+        page = _page(route, named, person, bearer)
+    except Exception as error:  # noqa: BLE001 - becomes a page; a fault is logged
+        page = _failed(error)
+        if page.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            # Only whoever is signed in may ring the alarm.
+            metrics.add_metric(ServiceMetric.FAULTS, "Count", 1)
+    own = {
+        "person": person,
+        "is_admin": person.may(PersonRole.ADMIN),
+        "form_token": csrf_token(bearer),
+    }
+    return _shown(replace(page, given={**page.given, **own}))
 
-    def shown() -> Response:
-        person, bearer = _signed_in()
-        if person is None:
-            return _sent(_to_sign_in(route, named))
-        try:
-            page = _page(route, named, person, bearer)
-        except Exception as error:  # noqa: BLE001 - becomes a page; a fault is logged
-            page = _failed(error)
-            if page.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                # Only whoever is signed in may ring the alarm.
-                metrics.add_metric(ServiceMetric.FAULTS, "Count", 1)
-        return _sent(_answer(_for_person(page, person, bearer), title=person.tenant))
 
-    return _guarded(shown)
-
-
-def _page(
-    route: HostedRoute, named: Mapping[str, str], person: Principal, bearer: str
-) -> Page:
-    now = bootstrap.clock().now()
+def _page(route: HostedRoute, named: Mapping[str, str], person: Principal, bearer: str) -> Page:
+    http, now = _request(), bootstrap.clock().now()
     count(bootstrap.members(), person.kid, "screens", most=SCREENS_PER_MINUTE, now=now)
-    form = _form() if route.method == "POST" else {}
+    form = form_of(http) if route.method == "POST" else {}
     if route.method == "POST":
         _refuse_forged(form, bearer)
     cluster = _cluster(person, named["cluster"]) if "cluster" in named else ""
-    if cluster and not person.may(PersonRole.VIEWER, cluster):
-        raise NotFound(f"There is no cluster {named['cluster'][:64]}.")
     if not route.admits(person, cluster):
-        raise Forbidden(f"This is for the role {route.least}; yours is {person.highest}.")
+        raise Forbidden(f"this is for the role {route.least}, and yours is {person.highest}")
     request = PageRequest(
-        named=named, query=_query(), form=form, fragment=_is_fragment()
+        named=named, query=query_of(http), form=form, fragment=place_of(http).fragment
     )
     stack = bootstrap.interruption_stack()
     registered = stack.registered(cluster, now) if stack is not None and cluster else None
     asked = Asked(
         person=person,
         now=now,
-        cluster=cluster,
+        data=bootstrap.tenants().of(person.tenant),
+        reads=bootstrap.reads(),
+        sessions=bootstrap.sessions(),
+        stack=stack,
         storms=TenantStorms(
             stack=stack,
             registered={named["cluster"]: registered} if registered is not None else {},
@@ -232,34 +235,37 @@ def _page(
             at=request.number("at"),
             title=person.tenant,
         ),
+        ask_for_advice=lambda of: bootstrap.advice_queue().send(
+            [AdviceRequest(tenant=person.tenant, cluster=of, at=now)]
+        ),
+        cluster=cluster,
     )
     return route.view(request, asked)
 
 
 def _cluster(person: Principal, name: str) -> str:
-    """Return the id of a cluster of the person's tenant, by its name there or in the interruption stack.
+    """Return the id of a cluster that the person may see, by its name in the tenant or in the interruption stack.
 
     Raises:
-        NotFound: the tenant has none of that name.
+        NotFound: there is none of that name, or the person may not see it.
     """
     data = bootstrap.tenants().of(person.tenant)
-    cluster = cluster_id(person.tenant, name)
-    if has_cluster(data, cluster):
-        return cluster
-    # The message of a storm links to the name that its stack knows.
+    found: str | None = cluster_id(person.tenant, name)
     stack = bootstrap.interruption_stack()
-    ours = [known for known, _ in known_clusters(data)]
-    bound = stack.agent_of(name, ours, bootstrap.clock().now()) if stack is not None else None
-    if bound is None:
-        raise NotFound(f"There is no cluster {name[:64]}.")
-    return bound
+    if found is not None and not has_cluster(data, found):
+        # The message of a storm links to the name that its stack knows.
+        ours = [known for known, _ in known_clusters(data)]
+        found = stack.agent_of(name, ours, bootstrap.clock().now()) if stack else None
+    if found is None or not person.may(PersonRole.VIEWER, found):
+        raise NotFound(f"there is no cluster {name[:64]}")
+    return found
 
 
 def _signed_in() -> tuple[Principal | None, str]:
     """Return who holds the session of the cookie, and its secret; None: nobody, or it has ended."""
-    bearer = _cookies().get(SESSION, "")
+    bearer = cookies_of(_request()).get(SESSION, "")
     read = Bearer.read(bearer)
-    # The token of a program opens the API and no screen.
+    # The token of a program opens the API, and no screen.
     if read is None or read.kind is not BearerKind.SESSION:
         return None, ""
     return bootstrap.sessions().find(bearer, bootstrap.clock().now()), bearer
@@ -269,38 +275,46 @@ def _refuse_forged(form: Mapping[str, str], bearer: str) -> None:
     """Let only what one of our own pages sent pass.
 
     Raises:
-        Forbidden: another site sent it, or a page of a session that has ended.
+        Forbidden: another site sent it, or a page of another session.
     """
-    site = _header("sec-fetch-site")
-    ours = urlsplit(bootstrap.config().console_url)
-    same = site == "same-origin" if site else _header("origin") == f"{ours.scheme}://{ours.netloc}"
+    site, ours = header(_request(), "sec-fetch-site"), urlsplit(bootstrap.config().console_url)
+    origin = header(_request(), "origin")
+    same = site == "same-origin" if site else origin == f"{ours.scheme}://{ours.netloc}"
     given = form.get("csrf", "").encode()
     if not same or not compare_digest(given, csrf_token(bearer).encode()):
-        raise Forbidden("Another site sent this, or the page is old: load it again.")
+        raise Forbidden("another site sent this, or the page is old: load it again")
 
 
 def _to_sign_in(route: HostedRoute, named: Mapping[str, str]) -> Answer:
-    if _is_fragment():  # what is shown stays, and grows old
+    place = place_of(_request())
+    if place.fragment:  # what is shown stays, and grows old
         return Answer(status=401)
-    query = _query() if route.method == "GET" else {}
+    query = query_of(_request()) if route.method == "GET" else {}
     parts = [named.get(part.strip("{}"), part) for part in route.path.strip("/").split("/")]
-    to = way_back(url(*parts, **query)) if route.path != "/" else ""
-    place = _place().root + url("sign-in", to=to)
-    return _to(place)
+    way = way_back(url(*parts, **query)) if route.path != "/" else ""
+    return to(place.root + url("sign-in", to=way))
+
+
+def _wanted() -> tuple[str, str]:
+    """Return where the person wants to go after the sign-in, and the tenant that was named."""
+    query = query_of(_request())
+    return way_back(query.get("to", "")), query.get("tenant", "")[:_LONGEST_TENANT]
 
 
 def _sign_in_page(
-    title: str, *, to: str, tenant: str = "", why: str = "", status: int = 200
+    title: str, way: str, tenant: str, *, why: str = "", status: int = 200
 ) -> Response:
+    root = place_of(_request()).root
     given = {
         "title": title,
         "why": why,
-        "to": to,
+        "sign_in": f"{root}sign-in",
+        "to": way,
         "tenant": tenant,
-        "begin": _place().root + url("sign-in", "begin", to=to, tenant=tenant),
+        "begin": root + url("sign-in", "begin", to=way, tenant=tenant),
         "issuer": urlsplit(bootstrap.relying_party().client.issuer).hostname,
     }
-    return _sent(_answer(Page(template="hosted/sign_in.html.j2", given=given, status=status)))
+    return _shown(Page(template="hosted/sign_in.html.j2", given=given, status=status))
 
 
 def _guarded(answering: Callable[[], Response]) -> Response:
@@ -308,7 +322,7 @@ def _guarded(answering: Callable[[], Response]) -> Response:
     try:
         return answering()
     except Exception as error:  # noqa: BLE001 - becomes a page; a fault is logged
-        return _sent(_answer(_failed(error)))
+        return _shown(_failed(error))
 
 
 def _failed(error: Exception) -> Page:
@@ -317,39 +331,13 @@ def _failed(error: Exception) -> Page:
         logger.error("screen failed", exc_info=error)
     elif status is HTTPStatus.SERVICE_UNAVAILABLE:
         logger.warning("screen not shown", exc_info=error)
-    title = _TITLES.get(status, f"{status.phrase}.")
-    given = {"title": title, "cure": detail_of(error), "retry": retry_after(error)}
+    given = {"title": _TITLES.get(status, f"{status.phrase}."), "cure": detail_of(error)}
     return Page(template="error.html.j2", given=given, status=status)
 
 
-def _for_person(page: Page, person: Principal, bearer: str) -> Page:
-    """Return a page with what all screens show of whoever is signed in."""
-    own = {
-        "person": person,
-        "is_admin": person.may(PersonRole.ADMIN),
-        "form_token": csrf_token(bearer),
-    }
-    return replace(page, given={**page.given, **own})
-
-
-def _answer(page: Page, *, title: str = "") -> Answer:
-    nothing = TenantStorms(stack=None, registered={}, time=bootstrap.clock().now(), title=title)
-    return answer(replace(page, given={"person": None, **page.given}), _place(), nothing)
-
-
-def _sent(said: Answer, *cookies: str) -> Response:
-    headers: dict[str, str | list[str]] = {**said.headers, **_ONLY_OVER_TLS}
-    body = said.body
-    if len(body) > _SMALLEST_COMPRESSED_BYTES and "gzip" in _header("accept-encoding"):
-        body = gzip.compress(body, mtime=0)
-        headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
-    if cookies:
-        headers["set-cookie"] = [*cookies]
-    return Response(body, headers=headers, status_code=said.status)
-
-
-def _to(place: str) -> Answer:
-    return Answer(status=303, headers={**HEADERS, "location": place})
+def _shown(page: Page) -> Response:
+    source = TenantStorms(stack=None, registered={}, time=bootstrap.clock().now())
+    return sent(_request(), answer(page, place_of(_request()), source))
 
 
 def _redirect_uri() -> str:
@@ -361,38 +349,6 @@ def _count_address() -> None:
     address = _request().context["identity"]["sourceIp"]
     now = bootstrap.clock().now()
     count(bootstrap.members(), address, "sign-ins", most=SIGN_INS_PER_MINUTE, now=now)
-
-
-def _place() -> Place:
-    request = _request()
-    # Of a path that is no screen the gateway hands over the rest.
-    path = (request.uri_params or {}).get("page") or request.path.removeprefix(PREFIX)
-    return Place(path=path, fragment=_is_fragment())
-
-
-def _is_fragment() -> bool:
-    return _header("hx-request") == "true"
-
-
-def _form() -> Mapping[str, str]:
-    body = _request().raw_body
-    return form_in(body if isinstance(body, bytes) else body.encode())
-
-
-def _query() -> Mapping[str, str]:
-    found: Mapping[str, str] = _request().to_dict().get("query_params") or {}
-    return found
-
-
-def _cookies() -> Mapping[str, str]:
-    event = _request().to_original_event()
-    several: Mapping[str, Sequence[str]] = event.get("multiValueHeaders") or {}
-    found = [each for name, values in several.items() if name.lower() == "cookie" for each in values]
-    return cookies_in(found or [_header("cookie")])
-
-
-def _header(name: str) -> str:
-    return str(_request().headers.get(name, ""))
 
 
 def _request() -> Request:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from plimsoll_console.hosted.storms import TenantStorms
 from plimsoll_console.pages import Method, Page, Request
 from plimsoll_service.domain.access import Invitation, PersonRole, Principal, Role
+from plimsoll_service.services.interruption_stack import InterruptionStack
 from plimsoll_service.services.ports import TenantData
 from plimsoll_service.services.reads import Reads
 from plimsoll_service.services.sessions import Sessions
@@ -25,7 +26,10 @@ class Asked:
     """Of the person's tenant."""
     reads: Reads
     sessions: Sessions
+    stack: InterruptionStack | None
+    """None: the service is told of no interruption stack."""
     storms: TenantStorms
+    """Of the cluster that the path names."""
     ask_for_advice: Callable[[str], None]
     """Has what was decided about a cluster seen at once."""
     cluster: str = ""
