@@ -31,7 +31,7 @@ from plimsoll.domain.errors import (
 from plimsoll.observability import logger, metrics
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.signers import is_signed
-from plimsoll_service.domain.access import Principal, Role
+from plimsoll_service.domain.access import PersonRole, Principal, Role
 from plimsoll_service.domain.advice import AdviceRequest, awaits_instruction
 from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven
 from plimsoll_service.domain.metrics import ServiceMetric
@@ -41,6 +41,7 @@ from plimsoll_service.services.access import SignedRequest, refuse_others, refus
 from plimsoll_service.services.instructions import pending, report
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.paging import Filter, PageRequest, page_request
+from plimsoll_service.services.people import sign_in
 from plimsoll_service.services.recommendations import SAVINGS, accept, recommendations
 from plimsoll_service.services.stored import stored
 from plimsoll_service.wire.access import (
@@ -53,6 +54,7 @@ from plimsoll_service.wire.access import (
 from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.instructions import Results
+from plimsoll_service.wire.people import Issuer, NewToken, SignIn, StartedDevice
 
 app = Chalice(app_name="plimsoll")
 FROM_ADDRESS_PER_MINUTE: Final = 120
@@ -259,11 +261,74 @@ def read_recommendations(cluster: str) -> msgspec.Struct:
 def accept_recommendation(cluster: str, recommendation: str) -> msgspec.Struct:
     """Accept a recommendation."""
     person = _principal()
-    data = bootstrap.reads().data(person, cluster)
+    data = bootstrap.reads().data(person, cluster, PersonRole.OPERATOR)
     taken = accept(data, cluster, recommendation, person.name, bootstrap.clock().now())
     if awaits_instruction(taken):
         _ask_for_advice(person, cluster)
     return taken
+
+
+@app.route("/v1/issuer", methods=["GET"])
+@answer()
+def read_issuer() -> msgspec.Struct:
+    """Return where people sign in."""
+    party = bootstrap.relying_party()
+    endpoints = party.provider.endpoints()
+    return Issuer(
+        issuer=party.client.issuer,
+        client_id=party.client.client_id,
+        scopes=party.client.scopes,
+        authorization_endpoint=endpoints.authorization,
+        names_itself=endpoints.names_itself,
+        device=endpoints.device is not None,
+    )
+
+
+@app.route("/v1/devices", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.CREATED)
+def start_device() -> msgspec.Struct:
+    """Begin a sign-in by device code."""
+    _count_address("devices")
+    started = bootstrap.relying_party().begin_device()
+    return msgspec.convert(started, StartedDevice, from_attributes=True)
+
+
+@app.route("/v1/sessions", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.CREATED)
+def begin_session() -> msgspec.Struct:
+    """Exchange what a sign-in brought for a session."""
+    _count_address("sessions")
+    asked = decode(_body(), SignIn)
+    return sign_in(bootstrap.relying_party(), bootstrap.sessions(), asked, bootstrap.clock().now())
+
+
+@app.route("/v1/session", methods=["DELETE"])
+@answer()
+def end_session() -> msgspec.Struct:
+    """End the session that the request came by."""
+    return bootstrap.people().sign_out(_principal())
+
+
+@app.route("/v1/people", methods=["GET"])
+@answer()
+def read_people() -> msgspec.Struct:
+    """Return who has access to the tenant."""
+    return bootstrap.people().people(_principal(), bootstrap.clock().now())
+
+
+@app.route("/v1/people/{access}", methods=["DELETE"])
+@answer()
+def end_access(access: str) -> msgspec.Struct:
+    """End a session, or revoke an API token."""
+    return bootstrap.people().end(_principal(), access, bootstrap.clock().now())
+
+
+@app.route("/v1/tokens", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.CREATED)
+def make_token() -> msgspec.Struct:
+    """Make an API token."""
+    asked = decode(_body(), NewToken)
+    return bootstrap.people().make_token(_principal(), asked, bootstrap.clock().now())
 
 
 @app.route("/v1/openapi.json", methods=["GET"])
@@ -290,8 +355,8 @@ def _count_address(what: str) -> None:
 def _principal() -> Principal:
     """Return who asks, as the authorizer says."""
     request = _request()
-    # The authorizer checked the token, perhaps minutes ago: API Gateway
-    # caches its answer. The agent's signature is checked for each request.
+    # The authorizer checked the token of this request, and sees no body: the agent's
+    # signature is checked here.
     principal = known(request.context["authorizer"])
     refuse_unsigned(principal, _signed(request), is_signed, bootstrap.clock().now())
     return principal

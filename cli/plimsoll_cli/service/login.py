@@ -1,4 +1,4 @@
-"""The login to the optimisation service: a key in a file that only its owner can read."""
+"""The login to the optimisation service: a key or a session, in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import Meta, Struct
 
-from plimsoll.domain.errors import BadInput
+from plimsoll.domain.errors import BadInput, MissingRights
 from plimsoll.services.ports import Clock
 from plimsoll_agent.identity import Identity
 from plimsoll_agent.service import Service
 from plimsoll_service.wire.access import Enrolled
 from plimsoll_service.wire.documents import Malformed, Text, decode, encode
+from plimsoll_service.wire.people import Ended, Secret, SignedIn, SignIn
 
 FILE: Final = "service.json"
 PERSON: Final = "person"
@@ -27,12 +28,16 @@ class Login(Struct, frozen=True, kw_only=True):
 
     service: Text
     """The address of the service."""
-    private_key: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    private_key: Annotated[bytes, Meta(min_length=32, max_length=32)] | None = None
+    """None: there is a session instead."""
     enrolled: Enrolled | None = None
+    session: Secret | None = None
 
     @property
-    def identity(self) -> Identity:
-        """Who signs."""
+    def identity(self) -> Identity | None:
+        """Who signs; None: nobody, there is a session."""
+        if self.private_key is None:
+            return None
         return Identity(
             Ed25519PrivateKey.from_private_bytes(self.private_key), enrolled=self.enrolled
         )
@@ -56,29 +61,60 @@ def log_in(folder: Path, url: str, join_token: str, clock: Clock) -> Enrolled:
     return enrolled
 
 
+def begin_session(folder: Path, url: str, asked: SignIn, clock: Clock) -> SignedIn:
+    """Exchange what a sign-in brought for a session, and keep that. A key that was kept is lost.
+
+    Raises:
+        Throttled: a device code was not confirmed yet.
+        PlimsollError: the service refuses, or does not answer.
+    """
+    begun = Service(url, None, clock).ask("POST", "/v1/sessions", SignedIn, asked)
+    new = folder / f"{FILE}.new"
+    _write(new, Login(service=url, session=begun.token))
+    new.replace(folder / FILE)
+    return begun
+
+
+def log_out(folder: Path, clock: Clock) -> None:
+    """End the session at the service, and forget it; a key is kept, since it cannot be had again.
+
+    Raises:
+        BadInput: there is no session.
+        PlimsollError: the service does not answer. The session may be good still, and is kept.
+    """
+    if _kept(folder).session is None:
+        raise BadInput("you are logged in by a key: `plimsoll tenants revoke` ends its access")
+    # Where the session is over already, that is what was asked for.
+    with suppress(MissingRights):
+        logged_in(folder, clock).call("DELETE", "/v1/session", Ended)
+    (folder / FILE).unlink()
+
+
 def logged_in(folder: Path, clock: Clock) -> Service:
     """Return the service, with the identity that logged in.
 
     Raises:
         BadInput: there is no login, or the file is invalid.
     """
+    login = _kept(folder)
+    return Service(login.service, login.identity, clock, session=login.session or "")
+
+
+def _kept(folder: Path) -> Login:
     file = folder / FILE
     try:
-        login = decode(file.read_bytes(), Login)
+        return decode(file.read_bytes(), Login)
     except FileNotFoundError:
-        raise BadInput(
-            "you are not logged in: run `plimsoll login URL` with a join token"
-        ) from None
+        raise BadInput("you are not logged in: run `plimsoll login URL`") from None
     except Malformed as error:
         raise BadInput(f"{file} is invalid: {error}; log in again") from error
-    return Service(login.service, login.identity, clock)
 
 
 def _begun_key(file: Path, url: str) -> bytes:
     """Return the key of a login that was begun at the same service, else a new one."""
     with suppress(FileNotFoundError, Malformed):
         begun = decode(file.read_bytes(), Login)
-        if begun.service == url:
+        if begun.service == url and begun.private_key is not None:
             return begun.private_key
     return Ed25519PrivateKey.generate().private_bytes_raw()
 

@@ -74,7 +74,7 @@ def entry_of(  # noqa: PLR0913 - as above
         at=now,
         who=shortened(by.name, MOST_TEXT_CHARACTERS),
         subject=by.subject,
-        role=by.role,
+        role=by.highest or by.role,
         action=action,
         object=shortened(object_, MOST_OBJECT_CHARACTERS),
         version=version,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, TypedDict
 
 from plimsoll.domain.errors import NotFound
-from plimsoll_service.domain.access import Principal, Role
+from plimsoll_service.domain.access import PersonRole, Principal, Role
 from plimsoll_service.domain.snapshots import (
     Span,
     interrupted_nodes,
@@ -16,6 +16,7 @@ from plimsoll_service.domain.snapshots import (
     pool_rows,
     workload_rows,
 )
+from plimsoll_service.domain.errors import Forbidden
 from plimsoll_service.services.access import refuse_others
 from plimsoll_service.services.gpu_history import CLASS_DAYS_KEPT, class_days
 from plimsoll_service.services.history import (
@@ -70,7 +71,7 @@ class Reads:
             Throttled: its people read too much.
         """
         data = self._counted(person)
-        known = known_clusters(data)
+        known = [each for each in known_clusters(data) if person.may(PersonRole.VIEWER, each[0])]
         told = tuple(self._cluster(data, *each) for each in known[:MOST_CLUSTERS])
         return Clusters(clusters=told, left_out=len(known[MOST_CLUSTERS:]))
 
@@ -152,16 +153,21 @@ class Reads:
         since = self.clock.now().date() - timedelta(days=int(days) - 1)
         return class_days(data, cluster, since, after)
 
-    def data(self, person: Principal, cluster: str) -> TenantData:
-        """Return the data of a person's tenant, which has that cluster.
+    def data(
+        self, person: Principal, cluster: str, role: PersonRole = PersonRole.VIEWER
+    ) -> TenantData:
+        """Return the data of a person's tenant, which has that cluster, for a role's work on it.
 
         Raises:
-            NotFound: the tenant has no such cluster.
+            NotFound: the tenant has no such cluster, or the person may not know of it.
+            Forbidden: the person may read it, and no more.
             Throttled: its people read too much.
         """
         data = self._counted(person)
-        if not has_cluster(data, cluster):
+        if not person.may(PersonRole.VIEWER, cluster) or not has_cluster(data, cluster):
             raise NotFound(f"there is no cluster {cluster[:64]}")
+        if not person.may(role, cluster):
+            raise Forbidden(f"this is for the role {role} on {cluster[:64]}")
         return data
 
     def for_executor(self, agent: Principal) -> TenantData:
