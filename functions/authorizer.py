@@ -15,7 +15,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll.observability import logger, metrics
 from plimsoll_service import bootstrap
-from plimsoll_service.domain.access import Principal, Role
+from plimsoll_service.domain.access import Principal, Role, grants_of, grants_text
 from plimsoll_service.domain.metrics import ServiceMetric
 
 _BEARER: Final = "bearer "
@@ -31,7 +31,10 @@ _AGENT: Final = (
 _PERSON: Final = (
     "GET/v1/clusters",
     "GET/v1/clusters/*",
+    "GET/v1/audit",
     "POST/v1/clusters/*/recommendations/*/accept",
+    "POST/v1/clusters/*/recommendations/*/dismiss",
+    "POST/v1/clusters/*/recommendations/*/cancel",
 )
 
 
@@ -75,6 +78,7 @@ def policy(principal: Principal, method_arn: str) -> dict[str, Any]:
             "kid": principal.kid,
             "public_key": base64.b64encode(principal.public_key).decode(),
             "cluster_uid": principal.cluster_uid,
+            "grants": grants_text(principal.grants),
         },
     }
 
@@ -89,6 +93,7 @@ def known(context: Mapping[str, Any]) -> Principal:
         kid=context["kid"],
         public_key=base64.b64decode(context["public_key"]),
         cluster_uid=context["cluster_uid"],
+        grants=grants_of(context["grants"]),
     )
 
 

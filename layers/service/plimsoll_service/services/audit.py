@@ -1,4 +1,4 @@
-"""Audit rows: appended, never changed. `TenantData.audit` is the log of a tenant."""
+"""Audit rows: appended, never changed. `TenantData.audit` is the log of a tenant, and its admins read it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def entry_of(  # noqa: PLR0913 - as above
         at=now,
         who=shortened(by.name, MOST_TEXT_CHARACTERS),
         subject=by.subject,
-        role=by.role,
+        role=by.highest or by.role,
         action=action,
         object=shortened(object_, MOST_OBJECT_CHARACTERS),
         version=version,
