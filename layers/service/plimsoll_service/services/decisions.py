@@ -12,8 +12,9 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict, MissingRights, NotFound, Refused
-from plimsoll_service.domain.access import Principal
+from plimsoll_service.domain.access import PersonRole, Principal
 from plimsoll_service.domain.advice import Decider, accepted, cancelled, dismissed
+from plimsoll_service.domain.errors import Forbidden
 from plimsoll_service.domain.snapshots import Span
 from plimsoll_service.services.audit import audit, entry_of
 from plimsoll_service.services.ports import TenantData
@@ -35,6 +36,7 @@ def accept(  # noqa: PLR0913 - a decision, each part named
     """Accept the version of a recommendation that was seen, and return it. Again is once.
 
     Raises:
+        Forbidden: the person is no operator of the cluster.
         NotFound: there is none of that id.
         Changed: it has another version.
         Refused: it is not open.
@@ -57,7 +59,7 @@ def dismiss(  # noqa: PLR0913 - as above
 
     Raises:
         Malformed: the time is past or too far away.
-        NotFound, Changed, Refused, Conflict: as above.
+        Forbidden, NotFound, Changed, Refused, Conflict: as above.
     """
 
     def decide(each: Recommendation, decider: Decider) -> Recommendation:
@@ -75,7 +77,7 @@ def cancel(  # noqa: PLR0913 - as above
 
     Raises:
         Refused: nothing is decided, or an instruction was signed.
-        NotFound, Changed, Conflict: as above.
+        Forbidden, NotFound, Changed, Conflict: as above.
     """
     return _decide(data, cluster, id_, Action.CANCEL, cancelled, by=by, seen=seen, now=now)
 
@@ -97,6 +99,8 @@ def _decide(  # noqa: PLR0913 - as above
     row = entry_of(by, action, object_, outcome="done", now=now, version=seen, reason=reason)
 
     def once() -> Recommendation:
+        if not by.may(PersonRole.OPERATOR, cluster):
+            raise Forbidden(f"to {action} a recommendation of {cluster} takes the role operator")
         kept, version = read_recommendations(data, cluster)
         before = next((each for each in kept.recommendations if each.id == id_), None)
         if before is None:
