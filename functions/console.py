@@ -226,7 +226,7 @@ def _page(route: HostedRoute, named: Mapping[str, str], person: Principal, beare
         now=now,
         data=bootstrap.tenants().of(person.tenant),
         reads=bootstrap.reads(),
-        sessions=bootstrap.sessions(),
+        people=bootstrap.people(),
         stack=stack,
         storms=TenantStorms(
             stack=stack,

@@ -12,7 +12,7 @@ from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.frames import Frame
 from plimsoll.domain.reports import Report
 from plimsoll.services.ports import Clock, FrameArchive, RegisteredClusters, Reports
-from plimsoll_console.sources import ClusterState, Kind, Rehearsal
+from plimsoll_console.sources import ClusterState, Kind, Rehearsal, with_end
 
 IN_STORM: Final = 2.0
 IN_CALM: Final = 10.0
@@ -104,7 +104,7 @@ class StackSource:
             reports = self._reports.list(name)
         except PlimsollError as error:
             return replace(state, error=str(error))
-        frames = (*frames[:-1], _ended(frames[-1], reports, now)) if frames else ()
+        frames = (*with_end(frames, reports, now),)
         return replace(state, at=now, frames=frames, reports=reports, error="", told=True)
 
     def _follow(self) -> None:
@@ -118,16 +118,6 @@ class StackSource:
                 }
             calm = not any(map(_runs, (state.latest for state in self._states.values())))
             self._stop.wait(IN_CALM if calm else IN_STORM)
-
-
-def _ended(frame: Frame, reports: Sequence[Report], now: datetime) -> Frame:
-    """Return the last frame as that of a storm that is over, where the reports say so.
-
-    Its nodes go after the last plan of the drain: the resync closes their reports, and makes no frame.
-    """
-    late = frame.next_by is not None and frame.next_by < now
-    closed = reports and all(report.closed is not None for report in reports)
-    return replace(frame, next_by=None) if late and closed else frame
 
 
 def _runs(frame: Frame | None) -> bool:

@@ -104,6 +104,21 @@ def read(
     return replace(state, loads=loads_of(seen, now, namespaces), loads_at=now)
 
 
+def with_end(
+    frames: Sequence[Frame], reports: Sequence[Report], now: datetime
+) -> Sequence[Frame]:
+    """Return frames of a stack whose last one is that of a storm that is over, where the reports say so.
+
+    Its nodes go after the last plan of the drain: the resync closes their reports, and makes no frame.
+    """
+    if not frames:
+        return ()
+    last = frames[-1]
+    late = last.next_by is not None and last.next_by < now
+    closed = reports and all(report.closed is not None for report in reports)
+    return (*frames[:-1], replace(last, next_by=None)) if late and closed else frames
+
+
 class Source(Protocol):
     """What a view may ask. Every answer is at hand: no call waits."""
 

@@ -11,9 +11,9 @@ from plimsoll_console.hosted.storms import TenantStorms
 from plimsoll_console.pages import Method, Page, Request
 from plimsoll_service.domain.access import Invitation, PersonRole, Principal, Role
 from plimsoll_service.services.interruption_stack import InterruptionStack
+from plimsoll_service.services.people import PeopleService
 from plimsoll_service.services.ports import TenantData
 from plimsoll_service.services.reads import Reads
-from plimsoll_service.services.sessions import Sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Asked:
     data: TenantData
     """Of the person's tenant."""
     reads: Reads
-    sessions: Sessions
+    people: PeopleService
     stack: InterruptionStack | None
     """None: the service is told of no interruption stack."""
     storms: TenantStorms

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from plimsoll_console.hosted.asked import Asked
 from plimsoll_console.pages import Page, Request
-from plimsoll_service.services.paging import Filter, cut, page_request
-from plimsoll_service.wire.audit import Action
-
-_OUTCOMES: Final = ("done", "refused")
-_FILTERS: Final = {
-    "action": Filter(description="what was done", values=tuple(Action)),
-    "outcome": Filter(description="what came of it", values=_OUTCOMES),
-}
-_LAST: Final = "~"
-"""Behind all keys of rows: they begin with a year."""
+from plimsoll_service.services.audit_reads import FILTERS, audit_rows
+from plimsoll_service.services.paging import page_request
 
 
 def audit(request: Request, asked: Asked) -> Page:
-    """List the rows of the tenant, the newest first."""
+    """List the rows of the tenant, the newest first.
+
+    Raises:
+        Malformed: the query names no such page or filter.
+    """
+    # A form sends the filters that are left open, too.
     query = {name: value for name, value in request.query.items() if value}
-    page = page_request(query, prefix="", filters=_FILTERS)
-    wanted = page.filters
-    found = cut(
-        asked.data.audit.list("", page.after or _LAST),
-        page,
-        key=lambda row: row[0],
-        keep=lambda row: all(getattr(row[1], name) == value for name, value in wanted.items()),
-        descending=True,
-    )
+    page = page_request(query, prefix="", filters=FILTERS)
+    found = audit_rows(asked.data, asked.person, page, asked.now)
     return Page(
         template="hosted/audit.html.j2",
         given={
             "here": "audit",
-            "rows": [entry for _, entry in found.items],
+            "rows": found.items,
             "next": found.next,
-            "after": page.after,
-            "actions": tuple(Action),
-            "action": wanted.get("action", ""),
-            "outcomes": _OUTCOMES,
-            "outcome": wanted.get("outcome", ""),
+            "first": not page.after,
+            "filters": {name: page.filters.get(name, "") for name in FILTERS},
+            "choices": {name: each.values for name, each in FILTERS.items()},
         },
     )

@@ -78,10 +78,11 @@ def decide(request: Request, asked: Asked) -> Page:
 
     Raises:
         Malformed: the form is none of ours.
-        NotFound, Refused, Changed, Conflict: as the service says.
+        NotFound, Forbidden, Throttled, Refused, Changed, Conflict: as the service says.
     """
     form, its = request.form, request.named["recommendation"]
-    data, cluster, by, now = asked.data, asked.cluster, asked.person, asked.now
+    cluster, by, now = asked.cluster, asked.person, asked.now
+    data = asked.reads.for_decision(by, cluster)
     seen = _version(form.get("version", ""))
     match form.get("action"):
         case "accept":

@@ -1,4 +1,4 @@
-"""The source of the storm screens for one request: what the interruption stack tells of a tenant's clusters."""
+"""The source of the storm screens for one request: what an interruption stack tells of a tenant's cluster."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from plimsoll_console.sources import ClusterState, Kind, Rehearsal
+from plimsoll_console.sources import ClusterState, Kind, Rehearsal, with_end
 from plimsoll_service.services.interruption_stack import InterruptionStack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantStorms:
-    """The clusters of one tenant, as a source of screens. Each is read when it is asked for."""
+    """What is told of the clusters that a request names. Each is read when it is asked for."""
 
-    stack: InterruptionStack | None
+    time: datetime
+    stack: InterruptionStack | None = None
     """None: the service is told of no interruption stack."""
     registered: Mapping[str, str]
-    """The clusters that are asked for: the name that the person gave -> the one in the registry."""
-    time: datetime
+    """The name in the request -> the one in the registry."""
     at: float | None = None
     """Seconds after the first notice of the frame that is replayed."""
     title: str = ""
@@ -35,7 +35,7 @@ class TenantStorms:
         return sorted(self.registered)
 
     def state(self, cluster: str) -> ClusterState | None:
-        """Return the last storm and the reports of a cluster; None: no stack tells of it.
+        """Return the last storm and the newest reports of a cluster; None: no stack tells of it.
 
         Raises:
             PlimsollError: a table cannot be read.
@@ -43,11 +43,14 @@ class TenantStorms:
         name = self.registered.get(cluster)
         if name is None or self.stack is None:
             return None
-        return stack_state(
-            ClusterState(name=cluster, at=self.time),
-            self.stack.storm(name, self.at, self.time),
-            self.stack.newest_reports(name),
-            self.time,
+        frames = self.stack.storm(name, self.at, self.time)
+        reports = self.stack.newest_reports(name)
+        return ClusterState(
+            name=cluster,
+            at=self.time,
+            frames=with_end(frames, reports, self.time),
+            reports=reports,
+            told=True,
         )
 
     def rehearsals(self, cluster: str) -> Sequence[Rehearsal]:  # noqa: ARG002 - of the port
