@@ -27,11 +27,11 @@ from functions.console_requests import (
     sent,
     to,
 )
-from functions.refusals import detail_of, status_of
+from functions.refusals import detail_of, note, status_of
 from plimsoll.domain.errors import BadInput, NotFound
 from plimsoll.observability import logger, metrics
 from plimsoll_console.answers import Answer, answer, file
-from plimsoll_console.hosted.asked import Asked, HostedRoute, cluster_id
+from plimsoll_console.hosted.asked import Asked, HostedRoute
 from plimsoll_console.hosted.cookies import (
     SESSION,
     SIGN_IN,
@@ -51,7 +51,9 @@ from plimsoll_service.domain.access import (
     BearerKind,
     PersonRole,
     Principal,
+    Role,
     csrf_token,
+    subject_of,
 )
 from plimsoll_service.domain.advice import AdviceRequest
 from plimsoll_service.domain.errors import Forbidden, Unproven
@@ -250,7 +252,7 @@ def _cluster(person: Principal, name: str) -> str:
         NotFound: there is none of that name, or the person may not see it.
     """
     data = bootstrap.tenants().of(person.tenant)
-    found: str | None = cluster_id(person.tenant, name)
+    found: str | None = subject_of(person.tenant, Role.AGENT, name)
     stack = bootstrap.interruption_stack()
     if found is not None and not has_cluster(data, found):
         # The message of a storm links to the name that its stack knows.
@@ -327,10 +329,7 @@ def _guarded(answering: Callable[[], Response]) -> Response:
 
 def _failed(error: Exception) -> Page:
     status = status_of(error)
-    if status is HTTPStatus.INTERNAL_SERVER_ERROR:
-        logger.error("screen failed", exc_info=error)
-    elif status is HTTPStatus.SERVICE_UNAVAILABLE:
-        logger.warning("screen not shown", exc_info=error)
+    note(error)
     given = {"title": _TITLES.get(status, f"{status.phrase}."), "cure": detail_of(error)}
     return Page(template="error.html.j2", given=given, status=status)
 

@@ -13,13 +13,22 @@ from plimsoll.domain.errors import (
     Temporary,
     Throttled,
 )
-from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven
+from plimsoll.observability import logger
+from plimsoll_service.domain.errors import (
+    Changed,
+    Forbidden,
+    TooLarge,
+    Unproven,
+    VersionMissing,
+)
 from plimsoll_service.wire.documents import Malformed
 
 _STATUS: Final[tuple[tuple[type[Exception], HTTPStatus], ...]] = (
     (Unproven, HTTPStatus.UNAUTHORIZED),
     (Forbidden, HTTPStatus.FORBIDDEN),
     (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    (Changed, HTTPStatus.PRECONDITION_FAILED),
+    (VersionMissing, HTTPStatus.PRECONDITION_REQUIRED),
     (Malformed, HTTPStatus.BAD_REQUEST),
     (NotFound, HTTPStatus.NOT_FOUND),
     # Narrow classes first: Throttled and Conflict are Temporary, MissingRights is Refused.
@@ -49,6 +58,17 @@ def detail_of(error: Exception) -> str:
             return _LATER
         case _:
             return str(error)[:1024]
+
+
+def note(error: Exception) -> None:
+    """Write down what is no refusal."""
+    match status_of(error):
+        case HTTPStatus.INTERNAL_SERVER_ERROR:
+            logger.error("request failed", exc_info=error)
+        case HTTPStatus.SERVICE_UNAVAILABLE:
+            logger.warning("request not taken", exc_info=error)
+        case _:
+            pass
 
 
 def retry_after(error: Exception) -> str | None:

@@ -10,7 +10,6 @@ from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.frames import Frame
-from plimsoll.domain.reports import Report
 from plimsoll.services.ports import Clock, FrameArchive, RegisteredClusters, Reports
 from plimsoll_console.sources import ClusterState, Kind, Rehearsal, with_end
 

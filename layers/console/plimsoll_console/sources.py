@@ -104,9 +104,7 @@ def read(
     return replace(state, loads=loads_of(seen, now, namespaces), loads_at=now)
 
 
-def with_end(
-    frames: Sequence[Frame], reports: Sequence[Report], now: datetime
-) -> Sequence[Frame]:
+def with_end(frames: Sequence[Frame], reports: Sequence[Report], now: datetime) -> Sequence[Frame]:
     """Return frames of a stack whose last one is that of a storm that is over, where the reports say so.
 
     Its nodes go after the last plan of the drain: the resync closes their reports, and makes no frame.

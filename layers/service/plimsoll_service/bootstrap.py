@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
+from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.dynamodb.frames import DynamoFrames
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.notices_queue import NoticesQueue
-from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.observability import logger, metrics
 from plimsoll_service.adapters.access_tokens import AccessTokens, SecretTokenKeys
@@ -34,8 +34,8 @@ from plimsoll_service.adapters.tenants import AwsTenants
 from plimsoll_service.config import Config
 from plimsoll_service.domain.metrics import ServiceMetric
 from plimsoll_service.services.access import AccessService
-from plimsoll_service.services.interruption_stack import InterruptionStack
 from plimsoll_service.services.ingest import IngestService, Intake
+from plimsoll_service.services.interruption_stack import InterruptionStack
 from plimsoll_service.services.people import PeopleService
 from plimsoll_service.services.reads import Reads
 from plimsoll_service.services.recommendations import AdviceSchedule, AdviceService

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from plimsoll_console.hosted.storms import TenantStorms
 from plimsoll_console.pages import Method, Page, Request
-from plimsoll_service.domain.access import Invitation, PersonRole, Principal, Role
+from plimsoll_service.domain.access import PersonRole, Principal
 from plimsoll_service.services.interruption_stack import InterruptionStack
 from plimsoll_service.services.people import PeopleService
 from plimsoll_service.services.ports import TenantData
@@ -65,10 +65,3 @@ class HostedRoute(NamedTuple):
             return person.may(PersonRole.ADMIN)
         # Of the clusters that a list shows, the person sees those that a grant covers.
         return person.highest is not None
-
-
-def cluster_id(tenant: str, name: str) -> str:
-    """Return the id that a cluster of a tenant has by its name, whether it is enrolled or not."""
-    # An invitation makes the id; when it ends does not count.
-    invitation = Invitation(tenant=tenant, role=Role.AGENT, name=name, expires=datetime.max)
-    return invitation.subject

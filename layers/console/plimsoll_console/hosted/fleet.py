@@ -93,7 +93,9 @@ def cluster(request: Request, asked: Asked) -> Page:
     )
 
 
-def of_storms(view: Callable[[Request, Source], Page], here: str) -> Callable[[Request, Asked], Page]:
+def of_storms(
+    view: Callable[[Request, Source], Page], here: str
+) -> Callable[[Request, Asked], Page]:
     """Return a screen of the local console for a cluster that an interruption stack tells of."""
 
     def shown(request: Request, asked: Asked) -> Page:

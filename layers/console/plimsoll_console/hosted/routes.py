@@ -22,7 +22,9 @@ ROUTES: Final = (
     HostedRoute("GET", "/", fleet),
     HostedRoute("GET", _CLUSTER, cluster),
     HostedRoute("GET", f"{_CLUSTER}/storm", of_storms(storm, "storm")),
-    HostedRoute("GET", f"{_CLUSTER}/w/{{kind}}/{{namespace}}/{{name}}", of_storms(workload, "storm")),
+    HostedRoute(
+        "GET", f"{_CLUSTER}/w/{{kind}}/{{namespace}}/{{name}}", of_storms(workload, "storm")
+    ),
     HostedRoute("GET", f"{_CLUSTER}/interruptions", of_storms(interruptions, "interruptions")),
     HostedRoute(
         "GET",

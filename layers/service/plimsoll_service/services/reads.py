@@ -9,6 +9,7 @@ from typing import Final, TypedDict
 
 from plimsoll.domain.errors import NotFound
 from plimsoll_service.domain.access import PersonRole, Principal, Role
+from plimsoll_service.domain.errors import Forbidden
 from plimsoll_service.domain.snapshots import (
     Span,
     interrupted_nodes,
@@ -16,7 +17,6 @@ from plimsoll_service.domain.snapshots import (
     pool_rows,
     workload_rows,
 )
-from plimsoll_service.domain.errors import Forbidden
 from plimsoll_service.services.access import refuse_others
 from plimsoll_service.services.gpu_history import CLASS_DAYS_KEPT, class_days
 from plimsoll_service.services.history import (
