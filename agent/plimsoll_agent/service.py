@@ -174,6 +174,7 @@ class Service:
         query: str = "",
         body: bytes = b"",
         encoding: str | None = None,
+        version: int | None = None,
     ) -> T:
         """Send a signed request and return its answer; once more where the token is refused.
 
@@ -184,19 +185,25 @@ class Service:
             query: As it is to be sent.
             body: JSON, as it is to be sent.
             encoding: Of the body, where it is compressed.
+            version: Of what is decided about, as it was seen; None: nothing is decided.
 
         Raises:
             BadInput: trying the same again is in vain.
             MissingRights: the key is not enrolled, or revoked.
             PlimsollError: see `_error`.
         """
+        said: dict[str, str] = {}
+        if encoding is not None:
+            said["Content-Encoding"] = encoding
+        if version is not None:
+            said["If-Match"] = f'"{version}"'
         known = self._token
-        answer = self._signed(method, path, query, body, encoding)
+        answer = self._signed(method, path, query, body, said)
         # A token may become invalid early, after a key rotation or a revocation.
         # If the service refuses a fresh token too, that answer stands.
         if answer.status == _UNAUTHORIZED and known is not None:
             self._token = None
-            answer = self._signed(method, path, query, body, encoding)
+            answer = self._signed(method, path, query, body, said)
         if self._session and answer.status == _UNAUTHORIZED:
             raise MissingRights(f"your session at {self._url} is over: run `plimsoll login`")
         if answer.status >= _REFUSED:
@@ -219,15 +226,22 @@ class Service:
         return self._identity.enrolled
 
     def _signed(
-        self, method: str, path: str, query: str, body: bytes, encoding: str | None
+        self, method: str, path: str, query: str, body: bytes, said: Mapping[str, str]
     ) -> _Answer:
         if self._session:
-            headers = {"Authorization": f"Bearer {self._session}"}
-            return self._request(method, f"{path}?{query}" if query else path, body, headers)
-        return self._signed_with(self._fresh_token(), method, path, query, body, encoding)
+            target = f"{path}?{query}" if query else path
+            token = {"Authorization": f"Bearer {self._session}"}
+            return self._request(method, target, body, {**said, **token})
+        return self._signed_with(self._fresh_token(), method, path, query, body, said)
 
     def _signed_with(  # noqa: PLR0913, PLR0917 - the parts of a request
-        self, token: str, method: str, path: str, query: str, body: bytes, encoding: str | None
+        self,
+        token: str,
+        method: str,
+        path: str,
+        query: str,
+        body: bytes,
+        said: Mapping[str, str],
     ) -> _Answer:
         now = self._clock.now()
         # The signature covers the compressed body, as it is sent.
@@ -237,9 +251,9 @@ class Service:
             access.TIMESTAMP: str(int(now.timestamp())),
             access.SIGNATURE: b64encode(self._identity.key.sign(message)).decode(),
         }
-        if encoding is not None:
-            headers["Content-Encoding"] = encoding
-        return self._request(method, f"{path}?{query}" if query else path, body, headers)
+        return self._request(
+            method, f"{path}?{query}" if query else path, body, {**said, **headers}
+        )
 
     def _fresh_token(self) -> str:
         now = self._clock.now()
@@ -264,7 +278,7 @@ class Service:
     def _renewed(self, token: str) -> str:
         """Return a new token for one that is still good, past the rate that callers without a token share."""
         now = self._clock.now()
-        answer = self._signed_with(token, "POST", self._path("token"), "", b"", None)
+        answer = self._signed_with(token, "POST", self._path("token"), "", b"", {})
         if answer.status >= _REFUSED:
             # A person, or a service without this path: an assertion replaces the token in its time.
             self._renewed_from = None

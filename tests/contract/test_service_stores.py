@@ -114,6 +114,8 @@ def test_documents_are_listed_in_the_order_of_their_keys_and_only_those_of_a_clu
     data.put("other", "b#3", b"", expires=LATER)
     assert [d.key for d in data.list("c", "b#", "b#~")] == ["b#1", "b#2"]
     assert [d.key for d in data.list("c", "a", "z", limit=2)] == ["a#1", "b#1"]
+    backwards = data.list("c", "a", "b#~", limit=2, descending=True)
+    assert [d.key for d in backwards] == ["b#2", "b#1"]
     assert not list(data.list("c", "b#2", "b#1"))
 
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
+from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.notices_queue import NoticesQueue
-from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.observability import logger, metrics
 from plimsoll_service.adapters.access_tokens import AccessTokens, SecretTokenKeys

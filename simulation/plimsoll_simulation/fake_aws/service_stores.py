@@ -93,9 +93,11 @@ class MemoryTenantData:
             self.audit.append(audit)
         return made
 
-    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Iterator[Document]:
+    def list(
+        self, cluster: str, first: str, last: str, *, limit: int = 1000, descending: bool = False
+    ) -> Iterator[Document]:
         """Yield the documents between two keys, in their order."""
-        keys = sorted(key for its, key in self._documents if its == cluster)
+        keys = sorted((key for its, key in self._documents if its == cluster), reverse=descending)
         found = (self.get(cluster, key) for key in keys if first <= key <= last)
         return islice((document for document in found if document is not None), limit)
 

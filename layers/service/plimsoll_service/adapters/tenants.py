@@ -132,11 +132,16 @@ class AwsTenantData:
                 self.aws.dynamodb.transact_write_items(TransactItems=both)
         return Document(key=key, body=body, version=version + 1)
 
-    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Iterator[Document]:
+    def list(
+        self, cluster: str, first: str, last: str, *, limit: int = 1000, descending: bool = False
+    ) -> Iterator[Document]:
         """Yield the documents between two keys, in their order."""
-        return islice(self._listed(cluster, first, last), limit)
+        listed = self._listed(cluster, first, last, page=limit, descending=descending)
+        return islice(listed, limit)
 
-    def _listed(self, cluster: str, first: str, last: str) -> Iterator[Document]:
+    def _listed(
+        self, cluster: str, first: str, last: str, *, page: int, descending: bool
+    ) -> Iterator[Document]:
         if last < first:  # DynamoDB refuses such a query
             return
         with translated(f"list {first} to {last}"):
@@ -149,9 +154,13 @@ class AwsTenantData:
                     ":last": {"S": last},
                 },
                 ConsistentRead=True,
+                ScanIndexForward=not descending,
+                PaginationConfig={
+                    "PageSize": page
+                },  # no more is read, and billed, than may be asked for
             )
-            for page in pages:
-                for item in page["Items"]:
+            for each in pages:
+                for item in each["Items"]:
                     document = self._document(item)
                     if document is not None:
                         yield document

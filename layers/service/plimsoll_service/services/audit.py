@@ -1,4 +1,4 @@
-"""Audit rows: appended, never changed. `TenantData.audit` is the log of a tenant."""
+"""Audit rows: appended, never changed. `TenantData.audit` is the log of a tenant, and its admins read it."""
 
 from __future__ import annotations
 

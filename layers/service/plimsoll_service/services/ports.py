@@ -62,10 +62,13 @@ class TenantData(Protocol):
         """
         ...
 
-    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Iterator[Document]:
+    def list(
+        self, cluster: str, first: str, last: str, *, limit: int = 1000, descending: bool = False
+    ) -> Iterator[Document]:
         """Yield the documents from one key to another, both included, in the order of their keys.
 
-        Each is read when it is asked for: all of them may not fit into memory.
+        `descending` begins with the last one. Each is read when it is asked for: all of them may not fit into
+        memory.
         """
         ...
 

@@ -16,7 +16,6 @@ from plimsoll_service.domain.snapshots import (
     pool_rows,
     workload_rows,
 )
-from plimsoll_service.domain.errors import Forbidden
 from plimsoll_service.services.access import refuse_others
 from plimsoll_service.services.gpu_history import CLASS_DAYS_KEPT, class_days
 from plimsoll_service.services.history import (
@@ -36,6 +35,8 @@ from plimsoll_service.wire.views import Cluster, Clusters, Interruptions, Period
 
 READS_PER_MINUTE: Final = 600
 """Of all people of one tenant: what they read costs as much as what their agents send."""
+DECISIONS_PER_MINUTE: Final = 60
+"""Of one person, refused ones too: each leaves an audit row."""
 POLLS_PER_MINUTE: Final = 30
 """Of one agent, what it reports included. It asks every five minutes, and when it is told to."""
 MOST_ROWS: Final = 4000
@@ -63,6 +64,7 @@ class Reads:
     clock: Clock
     reads_per_minute: int = READS_PER_MINUTE
     polls_per_minute: int = POLLS_PER_MINUTE
+    decisions_per_minute: int = DECISIONS_PER_MINUTE
 
     def clusters(self, person: Principal) -> Clusters:
         """Return the clusters of a person's tenant.
@@ -153,22 +155,37 @@ class Reads:
         since = self.clock.now().date() - timedelta(days=int(days) - 1)
         return class_days(data, cluster, since, after)
 
-    def data(
-        self, person: Principal, cluster: str, role: PersonRole = PersonRole.VIEWER
-    ) -> TenantData:
-        """Return the data of a person's tenant, which has that cluster, for a role's work on it.
+    def data(self, person: Principal, cluster: str) -> TenantData:
+        """Return the data of a person's tenant, which has that cluster.
 
         Raises:
             NotFound: the tenant has no such cluster, or the person may not know of it.
-            Forbidden: the person may read it, and no more.
             Throttled: its people read too much.
         """
         data = self._counted(person)
         if not person.may(PersonRole.VIEWER, cluster) or not has_cluster(data, cluster):
             raise NotFound(f"there is no cluster {cluster[:64]}")
-        if not person.may(role, cluster):
-            raise Forbidden(f"this is for the role {role} on {cluster[:64]}")
         return data
+
+    def of_tenant(self, person: Principal) -> TenantData:
+        """Return the data of a person's tenant.
+
+        Raises:
+            Throttled: its people read too much.
+        """
+        return self._counted(person)
+
+    def for_decision(self, person: Principal, cluster: str) -> TenantData:
+        """Return the data of a person's tenant, for a decision about a recommendation of a cluster.
+
+        Raises:
+            NotFound: the tenant has no such cluster.
+            Throttled: the person decides too often: each attempt leaves an audit row.
+        """
+        refuse_others(person, "", Role.PERSON)
+        now = self.clock.now()
+        count(self.members, person.subject, "decisions", most=self.decisions_per_minute, now=now)
+        return self.data(person, cluster)
 
     def for_executor(self, agent: Principal) -> TenantData:
         """Return the data of an agent's tenant, for what its executor asks and reports.

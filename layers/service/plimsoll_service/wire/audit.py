@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from plimsoll_service.wire.documents import Count, Text, Words
+from plimsoll_service.wire.pages import Page
 
 
 class Action(StrEnum):
@@ -49,3 +50,9 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     outcome: Outcome
     reason: Words = ""
     """Why it was refused, or what `who` gave as reason."""
+
+
+class AuditRows(Page, frozen=True, kw_only=True):
+    """A page of the audit log, newest first."""
+
+    items: tuple[AuditEntry, ...]
