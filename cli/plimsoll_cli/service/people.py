@@ -14,7 +14,7 @@ from plimsoll.domain.errors import BadInput, NotFound
 from plimsoll_cli.options import Output, console, output_option, print_answer, table
 from plimsoll_cli.service.options import service_option
 from plimsoll_cli.stack import describe
-from plimsoll_cli.terminal import say
+from plimsoll_cli.terminal import printable, say
 from plimsoll_service.adapters.audit import DynamoAudit
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.people_table import PeopleTable
@@ -224,38 +224,31 @@ def _where(clusters: tuple[str, ...]) -> str:
 
 def _show(found: People) -> None:
     to = console()
-    to.print(
-        table(
-            ["group", "role", "clusters"],
-            [[row.group, row.grant.role, _clusters(row.grant)] for row in found.bindings],
+    groups = table("group", "role", "clusters")
+    for binding in found.bindings:
+        groups.add_row(printable(binding.group), binding.grant.role, _clusters(binding.grant))
+    sessions = table("session", "person", "name", "groups", "last used")
+    for session in found.sessions:
+        sessions.add_row(
+            session.id,
+            session.person,
+            printable(session.name),
+            printable(", ".join(session.groups)),
+            f"{session.seen:%m-%d %H:%M}",
         )
-    )
-    to.print(
-        table(
-            ["session", "person", "name", "groups", "last used"],
-            [
-                [row.id, row.person, row.name, ", ".join(row.groups), f"{row.seen:%m-%d %H:%M}"]
-                for row in found.sessions
-            ],
+    made = table("token", "name", "role", "clusters", "made by", "expires", "last used")
+    for token in found.tokens:
+        made.add_row(
+            token.id,
+            token.name,
+            token.grant.role,
+            _clusters(token.grant),
+            printable(token.made_by),
+            f"{token.expires:%Y-%m-%d}",
+            "never" if token.seen is None else f"{token.seen:%Y-%m-%d}",
         )
-    )
-    to.print(
-        table(
-            ["token", "name", "role", "clusters", "made by", "expires", "last used"],
-            [
-                [
-                    row.id,
-                    row.name,
-                    row.grant.role,
-                    _clusters(row.grant),
-                    row.made_by,
-                    f"{row.expires:%Y-%m-%d}",
-                    "never" if row.seen is None else f"{row.seen:%Y-%m-%d}",
-                ]
-                for row in found.tokens
-            ],
-        )
-    )
+    for rows in (groups, sessions, made):
+        to.print(rows)
 
 
 def _clusters(limits: Limits) -> str:

@@ -139,6 +139,7 @@ def _archive(tenant: str, stack: str) -> TenantArchive:
     return TenantArchive(
         aws=aws,
         members=found.output("MembersTable"),
+        people=found.output("PeopleTable"),
         documents=found.output("DocumentsTable"),
         bucket=found.output("SnapshotsBucket"),
         tenant=checked_name(tenant, "the tenant"),
