@@ -229,8 +229,9 @@ class Service:
         self, method: str, path: str, query: str, body: bytes, said: Mapping[str, str]
     ) -> _Answer:
         if self._session:
-            headers = {"Authorization": f"Bearer {self._session}"}
-            return self._request(method, f"{path}?{query}" if query else path, body, {**said, **headers})
+            target = f"{path}?{query}" if query else path
+            token = {"Authorization": f"Bearer {self._session}"}
+            return self._request(method, target, body, {**said, **token})
         return self._signed_with(self._fresh_token(), method, path, query, body, said)
 
     def _signed_with(  # noqa: PLR0913, PLR0917 - the parts of a request

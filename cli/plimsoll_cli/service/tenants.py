@@ -12,7 +12,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import click
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll_cli.options import Decorator
+from plimsoll_cli.service.options import service_option
+from plimsoll_cli.service.people import bind, people, sign_out, tokens, unbind
 from plimsoll_cli.stack import describe
 from plimsoll_cli.terminal import say
 from plimsoll_service.adapters.aws import ServiceAws
@@ -37,14 +38,6 @@ Exit status:
   2  an argument is wrong, or the stack cannot be reached
 """
 
-service_option: Final[Decorator] = click.option(
-    "--stack",
-    envvar="PLIMSOLL_SERVICE_STACK",
-    default="plimsoll-service",
-    show_default=True,
-    show_envvar=True,
-    help="Use this stack of the optimisation service, in the region of your AWS settings.",
-)
 _LONGEST: Final = int(JOIN_LIFE.total_seconds() // 60)
 
 
@@ -102,9 +95,9 @@ def invite(tenant: str, cluster: str | None, person: str | None, minutes: int, s
 @click.argument("subject")
 @service_option
 def revoke(subject: str, stack: str) -> None:
-    """Revoke the access of SUBJECT within 30 seconds, with its unused join tokens."""
+    """Revoke the access of SUBJECT from its next request on, with its unused join tokens."""
     _members(stack).revoke(subject, SystemClock().now())
-    say(f"{subject} loses access within 30 seconds")
+    say(f"{subject} has no access from its next request on")
 
 
 @tenants.command(epilog=EXAMPLES)
@@ -146,6 +139,7 @@ def _archive(tenant: str, stack: str) -> TenantArchive:
     return TenantArchive(
         aws=aws,
         members=found.output("MembersTable"),
+        people=found.output("PeopleTable"),
         documents=found.output("DocumentsTable"),
         bucket=found.output("SnapshotsBucket"),
         tenant=checked_name(tenant, "the tenant"),
@@ -155,3 +149,7 @@ def _archive(tenant: str, stack: str) -> TenantArchive:
 def _members(stack: str) -> DynamoMembers:
     aws = ServiceAws()
     return DynamoMembers(aws=aws, table=describe(aws, stack).output("MembersTable"))
+
+
+for _command in (bind, unbind, people, sign_out, tokens):
+    tenants.add_command(_command)

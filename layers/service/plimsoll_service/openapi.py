@@ -231,6 +231,51 @@ OPERATIONS: Final = (
         summary="Accept a recommendation",
     ),
     Operation(
+        name="dismiss_recommendation",
+        method="POST",
+        path=f"{_ID}/recommendations/{{recommendation}}/dismiss",
+        role=_P,
+        body=DismissRequest,
+        answer=Recommendation,
+        versioned=True,
+        summary="Dismiss a recommendation until a time",
+    ),
+    Operation(
+        name="cancel_recommendation",
+        method="POST",
+        path=f"{_ID}/recommendations/{{recommendation}}/cancel",
+        role=_P,
+        answer=Recommendation,
+        versioned=True,
+        summary="Take back an acceptance that is not signed, or a dismissal",
+    ),
+    Operation(
+        name="read_instruction_log",
+        method="GET",
+        path=f"{_ID}/instruction-log",
+        role=_P,
+        answer=InstructionRows,
+        query=query_schemas(LOG_FILTERS),
+        summary="Read the instructions that were signed, newest first",
+    ),
+    Operation(
+        name="read_instruction",
+        method="GET",
+        path=f"{_ID}/instruction-log/{{instruction}}",
+        role=_P,
+        answer=SignedRow,
+        summary="Read an instruction with the bytes that were signed",
+    ),
+    Operation(
+        name="read_audit",
+        method="GET",
+        path="/v1/audit",
+        role=_P,
+        answer=AuditRows,
+        query=query_schemas(AUDIT_FILTERS),
+        summary="Read who did what, newest first; for admins",
+    ),
+    Operation(
         name="read_issuer",
         method="GET",
         path="/v1/issuer",
@@ -291,51 +336,6 @@ OPERATIONS: Final = (
         status=201,
         summary="Make an API token (admin)",
     ),
-    Operation(
-        name="dismiss_recommendation",
-        method="POST",
-        path=f"{_ID}/recommendations/{{recommendation}}/dismiss",
-        role=_P,
-        body=DismissRequest,
-        answer=Recommendation,
-        versioned=True,
-        summary="Dismiss a recommendation until a time",
-    ),
-    Operation(
-        name="cancel_recommendation",
-        method="POST",
-        path=f"{_ID}/recommendations/{{recommendation}}/cancel",
-        role=_P,
-        answer=Recommendation,
-        versioned=True,
-        summary="Take back an acceptance that is not signed, or a dismissal",
-    ),
-    Operation(
-        name="read_instruction_log",
-        method="GET",
-        path=f"{_ID}/instruction-log",
-        role=_P,
-        answer=InstructionRows,
-        query=query_schemas(LOG_FILTERS),
-        summary="Read the instructions that were signed, newest first",
-    ),
-    Operation(
-        name="read_instruction",
-        method="GET",
-        path=f"{_ID}/instruction-log/{{instruction}}",
-        role=_P,
-        answer=SignedRow,
-        summary="Read an instruction with the bytes that were signed",
-    ),
-    Operation(
-        name="read_audit",
-        method="GET",
-        path="/v1/audit",
-        role=_P,
-        answer=AuditRows,
-        query=query_schemas(AUDIT_FILTERS),
-        summary="Read who did what, newest first; for admins",
-    ),
 )
 """All but that which returns this description."""
 _IF_MATCH: Final = {
@@ -389,7 +389,7 @@ def _described(operation: Operation, named: dict[type[msgspec.Struct], Any]) -> 
                     "pattern": "^[A-Za-z0-9-]+$",
                 },
             }
-            for name in ("cluster", "recommendation", "access", "instruction")
+            for name in ("cluster", "recommendation", "instruction", "access")
             if f"{{{name}}}" in operation.path
         ]
         + [

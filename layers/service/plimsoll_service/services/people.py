@@ -73,13 +73,7 @@ class PeopleService:
             Forbidden: they are no admin.
         """
         refuse_unless_admin(admin)
-        live = self.sessions.live(admin.tenant, now)
-        return wire.People(
-            bindings=tuple(map(_binding, self.sessions.store.bindings(admin.tenant))),
-            sessions=tuple(map(_session, live[:MOST_SESSIONS])),
-            tokens=tuple(map(token_row, self.sessions.tokens(admin.tenant, now))),
-            left_out=len(live[MOST_SESSIONS:]),
-        )
+        return people_of(self.sessions, admin.tenant, now)
 
     def end(self, admin: Principal, its: str, now: datetime) -> wire.Ended:
         """End a session, or revoke an API token, of an admin's tenant.
@@ -141,6 +135,17 @@ class PeopleService:
         return self.tenants.of(admin.tenant).audit
 
 
+def people_of(sessions: Sessions, tenant: str, now: datetime) -> wire.People:
+    """Return who has access to a tenant by the issuer or by a token."""
+    live = sessions.live(tenant, now)
+    return wire.People(
+        bindings=tuple(map(_binding, sessions.store.bindings(tenant))),
+        sessions=tuple(map(_session, live[:MOST_SESSIONS])),
+        tokens=tuple(map(_token, sessions.tokens(tenant, now))),
+        left_out=len(live[MOST_SESSIONS:]),
+    )
+
+
 def refuse_unless_admin(person: Principal) -> None:
     """Let only admins pass.
 
@@ -160,8 +165,7 @@ def grant_of(limits: wire.Limits) -> Grant:
     return checked_grant(PersonRole(limits.role), limits.clusters or ())
 
 
-def token_row(token: ApiToken) -> wire.TokenRow:
-    """Return an API token as it is shown."""
+def _token(token: ApiToken) -> wire.TokenRow:
     return wire.TokenRow(
         id=token.id,
         name=token.name,

@@ -156,21 +156,16 @@ class Reads:
         since = self.clock.now().date() - timedelta(days=int(days) - 1)
         return class_days(data, cluster, since, after)
 
-    def data(
-        self, person: Principal, cluster: str, role: PersonRole = PersonRole.VIEWER
-    ) -> TenantData:
-        """Return the data of a person's tenant, which has that cluster, for a role's work on it.
+    def data(self, person: Principal, cluster: str) -> TenantData:
+        """Return the data of a person's tenant, which has that cluster.
 
         Raises:
             NotFound: the tenant has no such cluster, or the person may not know of it.
-            Forbidden: the person may read it, and no more.
             Throttled: its people read too much.
         """
         data = self._counted(person)
         if not person.may(PersonRole.VIEWER, cluster) or not has_cluster(data, cluster):
             raise NotFound(f"there is no cluster {cluster[:64]}")
-        if not person.may(role, cluster):
-            raise Forbidden(f"this is for the role {role} on {cluster[:64]}")
         return data
 
     def of_tenant(self, person: Principal) -> TenantData:
