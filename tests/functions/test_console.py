@@ -228,6 +228,8 @@ def test_only_admins_see_audit_and_people(ann: Browser, path: str):
     answer = ann.get(path)
     assert answer.status == 403
     assert f'href="{path}"' not in ann.get("").text
+    (form,) = set(re.findall(r'name="csrf" value="(\w+)"', ann.get("").text))
+    assert ann.post("people", {"csrf": form, "id": "s-1"}).status == 403
 
 
 def test_a_viewer_is_shown_no_form_and_may_send_none(hosted: HostedConsole, ann: Browser):
@@ -239,6 +241,8 @@ def test_a_viewer_is_shown_no_form_and_may_send_none(hosted: HostedConsole, ann:
     (form,) = re.findall(r'name="csrf" value="(\w+)"', page)
     forged = {"csrf": form, "action": "accept", "version": "7"}
     assert viewer.post(DECISION, forged).status == 403
+    (row,) = rows_of(hosted)
+    assert (row.who, row.outcome) == ("vic", "refused")
     assert "accepted by" not in viewer.get(DECISION).words
 
 

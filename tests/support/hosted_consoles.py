@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import gzip
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
@@ -48,12 +51,14 @@ class Issuer:
     """Names whom the test says: it stands for the provider, and enforces nothing."""
 
     issuer: str = ISSUER
+    origin: str = ISSUER
+    """Where its pages are."""
     name: str = "ann"
     groups: tuple[str, ...] = ()
     nonce: str = ""
 
     def endpoints(self) -> Endpoints:
-        return Endpoints(authorization=f"{self.issuer}/authorize", token="")
+        return Endpoints(authorization=f"{self.origin}/authorize", token="")
 
     def redeem(self, form: Mapping[str, str]) -> str:
         return form["code"]
@@ -230,6 +235,57 @@ def event_of(
         "body": base64.b64encode(body).decode() if body else None,
         "isBase64Encoded": bool(body),
     }
+
+
+@contextmanager
+def served(console_: HostedConsole) -> Iterator[str]:
+    """Serve a console as API Gateway does, with an issuer that lets everybody in; give its address."""
+    asking = Lock()  # Chalice keeps one request at a time
+
+    class Gateway(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(b"")
+
+        def do_POST(self) -> None:
+            self._answer(self.rfile.read(int(self.headers["content-length"])))
+
+        def _answer(self, body: bytes) -> None:
+            path, _, query = self.path.partition("?")
+            if path == "/authorize":
+                asked = dict(parse_qsl(query))
+                console_.issuer.nonce = asked["nonce"]
+                back = urlencode({"code": "c", "state": asked["state"]})
+                self.send_response(302)
+                self.send_header("location", f"{asked['redirect_uri']}?{back}")
+                self.end_headers()
+                return
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            event = event_of(self.command, path.removeprefix("/live"), query, headers, body)
+            with asking:
+                answered = console.handler(event, Context())
+            self.send_response(answered["statusCode"])
+            for name, value in answered["headers"].items():
+                self.send_header(name, value)
+            for name, values in answered["multiValueHeaders"].items():
+                for value in values:
+                    self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(base64.b64decode(answered["body"]))
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Gateway) as server:
+        origin = f"http://127.0.0.1:{server.server_port}"
+        console_.settings.console_url = f"{origin}/live/console"
+        console_.issuer.origin = origin
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield console_.settings.console_url
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 class Browser:

@@ -50,18 +50,3 @@ class HostedRoute(NamedTuple):
     method: Method
     path: str
     view: HostedView
-    least: PersonRole = PersonRole.VIEWER
-
-    def admits(self, person: Principal, cluster: str) -> bool:
-        """Whether a person may ask for it.
-
-        Args:
-            person: who asks.
-            cluster: the id of the cluster that the path names; empty: it names none.
-        """
-        if cluster:
-            return person.may(self.least, cluster)
-        if self.least is PersonRole.ADMIN:
-            return person.may(PersonRole.ADMIN)
-        # Of the clusters that a list shows, the person sees those that a grant covers.
-        return person.highest is not None

@@ -9,7 +9,6 @@ from typing import Final, TypedDict
 
 from plimsoll.domain.errors import NotFound
 from plimsoll_service.domain.access import PersonRole, Principal, Role
-from plimsoll_service.domain.errors import Forbidden
 from plimsoll_service.domain.snapshots import (
     Span,
     interrupted_nodes,
@@ -186,7 +185,7 @@ class Reads:
         refuse_others(person, "", Role.PERSON)
         now = self.clock.now()
         count(self.members, person.subject, "decisions", most=self.decisions_per_minute, now=now)
-        return self.data(person, cluster, PersonRole.OPERATOR)
+        return self.data(person, cluster)
 
     def for_executor(self, agent: Principal) -> TenantData:
         """Return the data of an agent's tenant, for what its executor asks and reports.
