@@ -42,6 +42,7 @@ from tests.support.described import (
     refuse_undescribed,
     requests_for,
     signed_headers,
+    versions_of,
 )
 from tests.support.enrolled import Key
 from tests.support.faulty_wire import Fault, FaultyWire
@@ -307,7 +308,7 @@ def test_whatever_is_asked_is_answered_as_described(
         operation.method,
         rig.url + path,
         data=body or None,
-        headers=asking.headers(operation, path, body),
+        headers=asking.headers(operation, path, body) | versions_of(case),
         timeout=30,
     )
     refuse_undescribed(case, answer)

@@ -150,7 +150,7 @@ def test_a_token_opens_the_paths_of_its_role_and_an_agents_only_its_own_cluster(
 ):
     """The policy does not know the path that was asked: what is kept of it holds for any other."""
     said = policy(holder(role, "a-mine"), ARN)
-    path = operation.path.format(cluster=cluster, recommendation="r1")
+    path = operation.path.format(cluster=cluster, recommendation="r1", instruction="1")
     request = Request(
         action="execute-api:Invoke",
         resource=f"arn:aws:execute-api:us-east-1:123456789012:api1/live/{operation.method}{path}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final
@@ -14,7 +15,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.services.ports import Clock
 from plimsoll_agent.identity import Identity
 from plimsoll_agent.service import Service
-from plimsoll_service.wire.access import Enrolled
+from plimsoll_service.wire.access import Enrolled, InstructionKey
 from plimsoll_service.wire.documents import Malformed, Text, decode, encode
 
 FILE: Final = "service.json"
@@ -62,16 +63,30 @@ def logged_in(folder: Path, clock: Clock) -> Service:
     Raises:
         BadInput: there is no login, or the file is invalid.
     """
+    login = _read(folder)
+    return Service(login.service, login.identity, clock)
+
+
+def pinned_at_login(folder: Path) -> Sequence[InstructionKey]:
+    """Return the public keys of instructions that the service named when somebody logged in.
+
+    Raises:
+        BadInput: as above.
+    """
+    enrolled = _read(folder).enrolled
+    return enrolled.instruction_keys if enrolled is not None else ()
+
+
+def _read(folder: Path) -> Login:
     file = folder / FILE
     try:
-        login = decode(file.read_bytes(), Login)
+        return decode(file.read_bytes(), Login)
     except FileNotFoundError:
         raise BadInput(
             "you are not logged in: run `plimsoll login URL` with a join token"
         ) from None
     except Malformed as error:
         raise BadInput(f"{file} is invalid: {error}; log in again") from error
-    return Service(login.service, login.identity, clock)
 
 
 def _begun_key(file: Path, url: str) -> bytes:

@@ -43,10 +43,10 @@ class MemoryAudit:
         """Append a row; one that is there stays as it is."""
         self._rows.setdefault(key_of(entry), entry)
 
-    def list(self, since: str, until: str) -> Iterator[tuple[str, AuditEntry]]:
+    def list(self, before: str = "") -> Iterator[tuple[str, AuditEntry]]:
         """Yield rows with their keys, newest first."""
         for key in sorted(self._rows, reverse=True):
-            if since <= key < until:
+            if not before or key < before:
                 yield key, self._rows[key]
 
 
