@@ -110,6 +110,7 @@ class Gateway:
             clock=clock,
             reads_per_minute=10**6,
             polls_per_minute=10**6,
+            decisions_per_minute=10**6,
         )
         self.taints = TaintForwarding(members=self.members, bus=self, clock=clock)
         self.clock = clock
@@ -507,6 +508,7 @@ def test_whoever_decides_too_often_is_told_when_to_come_back_and_leaves_no_more_
 ):
     _, token = quiet.enrolled(Key(2), Role.PERSON)
     advised(quiet, "harbor")
+    quiet.reads = replace(quiet.reads, decisions_per_minute=DECISIONS_PER_MINUTE)
     path = "/v1/clusters/harbor/recommendations/r9/accept"
     seen = Counter(
         asked_as(quiet, token, "POST", path, f'"{n}"').status_code

@@ -47,7 +47,7 @@ def body_of(case: Case, operation: Operation) -> bytes:
 
 def versions_of(case: Case) -> dict[str, str]:
     """The header that names the version which is decided about, where one was drawn that HTTP can carry."""
-    said = (case.headers or {}).get("If-Match")
+    said = dict[str, Any](case.headers or {}).get("If-Match")
     return (
         {"If-Match": said}
         if isinstance(said, str) and said.isascii() and said.isprintable()

@@ -55,11 +55,11 @@ class MemoryTenantData:
     """The data of one tenant."""
 
     clock: Clock
-    audit: MemoryAudit = field(default_factory=MemoryAudit)
     _documents: dict[tuple[str, str], tuple[Document, datetime]] = field(default_factory=dict)
     _snapshots: dict[tuple[str, str, int], bytes] = field(default_factory=dict)
     faults: list[tuple[str, str, str]] = field(default_factory=list)
     """Cluster, key and reason of what could not be read or written."""
+    audit: MemoryAudit = field(default_factory=MemoryAudit)
 
     def get(self, cluster: str, key: str) -> Document | None:
         """Return a document that has not expired."""
