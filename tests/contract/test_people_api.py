@@ -17,7 +17,7 @@ from werkzeug.test import Client
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import BadInput, MissingRights, Refused
-from plimsoll_cli.service.login import log_out, logged_in
+from plimsoll_cli.service.login import log_in, log_out, logged_in
 from plimsoll_cli.service.sign_in import by_browser, by_device, issuer_of
 from plimsoll_service.adapters.identity_provider import OidcProvider
 from plimsoll_service.domain.access import Binding, PersonRole, Role, checked_grant
@@ -26,9 +26,9 @@ from plimsoll_service.services.history import remember_cluster
 from plimsoll_service.services.relying_party import Attempt, RelyingParty
 from plimsoll_service.wire.audit import Action
 from plimsoll_service.wire.people import Issuer as IssuerAnswer
-from plimsoll_service.wire.people import StartedDevice
+from plimsoll_service.wire.people import People, StartedDevice
 from plimsoll_service.wire.views import Clusters
-from tests.support.enrolled import Key, admitted, invitation
+from tests.support.enrolled import Key, admitted, digest_of, invitation
 from tests.support.oidc import Issuer, an_issuer, brought_back, query_of
 
 from .test_service_api import Gateway
@@ -349,6 +349,31 @@ def test_a_refusal_of_the_service_leaves_the_login_that_was_there(url: str, tmp_
             open_browser=in_a_browser("eve"),
         )
     assert (tmp_path / "service.json").read_text() == "as it was"
+
+
+def test_who_signs_in_keeps_the_key_that_is_the_way_in_when_the_issuer_is_lost(
+    company: Company, url: str, tmp_path: Path
+):
+    clock = SystemClock()
+    now = clock.now()
+    company.gateway.members.invite(
+        digest_of("join"), invitation(name="root", role=Role.PERSON, now=now)
+    )
+    log_in(tmp_path, url, "join", clock)
+    by_browser(
+        tmp_path,
+        url,
+        known(url),
+        None,
+        clock,
+        show=lambda _: None,
+        open_browser=in_a_browser("bob"),
+    )
+    with pytest.raises(MissingRights):
+        logged_in(tmp_path, clock).call("GET", "/v1/people", People)
+    log_out(tmp_path, clock)
+    found = logged_in(tmp_path, clock).call("GET", "/v1/people", People)
+    assert [each.group for each in found.bindings] == ["acme-admins", "acme-viewers"]
 
 
 def test_the_command_line_signs_in_by_a_device_code(url: str, tmp_path: Path):
