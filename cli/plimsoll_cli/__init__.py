@@ -73,7 +73,10 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "history": Entry("service.advice:history", "Show what a cluster had and used."),
         "recommendations": Entry(
-            "service.advice:recommendations", "Show recommendations and accept them."
+            "service.decisions:recommendations", "Show recommendations and decide about them."
+        ),
+        "instructions": Entry(
+            "service.instructions:instructions", "List signed instructions and check them offline."
         ),
         "gpu": Entry("gpu:gpu", "Find idle GPUs, and size and split them."),
         "tenants": Entry(

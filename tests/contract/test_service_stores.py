@@ -18,20 +18,24 @@ import pytest
 from moto import mock_aws
 from moto.dynamodb.models import DynamoDBBackend
 
-from plimsoll.domain.errors import Conflict, Throttled
+from plimsoll.domain.errors import Conflict, Refused, Throttled
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.people_table import PeopleTable
 from plimsoll_service.adapters.tenant_archive import TenantArchive
 from plimsoll_service.adapters.tenants import MOST_ITEM_BYTES, AwsTenants
 from plimsoll_service.domain.access import Binding, Grant, Identity, PersonRole, Role
+from plimsoll_service.services import decisions
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Members, Tenants
+from plimsoll_service.services.recommendations import RECOMMENDATIONS
 from plimsoll_service.services.sessions import Sessions
+from plimsoll_service.wire.advice import About, Recommendation, Recommendations
 from plimsoll_service.wire.audit import Action, AuditEntry
+from plimsoll_service.wire.documents import encode
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.package.template import requests_for_tables
-from tests.support.enrolled import KUBE_SYSTEM, Key, admitted, agent_of, invitation
+from tests.support.enrolled import KUBE_SYSTEM, Key, admitted, agent_of, invitation, person_of
 
 from .conftest import FakeClock, kept_for_ever
 
@@ -191,7 +195,7 @@ def entry(**changes: Any) -> AuditEntry:
 
 def rows(stores: Stores, tenant: str = "acme") -> list[AuditEntry]:
     """Return all audit rows of a tenant, newest first."""
-    return [found for _, found in stores.tenants.of(tenant).audit.list("", "~")]
+    return [found for _, found in stores.tenants.of(tenant).audit.list()]
 
 
 def test_audit_rows_are_listed_newest_first_and_each_once(stores: Stores):
@@ -202,9 +206,9 @@ def test_audit_rows_are_listed_newest_first_and_each_once(stores: Stores):
         log.append(each)
     assert rows(stores) == [late, second, entry()]
     assert rows(stores, "globex") == []
-    keys = [key for key, _ in log.list("", "~")]
-    assert [found for _, found in log.list(keys[2], keys[0])] == [second, entry()]
-    assert not list(log.list(keys[0], keys[2]))
+    keys = [key for key, _ in log.list()]
+    assert [found for _, found in log.list(keys[0])] == [second, entry()]
+    assert not list(log.list(keys[2]))
 
 
 def test_a_document_and_its_audit_row_are_written_together_or_not_at_all(stores: Stores):
@@ -215,6 +219,37 @@ def test_a_document_and_its_audit_row_are_written_together_or_not_at_all(stores:
     assert rows(stores) == [entry()]
     found = data.put("c", "key", b"3", version=1, expires=LATER, audit=entry(who="cid"))
     assert (data.get("c", "key"), {each.who for each in rows(stores)}) == (found, {"ann", "cid"})
+
+
+def test_of_two_people_who_decide_in_the_tables_one_wins_and_a_repetition_adds_no_row(
+    stores: Stores,
+):
+    data = stores.tenants.of("acme")
+    found = Recommendation(
+        id="r1",
+        kind="consolidate-node",
+        about=About(kind="Node", name="a", uid="u"),
+        reason="its pods fit elsewhere",
+        monthly=70.0,
+        since=NOW,
+        changed_at=NOW,
+    )
+    body = encode(Recommendations(recommendations=(found,)))
+    data.put("c", RECOMMENDATIONS, body, expires=LATER)
+
+    def accept(who: str, seen: int = 1) -> Recommendation:
+        by, now = person_of(who, now=NOW), stores.clock.now()
+        return decisions.accept(data, "c", "r1", by=by, seen=seen, now=now)
+
+    first = accept("ann")
+    stores.clock.sleep(1)
+    assert accept("ann") == first
+    with pytest.raises(Refused, match="ann accepted it"):
+        accept("bob")
+    assert [(row.who, row.at, row.outcome) for row in rows(stores)] == [
+        ("bob", NOW + timedelta(seconds=1), "refused"),
+        ("ann", NOW, "done"),
+    ]
 
 
 def test_an_invitation_lets_one_key_in_for_as_long_as_it_is_good(stores: Stores):
@@ -295,6 +330,7 @@ def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
             members="MembersTable",
             people="PeopleTable",
             documents="DocumentsTable",
+            audit="AuditTable",
             bucket="snapshots",
             tenant="acme",
         )

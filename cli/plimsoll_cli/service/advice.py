@@ -45,7 +45,9 @@ Examples:
   plimsoll savings --cluster harbor
   plimsoll history days --cluster harbor
   plimsoll recommendations --cluster harbor
-  plimsoll recommendations --cluster harbor accept r-0123456789abcdef
+  plimsoll recommendations --cluster harbor accept r-0123456789abcdef --version 7
+  plimsoll recommendations dismiss r-0123456789abcdef --until 2027-01-31 --reason "sale in January"
+  plimsoll recommendations cancel r-0123456789abcdef
 
 \b
 Exit status:
@@ -168,7 +170,7 @@ def history(  # noqa: PLR0913, PLR0917 - the options of the command
 @output_option
 @click.pass_context
 def recommendations(ctx: click.Context, cluster: str | None, folder: Path, output: Output) -> None:
-    """Show the recommendations of the service, with savings and reasons, or accept one."""
+    """Show the recommendations of the service, with savings and reasons, or decide about one."""
     if ctx.invoked_subcommand is not None:
         ctx.meta[__name__] = lambda: _asked(ctx, cluster, folder)
         return
@@ -188,24 +190,10 @@ def _asked(ctx: click.Context, cluster: str | None, folder: Path) -> tuple[Servi
     return service, f"{cluster_path(service, cluster)}/recommendations"
 
 
-@recommendations.command(epilog=EXAMPLES)
-@click.argument("id_", metavar="ID")
-@click.pass_context
-def accept(ctx: click.Context, id_: str) -> None:
-    """Accept a recommendation.
-
-    Within minutes the service signs an instruction, and the agent of the cluster carries it out as far as
-    its owner's policy and the state of the cluster allow. For a recommendation that no agent can carry
-    out, the command prints a patch for you to commit.
-    """
-    if not id_.startswith("r-") or not id_[2:].isalnum():
-        raise BadInput(f"{id_!r}: give the id of a recommendation, such as r-0123456789abcdef")
+def asked_of(ctx: click.Context) -> Callable[[], tuple[Service, str]]:
+    """Return what asks, for a subcommand, for the service and the path of a cluster's recommendations."""
     asked: Callable[[], tuple[Service, str]] = ctx.meta[__name__]
-    service, path = asked()
-    found = service.call("POST", f"{path}/{id_}/accept", Recommendation)
-    say(f"{found.id} is {found.state}: {found.kind} {found.about.name}")
-    if found.patch:
-        say(found.patch)
+    return asked
 
 
 def cluster_path(service: Service, name: str | None) -> str:
@@ -253,13 +241,16 @@ def _show_advice(out: Terminal, advice: Advice) -> None:
 
 def _show_recommendations(out: Terminal, found: Sequence[Recommendation]) -> None:
     """Print recommendations, the largest saving first."""
-    shown = table("ID", "SAVES A MONTH", "STATE", "WHAT", "BECAUSE")
+    shown = table("ID", "VERSION", "SAVES A MONTH", "STATE", "WHAT", "BECAUSE")
     for each in found:
         about = f"{each.about.kind} {each.about.namespace}/{each.about.name}".replace(" /", " ")
         measured = "" if each.measured is None else f", measured {DOLLARS.format(each.measured)}"
-        note = f" ({each.note})" if each.note else ""
+        who = f"accepted by {each.accepted_by}" if each.accepted_by else ""
+        said = "; ".join(dict.fromkeys(filter(None, (who, each.note))))
+        note = f" ({said})" if said else ""
         shown.add_row(
             each.id,
+            str(each.version),
             DOLLARS.format(each.monthly),
             each.state + measured,
             f"{each.kind} {about}",

@@ -67,7 +67,8 @@ class _Operator:
     audit: DynamoAudit
     arn: str
 
-    def done(self, action: Action, path: str) -> None:
+    def records(self, action: Action, path: str) -> None:
+        """Append to the audit log of the tenant what the caller does."""
         self.audit.append(operators_entry(self.arn, action, path, now=SystemClock().now()))
 
 
@@ -98,8 +99,8 @@ def bind(tenant: str, group: str, role: str, clusters: tuple[str, ...], stack: s
     if not 0 < len(group) <= MOST_GROUP_CHARACTERS or not group.isprintable():
         raise BadInput(f"a group has 1 to {MOST_GROUP_CHARACTERS} printable characters")
     grant = _grant(tenant, role, clusters)
+    operator.records(Action.BIND, f"bindings/{group}")
     operator.sessions.store.bind(Binding(tenant=tenant, group=group, grant=grant))
-    operator.done(Action.BIND, f"bindings/{group}")
     say(f"people of {group} are {role} of {tenant}{_where(clusters)}")
 
 
@@ -110,9 +111,10 @@ def bind(tenant: str, group: str, role: str, clusters: tuple[str, ...], stack: s
 def unbind(tenant: str, group: str, stack: str) -> None:
     """Unbind a GROUP of the issuer from TENANT. Its sessions end at their next request."""
     operator = _operator(tenant, stack)
-    if not operator.sessions.store.unbind(tenant, group):
+    if group not in {binding.group for binding in operator.sessions.store.bindings(tenant)}:
         raise NotFound(f"{group[:64]} is not bound to {tenant}: `plimsoll tenants people` lists")
-    operator.done(Action.UNBIND, f"bindings/{group}")
+    operator.records(Action.UNBIND, f"bindings/{group}")
+    operator.sessions.store.unbind(tenant, group)
     say(f"{group} is not bound to {tenant} any more")
 
 
@@ -139,10 +141,8 @@ def sign_out(tenant: str, person: str, stack: str) -> None:
     The person can sign in again while one of their groups is bound: change the group at the issuer.
     """
     operator = _operator(tenant, stack)
+    operator.records(Action.REVOKE, f"people/{person}")
     ended = operator.sessions.end_all(tenant, person)
-    if not ended:
-        raise NotFound(f"{person[:64]} has no session in {tenant}")
-    operator.done(Action.REVOKE, f"people/{person}")
     say(f"{ended} sessions of {person} ended")
 
 
@@ -182,7 +182,7 @@ def create(  # noqa: PLR0913, PLR0917 - the options of the command
         life=timedelta(days=days),
         now=SystemClock().now(),
     )
-    operator.done(Action.CREATE_TOKEN, f"tokens/{token.id}")
+    operator.records(Action.CREATE_TOKEN, f"tokens/{token.id}")
     say(bearer.text)
     say(
         f"{token.id} is {role} of {tenant}{_where(clusters)} until {token.expires:%Y-%m-%d}",
@@ -199,7 +199,7 @@ def revoke_token(tenant: str, token: str, stack: str) -> None:
     operator = _operator(tenant, stack)
     if not token.startswith("t-") or not operator.sessions.end(tenant, token):
         raise NotFound(f"{tenant} has no token {token[:64]}: `plimsoll tenants people` lists them")
-    operator.done(Action.REVOKE_TOKEN, f"tokens/{token}")
+    operator.records(Action.REVOKE_TOKEN, f"tokens/{token}")
     say(f"{token} is revoked")
 
 

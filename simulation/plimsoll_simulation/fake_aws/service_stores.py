@@ -43,10 +43,10 @@ class MemoryAudit:
         """Append a row; one that is there stays as it is."""
         self._rows.setdefault(key_of(entry), entry)
 
-    def list(self, since: str, until: str) -> Iterator[tuple[str, AuditEntry]]:
+    def list(self, before: str = "") -> Iterator[tuple[str, AuditEntry]]:
         """Yield rows with their keys, newest first."""
         for key in sorted(self._rows, reverse=True):
-            if since <= key < until:
+            if not before or key < before:
                 yield key, self._rows[key]
 
 
@@ -55,11 +55,11 @@ class MemoryTenantData:
     """The data of one tenant."""
 
     clock: Clock
-    audit: MemoryAudit = field(default_factory=MemoryAudit)
     _documents: dict[tuple[str, str], tuple[Document, datetime]] = field(default_factory=dict)
     _snapshots: dict[tuple[str, str, int], bytes] = field(default_factory=dict)
     faults: list[tuple[str, str, str]] = field(default_factory=list)
     """Cluster, key and reason of what could not be read or written."""
+    audit: MemoryAudit = field(default_factory=MemoryAudit)
 
     def get(self, cluster: str, key: str) -> Document | None:
         """Return a document that has not expired."""

@@ -58,19 +58,16 @@ class DynamoAudit:
             "ConditionExpression": "attribute_not_exists(tenant)",
         }
 
-    def list(self, since: str, until: str) -> Iterator[tuple[str, AuditEntry]]:
+    def list(self, before: str = "") -> Iterator[tuple[str, AuditEntry]]:
         """Yield rows with their keys, newest first."""
-        if until <= since:  # DynamoDB refuses such a query
-            return
+        values = {":tenant": {"S": self.tenant}}
+        if before:
+            values[":before"] = {"S": before}
         with translated(f"read the audit log of {self.tenant}"):
             pages = self.aws.dynamodb.get_paginator("query").paginate(
                 TableName=self.table,
-                KeyConditionExpression="tenant = :tenant AND entry BETWEEN :since AND :until",
-                ExpressionAttributeValues={
-                    ":tenant": {"S": self.tenant},
-                    ":since": {"S": since},
-                    ":until": {"S": until},
-                },
+                KeyConditionExpression=f"tenant = :tenant{' AND entry < :before' if before else ''}",
+                ExpressionAttributeValues=values,
                 ScanIndexForward=False,
                 ConsistentRead=True,
             )
@@ -78,7 +75,7 @@ class DynamoAudit:
                 for item in page["Items"]:
                     key = item["entry"]["S"]
                     entry = self._read(key, item)
-                    if entry is not None and key < until:
+                    if entry is not None:
                         yield key, entry
 
     def _read(self, key: str, item: Mapping[str, Any]) -> AuditEntry | None:

@@ -16,14 +16,16 @@ from zipfile import ZipFile
 import msgspec
 
 from plimsoll.adapters.aws_errors import translated
+from plimsoll_service.adapters.audit import DynamoAudit
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.domain.access import object_prefixes
+from plimsoll_service.wire.documents import encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantArchive:
-    """The members, people, documents and snapshots of one tenant."""
+    """The members, people, documents, snapshots and audit rows of one tenant."""
 
     aws: ServiceAws
     """With rights to the tables and to the bucket."""
@@ -33,6 +35,8 @@ class TenantArchive:
     """Name of the table."""
     documents: str
     """Name of the table."""
+    audit: str
+    """Name of the table. What it holds is handed over, and stays until it expires."""
     bucket: str
     tenant: str
 
@@ -56,6 +60,10 @@ class TenantArchive:
                 name = f"{item['tenant_cluster']['S']}/{item['document_key']['S']}"
                 to.writestr(f"rows/{name}.json", gzip.decompress(item["body"]["B"]))
                 files += 1
+        log = DynamoAudit(aws=self.aws, table=self.audit, tenant=self.tenant)
+        for key, entry in log.list():
+            to.writestr(f"audit/{key}.json", encode(entry))
+            files += 1
         for key in self._objects():
             with translated(f"read {key}"):
                 body = self.aws.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()

@@ -128,7 +128,7 @@ class AwsTenantData:
             if audit is None:
                 self.aws.dynamodb.put_item(**put)
             else:
-                both = [{"Put": put}, {"Put": self.audit.put_of(audit)}]
+                both: Any = [{"Put": put}, {"Put": self.audit.put_of(audit)}]
                 self.aws.dynamodb.transact_write_items(TransactItems=both)
         return Document(key=key, body=body, version=version + 1)
 

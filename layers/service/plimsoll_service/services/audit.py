@@ -28,12 +28,11 @@ class AuditLog(Protocol):
         """
         ...
 
-    def list(self, since: str, until: str) -> Iterator[tuple[str, AuditEntry]]:
+    def list(self, before: str = "") -> Iterator[tuple[str, AuditEntry]]:
         """Yield rows with their keys, newest first. Each page is read when it is asked for.
 
         Args:
-            since: no key below it.
-            until: no key at or above it.
+            before: no key at or above it; empty: all.
         """
         ...
 

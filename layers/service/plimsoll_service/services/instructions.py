@@ -154,8 +154,10 @@ def _row(data: TenantData, cluster: str, found: Document, now: datetime) -> Sign
     facts = told(instruction, issued.signed)
     result = issued.result
     if result is None:
-        outcome = "waiting" if now < issued.expires else "unanswered"
-        return SignedRow(**facts, outcome=outcome, signed=issued.signed)
+        is_open = now < issued.expires
+        return SignedRow(
+            **facts, outcome="waiting" if is_open else "unanswered", signed=issued.signed
+        )
     return SignedRow(
         **facts,
         outcome=result.outcome,

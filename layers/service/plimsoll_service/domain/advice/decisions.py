@@ -90,20 +90,16 @@ def cancelled(each: Recommendation, by: Decider) -> Recommendation:
     mark = _mark("cancel", by)
     if each.decided == mark:
         return each
-    match each.state:
-        case "accepted" if each.instruction:
-            raise Refused(
-                f"instruction {each.instruction} was signed for {each.id} at "
-                f"{each.changed_at:%H:%M:%S %Z}: it cannot be cancelled any more"
-            )
-        case "accepted":
-            what = f"accepted by {each.accepted_by}"
-        case "dismissed":
-            what = f"dismissed by {each.dismissed.by if each.dismissed else 'somebody'}"
-        case "open" | "done" | "refused" | "withdrawn":
-            raise Refused(f"{each.id} is {each.state}: there is nothing to cancel")
+    if each.state not in {"accepted", "dismissed"}:
+        raise Refused(f"{each.id} is {each.state}: there is nothing to cancel")
+    if each.state == "accepted" and each.instruction:
+        raise Refused(
+            f"instruction {each.instruction} was signed for {each.id} at "
+            f"{each.changed_at:%H:%M:%S %Z}: it cannot be cancelled any more"
+        )
     refuse_changed(each, by.seen)
-    note = f"{by.name} cancelled it; it was {what}"
+    former = each.dismissed.by if each.dismissed else each.accepted_by or "somebody"
+    note = f"{by.name} cancelled it; it was {each.state} by {former}"
     return replace(
         each,
         state="open",
