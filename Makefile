@@ -31,7 +31,7 @@ ON_OLDER  := .venv/bin/pytest -n 2 $(BY_MODULE) -m "cluster and not long" $(AGAI
 PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
 # Not LocalStack's: its versions are held back, and it runs on loopback only.
 LOCKS     := requirements.lock $(wildcard layers/*/requirements.txt infra/local/*.lock infra/local/oidc/*.lock)
-SOURCES   := $(shell find functions layers -name "*.py" -o -name "*.json" -o -name "*.csv" -o -name requirements.txt)
+SOURCES   := $(shell find functions layers -name "*.py" -o -name "*.json" -o -name "*.csv" -o -name "*.j2" -o -name "*.css" -o -name "*.js" -o -name requirements.txt)
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -168,7 +168,7 @@ $(BUILT): $(VENV) $(SAM) template.yaml samconfig.toml $(SOURCES)
 	@du -sm .aws-sam/build/*Layer | sed 's/\t/ MB  /'
 	@touch $@
 
-$(SERVICE): $(VENV) $(SAM) service.yaml samconfig.toml layers/service/Makefile $(SOURCES)
+$(SERVICE): $(VENV) $(SAM) service.yaml samconfig.toml layers/service/Makefile layers/console/Makefile $(SOURCES)
 	$(FOR_LAMBDA) .tools/sam/bin/sam build --template service.yaml --build-dir .aws-sam/service/build --cache-dir .aws-sam/service/cache
 	@rm -rf .aws-sam/service/build/*Layer/python/requirements.* .aws-sam/service/build/*Layer/python/*.data
 	@echo "==> beside Lambda's compiled modules those of this machine, on which rigs run what is built"

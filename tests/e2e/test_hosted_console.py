@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.dynamodb.frames import DynamoFrames
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
@@ -81,15 +80,14 @@ def filled(rig: ServiceRig) -> None:
     database = rig.emulator.client("dynamodb")
     for name in TABLES:
         database.create_table(TableName=name, **requests_for_tables()[name])
-    aws = Aws(REGION, endpoints={"dynamodb": rig.emulator.url})
     harbor = Cluster(
         name="harbor", kind=ClusterKind.EKS, region=REGION, added=now, agent=agent, secret="x"
     )
-    DynamoRegistry(aws, TABLES[0]).add(harbor)
+    DynamoRegistry(rig.aws, TABLES[0]).add(harbor)
     storm = replace(a_frame(of=15, safe=3), storm=now, at=now, latest=now)
-    DynamoFrames(aws, TABLES[1]).put(replace(storm, next_by=now + timedelta(hours=1)))
+    DynamoFrames(rig.aws, TABLES[1]).put(replace(storm, next_by=now + timedelta(hours=1)))
     report = Report(interruption="i-1@x", cluster="harbor", node="n-1", kind="spot", noticed=now)
-    DynamoReports(aws, TABLES[2]).merge(report)
+    DynamoReports(rig.aws, TABLES[2]).merge(report)
 
 
 @pytest.fixture(scope="module")

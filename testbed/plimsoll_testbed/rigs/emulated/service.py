@@ -98,11 +98,14 @@ class ServiceRig:
         return f"{self.url}/console"
 
     @property
+    def aws(self) -> ServiceAws:
+        """AWS clients with all rights."""
+        return _EmulatedAws(self.emulator)
+
+    @property
     def people(self) -> PeopleTable:
         """Who signed in, and what groups are bound to."""
-        return PeopleTable(
-            aws=_EmulatedAws(self.emulator), table=self.emulator.outputs["PeopleTable"]
-        )
+        return PeopleTable(aws=self.aws, table=self.emulator.outputs["PeopleTable"])
 
     @property
     def members(self) -> DynamoMembers:
