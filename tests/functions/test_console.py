@@ -84,7 +84,7 @@ def admin(hosted: HostedConsole) -> Browser:
 
 
 def rows_of(hosted: HostedConsole, tenant: str = "acme") -> list[AuditEntry]:
-    return [row for _, row in hosted.tenants.of(tenant).audit.list("", "~")]
+    return [row for _, row in hosted.tenants.of(tenant).audit.list()]
 
 
 # --- Signing in and out ----------------------------------------------------------------------------
