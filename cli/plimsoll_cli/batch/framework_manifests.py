@@ -64,6 +64,7 @@ def _policies(row: Framework) -> Iterator[Manifest]:
 
 
 def _rights(rows: Sequence[Framework]) -> Iterator[Manifest]:
+    verbs: dict[str, tuple[str, tuple[str, ...]]]
     verbs = {row.resource: (row.group, OF_ROW) for row in rows}
     shapes = {row.shape_of for row in rows}
     for row in FRAMEWORKS:
@@ -305,8 +306,8 @@ def _changed(path: Path, tree: Tree, *, ends: bool = False) -> dict[str, str]:
             continue
         inner = (*path, name)
         if any(each == _MAP or each.startswith(_LIST) for each in below):
-            sides = [f"{side}.?{name}" for side in _sides(path)]
-            same = _same_entries(*sides, below)
+            now, before = (f"{side}.?{name}" for side in _sides(path))
+            same = _same_entries(now, before, below)
             found[_variable(inner)] = f"{same} ? [] : ['{'.'.join(inner)}']"
         else:
             found |= _changed(inner, below)
@@ -366,8 +367,8 @@ def _same(now: str, before: str, tree: Tree, depth: int) -> str:
     ]
     for name, below in tree.items():
         if below is not None:
-            sides = [f"{side}.?{name}.orValue({{}})" for side in (now, before)]
-            parts.append(_same(*sides, below, depth + 1))
+            inner, former = (f"{side}.?{name}.orValue({{}})" for side in (now, before))
+            parts.append(_same(inner, former, below, depth + 1))
     return " && ".join(parts)
 
 

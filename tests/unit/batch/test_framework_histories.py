@@ -56,15 +56,16 @@ class History:
             self.scene.play.nodes(*(f"{pool}{n}" for n in range(NODES)), cpu="1", pool=pool)
         self.operators = Operators(self.scene)
         self.kind = kind
-        self.path, made, self.switch = (
-            (PYTORCH, a_pytorch_job("train"), ("spec", "runPolicy", "suspend"))
-            if kind == "PyTorchJob"
-            else (JOBSETS, a_job_set("train"), ("spec", "suspend"))
-        )
+        self.switch: tuple[str, ...] = ("spec", "suspend")
+        if kind == "PyTorchJob":
+            self.path, made = PYTORCH, a_pytorch_job("train")
+            self.switch = ("spec", "runPolicy", "suspend")
+        else:
+            self.path, made = JOBSETS, a_job_set("train")
         self.scene.submit(made)
-        self.created = deepcopy(self.object())
+        self.created: Json = deepcopy(self.scene.play.get(f"{self.path}/train"))
 
-    def object(self) -> Json | None:
+    def there(self) -> Json | None:
         found = self.scene.play.call("GET", f"{self.path}/train")
         return found.body if found.status == 200 else None
 
@@ -113,7 +114,7 @@ class History:
 
     def holds(self) -> None:
         """What is true at every moment."""
-        obj, pods = self.object(), self.pods()
+        obj, pods = self.there(), self.pods()
         stays = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
         pools = {pod["spec"].get("nodeSelector", {}).get("pool") for pod in stays}
         assert len(pools) <= 1
@@ -173,7 +174,7 @@ def test_whatever_befalls_an_object_it_runs_whole_in_one_flavor_or_not_at_all(ki
         answer = history.scene.play.call("DELETE", f"{history.path}/train")
         assert answer.status == 200
         history.goes_on(6)
-        assert history.object() is None
+        assert history.there() is None
         assert history.pods() == []
         return
     history.befall("uncordon", 0)

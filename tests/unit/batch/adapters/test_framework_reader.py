@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -61,7 +62,7 @@ def test_where_its_pods_are_steered_stands_a_template_of_pods(kind):
     obj = sample(kind)
     for each in parsed(obj).job.sets:
         if each.at is not None:
-            there = obj
+            there: Any = obj
             for part in each.at:
                 there = there[part]
             assert there["containers"]

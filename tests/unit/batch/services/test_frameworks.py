@@ -125,7 +125,7 @@ def test_a_job_set_waits_where_flavors_have_different_keys_since_it_keeps_those_
     assert stage.suspended()
 
 
-def test_a_cluster_without_the_kinds_of_a_framework_plans_its_jobs():
+def test_a_cluster_without_the_kinds_of_a_framework_plans_its_jobs(monkeypatch):
     stage = Stage(
         queues=FLAVORS.replace("[jobset, kubeflow]", "[jobset, ray, trainer, spark, mpi]")
     )
@@ -137,7 +137,7 @@ def test_a_cluster_without_the_kinds_of_a_framework_plans_its_jobs():
             path = path.replace("/apis/", "/apis/not-served.")
         return call(method, path, **more)
 
-    stage.scene.wire.call = without
+    monkeypatch.setattr(stage.scene.wire, "call", without)
     stage.scene.submit(a_job("plain", 2))
     stage.scene.run()
     assert stage.scene.running("plain") == 2

@@ -136,13 +136,11 @@ def _job(row: Framework, document: Json, meta: schema.Metadata, admission: PodAd
     twice = Counter(each.name for each in sets)
     wrong += [f"two of its roles are called {name}" for name, count in twice.items() if count > 1]
     complete, failed = _ended(row, document)
-    limit = None if row.limit is None else at(document, row.limit)
-    counted = isinstance(limit, int) and 0 < limit <= MOST_SECONDS
     return Job(
         **fields,
         ref=Ref(row.kind, meta.namespace, meta.name),
         framework=row,
-        limit=timedelta(seconds=limit) if counted else None,
+        limit=_limit(row, document),
         leaves_whole=on_interruption == "suspend",
         suspended=suspended,
         parallelism=_total(sets),
@@ -154,6 +152,13 @@ def _job(row: Framework, document: Json, meta: schema.Metadata, admission: PodAd
         overrides=() if row.overrides is None else tuple(_overrides(row.overrides, document)),
         wrong=tuple(wrong),
     )
+
+
+def _limit(row: Framework, document: Json) -> timedelta | None:
+    said = None if row.limit is None else at(document, row.limit)
+    if not isinstance(said, int) or not 0 < said <= MOST_SECONDS:
+        return None
+    return timedelta(seconds=said)
 
 
 def _of_jobs_alone(row: Framework, meta: schema.Metadata) -> Iterator[str]:

@@ -43,6 +43,7 @@ class PodOwners:
             value = pod.labels[label]
             if not f"{pod.owner.name}-".startswith(f"{value}-"):
                 continue
+            known: list[tuple[Ref, frozenset[str]]]
             known = [*self._exact.get((pod.namespace, label, value), ())]
             base = _GENERATED.sub("", value)
             if not known and (made := self._generated.get((pod.namespace, label, base))):
