@@ -93,8 +93,8 @@ def _steered(job: Job, admission: Admission) -> Iterator[Operation]:
     """
     path = job.framework.overrides
     if path is not None:
-        ours = _overrides(job, admission.as_started())
-        before = [] if job.admission is None else _overrides(job, job.admission)
+        ours = _overrides(admission.as_started())
+        before = [] if job.admission is None else _overrides(job.admission)
         wanted = [*(each for each in job.overrides if each not in before), *ours]
         if wanted != [*job.overrides]:
             yield _add(path, wanted)
@@ -120,18 +120,18 @@ def _steered_set(job: Job, each: PodSet, wanted: Steering) -> Iterator[Operation
         yield _add((*at, "tolerations"), [*stays, *more])
 
 
-def _overrides(job: Job, admission: Admission) -> list[Mapping[str, Any]]:
+def _overrides(admission: Admission) -> list[Mapping[str, Any]]:
     """Return what an admission adds to a list of overrides by role."""
     found: list[Mapping[str, Any]] = []
-    for each in job.sets:
-        steering = admission.in_template(each.name)
+    for name in admission.sets:
+        steering = admission.in_template(name)
         says: dict[str, Any] = {}
         if steering.labels:
             says["nodeSelector"] = dict(steering.labels)
         if steering.tolerations:
             says["tolerations"] = [toleration_record(one) for one in steering.tolerations]
         if says:
-            found.append({"targetJobs": [{"name": each.name}], **says})
+            found.append({"targetJobs": [{"name": name}], **says})
     return found
 
 
