@@ -138,9 +138,8 @@ def yard() -> Iterator[Yard]:
         yard.apply("/api/v1/namespaces", {"metadata": marks})
         rights: Json = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"}
         for name, role, who in (
-            ("owners", "cluster-admin", (OWNER,)),
             ("operators", "plimsoll-queues-controller", (OPERATOR,)),
-            ("edits", "edits", (OPERATOR,)),
+            ("edits", "edits", (OWNER, OPERATOR)),
         ):
             subjects = [
                 {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
