@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,6 +39,7 @@ SCREENS = (
     "sign-in",
     "nowhere",
 )
+STATUS = re.compile("status of 40[14]")
 pytestmark = pytest.mark.skipif(looked.returncode != 0, reason=looked.stderr.strip())
 
 
@@ -93,10 +95,10 @@ def looked_at(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
     elsewhere: list[str] = []
     origin = url.removesuffix("/live/console")
     with browser.new_context(**options) as context:
-        # A page that is not there is a complaint of its own: the status.
+        # What is not there, and what nobody is signed in for, is meant to be refused.
         context.on(
             "console",
-            lambda said: None if "status of 404" in said.text else complaints.append(said.text),
+            lambda said: None if STATUS.search(said.text) else complaints.append(said.text),
         )
         context.on("weberror", lambda error: complaints.append(str(error.error)))
         context.on(
@@ -157,4 +159,17 @@ def test_whoever_signs_out_is_asked_to_sign_in_again(browser: Browser, url: str)
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("link", name="Sign in")).to_be_visible()
         page.goto(f"{url}/c/shop")
+        expect(page.get_by_role("link", name="Sign in")).to_be_visible()
+
+
+def test_a_storm_stays_and_says_that_the_session_ended(
+    hosted: HostedConsole, browser: Browser, url: str
+):
+    with looked_at(browser, url) as page:
+        signed_in(page, url, "c/shop/storm")
+        expect(page.get_by_text("Your session has ended.")).to_be_hidden()
+        hosted.people.unbind("acme", "acme-admins")
+        expect(page.get_by_text("Your session has ended.")).to_be_visible(timeout=15_000)
+        expect(page.locator("h1")).to_contain_text("3 of 15 pods are safe")
+        page.get_by_role("link", name="Sign in again").click()
         expect(page.get_by_role("link", name="Sign in")).to_be_visible()
