@@ -117,9 +117,14 @@ class Folder:
         (self.root / key).write_bytes(gzip.compress(body, mtime=0))
         return Document(key=key, body=body, version=version + 1)
 
-    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Iterator[Document]:
+    def list(
+        self, cluster: str, first: str, last: str, *, limit: int = 1000, descending: bool = False
+    ) -> Iterator[Document]:
         """Yield documents in the order of their keys."""
-        keys = sorted(path.name for path in self.root.iterdir() if first <= path.name <= last)
+        keys = sorted(
+            (path.name for path in self.root.iterdir() if first <= path.name <= last),
+            reverse=descending,
+        )
         found = (self.get(cluster, key) for key in keys[:limit])
         return (document for document in found if document is not None)
 

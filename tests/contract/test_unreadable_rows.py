@@ -123,6 +123,7 @@ def test_of_the_service_a_document_whose_bytes_are_lost_is_absent_and_written_ov
     data = AwsTenants(
         sessions=lambda _: aws,
         table="DocumentsTable",
+        audit_table="AuditTable",
         bucket="snapshots",
         clock=FakeClock(NOW),
         tell=told,
