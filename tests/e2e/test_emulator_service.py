@@ -168,7 +168,7 @@ def test_a_recommendation_is_accepted_carried_out_by_the_agent_and_measured(
     printed = capsys.readouterr().out
     assert f"{done.id} is accepted" in printed
     assert "done, measured" in printed
-    assert "accepted by ann" in printed
+    assert "(accepted by ann; done: " in " ".join(printed.split())
     (row,) = (line for line in said if line.startswith("the audit log: "))
     assert "ann (admin) accept clusters/" in row
     assert row.endswith(f"/recommendations/{done.id}, version 1: done")
