@@ -67,6 +67,36 @@ def test_an_object_starts_whole_in_the_first_flavor_and_its_pods_go_there(stage)
     assert record(stage.object())["started"]
 
 
+def test_its_events_are_about_the_object(stage):
+    stage.scene.submit(stage.make("train"))
+    stage.goes_on(2)
+    (about,) = (
+        event["involvedObject"]
+        for event in stage.scene.play.cluster.store.all("events")
+        if event["reason"] == "QueueAdmitted"
+    )
+    obj = stage.object()
+    assert about == {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "name": "train",
+        "namespace": "lab",
+        "uid": obj["metadata"]["uid"],
+    }
+
+
+def test_an_object_and_a_job_are_one_gang_and_start_together(stage):
+    obj, job = stage.make("train"), a_job("loader", gang="both", size=4)
+    obj["metadata"]["labels"]["plimsoll.dev/gang"] = "both"
+    stage.scene.submit(obj)
+    stage.goes_on(2)
+    assert stage.suspended()
+    stage.scene.submit(job)
+    stage.goes_on()
+    assert len(stage.nodes_of()) == 3
+    assert stage.scene.running("loader") == 1
+
+
 def test_an_object_that_does_not_fit_as_a_whole_waits(stage):
     stage.scene.submit(stage.make("train", workers=5))
     stage.goes_on()

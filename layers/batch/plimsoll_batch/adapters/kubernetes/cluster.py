@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -44,7 +44,7 @@ from plimsoll_batch.adapters.kubernetes.pod_groups import change_of, pod_group_o
 from plimsoll_batch.adapters.kubernetes.stored_queues import configuration_in, stored_text
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.capacity import taint_of
-from plimsoll_batch.domain.frameworks import JOB
+from plimsoll_batch.domain.frameworks import FRAMEWORKS, JOB
 from plimsoll_batch.domain.jobs import (
     Admission,
     Gang,
@@ -55,6 +55,8 @@ from plimsoll_batch.domain.jobs import (
 )
 from plimsoll_batch.domain.quota import Grants, QueueConfiguration
 from plimsoll_batch.services.ports import ClusterObjects
+
+_API_VERSIONS: Final = {row.kind: row.api_version for row in (JOB, *FRAMEWORKS)}
 
 
 class KubernetesQueues:
@@ -275,7 +277,7 @@ class KubernetesQueues:
 
     def create_event(self, event: ClusterEvent) -> None:
         """Create an Event of Kubernetes; `Conflict` where it was created before."""
-        create_event(self._requests, event, self._clock.now())
+        create_event(self._requests, event, self._clock.now(), _API_VERSIONS)
 
     def _patch(self, job: Job, patch: Sequence[job_patch.Operation]) -> Job:
         answer = self._requests.send(
