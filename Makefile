@@ -62,7 +62,7 @@ test: $(VENV) $(MINISTACK) $(OIDC) $(BUILT) $(SERVICE) $(BATCH) ## Run every tes
 coverage: ## Run every test, and print which lines and branches none of them reached (twice as long)
 	PYTEST_ADDOPTS="--cov --cov-report=term" $(MAKE) test
 
-test-cluster: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane karpenter ## Run what needs a real control plane (builds it and Karpenter once, about 15 min), or minutes of waiting
+test-cluster: $(VENV) $(MINISTACK) $(OIDC) $(BUILT) $(SERVICE) $(BATCH) controlplane karpenter ## Run what needs a real control plane (builds it and Karpenter once, about 15 min), or minutes of waiting
 	.venv/bin/pytest -n 3 $(BY_MODULE) -m "cluster and not long and not localstack" $(AGAIN)
 
 test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs LocalStack (Java and Maven must be there)

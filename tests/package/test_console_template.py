@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from functions.console import PREFIX, app
+from functions.console import app
+from functions.console_requests import PREFIX
 from plimsoll_cli.probes.iam_requests import Request
 from plimsoll_console.hosted.routes import ROUTES
 from tests.package.template import listed, template
