@@ -57,6 +57,7 @@ from plimsoll_service.services.instructions import (
 )
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.paging import Filter, PageRequest, page_request
+from plimsoll_service.services.people import sign_in
 from plimsoll_service.services.recommendations import SAVINGS, recommendations
 from plimsoll_service.services.stored import stored
 from plimsoll_service.wire.access import (
@@ -69,6 +70,7 @@ from plimsoll_service.wire.access import (
 from plimsoll_service.wire.advice import Advice, DismissRequest
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.instructions import Results
+from plimsoll_service.wire.people import Issuer, NewToken, SignIn, StartedDevice
 
 app = Chalice(app_name="plimsoll")
 FROM_ADDRESS_PER_MINUTE: Final = 120
@@ -340,6 +342,69 @@ def read_audit() -> msgspec.Struct:
     return audit_rows(data, person, _page("", AUDIT_FILTERS), bootstrap.clock().now())
 
 
+@app.route("/v1/issuer", methods=["GET"])
+@answer()
+def read_issuer() -> msgspec.Struct:
+    """Return where people sign in."""
+    party = bootstrap.relying_party()
+    endpoints = party.provider.endpoints()
+    return Issuer(
+        issuer=party.client.issuer,
+        client_id=party.client.client_id,
+        scopes=party.client.scopes,
+        authorization_endpoint=endpoints.authorization,
+        names_itself=endpoints.names_itself,
+        device=endpoints.device is not None,
+    )
+
+
+@app.route("/v1/devices", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.CREATED)
+def start_device() -> msgspec.Struct:
+    """Begin a sign-in by device code."""
+    _count_address("devices")
+    started = bootstrap.relying_party().begin_device()
+    return msgspec.convert(started, StartedDevice, from_attributes=True)
+
+
+@app.route("/v1/sessions", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.CREATED)
+def begin_session() -> msgspec.Struct:
+    """Exchange what a sign-in brought for a session."""
+    _count_address("sessions")
+    asked = decode(_body(), SignIn)
+    return sign_in(bootstrap.relying_party(), bootstrap.sessions(), asked, bootstrap.clock().now())
+
+
+@app.route("/v1/session", methods=["DELETE"])
+@answer()
+def end_session() -> msgspec.Struct:
+    """End the session that the request came by."""
+    return bootstrap.people().sign_out(_principal())
+
+
+@app.route("/v1/people", methods=["GET"])
+@answer()
+def read_people() -> msgspec.Struct:
+    """Return who has access to the tenant."""
+    return bootstrap.people().people(_counted(), bootstrap.clock().now())
+
+
+@app.route("/v1/people/{access}", methods=["DELETE"])
+@answer()
+def end_access(access: str) -> msgspec.Struct:
+    """End a session, or revoke an API token."""
+    return bootstrap.people().end(_counted(), access, bootstrap.clock().now())
+
+
+@app.route("/v1/tokens", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.CREATED)
+def make_token() -> msgspec.Struct:
+    """Make an API token."""
+    asked = decode(_body(), NewToken)
+    return bootstrap.people().make_token(_counted(), asked, bootstrap.clock().now())
+
+
 @app.route("/v1/openapi.json", methods=["GET"])
 def read_openapi() -> Response:
     """Return the description of this API."""
@@ -364,11 +429,18 @@ def _count_address(what: str) -> None:
 def _principal() -> Principal:
     """Return who asks, as the authorizer says."""
     request = _request()
-    # The authorizer checked the token, perhaps minutes ago: API Gateway
-    # caches its answer. The agent's signature is checked for each request.
+    # The authorizer checked the token of this request, and sees no body: the agent's
+    # signature is checked here.
     principal = known(request.context["authorizer"])
     refuse_unsigned(principal, _signed(request), is_signed, bootstrap.clock().now())
     return principal
+
+
+def _counted() -> Principal:
+    """Return who asks, counted against the reads of their tenant."""
+    person = _principal()
+    bootstrap.reads().of_tenant(person)
+    return person
 
 
 def _ask_for_advice(of: Principal, cluster: str) -> None:

@@ -1,4 +1,7 @@
-"""The service, for whoever has a key: enrols it, gets tokens, signs requests, reads answers."""
+"""The service, for whoever has a key: enrols it, gets tokens, signs requests, reads answers.
+
+A person who signed in by the issuer has a session instead: it is shown as it is, and nothing is signed.
+"""
 
 from __future__ import annotations
 
@@ -73,19 +76,34 @@ class Service:
 
     Args:
         url: Its address, with the stage where there is one.
-        identity: Who signs.
+        identity: Who signs; None: nobody, there is a session or none of both yet.
         clock: Tells when requests are signed, and when a token ends.
+        session: What a person shows who signed in by the issuer.
     """
 
-    def __init__(self, url: str, identity: Identity, clock: Clock) -> None:
+    def __init__(
+        self, url: str, identity: Identity | None, clock: Clock, *, session: str = ""
+    ) -> None:
         check_address(url)
         self._url = url.rstrip("/")
-        self._identity = identity
+        self._signer = identity
+        self._session = session
         self._clock = clock
         self._token: str | None = None
         self._until: datetime | None = None
         self._renewed_from: datetime | None = None
         self._pool = _pool(url)
+
+    def ask[T](
+        self, method: str, path: str, kind: type[T], document: msgspec.Struct | None = None
+    ) -> T:
+        """Ask what nobody needs to be known for.
+
+        Raises:
+            PlimsollError: see `_error`.
+        """
+        body = b"" if document is None else _body(document)
+        return _read(self._send(method, path, body, {}), kind)
 
     def enrol(self, join_token: str, cluster_uid: str) -> access.Enrolled:
         """Enrol the key.
@@ -186,12 +204,20 @@ class Service:
         if answer.status == _UNAUTHORIZED and known is not None:
             self._token = None
             answer = self._signed(method, path, query, body, said)
+        if self._session and answer.status == _UNAUTHORIZED:
+            raise MissingRights(f"your session at {self._url} is over: run `plimsoll login`")
         if answer.status >= _REFUSED:
             raise _error(answer)
         return _read(answer, kind)
 
     def _path(self, what: str) -> str:
         return f"/v1/clusters/{self._enrolled.cluster_id}/{what}"
+
+    @property
+    def _identity(self) -> Identity:
+        if self._signer is None:
+            raise MissingRights("there is no key")
+        return self._signer
 
     @property
     def _enrolled(self) -> access.Enrolled:
@@ -202,6 +228,10 @@ class Service:
     def _signed(
         self, method: str, path: str, query: str, body: bytes, said: Mapping[str, str]
     ) -> _Answer:
+        if self._session:
+            target = f"{path}?{query}" if query else path
+            token = {"Authorization": f"Bearer {self._session}"}
+            return self._request(method, target, body, {**said, **token})
         return self._signed_with(self._fresh_token(), method, path, query, body, said)
 
     def _signed_with(  # noqa: PLR0913, PLR0917 - the parts of a request

@@ -12,7 +12,7 @@ import re
 import sys
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -39,14 +39,19 @@ from plimsoll_service.openapi import OPERATIONS, Operation
 from plimsoll_service.services.access import TOKENS_PER_MINUTE, AccessService
 from plimsoll_service.services.history import remember_cluster
 from plimsoll_service.services.ingest import MOST_COMPRESSED_BYTES, Intake
+from plimsoll_service.services.people import PeopleService
 from plimsoll_service.services.reads import DECISIONS_PER_MINUTE, Reads
 from plimsoll_service.services.recommendations import RECOMMENDATIONS
+from plimsoll_service.services.relying_party import Client as OidcClient
+from plimsoll_service.services.relying_party import Device, Endpoints, RelyingParty
+from plimsoll_service.services.sessions import Sessions
 from plimsoll_service.services.taints import TaintForwarding
 from plimsoll_service.wire.access import SIGNATURE, TIMESTAMP
 from plimsoll_service.wire.advice import About, DismissRequest, Recommendation, Recommendations
 from plimsoll_service.wire.documents import encode as encode_document
 from plimsoll_service.wire.instructions import Result, Results
 from plimsoll_service.wire.snapshot import Snapshot, encode
+from plimsoll_simulation.fake_aws.people_store import MemoryPeople
 from plimsoll_simulation.fake_aws.service_stores import (
     MemoryAdviceQueue,
     MemoryMembers,
@@ -77,6 +82,37 @@ HOME = {"identity": {"sourceIp": "192.0.2.1"}}
 
 class Context:
     function_name = memory_limit_in_mb = invoked_function_arn = aws_request_id = "1"
+
+
+CLIENT = OidcClient(
+    issuer="https://id.example", client_id="plimsoll", scopes="openid", groups_claim="groups"
+)
+
+
+class NobodySignsIn:
+    """An issuer that takes every code for none."""
+
+    def endpoints(self) -> Endpoints:
+        return Endpoints(
+            authorization="https://id.example/auth",
+            token="https://id.example/token",
+            device="https://id.example/device",
+        )
+
+    def redeem(self, form: Mapping[str, str]) -> str:
+        raise Unproven("the issuer refuses: invalid_grant")
+
+    def authorize_device(self, form: Mapping[str, str]) -> Device:
+        return Device(
+            device_code="d",
+            user_code="ABCD-EFGH",
+            verification_uri="https://id.example/device",
+            expires_in=600,
+            interval=5,
+        )
+
+    def claims(self, id_token: str) -> Mapping[str, Any]:
+        raise Unproven("no key of the issuer signed the ID token")
 
 
 @dataclass
@@ -114,6 +150,10 @@ class Gateway:
         )
         self.taints = TaintForwarding(members=self.members, bus=self, clock=clock)
         self.clock = clock
+        self.people_store = MemoryPeople()
+        self.sessions = Sessions(store=self.people_store)
+        self.people = PeopleService(sessions=self.sessions, tenants=self.tenants)
+        self.relying_party = RelyingParty(client=CLIENT, provider=NobodySignsIn())
         self._enrolled: dict[tuple[int, Role, str], tuple[Principal, str]] = {}
 
     def forward(self, agent: str, instances: Sequence[str]) -> None:
@@ -132,6 +172,9 @@ class Gateway:
             "clock",
             "advice_queue",
             "taints",
+            "sessions",
+            "people",
+            "relying_party",
         ):
             patch.setattr(bootstrap, name, lambda name=name: getattr(self, name))
 

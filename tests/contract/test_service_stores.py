@@ -21,13 +21,15 @@ from moto.dynamodb.models import DynamoDBBackend
 from plimsoll.domain.errors import Conflict, Refused, Throttled
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.people_table import PeopleTable
 from plimsoll_service.adapters.tenant_archive import TenantArchive
 from plimsoll_service.adapters.tenants import MOST_ITEM_BYTES, AwsTenants
-from plimsoll_service.domain.access.principals import Role
+from plimsoll_service.domain.access import Binding, Grant, Identity, PersonRole, Role
 from plimsoll_service.services import decisions
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Members, Tenants
 from plimsoll_service.services.recommendations import RECOMMENDATIONS
+from plimsoll_service.services.sessions import Sessions
 from plimsoll_service.wire.advice import About, Recommendation, Recommendations
 from plimsoll_service.wire.audit import Action, AuditEntry
 from plimsoll_service.wire.documents import encode
@@ -40,6 +42,7 @@ from .conftest import FakeClock, kept_for_ever
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 LATER = NOW + 24 * HOUR
+ANN = Identity(issuer="https://id", subject="1", name="ann", groups=frozenset({"sre"}))
 
 
 @dataclass
@@ -319,9 +322,13 @@ def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
             data.put_snapshot("c", "e", 1, b"2")
             admitted(members, Key(), invitation(tenant, now=NOW))
             members.invite(tenant, invitation(tenant, "other", now=NOW))
+            people = PeopleTable(aws=aws, table="PeopleTable")
+            people.bind(Binding(tenant=tenant, group="sre", grant=Grant(role=PersonRole.VIEWER)))
+            Sessions(store=people).begin(ANN, tenant, NOW)
         archive = TenantArchive(
             aws=aws,
             members="MembersTable",
+            people="PeopleTable",
             documents="DocumentsTable",
             audit="AuditTable",
             bucket="snapshots",
@@ -331,7 +338,9 @@ def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
             files = archive.export(to)
         with ZipFile(tmp_path / "acme.zip") as found:
             names = found.namelist()
-            assert len(names) == files == 6  # an agent, two invitations, a row and two objects
+            assert (
+                len(names) == files == 8
+            )  # an agent, two invitations, a binding, a session, a row and two objects
             assert found.read("rows/acme#c/key.json") == b"1"
             assert found.read("snapshots/acme/c/e/1.json.gz") == b"2"
         assert not [name for name in names if "acme-2" in name]
@@ -343,6 +352,8 @@ def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
         assert [each.key for each in stays.list("c", "a", "z")] == ["key", "large"]
         assert stays.has_snapshot("c", "e", 1)
         assert [each.tenant for each in members.agents()] == ["acme-2"]
+        assert [each.tenant for each in people.bindings(None)] == ["acme-2"]
+        assert [list(people.sessions(each)) == [] for each in ("acme", "acme-2")] == [True, False]
         assert members.admit("acme", Key(2).public, KUBE_SYSTEM, NOW) is None
         assert members.admit("acme-2", Key(2).public, KUBE_SYSTEM, NOW) is not None
 

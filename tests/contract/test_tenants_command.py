@@ -28,6 +28,7 @@ from tests.support.enrolled import Key, admitted, invitation
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 OUTPUTS = {
     "MembersTable": "MembersTable",
+    "PeopleTable": "PeopleTable",
     "DocumentsTable": "DocumentsTable",
     "AuditTable": "AuditTable",
     "SnapshotsBucket": "snapshots",

@@ -23,7 +23,8 @@ from plimsoll_cli.options import (
     table,
 )
 from plimsoll_cli.plan.rows import DOLLARS
-from plimsoll_cli.service.login import log_in, logged_in
+from plimsoll_cli.service.login import log_in, log_out, logged_in
+from plimsoll_cli.service.sign_in import by_browser, by_device, issuer_of
 from plimsoll_cli.terminal import say
 from plimsoll_service.wire.advice import (
     Advice,
@@ -31,6 +32,7 @@ from plimsoll_service.wire.advice import (
     Recommendation,
     Recommendations,
 )
+from plimsoll_service.wire.people import SignedIn, StartedDevice
 from plimsoll_service.wire.views import Clusters, Periods
 
 GIB: Final = 2**30
@@ -39,6 +41,7 @@ YEAR: Final = 12
 EXAMPLES: Final = """\b
 Examples:
   plimsoll login https://api.example.com/prod
+  plimsoll login https://api.example.com/prod --device
   plimsoll savings --cluster harbor
   plimsoll history days --cluster harbor
   plimsoll recommendations --cluster harbor
@@ -70,17 +73,44 @@ cluster_option: Final = click.option(
 @click.argument("url")
 @click.option(
     "--join-token",
-    prompt=True,
-    hide_input=True,
     envvar="PLIMSOLL_JOIN_TOKEN",
-    help="Use this token from your operator, valid once. [default: ask for it]",
+    help="Log in with a new key by this token from your operator, valid once.",
 )
+@click.option("--device", is_flag=True, help="Confirm a code in the browser of another machine.")
+@click.option("--tenant", metavar="NAME", help="Use this tenant. [default: your only one]")
 @folder_option
 @click.pass_context
-def login(ctx: click.Context, url: str, join_token: str, folder: Path) -> None:
-    """Log in to the optimisation service with a new key, whose private half stays on this machine."""
-    enrolled = log_in(folder, url, join_token.strip(), environment_of(ctx).clock)
-    say(f"logged in as {enrolled.cluster_id}")
+def login(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    url: str,
+    join_token: str | None,
+    device: bool,
+    tenant: str | None,
+    folder: Path,
+) -> None:
+    """Log in to the optimisation service: in a browser at your company's issuer, or with a key.
+
+    A session ends after 8 hours, or after one without a request. Where the service names no issuer, and
+    with --join-token, you log in with a new key, whose private half stays on this machine.
+    """
+    clock = environment_of(ctx).clock
+    issuer = None if join_token else issuer_of(url, clock)
+    if issuer is None:
+        token = join_token or click.prompt("Join token", hide_input=True)
+        say(f"logged in as {log_in(folder, url, token.strip(), clock).cluster_id}")
+    elif device:
+        _say_session(by_device(folder, url, tenant, clock, show=_show_device))
+    else:
+        _say_session(by_browser(folder, url, issuer, tenant, clock, show=_show_address))
+
+
+@click.command(epilog=EXAMPLES)
+@folder_option
+@click.pass_context
+def logout(ctx: click.Context, folder: Path) -> None:
+    """End your session at the optimisation service. A login with a key stays."""
+    log_out(folder, environment_of(ctx).clock)
+    say("logged out")
 
 
 @click.command(epilog=EXAMPLES)
@@ -260,3 +290,15 @@ def _types(
     counts = [{(r.type, r.capacity): r.count for r in each.instances} for each in columns]
     for key in sorted(set().union(*counts)):
         yield key, [str(column.get(key, 0)) for column in counts]
+
+
+def _show_address(address: str) -> None:
+    say(f"Sign in here, if no browser opens:\n{address}", err=True)
+
+
+def _show_device(started: StartedDevice) -> None:
+    say(f"Open {started.verification_uri} and confirm {started.user_code}", err=True)
+
+
+def _say_session(session: SignedIn) -> None:
+    say(f"logged in to {session.tenant} as {session.name} until {session.expires:%H:%M} UTC")

@@ -17,7 +17,9 @@ import msgspec
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.clock import SystemClock
-from plimsoll_cli.options import Decorator, Output, console, output_option, print_answer, table
+from plimsoll_cli.options import Output, console, output_option, print_answer, table
+from plimsoll_cli.service.options import service_option
+from plimsoll_cli.service.people import bind, people, sign_out, tokens, unbind
 from plimsoll_cli.stack import Stack, describe
 from plimsoll_cli.terminal import say
 from plimsoll_service.adapters.audit import DynamoAudit
@@ -46,14 +48,6 @@ Exit status:
   2  an argument is wrong, or the stack cannot be reached
 """
 
-service_option: Final[Decorator] = click.option(
-    "--stack",
-    envvar="PLIMSOLL_SERVICE_STACK",
-    default="plimsoll-service",
-    show_default=True,
-    show_envvar=True,
-    help="Use this stack of the optimisation service, in the region of your AWS settings.",
-)
 _COLUMNS: Final = ("at", "who", "role", "action", "object", "version", "outcome", "reason")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST: Final = int(JOIN_LIFE.total_seconds() // 60)
@@ -116,7 +110,7 @@ def invite(tenant: str, cluster: str | None, person: str | None, minutes: int, s
 @click.argument("subject")
 @service_option
 def revoke(subject: str, stack: str) -> None:
-    """Revoke the access of SUBJECT within 30 seconds, with its unused join tokens."""
+    """Revoke the access of SUBJECT from its next request on, with its unused join tokens."""
     aws = ServiceAws()
     found = describe(aws, stack)
     members = DynamoMembers(aws=aws, table=found.output("MembersTable"))
@@ -124,7 +118,7 @@ def revoke(subject: str, stack: str) -> None:
     if member is not None:  # else nobody has it, and no tenant's log is concerned
         _record(aws, found, member.tenant, Action.REVOKE, f"members/{subject}", member.name)
     members.revoke(subject, SystemClock().now())
-    say(f"{subject} loses access within 30 seconds")
+    say(f"{subject} has no access from its next request on")
 
 
 @tenants.command(epilog=EXAMPLES)
@@ -224,8 +218,13 @@ def _archive(aws: ServiceAws, found: Stack, tenant: str) -> TenantArchive:
     return TenantArchive(
         aws=aws,
         members=found.output("MembersTable"),
+        people=found.output("PeopleTable"),
         documents=found.output("DocumentsTable"),
         audit=found.output("AuditTable"),
         bucket=found.output("SnapshotsBucket"),
         tenant=checked_name(tenant, "the tenant"),
     )
+
+
+for _command in (bind, unbind, people, sign_out, tokens):
+    tenants.add_command(_command)

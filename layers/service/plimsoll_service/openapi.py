@@ -26,6 +26,16 @@ from plimsoll_service.wire.audit import AuditRows
 from plimsoll_service.wire.gpu import ClassDays
 from plimsoll_service.wire.instruction_log import InstructionRows, SignedRow
 from plimsoll_service.wire.instructions import Instructions, Results
+from plimsoll_service.wire.people import (
+    Ended,
+    Issuer,
+    MadeToken,
+    NewToken,
+    People,
+    SignedIn,
+    SignIn,
+    StartedDevice,
+)
 from plimsoll_service.wire.snapshot import Snapshot
 from plimsoll_service.wire.taints import Forwarded, TaintedInstances
 from plimsoll_service.wire.views import Clusters, Interruptions, Periods, Pools, Workloads
@@ -265,6 +275,67 @@ OPERATIONS: Final = (
         query=query_schemas(AUDIT_FILTERS),
         summary="Read who did what, newest first; for admins",
     ),
+    Operation(
+        name="read_issuer",
+        method="GET",
+        path="/v1/issuer",
+        role=None,
+        answer=Issuer,
+        summary="Read where people sign in",
+    ),
+    Operation(
+        name="start_device",
+        method="POST",
+        path="/v1/devices",
+        role=None,
+        answer=StartedDevice,
+        status=201,
+        summary="Begin a sign-in by device code",
+    ),
+    Operation(
+        name="begin_session",
+        method="POST",
+        path="/v1/sessions",
+        role=None,
+        body=SignIn,
+        answer=SignedIn,
+        status=201,
+        summary="Exchange what a sign-in brought for a session",
+    ),
+    Operation(
+        name="end_session",
+        method="DELETE",
+        path="/v1/session",
+        role=_P,
+        answer=Ended,
+        summary="End the session that the request comes by",
+    ),
+    Operation(
+        name="read_people",
+        method="GET",
+        path="/v1/people",
+        role=_P,
+        answer=People,
+        summary="Read who has access to the tenant (admin)",
+    ),
+    Operation(
+        name="end_access",
+        method="DELETE",
+        path="/v1/people/{access}",
+        role=_P,
+        answer=Ended,
+        summary="End a session, or revoke an API token (admin)",
+    ),
+    Operation(
+        name="make_token",
+        method="POST",
+        path="/v1/tokens",
+        role=_P,
+        body=NewToken,
+        answer=MadeToken,
+        status=201,
+        summary="Make an API token (admin)",
+    ),
 )
 """All but that which returns this description."""
 _IF_MATCH: Final = {
@@ -318,7 +389,7 @@ def _described(operation: Operation, named: dict[type[msgspec.Struct], Any]) -> 
                     "pattern": "^[A-Za-z0-9-]+$",
                 },
             }
-            for name in ("cluster", "recommendation", "instruction")
+            for name in ("cluster", "recommendation", "instruction", "access")
             if f"{{{name}}}" in operation.path
         ]
         + [

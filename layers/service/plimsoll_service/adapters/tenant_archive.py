@@ -25,11 +25,13 @@ from plimsoll_service.wire.documents import encode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantArchive:
-    """The members, documents, snapshots and audit rows of one tenant."""
+    """The members, people, documents, snapshots and audit rows of one tenant."""
 
     aws: ServiceAws
     """With rights to the tables and to the bucket."""
     members: str
+    """Name of the table."""
+    people: str
     """Name of the table."""
     documents: str
     """Name of the table."""
@@ -48,6 +50,10 @@ class TenantArchive:
         for item in self._members():
             told = {key: value["S"] for key, value in item.items() if "S" in value}
             to.writestr(f"members/{told['id']}.json", msgspec.json.encode(told))
+            files += 1
+        for item in self._people():
+            told = {key: next(iter(value.values())) for key, value in item.items()}
+            to.writestr(f"people/{told['id']}.json", msgspec.json.encode(told))
             files += 1
         for item in self._documents():
             if "body" in item:  # else the bucket has it
@@ -78,6 +84,8 @@ class TenantArchive:
                 members.revoke(item["subject"]["S"], now)
             else:
                 self._delete(self.members, {"id": item["id"]})
+        for item in self._people():
+            self._delete(self.people, {name: item[name] for name in ("tenant", "id")})
         deleted = 0
         for item in self._documents():
             row = {name: item[name] for name in ("tenant_cluster", "document_key")}
@@ -91,6 +99,11 @@ class TenantArchive:
 
     def _members(self) -> Iterator[Mapping[str, Any]]:
         return self._scanned(self.members, "#name = :value", "tenant", self.tenant)
+
+    def _people(self) -> Iterator[Mapping[str, Any]]:
+        yield from self._scanned(self.people, "#name = :value", "tenant", self.tenant)
+        starts = "begins_with(#name, :value)"  # bindings share a partition
+        yield from self._scanned(self.people, starts, "id", f"{self.tenant}#")
 
     def _documents(self) -> Iterator[Mapping[str, Any]]:
         starts = "begins_with(#name, :value)"

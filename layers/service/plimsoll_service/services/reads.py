@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, TypedDict
 
 from plimsoll.domain.errors import NotFound
-from plimsoll_service.domain.access import Principal, Role
+from plimsoll_service.domain.access import PersonRole, Principal, Role
 from plimsoll_service.domain.snapshots import (
     Span,
     interrupted_nodes,
@@ -73,7 +73,7 @@ class Reads:
             Throttled: its people read too much.
         """
         data = self._counted(person)
-        known = known_clusters(data)
+        known = [each for each in known_clusters(data) if person.may(PersonRole.VIEWER, each[0])]
         told = tuple(self._cluster(data, *each) for each in known[:MOST_CLUSTERS])
         return Clusters(clusters=told, left_out=len(known[MOST_CLUSTERS:]))
 
@@ -159,11 +159,11 @@ class Reads:
         """Return the data of a person's tenant, which has that cluster.
 
         Raises:
-            NotFound: the tenant has no such cluster.
+            NotFound: the tenant has no such cluster, or the person may not know of it.
             Throttled: its people read too much.
         """
         data = self._counted(person)
-        if not has_cluster(data, cluster):
+        if not person.may(PersonRole.VIEWER, cluster) or not has_cluster(data, cluster):
             raise NotFound(f"there is no cluster {cluster[:64]}")
         return data
 

@@ -31,6 +31,8 @@ from plimsoll_service.domain.errors import Forbidden
 
 SEEN_EVERY: Final = timedelta(minutes=1)
 """How exactly it is written down when a session or token was used last."""
+MOST_TOKENS: Final = 100
+"""Of one tenant."""
 PERSON: Final = "person"
 """Stands where an agent names its cluster."""
 
@@ -163,12 +165,14 @@ class Sessions:
         """Make an API token; return its secret, which is shown this once, and the token.
 
         Raises:
-            BadInput: it would be an admin, live too long, or its name is none.
+            BadInput: it would be an admin or live too long, its name is none, or there are too many.
         """
         if grant.role is PersonRole.ADMIN:
             raise BadInput("a token is viewer or operator: people administer people")
         if not timedelta() < life <= MOST_TOKEN_LIFE:
             raise BadInput(f"a token lives for {MOST_TOKEN_LIFE.days} days at most")
+        if len(self.tokens(tenant, now)) >= MOST_TOKENS:
+            raise BadInput(f"{tenant} has {MOST_TOKENS} tokens: revoke one first")
         bearer = Bearer.of(BearerKind.TOKEN, tenant, self.secret())
         token = ApiToken(
             id=bearer.id,
