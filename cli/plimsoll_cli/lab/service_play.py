@@ -94,9 +94,11 @@ class _Demo:
         self.say(f"the empty node {done.about.name} is removed, as a cluster autoscaler would")
         self._remove(done.about.name)
         self._tell()
-        measured = self._until(chosen, lambda each: bool(each.measured))
+        seen = self._until(chosen, lambda each: each.seen_at is not None)
+        self.say("the cluster shows it; the days after it tell what it saves")
         self._type("recommendations")
-        return measured
+        self._type("recommendations", "savings")
+        return seen
 
     def _install(self) -> None:
         """Apply the agent's manifests and the owner's policy, and start the agent, which enrols."""

@@ -24,6 +24,7 @@ from plimsoll_cli.options import (
 )
 from plimsoll_cli.plan.rows import DOLLARS
 from plimsoll_cli.service.login import log_in, logged_in
+from plimsoll_cli.service.realised import realised
 from plimsoll_cli.terminal import say
 from plimsoll_service.wire.advice import (
     Advice,
@@ -43,6 +44,7 @@ Examples:
   plimsoll history days --cluster harbor
   plimsoll recommendations --cluster harbor
   plimsoll recommendations --cluster harbor accept r-0123456789abcdef
+  plimsoll recommendations --cluster harbor savings --by recommendation
 
 \b
 Exit status:
@@ -138,7 +140,7 @@ def history(  # noqa: PLR0913, PLR0917 - the options of the command
 @output_option
 @click.pass_context
 def recommendations(ctx: click.Context, cluster: str | None, folder: Path, output: Output) -> None:
-    """Show the recommendations of the service, with savings and reasons, or accept one."""
+    """Show the recommendations of the service, accept one, or compare what they saved."""
     if ctx.invoked_subcommand is not None:
         ctx.meta[__name__] = lambda: _asked(ctx, cluster, folder)
         return
@@ -150,6 +152,9 @@ def recommendations(ctx: click.Context, cluster: str | None, folder: Path, outpu
         _show_recommendations(console(), found.recommendations)
         if found.left_out:
             console().print(f"{found.left_out} more save less, and are not kept")
+
+
+recommendations.add_command(realised)
 
 
 def _asked(ctx: click.Context, cluster: str | None, folder: Path) -> tuple[Service, str]:
@@ -226,12 +231,12 @@ def _show_recommendations(out: Terminal, found: Sequence[Recommendation]) -> Non
     shown = table("ID", "SAVES A MONTH", "STATE", "WHAT", "BECAUSE")
     for each in found:
         about = f"{each.about.kind} {each.about.namespace}/{each.about.name}".replace(" /", " ")
-        measured = "" if each.measured is None else f", measured {DOLLARS.format(each.measured)}"
+        seen = "" if each.seen_at is None else f", seen {each.seen_at:%Y-%m-%d}"
         note = f" ({each.note})" if each.note else ""
         shown.add_row(
             each.id,
             DOLLARS.format(each.monthly),
-            each.state + measured,
+            each.state + seen,
             f"{each.kind} {about}",
             each.reason + note,
         )
