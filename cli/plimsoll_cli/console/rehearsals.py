@@ -17,7 +17,6 @@ from typing import Final, override
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.frames import Frame
-from plimsoll_cli.console.sources import Rehearsal
 from plimsoll_cli.lab.rehearsal_rows import (
     ASKED,
     OBSTACLES,
@@ -25,6 +24,7 @@ from plimsoll_cli.lab.rehearsal_rows import (
     obstacle_rows,
     verdict,
 )
+from plimsoll_console.sources import Rehearsal
 from plimsoll_simulation.fake_aws.stores import MemoryFrames
 from plimsoll_simulation.measure.listening import Progress, Quiet
 from plimsoll_simulation.rehearsal.live import LiveCluster

@@ -15,17 +15,17 @@ from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll.domain.reports import Report
 from plimsoll_cli.console.cluster_source import ClusterSource
 from plimsoll_cli.console.drill_source import DrillSource
-from plimsoll_cli.console.pages import Request
 from plimsoll_cli.console.rehearsals import Rehearsals, scope_of
 from plimsoll_cli.console.stack_source import StackSource
-from plimsoll_cli.console.views.rehearsal import rehearsal, rehearsals, rehearse, scopes_of
+from plimsoll_console.pages import Request
+from plimsoll_console.views.rehearsal import rehearsal, rehearsals, rehearse, scopes_of
 from plimsoll_simulation.rehearsal.live import LiveCluster
 from plimsoll_simulation.scenario.drill import read_drill
 from tests.support.cli_environment import MemoryEnvironment
 from tests.support.console_sources import GivenSource, state_of
 from tests.support.observations import interrupted
 from tests.support.shop import a_shop
-from tests.unit.cli.console.test_screens import calm, pod, shop, shown
+from tests.unit.console.test_screens import calm, pod, shop, shown
 from tests.unit.core.frames.test_storm_messages import a_frame
 
 ROOT = Path(__file__).parents[4]

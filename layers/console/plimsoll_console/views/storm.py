@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from plimsoll.domain.frames import Frame, NodeFrame, WorkloadFrame
-from plimsoll_cli.console.drawing import clock
-from plimsoll_cli.console.pages import NOTHING_NEW, Page, Request, missing
-from plimsoll_cli.console.sources import ClusterState, Rehearsal, Source
-from plimsoll_cli.console.views.words import counted, split_ref
+from plimsoll_console.drawing import clock
+from plimsoll_console.pages import NOTHING_NEW, Page, Request, missing
+from plimsoll_console.sources import ClusterState, Rehearsal, Source
+from plimsoll_console.views.words import counted, split_ref
 
 MOST_OPEN = 8
 """Workloads up to which those in order stay unfolded, and nodes up to which empty ones do."""

@@ -1,24 +1,23 @@
-"""Pages as HTML: Jinja2 with escaping, links relative to the depth of the page, and the files beside them."""
+"""Pages as HTML: links relative to the depth of the page, and the files beside them."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
-from plimsoll_cli.console import drawing
-from plimsoll_cli.console.pages import Page, url
-from plimsoll_cli.console.sources import Source
-from plimsoll_cli.console.views.storm import node_word
+from plimsoll_console import drawing
+from plimsoll_console.environment import environment
+from plimsoll_console.pages import Page, url
+from plimsoll_console.sources import Source
+from plimsoll_console.views.storm import node_word
 
-PACKAGE: Final = "plimsoll_cli.console"
 STATIC: Final[Mapping[str, str]] = {
     "console.css": "text/css; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
@@ -26,6 +25,7 @@ STATIC: Final[Mapping[str, str]] = {
     "icon.svg": "image/svg+xml",
 }
 """Files that are served as they are, and their types."""
+_FILES: Final = Path(__file__).with_name("static")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Place:
 @cache
 def static(name: str) -> bytes:
     """Return a file of the console."""
-    return files(PACKAGE).joinpath("static", name).read_bytes()
+    return _FILES.joinpath(name).read_bytes()
 
 
 @cache
@@ -82,27 +82,14 @@ def ident(prefix: str, name: str) -> str:
     return f"{prefix}-{sha256(name.encode()).hexdigest()[:12]}"
 
 
-def sentence(text: str) -> str:
-    """Return words as a sentence."""
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
-
-
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader(PACKAGE, "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals |= {
+    made = environment()
+    made.globals |= {
         "draw": drawing,
         "url": url,
         "ident": ident,
         "node_word": node_word,
         "versions": versions(),
     }
-    environment.filters["sentence"] = sentence
-    environment.filters["shell"] = shlex.quote
-    return environment
+    return made

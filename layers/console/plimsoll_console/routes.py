@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll_cli.console.pages import Route
-from plimsoll_cli.console.views.cluster import cluster
-from plimsoll_cli.console.views.fleet import fleet
-from plimsoll_cli.console.views.interruptions import interruption, interruptions
-from plimsoll_cli.console.views.rehearsal import rehearsal, rehearsals, rehearse
-from plimsoll_cli.console.views.storm import storm
-from plimsoll_cli.console.views.workload import workload
+from plimsoll_console.pages import Route
+from plimsoll_console.views.cluster import cluster
+from plimsoll_console.views.fleet import fleet
+from plimsoll_console.views.interruptions import interruption, interruptions
+from plimsoll_console.views.rehearsal import rehearsal, rehearsals, rehearse
+from plimsoll_console.views.storm import storm
+from plimsoll_console.views.workload import workload
 
 ROUTES: Final = (
     Route("GET", "/", fleet),

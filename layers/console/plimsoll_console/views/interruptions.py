@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from plimsoll.domain.reports import Report
-from plimsoll_cli.console.pages import Page, Request, missing
-from plimsoll_cli.console.sources import Source
+from plimsoll_console.pages import Page, Request, missing
+from plimsoll_console.sources import Source
 
 PAGE = 50
 _STEPS = (

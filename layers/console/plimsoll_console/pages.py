@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
-from urllib.parse import quote, urlencode
+from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode
 
-from plimsoll_cli.console.sources import Source
+from plimsoll_console.sources import Source
 
 type Method = Literal["GET", "POST"]
+
+LONGEST_FORM: Final = 4000
+"""Bytes that a form may send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,13 @@ def url(*parts: str, **query: object) -> str:
 def name_in(part: str) -> str:
     """Return the name in a part of a path, as a server hands it over."""
     return part.replace("%2F", "/").replace("%25", "%")
+
+
+def form_in(body: bytes) -> Mapping[str, str]:
+    """Return what a form sent; of one that is too long nothing."""
+    if len(body) > LONGEST_FORM:
+        return {}
+    return dict(parse_qsl(body.decode("utf-8", "replace")))
 
 
 def missing(what: str, cure: str = "") -> Page:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plimsoll.domain.placement import SPOT
-from plimsoll_cli.console.loads import Load
-from plimsoll_cli.console.pages import Page, Request
-from plimsoll_cli.console.sources import ClusterState, Source
-from plimsoll_cli.console.views.storm import task_words, verdict
-from plimsoll_cli.console.views.words import ago, counted
+from plimsoll_console.loads import Load
+from plimsoll_console.pages import Page, Request
+from plimsoll_console.sources import ClusterState, Source
+from plimsoll_console.views.storm import task_words, verdict
+from plimsoll_console.views.words import ago, counted
 
 PAGE = 50
 

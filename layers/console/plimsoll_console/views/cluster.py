@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from plimsoll_cli.console.pages import Page, Request, missing
-from plimsoll_cli.console.sources import Source
-from plimsoll_cli.console.views.fleet import is_old
-from plimsoll_cli.console.views.words import ago, counted
+from plimsoll_console.pages import Page, Request, missing
+from plimsoll_console.sources import Source
+from plimsoll_console.views.fleet import is_old
+from plimsoll_console.views.words import ago, counted
 
 PAGE = 50
 

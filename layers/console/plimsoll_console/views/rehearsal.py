@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE
 from plimsoll.domain.placement import SPOT
-from plimsoll_cli.console.pages import NOTHING_NEW, Page, Request, missing, url
-from plimsoll_cli.console.sources import ClusterState, Rehearsal, Source
-from plimsoll_cli.console.views.words import ago
+from plimsoll_console.pages import NOTHING_NEW, Page, Request, missing, url
+from plimsoll_console.sources import ClusterState, Rehearsal, Source
+from plimsoll_console.views.words import ago
 
 POLL_MS = 1000
 MOST_SCOPES = 100

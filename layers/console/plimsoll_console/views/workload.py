@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from plimsoll.domain.frames import Frame, WorkloadFrame
-from plimsoll_cli.console.drawing import load_line
-from plimsoll_cli.console.loads import Load, loss_words
-from plimsoll_cli.console.pages import Page, Request, missing
-from plimsoll_cli.console.sources import ClusterState, Source
-from plimsoll_cli.console.views.fleet import is_old
-from plimsoll_cli.console.views.storm import workload_word
-from plimsoll_cli.console.views.words import ago
+from plimsoll_console.drawing import load_line
+from plimsoll_console.loads import Load, loss_words
+from plimsoll_console.pages import Page, Request, missing
+from plimsoll_console.sources import ClusterState, Source
+from plimsoll_console.views.fleet import is_old
+from plimsoll_console.views.storm import workload_word
+from plimsoll_console.views.words import ago
 
 MOST_STORMS = 20
 

@@ -10,11 +10,11 @@ import pytest
 
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Reason, Report
-from plimsoll_cli.console.pages import Request, url
-from plimsoll_cli.console.rendering import Place, rendered
-from plimsoll_cli.console.routes import ROUTES
-from plimsoll_cli.console.sources import ClusterState, Rehearsal, Source
-from plimsoll_cli.console.views.storm import storm
+from plimsoll_console.pages import Request, url
+from plimsoll_console.rendering import Place, rendered
+from plimsoll_console.routes import ROUTES
+from plimsoll_console.sources import ClusterState, Rehearsal, Source
+from plimsoll_console.views.storm import storm
 from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod
 from tests.support.console_sources import GivenSource, state_of
 from tests.support.observations import interrupted, looked, noon

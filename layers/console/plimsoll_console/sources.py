@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from plimsoll.domain.frames import Frame
 from plimsoll.domain.observation import InterruptedNodes, Observation
 from plimsoll.domain.reports import Report
-from plimsoll_cli.console.loads import Load, loads_of
+from plimsoll_console.loads import Load, loads_of
 
 type Kind = Literal["drill", "cluster", "stack"]
 
