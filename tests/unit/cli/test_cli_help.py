@@ -33,6 +33,7 @@ PRINTS_DATA = {
     "queues plan",
     "queues why",
     "recommendations",
+    "recommendations savings",
     "rehearse",
     "reports",
     "reports pools",

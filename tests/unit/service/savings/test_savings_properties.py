@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +36,7 @@ class World:
     def measured(self) -> range:
         return range(self.change + 1, min(self.change + 31, DAYS))
 
-    def cost(self, number: int, nodes: Any) -> float:
+    def cost(self, number: int, nodes: Mapping[str, int]) -> float:
         hourly = self.months.prices[number].nodes
         return sum(hourly[name][0] * 24 * n for name, n in nodes.items())
 

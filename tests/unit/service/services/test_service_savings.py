@@ -10,6 +10,7 @@ import pytest
 
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.domain.analysis.prices import Price, PriceTable
+from plimsoll_service.domain.snapshots.billed import Billed
 from plimsoll_service.domain.snapshots.rollups import Rollup, Span, combined_rollup, rollup_of
 from plimsoll_service.services.day_prices import day_prices, keep_prices
 from plimsoll_service.services.recommendations import RECOMMENDATIONS
@@ -63,8 +64,9 @@ def test_the_first_price_that_aws_tells_on_a_day_is_that_of_the_day():
     kept = Kept()
     kept.keep(a_table(0.096))
     kept.keep(a_table(0.048), now=NOW + HOUR)
-    assert kept.of().nodes == {"m5.large": (0.096, pytest.approx(0.032))}
-    assert kept.data.get("harbor", f"prices#{TODAY}").version == 1
+    assert kept.of().nodes["m5.large"] == pytest.approx((0.096, 0.032))
+    (document,) = kept.data.list("harbor", "prices#", "prices#~")
+    assert document.version == 1
 
 
 def test_what_aws_tells_takes_the_place_of_the_shipped_table():
@@ -79,10 +81,8 @@ def test_what_aws_tells_takes_the_place_of_the_shipped_table():
 def test_a_type_that_comes_or_went_is_priced_too():
     kept = Kept()
     kept.keep(a_table(0.096))
-    both = replace(
-        a_table(0.17, name="c5.xlarge"),
-        prices=a_table(0.17).prices | a_table(0.2, name="c5.xlarge").prices,
-    )
+    other = a_table(0.2, name="c5.xlarge")
+    both = replace(other, prices={**a_table(0.17).prices, **other.prices})
     kept.keep(both, "c5.xlarge")
     assert {name: price[0] for name, price in kept.of().nodes.items()} == {
         "m5.large": 0.096,
@@ -100,6 +100,12 @@ def test_each_run_of_the_advice_keeps_the_prices_of_its_day():
     assert kept.nodes["m5.large"] == (0.096, price_table().prices["m5.large"].spot)
     assert (kept.read_on, kept.volumes["gp3"]) == (None, 0.08)
     assert kept.source == "us-east-1, on-demand of 2026-07-20, spot of 2025-06-28"
+
+
+def billed_of_day(*parts: Rollup) -> Billed | None:
+    made = combined_rollup(parts, Span.DAY)
+    assert made is not None
+    return made.billed
 
 
 def test_a_day_sums_nodes_volumes_and_load_balancers_by_what_is_billed():
@@ -127,7 +133,8 @@ def test_a_day_sums_nodes_volumes_and_load_balancers_by_what_is_billed():
         ),
     )
     minute = rollup_of(seen)
-    made = combined_rollup([minute, minute], Span.DAY).billed
+    made = billed_of_day(minute, minute)
+    assert made is not None
     assert (made.samples, made.left_out) == (2, 0)
     assert made.on_demand == {"m5.large": 4, "without a type": 2}
     assert made.spot == {"m5.large": 2}
@@ -140,7 +147,8 @@ def test_of_many_types_an_agent_names_the_day_says_that_it_is_not_whole():
     seen = wire_snapshot(
         nodes=tuple(wire_node(f"n-{i}", labels=each) for i, each in enumerate(named))
     )
-    billed = rollup_of(seen).billed
+    billed = billed_of_day(rollup_of(seen))
+    assert billed is not None
     assert (len(billed.on_demand), billed.left_out) == (100, 50)
 
 
@@ -149,8 +157,10 @@ def test_a_rollup_of_an_older_version_still_decodes_and_tells_nothing_of_the_bil
     del old["billed"]
     read = decode(msgspec.json.encode(old), Rollup)
     assert read.billed is None
-    assert combined_rollup([read], Span.HOUR).billed is None
-    assert combined_rollup([read, rollup_of(wire_snapshot())], Span.HOUR).billed.samples == 1
+    assert billed_of_day(read) is None
+    both = billed_of_day(read, rollup_of(wire_snapshot()))
+    assert both is not None
+    assert both.samples == 1
 
 
 def test_a_late_snapshot_makes_its_day_anew_once_and_counts_once(monkeypatch):
