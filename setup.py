@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent / "layers" / "console"))
 from plimsoll_console.environment import COMPILED, compile_templates
 
 
-class BuildWithTemplates(build_py):  # type: ignore[misc]  # setuptools has no types
+class BuildWithTemplates(build_py):
     """The modules of the packages, and the compiled templates beside them."""
 
     @override

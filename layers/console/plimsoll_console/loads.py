@@ -8,7 +8,7 @@ from datetime import datetime
 
 from plimsoll.domain.kubernetes import Ref
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import FloorConstraint, Mark, marks_of, plan_placement
+from plimsoll.domain.placement import FloorConstraint, Mark, PlacementPlan, marks_of, plan_placement
 
 LOSSES: Mapping[str, str] = {
     "node": "a spot node",
@@ -62,10 +62,12 @@ def loads_of(
         now: its time.
         namespaces: namespace -> the on-demand floor that its annotation asks for.
     """
-    statuses = {
-        status.floor.workload: status
-        for status in plan_placement(seen, now, namespaces=namespaces).workloads
-    }
+    return loads_by(seen, plan_placement(seen, now, namespaces=namespaces))
+
+
+def loads_by(seen: Observation, plan: PlacementPlan) -> tuple[Load, ...]:
+    """Return the same by a plan that was made of the observation."""
+    statuses = {status.floor.workload: status for status in plan.workloads}
     marks = {found.workload: found for found in marks_of(seen)}
     found = []
     for workload in seen.workloads:

@@ -26,6 +26,8 @@ class Request:
     """What a form sends."""
     fragment: bool = False
     """Whether a script asks for the living part of the page only."""
+    whole: bool = False
+    """Whether all rows are wanted at once: a file has no next page."""
 
     def number(self, name: str) -> float | None:
         """Return a number of the query; None where there is none, or no number."""

@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment
+from markupsafe import Markup
 
 from plimsoll_console import drawing
 from plimsoll_console.environment import environment
 from plimsoll_console.pages import Page, url
 from plimsoll_console.sources import Source
+from plimsoll_console.tokens import tokens
 from plimsoll_console.views.storm import node_word
 
+STYLE: Final = "console.css"
 STATIC: Final[Mapping[str, str]] = {
-    "console.css": "text/css; charset=utf-8",
+    STYLE: "text/css; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
     "htmx.min.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
@@ -34,6 +37,8 @@ class Place:
 
     path: str
     fragment: bool = False
+    alone: bool = False
+    """Whether it is a file, with neither server nor other pages beside it."""
 
     @property
     def root(self) -> str:
@@ -44,7 +49,8 @@ class Place:
 @cache
 def static(name: str) -> bytes:
     """Return a file of the console."""
-    return _FILES.joinpath(name).read_bytes()
+    found = _FILES.joinpath(name).read_bytes()
+    return tokens().encode() + found if name == STYLE else found
 
 
 @cache
@@ -70,6 +76,9 @@ def rendered(page: Page, place: Place, source: Source) -> str:
         .render(
             **given,
             root=place.root,
+            alone=place.alone,
+            style=Markup(static(STYLE).decode()) if place.alone else "",  # noqa: S704 - ours
+            at=source.now(),
             until=until,
             source_kind=source.kind,
             watched=source.title,

@@ -11,6 +11,7 @@ from plimsoll.domain.frames import Frame
 from plimsoll.domain.observation import InterruptedNodes, Observation
 from plimsoll.domain.reports import Report
 from plimsoll_console.loads import Load, loads_of
+from plimsoll_console.placements import Placement, Table
 
 type Kind = Literal["drill", "cluster", "stack"]
 
@@ -30,6 +31,8 @@ class ClusterState:
     """Its workloads, those first of which the least stays: as they stood before a storm that runs."""
     loads_at: datetime | None = None
     """When these were read."""
+    placement: Placement | None = None
+    """What a plan tells of it, where one was made."""
     frames: Sequence[Frame] = ()
     """Of its storms, the oldest first."""
     reports: Sequence[Report] = ()
@@ -51,23 +54,44 @@ class ClusterState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one workload would feel."""
+
+    workload: str
+    replicas: int
+    floor: int
+    """How many are to be Ready during a disruption."""
+    lowest: int
+    unharmed: bool
+    below_floor: float = 0.0
+    """Seconds."""
+    at_zero: float = 0.0
+    """Seconds."""
+    killed: int = 0
+    """Pods that are killed with their instance."""
+    cut_short: int = 0
+    """Pods that have less time to stop than they need."""
+    stop: str = ""
+    """How long its pods need to stop, and how that is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
     """What would happen if some spot instances were reclaimed now: while it is played, and afterwards."""
 
     number: int
     cluster: str
     scope: str
-    """`spot`, `zone:NAME` or `family:NAME`."""
+    """`spot`, `zone:NAME`, `family:NAME`, or words."""
     at: datetime
     stage: Literal["reading", "playing", "done", "failed"] = "reading"
     progress: float = 0.0
     """From 0 to 1: of the time that it plays at most."""
     error: str = ""
     verdict: str = ""
-    outcomes: tuple[tuple[str, int, int, int, bool], ...] = ()
-    """Workload, replicas, ready floor, lowest, and whether it is unharmed; the worst first."""
-    tables: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]], ...] = ()
-    """Title, columns and rows."""
+    outcomes: tuple[Outcome, ...] = ()
+    """Those of all workloads, the worst first."""
+    tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     """What was assumed."""
     nodes: frozenset[str] = frozenset()
@@ -79,7 +103,9 @@ class Rehearsal:
     def words(self) -> str:
         """What would go, in words."""
         kind, _, name = self.scope.partition(":")
-        return f"spot of the {kind} {name}" if name else "all spot"
+        if kind in {"zone", "family"} and name:
+            return f"spot of the {kind} {name}"
+        return "all spot" if self.scope == "spot" else self.scope
 
 
 def read(

@@ -11,9 +11,10 @@ import pytest
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Reason, Report
 from plimsoll_console.pages import Request, url
+from plimsoll_console.placements import Chip, GroupBoxes, NodeBox, Placement, Table
 from plimsoll_console.rendering import Place, rendered
 from plimsoll_console.routes import ROUTES
-from plimsoll_console.sources import ClusterState, Rehearsal, Source
+from plimsoll_console.sources import ClusterState, Outcome, Rehearsal, Source
 from plimsoll_console.views.storm import storm
 from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod
 from tests.support.console_sources import GivenSource, state_of
@@ -211,6 +212,30 @@ def test_a_page_of_what_is_not_there_says_so():
     assert "harbor has no report of i-2" in shown("/c/harbor/interruptions/i-2", source)
 
 
+def placement_named(name: str) -> Placement:
+    """Return a plan in which everything has one name."""
+    table = Table(title=name, columns=(name,), rows=((name,),))
+    node = NodeBox(
+        name=name,
+        facts=name,
+        staying=False,
+        chips=[Chip(name=name, pods=2, floor=True)],
+        more=1,
+    )
+    return Placement(
+        floors=1,
+        missed=[name],
+        problems=[name],
+        notes=[name],
+        workloads=table,
+        promises=[[name, name]],
+        groups=[(name, [GroupBoxes(title=name, state=name, closed=True, boxes=[node], more=1)])],
+        reserve=table,
+        steps=table,
+        held=name,
+    )
+
+
 def hostile_source(name: str) -> GivenSource:
     """Return a cluster in a storm in which everything has one name."""
     seen = shop(
@@ -241,6 +266,7 @@ def hostile_source(name: str) -> GivenSource:
         hostile,
         name=name,
         reports=[report],
+        placement=placement_named(name),
     )
     made = Rehearsal(
         number=1,
@@ -249,8 +275,8 @@ def hostile_source(name: str) -> GivenSource:
         at=NOON,
         stage="done",
         verdict=name,
-        outcomes=((name, 1, 1, 1, True),),
-        tables=((name, (name,), ((name,),)),),
+        outcomes=(Outcome(workload=name, replicas=1, floor=1, lowest=1, unharmed=True, stop=name),),
+        tables=(Table(title=name, columns=(name,), rows=((name,),), note=name),),
         notes=(name,),
     )
     return GivenSource({name: state}, title=name, made=[made])

@@ -24,6 +24,7 @@ def cluster(request: Request, source: Source) -> Page:
         for load in state.loads
         if wanted.lower() in f"{load.ref.namespace}/{load.ref.name}".lower()
     ]
+    end = len(found) if request.whole else start + PAGE
     nodes = state.seen.nodes if state.seen else ()
     places = Counter((node.capacity or "unknown", node.zone or "no zone") for node in nodes)
     bare = sum(load.least == 0 for load in state.loads)
@@ -42,10 +43,10 @@ def cluster(request: Request, source: Source) -> Page:
             "here": "cluster",
             "cluster": state.name,
             "state": state,
-            "title": title,
-            "loads": found[start : start + PAGE],
+            "title": f"{state.placement.verdict} {title}" if state.placement else title,
+            "loads": found[start:end],
             "chosen": len(found),
-            "next": start + PAGE if start + PAGE < len(found) else None,
+            "next": end if end < len(found) else None,
             "q": wanted,
             "places": sorted(places.items()),
             "nodes": len(nodes),

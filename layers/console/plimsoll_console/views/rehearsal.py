@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from plimsoll.domain.kubernetes import INSTANCE_TYPE
 from plimsoll.domain.placement import SPOT
 from plimsoll_console.pages import NOTHING_NEW, Page, Request, missing, url
-from plimsoll_console.sources import ClusterState, Rehearsal, Source
+from plimsoll_console.sources import ClusterState, Outcome, Rehearsal, Source
 from plimsoll_console.views.words import ago
 
 POLL_MS = 1000
@@ -67,11 +69,14 @@ def rehearsal(request: Request, source: Source) -> Page:
             "here": "rehearsals",
             "cluster": state.name,
             "rehearsal": found,
-            "rows": [(*row, came.get(row[0])) for row in found.outcomes],
+            "rows": [(each, came.get(each.workload)) for each in found.outcomes],
+            "harms": _harms(found.outcomes),
             "came": bool(came),
             "seen": token,
             "running": found.stage in {"reading", "playing"},
-            "made": ago(found.at, source.now()),
+            "made": f"{found.at:%Y-%m-%d %H:%M} UTC"
+            if request.whole
+            else ago(found.at, source.now()),
             "poll_ms": POLL_MS,
         },
     )
@@ -89,6 +94,21 @@ def scopes_of(state: ClusterState) -> list[tuple[str, str]]:
     found += [(f"zone:{zone}", f"spot of the zone {zone}") for zone in zones]
     found += [(f"family:{family}", f"spot of the family {family}") for family in families]
     return found[:MOST_SCOPES]
+
+
+def _harms(outcomes: Sequence[Outcome]) -> list[tuple[str, Mapping[str, str]]]:
+    """Return each kind of harm that any workload would feel: its words, and workload -> how much."""
+    kinds = {
+        "at zero": {each.workload: _seconds(each.at_zero) for each in outcomes},
+        "below floor": {each.workload: _seconds(each.below_floor) for each in outcomes},
+        "killed": {each.workload: str(each.killed or "") for each in outcomes},
+        "cut short": {each.workload: str(each.cut_short or "") for each in outcomes},
+    }
+    return [(words, found) for words, found in kinds.items() if any(found.values())]
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds else ""
 
 
 def _came(state: ClusterState, found: Rehearsal) -> dict[str, int]:

@@ -17,16 +17,17 @@ from plimsoll.domain.errors import MissingRights, PlimsollError, Temporary
 from plimsoll_agent.service import Service
 from plimsoll_cli.service import login as service_login
 from plimsoll_cli.service.login import FILE, Login, log_in, logged_in
-from plimsoll_service.services import recommendations
+from plimsoll_service.services import decisions, recommendations
 from plimsoll_service.services.recommendations import SAVINGS
 from plimsoll_service.wire.access import Enrolled
-from plimsoll_service.wire.advice import Frees
+from plimsoll_service.wire.advice import DismissRequest, Frees
 from plimsoll_service.wire.documents import decode
 from plimsoll_service.wire.snapshot import Amounts
 from plimsoll_service.wire.views import Cluster, Clusters, Period, Periods
 from tests.support.advised import AdvisedCluster, harbor
 from tests.support.bills import LARGE, Months
 from tests.support.cli_environment import MemoryEnvironment, StillClock, run
+from tests.support.enrolled import person_of
 
 ENROLLED = Enrolled(cluster_id="p-ada", kid="k-1")
 URL = "https://api.example.com/prod"
@@ -72,7 +73,16 @@ class Api:
 
     asked: list[str] = field(default_factory=list)
 
-    def call(self, method: str, path: str, kind: type[Any], *, query: str = "") -> Any:
+    def call(  # noqa: PLR0911, PLR0913 - as the service has it; an answer for each path
+        self,
+        method: str,
+        path: str,
+        kind: type[Any],
+        *,
+        query: str = "",
+        body: bytes = b"",
+        version: int | None = None,
+    ) -> Any:
         self.asked.append(f"{path}?{query}")
         data = self.cluster.data
         match method, path.split("/")[2:]:
@@ -88,8 +98,16 @@ class Api:
                 return a_consolidation().history()
             case "GET", ["clusters", "harbor", "days"]:
                 return PERIODS
-            case "POST", ["clusters", "harbor", "recommendations", id_, "accept"]:
-                return recommendations.accept(data, "harbor", id_, "ada", self.cluster.now())
+            case "POST", ["clusters", "harbor", "recommendations", id_, what]:
+                assert version is not None
+                now = self.cluster.now()
+                how: Any = {"by": person_of(now=now), "seen": version, "now": now}
+                if what == "dismiss":
+                    asked = decode(body, DismissRequest)
+                    return decisions.dismiss(data, "harbor", id_, asked, **how)
+                return {"accept": decisions.accept, "cancel": decisions.cancel}[what](
+                    data, "harbor", id_, **how
+                )
             case _:
                 raise AssertionError(f"{method} {path}")
 
@@ -125,13 +143,38 @@ def test_savings_as_json_are_what_the_service_answers(api):
 
 def test_recommendations_say_what_they_save_and_why(api):
     text = " ".join(shown("recommendations").split())
-    assert "$70.08 open consolidate-node Node a its pods (1) fit on b" in text
+    assert "1 $70.08 open consolidate-node Node a its pods (1) fit on b" in text
 
 
-def test_an_accepted_recommendation_is_accepted_in_the_service(api):
+def test_what_is_accepted_is_printed_first_and_who_accepted_it_is_listed_for_good(api):
     id_ = api.cluster.all()["consolidate-node a"].id
-    assert "is accepted" in shown("recommendations", "--cluster", "harbor", "accept", id_)
-    assert api.cluster.all()["consolidate-node a"].state == "accepted"
+    first, last = shown("recommendations", "--cluster", "harbor", "accept", id_).splitlines()
+    assert first.startswith(f"{id_} version 1: consolidate-node a, its pods (1) fit on b")
+    assert last == f"{id_} is accepted: consolidate-node a"
+    api.cluster.advise(harbor())
+    api.cluster.report("done")
+    api.cluster.advise(harbor())
+    text = " ".join(shown("recommendations").split())
+    assert "(accepted by ada; done: so)" in text
+
+
+def test_a_version_that_is_named_is_what_is_accepted_and_another_one_is_refused(api):
+    id_ = api.cluster.all()["consolidate-node a"].id
+    refused = run(MemoryEnvironment(), "recommendations", "accept", id_, "--version", "2")
+    assert refused.exit_code == 2
+    assert "is version 1, and you saw version 2" in refused.output
+    assert "is accepted" in shown("recommendations", "accept", id_, "--version", "1")
+
+
+def test_a_dismissal_has_a_reason_and_an_end_and_is_cancelled(api):
+    id_ = api.cluster.all()["consolidate-node a"].id
+    words = ("recommendations", "dismiss", id_)
+    until = f"{api.cluster.time + timedelta(days=9):%Y-%m-%d}"
+    assert run(MemoryEnvironment(), *words, "--until", until).exit_code == 2
+    assert "is dismissed" in shown(*words, "--until", until, "--reason", "a sale")
+    found = api.cluster.all()["consolidate-node a"].dismissed
+    assert (found.reason, f"{found.until:%Y-%m-%d}") == ("a sale", until)
+    assert "is open" in shown("recommendations", "cancel", id_)
 
 
 def test_foreseen_and_realised_of_a_month_stand_side_by_side_with_what_else_changed(api):
@@ -174,8 +217,9 @@ def test_savings_before_a_day_are_asked_for(api):
         (("harbor",), ["savings", "--cluster", "quay"], "there is no cluster quay"),
         ((), ["savings"], "enrolled: none yet"),
         (("harbor",), ["recommendations", "accept", "../x"], "give the id of a recommendation"),
+        (("harbor",), ["recommendations", "cancel", "r-0"], "there is no recommendation r-0"),
     ],
-    ids=["several", "unknown", "none", "no-id"],
+    ids=["several", "unknown", "none", "no-id", "not there"],
 )
 def test_what_cannot_be_is_said_with_the_cure(api, names, args, said):
     api.names = names
