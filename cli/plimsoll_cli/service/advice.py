@@ -24,6 +24,7 @@ from plimsoll_cli.options import (
 )
 from plimsoll_cli.plan.rows import DOLLARS
 from plimsoll_cli.service.login import log_in, log_out, logged_in
+from plimsoll_cli.service.realised import realised
 from plimsoll_cli.service.sign_in import by_browser, by_device, issuer_of
 from plimsoll_cli.terminal import say
 from plimsoll_service.wire.advice import (
@@ -48,6 +49,7 @@ Examples:
   plimsoll recommendations --cluster harbor accept r-0123456789abcdef --version 7
   plimsoll recommendations dismiss r-0123456789abcdef --until 2027-01-31 --reason "sale in January"
   plimsoll recommendations cancel r-0123456789abcdef
+  plimsoll recommendations --cluster harbor savings --by recommendation
 
 \b
 Exit status:
@@ -184,6 +186,9 @@ def recommendations(ctx: click.Context, cluster: str | None, folder: Path, outpu
             console().print(f"{found.left_out} more save less, and are not kept")
 
 
+recommendations.add_command(realised)
+
+
 def _asked(ctx: click.Context, cluster: str | None, folder: Path) -> tuple[Service, str]:
     """Return the service, and the path of a cluster's recommendations."""
     service = logged_in(folder, environment_of(ctx).clock)
@@ -244,7 +249,7 @@ def _show_recommendations(out: Terminal, found: Sequence[Recommendation]) -> Non
     shown = table("ID", "VERSION", "SAVES A MONTH", "STATE", "WHAT", "BECAUSE")
     for each in found:
         about = f"{each.about.kind} {each.about.namespace}/{each.about.name}".replace(" /", " ")
-        measured = "" if each.measured is None else f", measured {DOLLARS.format(each.measured)}"
+        seen = "" if each.seen_at is None else f", seen {each.seen_at:%Y-%m-%d}"
         who = f"accepted by {each.accepted_by}" if each.accepted_by else ""
         said = "; ".join(dict.fromkeys(filter(None, (who, each.note))))
         note = f" ({said})" if said else ""
@@ -252,7 +257,7 @@ def _show_recommendations(out: Terminal, found: Sequence[Recommendation]) -> Non
             each.id,
             str(each.version),
             DOLLARS.format(each.monthly),
-            each.state + measured,
+            each.state + seen,
             f"{each.kind} {about}",
             each.reason + note,
         )

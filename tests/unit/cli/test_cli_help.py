@@ -34,6 +34,7 @@ PRINTS_DATA = {
     "queues plan",
     "queues why",
     "recommendations",
+    "recommendations savings",
     "rehearse",
     "reports",
     "reports pools",
