@@ -15,7 +15,8 @@ from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll.domain.reports import Report
 from plimsoll_cli.console.cluster_source import ClusterSource
 from plimsoll_cli.console.drill_source import DrillSource
-from plimsoll_cli.console.rehearsals import Rehearsals, scope_of
+from plimsoll_cli.console.rehearsal_worker import scope_of
+from plimsoll_cli.console.rehearsals import Rehearsals
 from plimsoll_cli.console.stack_source import StackSource
 from plimsoll_console.pages import Request
 from plimsoll_console.sources import Outcome
