@@ -28,6 +28,7 @@ from plimsoll_simulation.fake_aws.machines import zone_id_of
 from plimsoll_simulation.fake_aws.stores import (
     AmpleLimits,
     MemoryAnnouncer,
+    MemoryLayouts,
     MemoryNodeIndex,
     MemoryPools,
     MemoryRegistry,
@@ -181,6 +182,7 @@ class WiredServices(VirtualTime):
         self.reports = MemoryReports()
         self.pools = MemoryPools()
         self.times = times or MemoryTimes()
+        self.layouts = MemoryLayouts()
         self.limits: Limits = AmpleLimits()
         self.policies_missing: Sequence[str] | PlimsollError = ()
         self.wake_ups = MemoryWakeUps()
@@ -203,6 +205,7 @@ class WiredServices(VirtualTime):
             reports=self.reports,
             pools=self.pools,
             times=self.times,
+            layouts=lambda: self.layouts,
             frames=None if frames is None else lambda: frames,
             announcer=self.announcer,
             wake_ups=self.wake_ups,

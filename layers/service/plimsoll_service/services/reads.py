@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, TypedDict
 
 from plimsoll.domain.errors import NotFound
-from plimsoll_service.domain.access import Principal, Role
+from plimsoll_service.domain.access import PersonRole, Principal, Role
 from plimsoll_service.domain.snapshots import (
     Span,
     interrupted_nodes,
@@ -35,6 +35,8 @@ from plimsoll_service.wire.views import Cluster, Clusters, Interruptions, Period
 
 READS_PER_MINUTE: Final = 600
 """Of all people of one tenant: what they read costs as much as what their agents send."""
+DECISIONS_PER_MINUTE: Final = 60
+"""Of one person, refused ones too: each leaves an audit row."""
 POLLS_PER_MINUTE: Final = 30
 """Of one agent, what it reports included. It asks every five minutes, and when it is told to."""
 MOST_ROWS: Final = 4000
@@ -62,6 +64,7 @@ class Reads:
     clock: Clock
     reads_per_minute: int = READS_PER_MINUTE
     polls_per_minute: int = POLLS_PER_MINUTE
+    decisions_per_minute: int = DECISIONS_PER_MINUTE
 
     def clusters(self, person: Principal) -> Clusters:
         """Return the clusters of a person's tenant.
@@ -70,7 +73,7 @@ class Reads:
             Throttled: its people read too much.
         """
         data = self._counted(person)
-        known = known_clusters(data)
+        known = [each for each in known_clusters(data) if person.may(PersonRole.VIEWER, each[0])]
         told = tuple(self._cluster(data, *each) for each in known[:MOST_CLUSTERS])
         return Clusters(clusters=told, left_out=len(known[MOST_CLUSTERS:]))
 
@@ -123,7 +126,7 @@ class Reads:
         """
         data = self.data(person, cluster)
         now = self.clock.now()
-        until = max(now - Span.DAY.kept, min(now, _time(before) if before else now))
+        until = max(now - Span.DAY.kept, min(now, time_of(before) if before else now))
         since = span.start(until - PERIODS[span])
         found = rollups(data, cluster, span, since, until)
         periods = tuple(period_of(each) for each in found if each.start < until)
@@ -156,13 +159,33 @@ class Reads:
         """Return the data of a person's tenant, which has that cluster.
 
         Raises:
-            NotFound: the tenant has no such cluster.
+            NotFound: the tenant has no such cluster, or the person may not know of it.
             Throttled: its people read too much.
         """
         data = self._counted(person)
-        if not has_cluster(data, cluster):
+        if not person.may(PersonRole.VIEWER, cluster) or not has_cluster(data, cluster):
             raise NotFound(f"there is no cluster {cluster[:64]}")
         return data
+
+    def of_tenant(self, person: Principal) -> TenantData:
+        """Return the data of a person's tenant.
+
+        Raises:
+            Throttled: its people read too much.
+        """
+        return self._counted(person)
+
+    def for_decision(self, person: Principal, cluster: str) -> TenantData:
+        """Return the data of a person's tenant, for a decision about a recommendation of a cluster.
+
+        Raises:
+            NotFound: the tenant has no such cluster.
+            Throttled: the person decides too often: each attempt leaves an audit row.
+        """
+        refuse_others(person, "", Role.PERSON)
+        now = self.clock.now()
+        count(self.members, person.subject, "decisions", most=self.decisions_per_minute, now=now)
+        return self.data(person, cluster)
 
     def for_executor(self, agent: Principal) -> TenantData:
         """Return the data of an agent's tenant, for what its executor asks and reports.
@@ -201,7 +224,12 @@ class Reads:
         return max(0, int((self.clock.now() - taken).total_seconds()))
 
 
-def _time(text: str) -> datetime:
+def time_of(text: str) -> datetime:
+    """Return a time as it stands in a request.
+
+    Raises:
+        Malformed: it is none.
+    """
     try:
         found = datetime.fromisoformat(text)
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)

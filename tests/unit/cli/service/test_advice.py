@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from csv import DictReader
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,14 +17,17 @@ from plimsoll.domain.errors import MissingRights, PlimsollError, Temporary
 from plimsoll_agent.service import Service
 from plimsoll_cli.service import login as service_login
 from plimsoll_cli.service.login import FILE, Login, log_in, logged_in
-from plimsoll_service.services import recommendations
+from plimsoll_service.services import decisions, recommendations
 from plimsoll_service.services.recommendations import SAVINGS
 from plimsoll_service.wire.access import Enrolled
+from plimsoll_service.wire.advice import DismissRequest, Frees
 from plimsoll_service.wire.documents import decode
 from plimsoll_service.wire.snapshot import Amounts
 from plimsoll_service.wire.views import Cluster, Clusters, Period, Periods
 from tests.support.advised import AdvisedCluster, harbor
+from tests.support.bills import LARGE, Months
 from tests.support.cli_environment import MemoryEnvironment, StillClock, run
+from tests.support.enrolled import person_of
 
 ENROLLED = Enrolled(cluster_id="p-ada", kid="k-1")
 URL = "https://api.example.com/prod"
@@ -47,6 +51,16 @@ PERIODS = Periods(
 )
 
 
+def a_consolidation() -> Months:
+    """A node that went, with a scale-up days later, and a volume that AWS may still bill."""
+    made = Months(days=31)
+    made.since(11, on_demand={"m5.large": 3})
+    made.since(14, on_demand={"m5.large": 6}, pods=30, cpu_m=10_000)
+    made.carry_out("consolidate-node", 10, LARGE)
+    made.carry_out("orphan-volume", 10, Frees(), monthly=4.0, seen_at=None, measurable=False)
+    return made
+
+
 @dataclass
 class Api:
     """The service behind its API, as `plimsoll_agent.service.Service` calls it."""
@@ -59,7 +73,16 @@ class Api:
 
     asked: list[str] = field(default_factory=list)
 
-    def call(self, method: str, path: str, kind: type[Any], *, query: str = "") -> Any:
+    def call(  # noqa: PLR0911, PLR0913 - as the service has it; an answer for each path
+        self,
+        method: str,
+        path: str,
+        kind: type[Any],
+        *,
+        query: str = "",
+        body: bytes = b"",
+        version: int | None = None,
+    ) -> Any:
         self.asked.append(f"{path}?{query}")
         data = self.cluster.data
         match method, path.split("/")[2:]:
@@ -71,10 +94,20 @@ class Api:
                 return msgspec.json.decode(document.body, type=kind)
             case "GET", ["clusters", "harbor", "recommendations"]:
                 return recommendations.recommendations(data, "harbor")
+            case "GET", ["clusters", "harbor", "savings", "history"]:
+                return a_consolidation().history()
             case "GET", ["clusters", "harbor", "days"]:
                 return PERIODS
-            case "POST", ["clusters", "harbor", "recommendations", id_, "accept"]:
-                return recommendations.accept(data, "harbor", id_, "ada", self.cluster.now())
+            case "POST", ["clusters", "harbor", "recommendations", id_, what]:
+                assert version is not None
+                now = self.cluster.now()
+                how: Any = {"by": person_of(now=now), "seen": version, "now": now}
+                if what == "dismiss":
+                    asked = decode(body, DismissRequest)
+                    return decisions.dismiss(data, "harbor", id_, asked, **how)
+                return {"accept": decisions.accept, "cancel": decisions.cancel}[what](
+                    data, "harbor", id_, **how
+                )
             case _:
                 raise AssertionError(f"{method} {path}")
 
@@ -110,13 +143,71 @@ def test_savings_as_json_are_what_the_service_answers(api):
 
 def test_recommendations_say_what_they_save_and_why(api):
     text = " ".join(shown("recommendations").split())
-    assert "$70.08 open consolidate-node Node a its pods (1) fit on b" in text
+    assert "1 $70.08 open consolidate-node Node a its pods (1) fit on b" in text
 
 
-def test_an_accepted_recommendation_is_accepted_in_the_service(api):
+def test_what_is_accepted_is_printed_first_and_who_accepted_it_is_listed_for_good(api):
     id_ = api.cluster.all()["consolidate-node a"].id
-    assert "is accepted" in shown("recommendations", "--cluster", "harbor", "accept", id_)
-    assert api.cluster.all()["consolidate-node a"].state == "accepted"
+    first, last = shown("recommendations", "--cluster", "harbor", "accept", id_).splitlines()
+    assert first.startswith(f"{id_} version 1: consolidate-node a, its pods (1) fit on b")
+    assert last == f"{id_} is accepted: consolidate-node a"
+    api.cluster.advise(harbor())
+    api.cluster.report("done")
+    api.cluster.advise(harbor())
+    text = " ".join(shown("recommendations").split())
+    assert "(accepted by ada; done: so)" in text
+
+
+def test_a_version_that_is_named_is_what_is_accepted_and_another_one_is_refused(api):
+    id_ = api.cluster.all()["consolidate-node a"].id
+    refused = run(MemoryEnvironment(), "recommendations", "accept", id_, "--version", "2")
+    assert refused.exit_code == 2
+    assert "is version 1, and you saw version 2" in refused.output
+    assert "is accepted" in shown("recommendations", "accept", id_, "--version", "1")
+
+
+def test_a_dismissal_has_a_reason_and_an_end_and_is_cancelled(api):
+    id_ = api.cluster.all()["consolidate-node a"].id
+    words = ("recommendations", "dismiss", id_)
+    until = f"{api.cluster.time + timedelta(days=9):%Y-%m-%d}"
+    assert run(MemoryEnvironment(), *words, "--until", until).exit_code == 2
+    assert "is dismissed" in shown(*words, "--until", until, "--reason", "a sale")
+    found = api.cluster.all()["consolidate-node a"].dismissed
+    assert (found.reason, f"{found.until:%Y-%m-%d}") == ("a sale", until)
+    assert "is open" in shown("recommendations", "cancel", id_)
+
+
+def test_foreseen_and_realised_of_a_month_stand_side_by_side_with_what_else_changed(api):
+    head, row = shown("recommendations", "savings").splitlines()
+    assert head.split()[:7] == ["MONTH", "DAYS", "GAPS", "ASSUMED", "COST", "FORESEEN", "UNTOLD"]
+    assert row.split()[:8] == ["2026-10", "31", "0", "0", "$357.12", "$46.08", "$0.00", "$46.08"]
+    assert "nodes 4.0 to 5.5, pods 20.0 to 28.5, vCPU 5.0 to 9.2" in row
+
+
+def test_savings_by_recommendation_say_why_something_cannot_be_told(api):
+    text = " ".join(shown("recommendations", "savings", "--by", "recommendation").split())
+    assert "$70.08 $70.08" in text
+    assert "cannot be told the cluster does" in text
+
+
+def test_savings_as_csv_have_numbers_and_leave_empty_what_is_not_known(api):
+    found = list(
+        DictReader(
+            shown("recommendations", "savings", "--by", "recommendation", "--csv").splitlines()
+        )
+    )
+    node, volume = found
+    assert (node["foreseen"], node["realised"], node["verdict"]) == ("70.08", "70.08", "realised")
+    assert (node["nodes before"], node["vCPU before"]) == ("4.0", "5.0")
+    assert (volume["realised"], volume["nodes before"]) == ("", "")
+    days = shown("recommendations", "savings", "--by", "day", "--csv").splitlines()
+    assert days[0] == "day,cost,foreseen,untold,realised,prices,assumed,why"
+    assert len(days) == 32
+
+
+def test_savings_before_a_day_are_asked_for(api):
+    shown("recommendations", "savings", "--before", "2026-10-01")
+    assert api.asked[-1] == "/v1/clusters/harbor/savings/history?before=2026-10-01"
 
 
 @pytest.mark.parametrize(
@@ -126,8 +217,9 @@ def test_an_accepted_recommendation_is_accepted_in_the_service(api):
         (("harbor",), ["savings", "--cluster", "quay"], "there is no cluster quay"),
         ((), ["savings"], "enrolled: none yet"),
         (("harbor",), ["recommendations", "accept", "../x"], "give the id of a recommendation"),
+        (("harbor",), ["recommendations", "cancel", "r-0"], "there is no recommendation r-0"),
     ],
-    ids=["several", "unknown", "none", "no-id"],
+    ids=["several", "unknown", "none", "no-id", "not there"],
 )
 def test_what_cannot_be_is_said_with_the_cure(api, names, args, said):
     api.names = names

@@ -7,8 +7,14 @@ from plimsoll_service.domain.advice.advice_requests import (
     LastAdvice,
     configuration_of,
 )
-from plimsoll_service.domain.advice.recommendations import (
+from plimsoll_service.domain.advice.decisions import (
+    Decider,
     accepted,
+    cancelled,
+    dismissed,
+    undismissed,
+)
+from plimsoll_service.domain.advice.recommendations import (
     awaits_instruction,
     instruction_for,
     lapsed,
@@ -16,16 +22,22 @@ from plimsoll_service.domain.advice.recommendations import (
     refused,
     resolved,
 )
+from plimsoll_service.domain.advice.versions import numbered
 
 __all__ = [
     "AdviceRequest",
+    "Decider",
     "LastAdvice",
     "accepted",
     "awaits_instruction",
+    "cancelled",
     "configuration_of",
+    "dismissed",
     "instruction_for",
     "lapsed",
     "merged",
+    "numbered",
     "refused",
     "resolved",
+    "undismissed",
 ]

@@ -1,7 +1,8 @@
-"""The life of a recommendation: open, accepted, done, and then what it was seen to save.
+"""The life of a recommendation: open, accepted, done, and then whether the cluster shows it.
 
-open ── accepted ── done ── measured
+open ── accepted ── done ── seen
 │        └─────── refused ── open, once it is advised again
+├── dismissed ── withdrawn, once its time has passed
 └── withdrawn ── open, once it is advised again
 """
 
@@ -13,7 +14,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.domain.analysis import Consolidation, View
 from plimsoll_service.wire import snapshot as wire
@@ -70,12 +70,14 @@ def merged(
 def _advised_again(before: Recommendation, each: Recommendation, now: datetime) -> Recommendation:
     match before.state:
         case "open":
-            return replace(each, since=before.since, changed_at=before.changed_at)
+            return replace(
+                each, since=before.since, changed_at=before.changed_at, decided=before.decided
+            )
         case "withdrawn":
             return each
         case "refused":
             return before if now - before.changed_at < QUIET else replace(each, note=before.note)
-        case "accepted" | "done":
+        case "accepted" | "done" | "dismissed":
             return before
 
 
@@ -87,10 +89,13 @@ def _observed(before: Recommendation, view: View) -> Recommendation:
             note = _UNSEEN if lost else "the cluster has changed"
             return replace(before, state="withdrawn", changed_at=view.at, note=note)
         case "accepted" if not before.executable and _is_done(before, view):
-            note, measured = ("seen", before.monthly) if before.measurable else (_UNSEEN, None)
-            return replace(before, state="done", changed_at=view.at, measured=measured, note=note)
-        case "done" if before.executable:
-            return replace(before, measured=before.monthly if _is_done(before, view) else 0.0)
+            note, seen_at = ("seen", view.at) if before.measurable else (_UNSEEN, None)
+            return replace(before, state="done", changed_at=view.at, seen_at=seen_at, note=note)
+        case "done" if before.measurable:
+            shown = _is_done(before, view)
+            seen_at = (before.seen_at or view.at) if shown else None
+            # An older version left its forecast there.
+            return replace(before, seen_at=seen_at, measured=None)
         case _:
             return before
 
@@ -123,21 +128,6 @@ def _is_resized(each: Recommendation, workload: wire.Workload) -> bool:
         now.get(then.name) == wire.Amounts(cpu_m=then.cpu_m, memory=then.memory)
         for then in each.containers
     )
-
-
-def accepted(each: Recommendation, now: datetime) -> Recommendation:
-    """Return a recommendation that somebody accepted. Accepting it again changes nothing.
-
-    Raises:
-        Refused: it is not open.
-    """
-    match each.state:
-        case "open":
-            return replace(each, state="accepted", changed_at=now, note="")
-        case "accepted" | "done":
-            return each
-        case "refused" | "withdrawn":
-            raise Refused(f"{each.id} is {each.state}: {each.note or 'it is not advised any more'}")
 
 
 def awaits_instruction(each: Recommendation) -> bool:
