@@ -218,7 +218,10 @@ def test_a_page_of_what_is_not_there_says_so():
 
 def placement_named(name: str) -> Placement:
     """Return a plan in which everything has one name."""
-    table = Table(title=name, columns=(name,), rows=((name,),))
+    first, second, third = (
+        Table(title=title, columns=(name,), rows=((name,),), note=name)
+        for title in ("Floors", "Reserve", "Changes")
+    )
     node = NodeBox(
         name=name,
         facts=name,
@@ -231,11 +234,11 @@ def placement_named(name: str) -> Placement:
         missed=[name],
         problems=[name],
         notes=[name],
-        workloads=table,
+        workloads=first,
         promises=[[name, name]],
         groups=[(name, [GroupBoxes(title=name, state=name, closed=True, boxes=[node], more=1)])],
-        reserve=table,
-        steps=table,
+        reserve=second,
+        steps=third,
         held=name,
     )
 
