@@ -257,7 +257,9 @@ def test_a_login_is_kept_where_only_its_owner_can_read_it(enrolling, tmp_path: P
 
 
 def key_of(file: Path) -> bytes:
-    return decode(file.read_bytes(), Login).private_key
+    key = decode(file.read_bytes(), Login).private_key
+    assert key is not None
+    return key
 
 
 @pytest.mark.parametrize(("url", "same"), [(URL, True), (f"{URL}-2", False)])
