@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +27,7 @@ from plimsoll_cli.service.login import log_in, log_out, logged_in
 from plimsoll_cli.service.realised import realised
 from plimsoll_cli.service.sign_in import by_browser, by_device, issuer_of
 from plimsoll_cli.terminal import say
+from plimsoll_service.domain.access import SESSION_IDLE, SESSION_LIFE
 from plimsoll_service.wire.advice import (
     Advice,
     Configuration,
@@ -57,6 +58,13 @@ Exit status:
   2  an argument is wrong, or the service refuses or cannot be reached
 """
 
+LOGIN: Final = f"""\
+Log in to the optimisation service: in a browser at your company's issuer, or with a key.
+
+A session ends after {SESSION_LIFE // timedelta(hours=1)} hours, or after \
+{SESSION_IDLE // timedelta(minutes=1)} minutes without a request. Where the service names no issuer, and \
+with --join-token, you log in with a new key, whose private half stays on this machine.
+"""
 folder_option: Final = click.option(
     "--config",
     "folder",
@@ -71,7 +79,7 @@ cluster_option: Final = click.option(
 )
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(epilog=EXAMPLES, help=LOGIN)
 @click.argument("url")
 @click.option(
     "--join-token",
@@ -90,11 +98,7 @@ def login(  # noqa: PLR0913, PLR0917 - the options of the command
     tenant: str | None,
     folder: Path,
 ) -> None:
-    """Log in to the optimisation service: in a browser at your company's issuer, or with a key.
-
-    A session ends after 8 hours, or after one without a request. Where the service names no issuer, and
-    with --join-token, you log in with a new key, whose private half stays on this machine.
-    """
+    """See `LOGIN`."""
     clock = environment_of(ctx).clock
     issuer = None if join_token else issuer_of(url, clock)
     if issuer is None:
