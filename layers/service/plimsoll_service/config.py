@@ -53,3 +53,9 @@ class Config(Settings):
     oidc_groups_claim: str
     snapshots_per_minute: int
     """How many snapshots of one tenant are taken."""
+    console_url: str
+    """Address of the hosted console; empty: nobody signs in to it."""
+    interruption_tables: str
+    """Of an interruption stack: clusters, frames and reports, separated by commas; empty: none."""
+    interruption_role: str
+    """ARN of the role that reads them and nothing else; empty as they are."""
