@@ -105,7 +105,7 @@ def opened(browser: Browser, rig: ServiceRig, **options: Any) -> Iterator[Page]:
 
     def complained(page: str, text: str) -> None:
         if page.startswith(rig.console_url) and "status of 404" not in text:
-            complaints.append(text)
+            complaints.append(f"{page}: {text}")
 
     with browser.new_context(**options) as context:
         context.on("console", lambda said: complained(said.location["url"], said.text))

@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 
 from functions import console
-from plimsoll.domain.errors import NotFound
+from plimsoll.domain.errors import NotFound, Temporary
 from plimsoll.domain.frames import Frame
 from plimsoll.domain.reports import Report
 from plimsoll_console.hosted.cookies import SESSION, way_back
@@ -359,6 +359,17 @@ def test_a_storm_is_replayed_by_the_frame_that_was_the_last_one_then(hosted, ann
     hosted.frames.take(storm_at(60, safe=15))
     assert "All 15 pods are safe" in ann.get("c/shop/storm").words
     assert "3 of 15 pods are safe" in ann.get("c/shop/storm?at=30").words
+
+
+def test_a_stack_that_does_not_answer_hides_no_cluster(hosted, ann: Browser, monkeypatch):
+    def away(*_: object) -> None:
+        raise Temporary("DynamoDB does not answer")
+
+    monkeypatch.setattr(hosted.frames, "latest", away)
+    assert "storms not read" in ann.get("").words
+    answer = ann.get("c/shop/storm")
+    assert answer.status == 503
+    assert "The service does not answer." in answer.words
 
 
 def test_a_cluster_that_no_stack_tells_of_says_how_to_switch_that_on(hosted: HostedConsole):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.errors import NotFound
+from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll_console.hosted.asked import Asked
 from plimsoll_console.pages import Page, Request
 from plimsoll_console.sources import Source
@@ -136,8 +136,13 @@ def _row(name: str, agent: str, asked: Asked) -> FleetRow:
 
 
 def _state(agent: str, received: datetime | None, asked: Asked) -> tuple[str, str, str]:
-    registered = asked.stack.registered(agent, asked.now) if asked.stack else None
-    frames = asked.stack.storm(registered, None, asked.now) if asked.stack and registered else ()
+    try:
+        registered = asked.stack.registered(agent, asked.now) if asked.stack else None
+        frames = (
+            asked.stack.storm(registered, None, asked.now) if asked.stack and registered else ()
+        )
+    except PlimsollError:  # the screen of its storm says why
+        return "storms not read", "bad", ""
     if frames and not frames[-1].over and not _is_late(frames[-1].next_by, asked.now):
         words, level = verdict(frames[-1], ended=False)
         heading, more = task_words(frames[-1], frames[-1].seconds, ended=False)

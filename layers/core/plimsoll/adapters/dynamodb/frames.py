@@ -106,8 +106,9 @@ class DynamoFrames:
     ) -> Iterator[Frame]:
         query = {
             "TableName": self._table,
-            "KeyConditionExpression": "cluster = :cluster AND #at BETWEEN :first AND :last",
-            "ExpressionAttributeNames": {"#at": "at"},
+            # `cluster` is a reserved word of DynamoDB, which moto takes all the same.
+            "KeyConditionExpression": "#cluster = :cluster AND #at BETWEEN :first AND :last",
+            "ExpressionAttributeNames": {"#cluster": "cluster", "#at": "at"},
             "ExpressionAttributeValues": strings(
                 **{":cluster": cluster, ":first": first, ":last": last}
             ),
