@@ -31,6 +31,8 @@ _AGENT: Final = (
 _PERSON: Final = (
     "GET/v1/clusters",
     "GET/v1/clusters/*",
+    "GET/v1/agents",
+    "GET/v1/members",
     "POST/v1/clusters/*/recommendations/*/accept",
 )
 

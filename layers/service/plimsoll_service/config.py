@@ -39,5 +39,3 @@ class Config(Settings):
     """The KMS key that signs instructions: its ARN."""
     former_instruction_key: str
     """The one that signed before it, which agents may have pinned; empty: none."""
-    snapshots_per_minute: int
-    """How many snapshots of one tenant are taken."""

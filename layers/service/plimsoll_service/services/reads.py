@@ -17,21 +17,21 @@ from plimsoll_service.domain.snapshots import (
     workload_rows,
 )
 from plimsoll_service.services.access import refuse_others
+from plimsoll_service.services.clusters import agents, clusters, has_cluster, members
 from plimsoll_service.services.gpu_history import CLASS_DAYS_KEPT, class_days
 from plimsoll_service.services.history import (
     Known,
-    has_cluster,
-    known_clusters,
     newest,
-    newest_said,
     rollups,
     usage,
 )
 from plimsoll_service.services.limits import count
+from plimsoll_service.services.paging import PageRequest
 from plimsoll_service.services.ports import Clock, Members, TenantData, Tenants
+from plimsoll_service.wire import clusters as wire
 from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.gpu import ClassDays
-from plimsoll_service.wire.views import Cluster, Clusters, Interruptions, Periods, Pools, Workloads
+from plimsoll_service.wire.views import Interruptions, Periods, Pools, Workloads
 
 READS_PER_MINUTE: Final = 600
 """Of all people of one tenant: what they read costs as much as what their agents send."""
@@ -39,8 +39,6 @@ POLLS_PER_MINUTE: Final = 30
 """Of one agent, what it reports included. It asks every five minutes, and when it is told to."""
 MOST_ROWS: Final = 4000
 """Of an answer: Lambda returns 6 MB at most, and the longest rows have 1 kB."""
-MOST_CLUSTERS: Final = 1000
-"""Of an answer: each is a read of its own."""
 PERIODS: Final = {Span.HOUR: timedelta(days=7), Span.DAY: timedelta(days=92)}
 """How far an answer goes back: each hour of a large cluster is read whole."""
 _DAY: Final = timedelta(days=1)
@@ -63,16 +61,30 @@ class Reads:
     reads_per_minute: int = READS_PER_MINUTE
     polls_per_minute: int = POLLS_PER_MINUTE
 
-    def clusters(self, person: Principal) -> Clusters:
-        """Return the clusters of a person's tenant.
+    def clusters(self, person: Principal, asked: PageRequest) -> wire.Clusters:
+        """Return a page of the clusters of a person's tenant.
 
         Raises:
             Throttled: its people read too much.
         """
-        data = self._counted(person)
-        known = known_clusters(data)
-        told = tuple(self._cluster(data, *each) for each in known[:MOST_CLUSTERS])
-        return Clusters(clusters=told, left_out=len(known[MOST_CLUSTERS:]))
+        return clusters(self.counted(person), asked, self.clock.now())
+
+    def agents(self, person: Principal, asked: PageRequest) -> wire.Agents:
+        """Return a page of the agents of a person's tenant.
+
+        Raises:
+            Throttled: as above.
+        """
+        return agents(self.counted(person), asked, self.clock.now())
+
+    def let_in(self, person: Principal, asked: PageRequest) -> wire.Members:
+        """Return a page of who was let in to a person's tenant.
+
+        Raises:
+            Throttled: as above.
+        """
+        self.counted(person)
+        return members(self.members, person.tenant, asked, self.clock.now())
 
     def workloads(self, person: Principal, cluster: str) -> Workloads:
         """Return the workloads of a cluster, and what they used in the last day.
@@ -159,7 +171,7 @@ class Reads:
             NotFound: the tenant has no such cluster.
             Throttled: its people read too much.
         """
-        data = self._counted(person)
+        data = self.counted(person)
         if not has_cluster(data, cluster):
             raise NotFound(f"there is no cluster {cluster[:64]}")
         return data
@@ -174,7 +186,12 @@ class Reads:
         count(self.members, agent.subject, "polls", most=self.polls_per_minute, now=now)
         return self.tenants.of(agent.tenant)
 
-    def _counted(self, person: Principal) -> TenantData:
+    def counted(self, person: Principal) -> TenantData:
+        """Return the data of a person's tenant, and count the request.
+
+        Raises:
+            Throttled: its people read too much.
+        """
         refuse_others(person, "", Role.PERSON)
         now = self.clock.now()
         count(self.members, person.tenant, "reads", most=self.reads_per_minute, now=now)
@@ -186,12 +203,6 @@ class Reads:
         if known is None:
             raise NotFound(f"no snapshot of {cluster} was worked in yet")
         return data, known
-
-    def _cluster(self, data: TenantData, cluster: str, name: str) -> Cluster:
-        said = newest_said(data, cluster)
-        taken = None if said is None else said.taken_at
-        age = None if taken is None else self._age(taken)
-        return Cluster(id=cluster, name=name, taken_at=taken, age_s=age)
 
     def _seen(self, known: Known) -> _Seen:
         taken = known.snapshot.taken_at

@@ -7,6 +7,7 @@ from plimsoll_service.domain.advice.advice_requests import (
     LastAdvice,
     configuration_of,
 )
+from plimsoll_service.domain.advice.columns import advised_columns
 from plimsoll_service.domain.advice.recommendations import (
     accepted,
     awaits_instruction,
@@ -21,6 +22,7 @@ __all__ = [
     "AdviceRequest",
     "LastAdvice",
     "accepted",
+    "advised_columns",
     "awaits_instruction",
     "configuration_of",
     "instruction_for",
