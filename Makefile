@@ -11,6 +11,7 @@ SAM       := .tools/sam/.ready
 MINISTACK := .tools/ministack/.ready
 SUPPLY    := .tools/supply/.ready
 DOCS      := .tools/docs/.ready
+OIDC      := .tools/oidc/.ready
 HADOLINT  := .tools/hadolint/.ready
 LOCALSTACK := .tools/localstack/.plugin
 BUILT     := .aws-sam/build/template.yaml
@@ -29,13 +30,13 @@ ON_OLDER  := .venv/bin/pytest -n 2 $(BY_MODULE) -m "cluster and not long" $(AGAI
 	$(patsubst %,tests/cluster/test_%.py,controlplane controlplane_volumes drain injection jobs preemption queues rights rights_of_actions)
 PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
 # Not LocalStack's: its versions are held back, and it runs on loopback only.
-LOCKS     := requirements.lock $(wildcard layers/*/requirements.txt infra/local/*.lock)
+LOCKS     := requirements.lock $(wildcard layers/*/requirements.txt infra/local/*.lock infra/local/oidc/*.lock)
 SOURCES   := $(shell find functions layers -name "*.py" -o -name "*.json" -o -name "*.csv" -o -name requirements.txt)
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
-setup: $(VENV) $(SAM) $(MINISTACK) ## Install everything into .venv and .tools (the other targets do it by themselves)
+setup: $(VENV) $(SAM) $(MINISTACK) $(OIDC) ## Install everything into .venv and .tools (the other targets do it by themselves)
 
 browser: ## Find the browser that some tests drive, or install Debian's (as root; else it says how)
 	@infra/local/browser.sh
@@ -55,7 +56,7 @@ docs: $(DOCS) ## Build the site of the pages into .site; a link that leads nowhe
 references: $(VENV) ## Write the pages under docs/reference anew, from the code
 	.venv/bin/python -m plimsoll_cli.references
 
-test: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) $(BATCH) ## Run every test
+test: $(VENV) $(MINISTACK) $(OIDC) $(BUILT) $(SERVICE) $(BATCH) ## Run every test
 	$(COMPILED) .venv/bin/pytest -n 2 $(BY_MODULE) -m "not cluster and not long and not localstack" --ignore=tests/cluster --ignore=tests/localstack
 
 coverage: ## Run every test, and print which lines and branches none of them reached (twice as long)
@@ -143,6 +144,9 @@ $(DOCS): infra/local/docs.lock
 
 $(MINISTACK): infra/local/ministack.lock
 	@infra/local/environment.sh .tools/ministack infra/local/ministack.lock
+
+$(OIDC): infra/local/oidc/install.sh infra/local/oidc/package-lock.json infra/local/oidc/provider.mjs infra/local/oidc/node.lock
+	@infra/local/oidc/install.sh
 
 $(SUPPLY): infra/local/supply.lock
 	@infra/local/environment.sh .tools/supply infra/local/supply.lock

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
@@ -44,6 +44,7 @@ from plimsoll_service.services.gpu_history import keep_class_days
 from plimsoll_service.services.history import NEWEST
 from plimsoll_service.services.ingest import IngestService
 from plimsoll_service.services.ports import Document
+from plimsoll_service.wire.audit import AuditEntry
 from plimsoll_service.wire.documents import MOST_BYTES
 from plimsoll_service.wire.documents import encode as document_of
 from plimsoll_service.wire.gpu import GpuSample
@@ -60,7 +61,7 @@ from plimsoll_service.wire.snapshot import (
     Workload,
     encode,
 )
-from plimsoll_simulation.fake_aws.service_stores import MemoryAdviceQueue
+from plimsoll_simulation.fake_aws.service_stores import MemoryAdviceQueue, MemoryAudit
 
 NOW: Final = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 CLUSTER: Final = "a-1"
@@ -81,6 +82,7 @@ class Folder:
     """The data of a tenant on disk, packed as in AWS; also the tenants, and the clock."""
 
     root: Path
+    audit: MemoryAudit = field(default_factory=MemoryAudit)
 
     def of(self, tenant: str) -> Folder:
         """Return the data of the only tenant."""
@@ -103,7 +105,7 @@ class Folder:
         """Fail: nothing here is unreadable."""
         raise AssertionError(f"{cluster} {key}: {why}")
 
-    def put(
+    def put(  # noqa: PLR0913 - those of the port
         self,
         cluster: str,
         key: str,
@@ -111,9 +113,10 @@ class Folder:
         *,
         version: int = 0,
         expires: datetime,
+        audit: AuditEntry | None = None,
     ) -> Document:
         """Write a document."""
-        del cluster, expires
+        del cluster, expires, audit
         (self.root / key).write_bytes(gzip.compress(body, mtime=0))
         return Document(key=key, body=body, version=version + 1)
 

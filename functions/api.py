@@ -33,11 +33,19 @@ from plimsoll_service import bootstrap
 from plimsoll_service.adapters.signers import is_signed
 from plimsoll_service.domain.access import Principal, Role
 from plimsoll_service.domain.advice import AdviceRequest, awaits_instruction
-from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven
+from plimsoll_service.domain.errors import (
+    Changed,
+    Forbidden,
+    TooLarge,
+    Unproven,
+    VersionMissing,
+)
 from plimsoll_service.domain.metrics import ServiceMetric
 from plimsoll_service.domain.snapshots import Span
 from plimsoll_service.openapi import document
 from plimsoll_service.services.access import SignedRequest, refuse_others, refuse_unsigned
+from plimsoll_service.services.audit_reads import FILTERS as AUDIT_FILTERS
+from plimsoll_service.services.audit_reads import audit_rows
 from plimsoll_service.services.clusters import (
     AGENT_FILTERS,
     CLUSTER,
@@ -45,15 +53,24 @@ from plimsoll_service.services.clusters import (
     MEMBER,
     MEMBER_FILTERS,
 )
-from plimsoll_service.services.instructions import pending, report
+from plimsoll_service.services.decisions import accept, cancel, dismiss
+from plimsoll_service.services.instructions import (
+    LOG,
+    LOG_FILTERS,
+    instruction_rows,
+    pending,
+    report,
+    signed_instruction,
+)
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.paging import Filter, PageRequest, page_request
+from plimsoll_service.services.people import sign_in
 from plimsoll_service.services.recommendation_pages import (
     RECOMMENDATION,
     RECOMMENDATION_FILTERS,
     recommendation_page,
 )
-from plimsoll_service.services.recommendations import SAVINGS, accept
+from plimsoll_service.services.recommendations import SAVINGS
 from plimsoll_service.services.stored import stored
 from plimsoll_service.wire.access import (
     SIGNATURE,
@@ -62,9 +79,10 @@ from plimsoll_service.wire.access import (
     Problem,
     TokenRequest,
 )
-from plimsoll_service.wire.advice import Advice
+from plimsoll_service.wire.advice import Advice, DismissRequest
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.instructions import Results
+from plimsoll_service.wire.people import Issuer, NewToken, SignIn, StartedDevice
 
 app = Chalice(app_name="plimsoll")
 FROM_ADDRESS_PER_MINUTE: Final = 120
@@ -72,11 +90,15 @@ FROM_ADDRESS_PER_MINUTE: Final = 120
 _ANY: Final = ["*/*"]
 _NAME: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 """What stands in a path, as the description says: a key of a table has room for it."""
+_ETAG: Final = re.compile(r'"([0-9]{1,15})"')
+"""A version, as If-Match names it. No weak ones, and no `*`: a decision is about what was seen."""
 _PROBLEM: Final = "application/problem+json"
 _STATUS: Final[tuple[tuple[type[Exception], HTTPStatus], ...]] = (
     (Unproven, HTTPStatus.UNAUTHORIZED),
     (Forbidden, HTTPStatus.FORBIDDEN),
     (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    (Changed, HTTPStatus.PRECONDITION_FAILED),
+    (VersionMissing, HTTPStatus.PRECONDITION_REQUIRED),
     (Malformed, HTTPStatus.BAD_REQUEST),
     (NotFound, HTTPStatus.NOT_FOUND),
     # Narrow classes first: Throttled and Conflict are Temporary, MissingRights is Refused.
@@ -188,7 +210,7 @@ def post_results(cluster: str) -> msgspec.Struct:
     data = bootstrap.reads().for_executor(agent)
     results = decode(_body(), Results)
     # Written before the request for advice: the run that answers it reads the results.
-    report(data, cluster, results.results)
+    report(data, cluster, results.results, bootstrap.clock().now())
     _ask_for_advice(agent, cluster)
     return results
 
@@ -285,12 +307,129 @@ def read_recommendations(cluster: str) -> msgspec.Struct:
 @answer()
 def accept_recommendation(cluster: str, recommendation: str) -> msgspec.Struct:
     """Accept a recommendation."""
-    person = _principal()
-    data = bootstrap.reads().data(person, cluster)
-    taken = accept(data, cluster, recommendation, person.name, bootstrap.clock().now())
+    person, seen = _principal(), _seen()
+    data = bootstrap.reads().for_decision(person, cluster)
+    now = bootstrap.clock().now()
+    taken = accept(data, cluster, recommendation, by=person, seen=seen, now=now)
     if awaits_instruction(taken):
         _ask_for_advice(person, cluster)
     return taken
+
+
+@app.route(
+    "/v1/clusters/{cluster}/recommendations/{recommendation}/dismiss",
+    methods=["POST"],
+    content_types=_ANY,
+)
+@answer()
+def dismiss_recommendation(cluster: str, recommendation: str) -> msgspec.Struct:
+    """Dismiss a recommendation until a time."""
+    person, seen = _principal(), _seen()
+    data = bootstrap.reads().for_decision(person, cluster)
+    asked, now = decode(_body(), DismissRequest), bootstrap.clock().now()
+    return dismiss(data, cluster, recommendation, asked, by=person, seen=seen, now=now)
+
+
+@app.route(
+    "/v1/clusters/{cluster}/recommendations/{recommendation}/cancel",
+    methods=["POST"],
+    content_types=_ANY,
+)
+@answer()
+def cancel_recommendation(cluster: str, recommendation: str) -> msgspec.Struct:
+    """Take an acceptance or a dismissal back."""
+    person, seen = _principal(), _seen()
+    data = bootstrap.reads().for_decision(person, cluster)
+    now = bootstrap.clock().now()
+    return cancel(data, cluster, recommendation, by=person, seen=seen, now=now)
+
+
+@app.route("/v1/clusters/{cluster}/instruction-log", methods=["GET"])
+@answer()
+def read_instruction_log(cluster: str) -> msgspec.Struct:
+    """Return the instructions that were signed, newest first."""
+    data = bootstrap.reads().data(_principal(), cluster)
+    return instruction_rows(data, cluster, _page(LOG, LOG_FILTERS), bootstrap.clock().now())
+
+
+@app.route("/v1/clusters/{cluster}/instruction-log/{instruction}", methods=["GET"])
+@answer()
+def read_instruction(cluster: str, instruction: str) -> msgspec.Struct:
+    """Return an instruction with the bytes that were signed."""
+    data = bootstrap.reads().data(_principal(), cluster)
+    return signed_instruction(data, cluster, instruction, bootstrap.clock().now())
+
+
+@app.route("/v1/audit", methods=["GET"])
+@answer()
+def read_audit() -> msgspec.Struct:
+    """Return who did what, newest first."""
+    person = _principal()
+    data = bootstrap.reads().of_tenant(person)
+    return audit_rows(data, person, _page("", AUDIT_FILTERS), bootstrap.clock().now())
+
+
+@app.route("/v1/issuer", methods=["GET"])
+@answer()
+def read_issuer() -> msgspec.Struct:
+    """Return where people sign in."""
+    party = bootstrap.relying_party()
+    endpoints = party.provider.endpoints()
+    return Issuer(
+        issuer=party.client.issuer,
+        client_id=party.client.client_id,
+        scopes=party.client.scopes,
+        authorization_endpoint=endpoints.authorization,
+        names_itself=endpoints.names_itself,
+        device=endpoints.device is not None,
+    )
+
+
+@app.route("/v1/devices", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.CREATED)
+def start_device() -> msgspec.Struct:
+    """Begin a sign-in by device code."""
+    _count_address("devices")
+    started = bootstrap.relying_party().begin_device()
+    return msgspec.convert(started, StartedDevice, from_attributes=True)
+
+
+@app.route("/v1/sessions", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.CREATED)
+def begin_session() -> msgspec.Struct:
+    """Exchange what a sign-in brought for a session."""
+    _count_address("sessions")
+    asked = decode(_body(), SignIn)
+    return sign_in(bootstrap.relying_party(), bootstrap.sessions(), asked, bootstrap.clock().now())
+
+
+@app.route("/v1/session", methods=["DELETE"])
+@answer()
+def end_session() -> msgspec.Struct:
+    """End the session that the request came by."""
+    return bootstrap.people().sign_out(_principal())
+
+
+@app.route("/v1/people", methods=["GET"])
+@answer()
+def read_people() -> msgspec.Struct:
+    """Return who has access to the tenant."""
+    return bootstrap.people().people(_counted(), bootstrap.clock().now())
+
+
+@app.route("/v1/people/{access}", methods=["DELETE"])
+@answer()
+def end_access(access: str) -> msgspec.Struct:
+    """End a session, or revoke an API token."""
+    return bootstrap.people().end(_counted(), access, bootstrap.clock().now())
+
+
+@app.route("/v1/tokens", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.CREATED)
+def make_token() -> msgspec.Struct:
+    """Make an API token."""
+    asked = decode(_body(), NewToken)
+    return bootstrap.people().make_token(_counted(), asked, bootstrap.clock().now())
 
 
 @app.route("/v1/openapi.json", methods=["GET"])
@@ -317,11 +456,18 @@ def _count_address(what: str) -> None:
 def _principal() -> Principal:
     """Return who asks, as the authorizer says."""
     request = _request()
-    # The authorizer checked the token, perhaps minutes ago: API Gateway
-    # caches its answer. The agent's signature is checked for each request.
+    # The authorizer checked the token of this request, and sees no body: the agent's
+    # signature is checked here.
     principal = known(request.context["authorizer"])
     refuse_unsigned(principal, _signed(request), is_signed, bootstrap.clock().now())
     return principal
+
+
+def _counted() -> Principal:
+    """Return who asks, counted against the reads of their tenant."""
+    person = _principal()
+    bootstrap.reads().of_tenant(person)
+    return person
 
 
 def _ask_for_advice(of: Principal, cluster: str) -> None:
@@ -342,6 +488,17 @@ def _before() -> str | None:
 
 def _page(prefix: str, filters: Mapping[str, Filter]) -> PageRequest:
     return page_request(_query(), prefix=prefix, filters=filters)
+
+
+def _seen() -> int:
+    """Return the version of the recommendation that whoever decides has seen."""
+    said = _request().headers.get("If-Match", "")
+    if not said:
+        raise VersionMissing('name the version that you saw, as in the header If-Match: "7"')
+    found = _ETAG.fullmatch(said)
+    if found is None:
+        raise Malformed(f'{said[:64]!r} names no version: it is like If-Match: "7"')
+    return int(found[1])
 
 
 def _query() -> Mapping[str, str]:

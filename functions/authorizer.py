@@ -1,7 +1,7 @@
 """API Gateway asks who holds a token, before it calls the API.
 
-The answer depends on the token alone, and never on the path that was asked for: API Gateway keeps it
-under the token, and uses it for other paths. What it allows an agent is its own cluster.
+API Gateway keeps no answer: whoever was revoked is out at the next request. The answer depends on the
+token alone all the same, and never on the path. What it allows an agent is its own cluster.
 https://docs.aws.amazon.com/apigateway/latest/developerguide/configure-api-gateway-lambda-authorization.html
 """
 
@@ -15,7 +15,14 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll.observability import logger, metrics
 from plimsoll_service import bootstrap
-from plimsoll_service.domain.access import Principal, Role
+from plimsoll_service.domain.access import (
+    Bearer,
+    PersonRole,
+    Principal,
+    Role,
+    grants_of,
+    grants_text,
+)
 from plimsoll_service.domain.metrics import ServiceMetric
 
 _BEARER: Final = "bearer "
@@ -28,13 +35,27 @@ _AGENT: Final = (
     "GET/v1/clusters/{}/instructions",
     "POST/v1/clusters/{}/results",
 )
-_PERSON: Final = (
-    "GET/v1/clusters",
-    "GET/v1/clusters/*",
-    "GET/v1/agents",
-    "GET/v1/members",
-    "POST/v1/clusters/*/recommendations/*/accept",
-)
+_PERSON: Final[Mapping[PersonRole, Sequence[str]]] = {
+    PersonRole.VIEWER: (
+        "GET/v1/clusters",
+        "GET/v1/clusters/*",
+        "GET/v1/agents",
+        "DELETE/v1/session",
+    ),
+    PersonRole.OPERATOR: (
+        "POST/v1/clusters/*/recommendations/*/accept",
+        "POST/v1/clusters/*/recommendations/*/dismiss",
+        "POST/v1/clusters/*/recommendations/*/cancel",
+    ),
+    PersonRole.ADMIN: (
+        "GET/v1/audit",
+        "GET/v1/members",
+        "GET/v1/people",
+        "DELETE/v1/people/*",
+        "POST/v1/tokens",
+    ),
+}
+"""What each role adds to the ones before it. On which clusters a person has it, the API looks up."""
 
 
 class Unauthorized(Exception):  # noqa: N818 - API Gateway knows it by its message
@@ -77,6 +98,7 @@ def policy(principal: Principal, method_arn: str) -> dict[str, Any]:
             "kid": principal.kid,
             "public_key": base64.b64encode(principal.public_key).decode(),
             "cluster_uid": principal.cluster_uid,
+            "grants": grants_text(principal.grants),
         },
     }
 
@@ -91,12 +113,16 @@ def known(context: Mapping[str, Any]) -> Principal:
         kid=context["kid"],
         public_key=base64.b64decode(context["public_key"]),
         cluster_uid=context["cluster_uid"],
+        grants=grants_of(context["grants"]),
     )
 
 
 def _holder(token: str) -> Principal | None:
     try:
-        return bootstrap.access().authorize(token, bootstrap.clock().now())
+        now = bootstrap.clock().now()
+        if Bearer.read(token) is not None:
+            return bootstrap.sessions().find(token, now)
+        return bootstrap.access().authorize(token, now)
     except Exception:
         # Lambda counts refusals among the errors of the function, so no alarm goes by these.
         metrics.add_metric(ServiceMetric.FAULTS, "Count", 1)
@@ -108,4 +134,10 @@ def _paths(principal: Principal) -> Sequence[str]:
         case Role.AGENT:
             return [path.format(principal.subject) for path in _AGENT]
         case Role.PERSON:
-            return _PERSON
+            highest = principal.highest
+            return [
+                path
+                for role, paths in _PERSON.items()
+                if highest is not None and role.rank <= highest.rank
+                for path in paths
+            ]

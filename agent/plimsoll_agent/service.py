@@ -1,4 +1,7 @@
-"""The service, for whoever has a key: enrols it, gets tokens, signs requests, reads answers."""
+"""The service, for whoever has a key: enrols it, gets tokens, signs requests, reads answers.
+
+A person who signed in by the issuer has a session instead: it is shown as it is, and nothing is signed.
+"""
 
 from __future__ import annotations
 
@@ -73,19 +76,34 @@ class Service:
 
     Args:
         url: Its address, with the stage where there is one.
-        identity: Who signs.
+        identity: Who signs; None: nobody, there is a session or none of both yet.
         clock: Tells when requests are signed, and when a token ends.
+        session: What a person shows who signed in by the issuer.
     """
 
-    def __init__(self, url: str, identity: Identity, clock: Clock) -> None:
+    def __init__(
+        self, url: str, identity: Identity | None, clock: Clock, *, session: str = ""
+    ) -> None:
         check_address(url)
         self._url = url.rstrip("/")
-        self._identity = identity
+        self._signer = identity
+        self._session = session
         self._clock = clock
         self._token: str | None = None
         self._until: datetime | None = None
         self._renewed_from: datetime | None = None
         self._pool = _pool(url)
+
+    def ask[T](
+        self, method: str, path: str, kind: type[T], document: msgspec.Struct | None = None
+    ) -> T:
+        """Ask what nobody needs to be known for.
+
+        Raises:
+            PlimsollError: see `_error`.
+        """
+        body = b"" if document is None else _body(document)
+        return _read(self._send(method, path, body, {}), kind)
 
     def enrol(self, join_token: str, cluster_uid: str) -> access.Enrolled:
         """Enrol the key.
@@ -156,6 +174,7 @@ class Service:
         query: str = "",
         body: bytes = b"",
         encoding: str | None = None,
+        version: int | None = None,
     ) -> T:
         """Send a signed request and return its answer; once more where the token is refused.
 
@@ -166,19 +185,27 @@ class Service:
             query: As it is to be sent.
             body: JSON, as it is to be sent.
             encoding: Of the body, where it is compressed.
+            version: Of what is decided about, as it was seen; None: nothing is decided.
 
         Raises:
             BadInput: trying the same again is in vain.
             MissingRights: the key is not enrolled, or revoked.
             PlimsollError: see `_error`.
         """
+        said: dict[str, str] = {}
+        if encoding is not None:
+            said["Content-Encoding"] = encoding
+        if version is not None:
+            said["If-Match"] = f'"{version}"'
         known = self._token
-        answer = self._signed(method, path, query, body, encoding)
+        answer = self._signed(method, path, query, body, said)
         # A token may become invalid early, after a key rotation or a revocation.
         # If the service refuses a fresh token too, that answer stands.
         if answer.status == _UNAUTHORIZED and known is not None:
             self._token = None
-            answer = self._signed(method, path, query, body, encoding)
+            answer = self._signed(method, path, query, body, said)
+        if self._session and answer.status == _UNAUTHORIZED:
+            raise MissingRights(f"your session at {self._url} is over: run `plimsoll login`")
         if answer.status >= _REFUSED:
             raise _error(answer)
         return _read(answer, kind)
@@ -187,18 +214,34 @@ class Service:
         return f"/v1/clusters/{self._enrolled.cluster_id}/{what}"
 
     @property
+    def _identity(self) -> Identity:
+        if self._signer is None:
+            raise MissingRights("there is no key")
+        return self._signer
+
+    @property
     def _enrolled(self) -> access.Enrolled:
         if self._identity.enrolled is None:
             raise MissingRights("the key is not enrolled")
         return self._identity.enrolled
 
     def _signed(
-        self, method: str, path: str, query: str, body: bytes, encoding: str | None
+        self, method: str, path: str, query: str, body: bytes, said: Mapping[str, str]
     ) -> _Answer:
-        return self._signed_with(self._fresh_token(), method, path, query, body, encoding)
+        if self._session:
+            target = f"{path}?{query}" if query else path
+            token = {"Authorization": f"Bearer {self._session}"}
+            return self._request(method, target, body, {**said, **token})
+        return self._signed_with(self._fresh_token(), method, path, query, body, said)
 
     def _signed_with(  # noqa: PLR0913, PLR0917 - the parts of a request
-        self, token: str, method: str, path: str, query: str, body: bytes, encoding: str | None
+        self,
+        token: str,
+        method: str,
+        path: str,
+        query: str,
+        body: bytes,
+        said: Mapping[str, str],
     ) -> _Answer:
         now = self._clock.now()
         # The signature covers the compressed body, as it is sent.
@@ -208,9 +251,9 @@ class Service:
             access.TIMESTAMP: str(int(now.timestamp())),
             access.SIGNATURE: b64encode(self._identity.key.sign(message)).decode(),
         }
-        if encoding is not None:
-            headers["Content-Encoding"] = encoding
-        return self._request(method, f"{path}?{query}" if query else path, body, headers)
+        return self._request(
+            method, f"{path}?{query}" if query else path, body, {**said, **headers}
+        )
 
     def _fresh_token(self) -> str:
         now = self._clock.now()
@@ -235,7 +278,7 @@ class Service:
     def _renewed(self, token: str) -> str:
         """Return a new token for one that is still good, past the rate that callers without a token share."""
         now = self._clock.now()
-        answer = self._signed_with(token, "POST", self._path("token"), "", b"", None)
+        answer = self._signed_with(token, "POST", self._path("token"), "", b"", {})
         if answer.status >= _REFUSED:
             # A person, or a service without this path: an assertion replaces the token in its time.
             self._renewed_from = None

@@ -282,7 +282,11 @@ def counted() -> Mapping[str, Counter[str]]:
         boto3.client("s3", region_name=REGION).create_bucket(Bucket="snapshots")
         aws, clock = CountedAws(), Clock()
         tenants = AwsTenants(
-            sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=clock
+            sessions=lambda _: aws,
+            table="DocumentsTable",
+            audit_table="AuditTable",
+            bucket="snapshots",
+            clock=clock,
         )
 
         @contextmanager

@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from itertools import batched
 from pathlib import Path
 from typing import Any, Final
@@ -75,6 +76,7 @@ def wired(order: dict[str, Any]) -> tuple[Services, workload_sets.Telemetry]:
         reports=stores.MemoryReports(),
         pools=stores.MemoryPools(),
         times=stores.MemoryTimes(),
+        layouts=cache(stores.MemoryLayouts),
         announcer=stores.MemoryAnnouncer(),
         wake_ups=stores.MemoryWakeUps(),
         resyncs=stores.MemoryResyncs(),

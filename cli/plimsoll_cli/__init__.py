@@ -67,16 +67,20 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     },
     "Service": {
         "login": Entry("service.advice:login", "Log in to the optimisation service."),
+        "logout": Entry("service.advice:logout", "End your session at the service."),
         "savings": Entry(
             "service.advice:savings", "Compare the cost of a cluster with the cheapest mix."
         ),
         "history": Entry("service.advice:history", "Show what a cluster had and used."),
         "recommendations": Entry(
-            "service.advice:recommendations", "Show recommendations and accept them."
+            "service.decisions:recommendations", "Show recommendations and decide about them."
+        ),
+        "instructions": Entry(
+            "service.instructions:instructions", "List signed instructions and check them offline."
         ),
         "gpu": Entry("gpu:gpu", "Find idle GPUs, and size and split them."),
         "tenants": Entry(
-            "service.tenants:tenants", "Invite, revoke, export and remove members of the service."
+            "service.tenants:tenants", "Manage who has access to the service, and its tenants."
         ),
         "agent": Entry("service.agent:agent", "Install or run the agent of a cluster."),
     },

@@ -23,6 +23,7 @@ from plimsoll.services.ports import (
     Clusters,
     FrameArchive,
     Instances,
+    LayoutStore,
     NodeGroups,
     NodeIndex,
     Pools,
@@ -51,6 +52,7 @@ class Deployed:
     pools: Pools
     frames: FrameArchive
     times: Times
+    layouts: LayoutStore
     instances: Instances
     """Those of the stack's own account."""
     instances_of: Callable[[Cluster], Instances]

@@ -12,6 +12,7 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb.frames import DynamoFrames
+from plimsoll.adapters.dynamodb.layouts import DynamoLayouts
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
 from plimsoll.adapters.dynamodb.observed_times import DynamoObservedTimes
 from plimsoll.adapters.dynamodb.pools import DynamoPools
@@ -52,6 +53,7 @@ class LiveEnvironment:
             pools=DynamoPools(aws, found.output("PoolsTable")),
             frames=DynamoFrames(aws, found.outputs.get("FramesTable", "")),
             times=DynamoObservedTimes(aws, found.output("TimesTable")),
+            layouts=DynamoLayouts(aws, found.output("TimesTable")),
             instances=Ec2Instances(aws, self.clock),
             instances_of=lambda cluster: Ec2Instances(aws.of_cluster(cluster), self.clock),
             clusters=clusters,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from click.testing import CliRunner
@@ -24,6 +25,7 @@ from plimsoll_cli.plan.snippet import pod_spec
 from plimsoll_simulation.fake_aws.stores import (
     AmpleLimits,
     MemoryAnnouncer,
+    MemoryLayouts,
     MemoryNodeIndex,
     MemoryPools,
     MemoryRegistry,
@@ -157,6 +159,7 @@ def a_cast(plane: ControlPlane) -> Iterator[Cast]:
             reports=MemoryReports(),
             pools=MemoryPools(),
             times=MemoryTimes(),
+            layouts=cache(MemoryLayouts),
             announcer=MemoryAnnouncer(),
             wake_ups=MemoryWakeUps(),
             resyncs=MemoryResyncs(),

@@ -121,7 +121,9 @@ def counted(plane: ControlPlane, namespace: str, spec: Json) -> Job:
         "creationTimestamp": "2026-11-17T14:00:00Z",
     }
     job["spec"]["template"]["spec"] = {"restartPolicy": "Never", **spec}
-    return job_reader(PodAdmission.read(requests, pytest.fail))(job)
+    found = job_reader(PodAdmission.read(requests, pytest.fail))(job)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

@@ -214,5 +214,12 @@ def test_the_planner_makes_and_changes_pod_groups_of_gangs_and_nothing_else_of_t
     label: Json = {"metadata": {"labels": {"theirs": "1"}}}
     assert "metadata.labels" in message_of(lab.patch(f"{OF_LAB}/ours", label, PLANNER))
     assert lab.as_user(PLANNER).call("DELETE", f"{OF_LAB}/ours").status == 403
+    fewer: Json = {"spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
+    hides: Json = {"metadata": {"managedFields": [{}]}}
+    for body, query in ((fewer, {"fieldManager": "kubectl"}), (hides, {})):
+        answer = lab.as_user(PLANNER).call(
+            "PATCH", f"{OF_LAB}/ours", query=query, body=body, content_type=MERGE
+        )
+        assert "'plimsoll-history'" in message_of(answer)
     for name in ("ours", "theirs"):
         lab.plane.transport().call("DELETE", f"{OF_LAB}/{name}")

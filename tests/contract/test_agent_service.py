@@ -182,7 +182,7 @@ class TheService:
                 return 200, pending(self.data, cluster)
             case _:
                 results = decode(body, Results)
-                report(self.data, cluster, results.results)
+                report(self.data, cluster, results.results, SystemClock().now())
                 return 200, results
 
 

@@ -303,8 +303,9 @@ def test_every_right_to_write_has_a_policy_that_narrows_it_to_fields() -> None:
     assert narrowed - written == {
         # A budget is never changed, whatever other rights somebody gave us.
         ("UPDATE", "policy", "poddisruptionbudgets"),
-        # Who wrote a field of a Job is held for the planner of the queues, whose rights are a folder of their own.
+        # Who wrote a field of these is held for the planner of the queues, whose rights are a folder of their own.
         ("UPDATE", "batch", "jobs"),
+        ("UPDATE", "scheduling.k8s.io", "podgroups"),
     }
 
 

@@ -12,7 +12,7 @@ import re
 import sys
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -40,14 +40,25 @@ from plimsoll_service.openapi import OPERATIONS, Operation
 from plimsoll_service.services.access import TOKENS_PER_MINUTE, AccessService
 from plimsoll_service.services.clusters import remember_cluster
 from plimsoll_service.services.ingest import MOST_COMPRESSED_BYTES, Intake
-from plimsoll_service.services.reads import Reads
+from plimsoll_service.services.people import PeopleService
+from plimsoll_service.services.reads import DECISIONS_PER_MINUTE, Reads
 from plimsoll_service.services.recommendations import RECOMMENDATIONS
+from plimsoll_service.services.relying_party import Client as OidcClient
+from plimsoll_service.services.relying_party import Device, Endpoints, RelyingParty
+from plimsoll_service.services.sessions import Sessions
 from plimsoll_service.services.taints import TaintForwarding
 from plimsoll_service.wire.access import SIGNATURE, TIMESTAMP
-from plimsoll_service.wire.advice import About, Recommendation, Recommendations, State
+from plimsoll_service.wire.advice import (
+    About,
+    DismissRequest,
+    Recommendation,
+    Recommendations,
+    State,
+)
 from plimsoll_service.wire.documents import encode as encode_document
 from plimsoll_service.wire.instructions import Result, Results
 from plimsoll_service.wire.snapshot import Snapshot, encode
+from plimsoll_simulation.fake_aws.people_store import MemoryPeople
 from plimsoll_simulation.fake_aws.service_stores import (
     MemoryAdviceQueue,
     MemoryMembers,
@@ -61,6 +72,7 @@ from tests.support.described import (
     refuse_undescribed,
     requests_for,
     signed_headers,
+    versions_of,
 )
 from tests.support.enrolled import Key, digest_of, invitation
 from tests.support.iam_evaluator import Decision, decide
@@ -77,6 +89,37 @@ HOME = {"identity": {"sourceIp": "192.0.2.1"}}
 
 class Context:
     function_name = memory_limit_in_mb = invoked_function_arn = aws_request_id = "1"
+
+
+CLIENT = OidcClient(
+    issuer="https://id.example", client_id="plimsoll", scopes="openid", groups_claim="groups"
+)
+
+
+class NobodySignsIn:
+    """An issuer that takes every code for none."""
+
+    def endpoints(self) -> Endpoints:
+        return Endpoints(
+            authorization="https://id.example/auth",
+            token="https://id.example/token",
+            device="https://id.example/device",
+        )
+
+    def redeem(self, form: Mapping[str, str]) -> str:
+        raise Unproven("the issuer refuses: invalid_grant")
+
+    def authorize_device(self, form: Mapping[str, str]) -> Device:
+        return Device(
+            device_code="d",
+            user_code="ABCD-EFGH",
+            verification_uri="https://id.example/device",
+            expires_in=600,
+            interval=5,
+        )
+
+    def claims(self, id_token: str) -> Mapping[str, Any]:
+        raise Unproven("no key of the issuer signed the ID token")
 
 
 @dataclass
@@ -110,9 +153,14 @@ class Gateway:
             clock=clock,
             reads_per_minute=10**6,
             polls_per_minute=10**6,
+            decisions_per_minute=10**6,
         )
         self.taints = TaintForwarding(members=self.members, bus=self, clock=clock)
         self.clock = clock
+        self.people_store = MemoryPeople()
+        self.sessions = Sessions(store=self.people_store)
+        self.people = PeopleService(sessions=self.sessions, tenants=self.tenants)
+        self.relying_party = RelyingParty(client=CLIENT, provider=NobodySignsIn())
         self._enrolled: dict[tuple[int, Role, str], tuple[Principal, str]] = {}
 
     def forward(self, agent: str, instances: Sequence[str]) -> None:
@@ -131,6 +179,9 @@ class Gateway:
             "clock",
             "advice_queue",
             "taints",
+            "sessions",
+            "people",
+            "relying_party",
         ):
             patch.setattr(bootstrap, name, lambda name=name: getattr(self, name))
 
@@ -161,7 +212,7 @@ class Gateway:
     def _called(
         self, path: str, request: Request, given: dict[str, str], context: dict[str, Any]
     ) -> Response:
-        query = request.args.to_dict(flat=False)
+        query = {name: request.args.getlist(name) for name in request.args} or None
         said = handled(
             request.method, path, given, dict(request.headers), request.get_data(), context, query
         )
@@ -233,6 +284,7 @@ def test_whatever_is_asked_is_answered_as_described_and_never_a_fault_of_ours(
     who, token = gateway.enrolled(KEY, operation.role or Role.AGENT)
     path, body = path_of(case, who.subject), body_of(case, operation)
     headers = signed_headers(KEY, token, operation.method, path, at=NOW, body=body)
+    headers |= versions_of(case)
     query = urlencode(case.query or {}, doseq=True)
     asked = f"{path}?{query}" if query else path
     answer = Client(gateway).open(asked, method=operation.method, data=body, headers=headers)
@@ -262,7 +314,8 @@ def test_thousands_of_malformed_requests_are_refused_and_take_no_memory_for_long
             before = tracemalloc.get_traced_memory()[0]
         rare = SELDOM.get(number % TRACED)
         operation = random.choice([o for o in posted if o.compressed or rare is None])
-        given = {"cluster": agent.subject, "recommendation": word(random)}
+        given = {name: word(random) for name in ("recommendation", "instruction")}
+        given["cluster"] = agent.subject
         if random.random() < 0.1:
             given["cluster"] = word(random)
         path = operation.path.format(**given)
@@ -387,7 +440,7 @@ def test_who_reports_or_accepts_has_the_advice_asked_for_at_once(gateway: Gatewa
     assert (reported.status_code, gateway.advice_queue.sent) == (200, [asked])
     taken = Client(gateway).post(
         f"/v1/clusters/{agent.subject}/recommendations/r1/accept",
-        headers={"Authorization": f"Bearer {token}"},
+        headers={"Authorization": f"Bearer {token}", "If-Match": '"1"'},
     )
     assert (taken.status_code, gateway.advice_queue.sent) == (200, [asked, asked])
 
@@ -442,7 +495,7 @@ def test_recommendations_are_read_by_pages_and_by_older_clients_at_once(gateway:
     agent, _ = gateway.enrolled(KEY, Role.AGENT)
     _, token = gateway.enrolled(PERSON, Role.PERSON)
     data = gateway.tenants.of("acme")
-    states: list[State] = [*["open"] * 5, "done"]
+    states: list[State] = ["open", "open", "open", "open", "open", "done"]
     kept = [a_recommendation(f"r-{n}", monthly=float(n % 4), state=s) for n, s in enumerate(states)]
     body = encode_document(Recommendations(recommendations=tuple(kept), left_out=7))
     data.delete(agent.subject, RECOMMENDATIONS)
@@ -455,7 +508,7 @@ def test_recommendations_are_read_by_pages_and_by_older_clients_at_once(gateway:
         return found
 
     best_first = ["r-3", "r-2", "r-1", "r-5", "r-0", "r-4"]
-    pages, after = list[str](), ""
+    pages, after, ends = list[str](), "", list[bool]()
     for _ in range(3):
         page = read(f"?limit=2{after}")
         assert (page["counts"], page["left_out"], page["recommendations"]) == (
@@ -465,7 +518,8 @@ def test_recommendations_are_read_by_pages_and_by_older_clients_at_once(gateway:
         )
         pages += [each["id"] for each in page["items"]]
         after = f"&after={page['next']}"
-    assert (pages, page["next"]) == (best_first, None)
+        ends.append(page["next"] is None)
+    assert (pages, ends) == (best_first, [False, False, True])
     assert [each["id"] for each in read("?state=open")["items"]] == [
         "r-3",
         "r-2",
@@ -476,6 +530,113 @@ def test_recommendations_are_read_by_pages_and_by_older_clients_at_once(gateway:
     older = read("")
     assert [each["id"] for each in older["recommendations"]] == best_first
     data.delete(agent.subject, RECOMMENDATIONS)
+
+
+def advised(gateway: Gateway, cluster: str, tenant: str = "acme") -> None:
+    """Let a tenant have a cluster with one recommendation of version 1, r1."""
+    data = gateway.tenants.of(tenant)
+    remember_cluster(data, cluster, cluster, NOW)
+    found = a_recommendation("r1", monthly=70.0)
+    body = encode_document(Recommendations(recommendations=(found,)))
+    data.put(cluster, RECOMMENDATIONS, body, expires=NOW + timedelta(days=1))
+
+
+def asked_as(  # noqa: PLR0913, PLR0917 - the parts of a request
+    gateway: Gateway, token: str, method: str, path: str, version: str = "", body: bytes = b""
+) -> Any:
+    headers = {"Authorization": f"Bearer {token}"} | ({"If-Match": version} if version else {})
+    return Client(gateway).open(path, method=method, data=body, headers=headers)
+
+
+DECISIONS = {
+    "accept": b"",
+    "dismiss": encode_document(DismissRequest(reason="sale", until=NOW + timedelta(days=1))),
+    "cancel": b"",
+}
+
+
+@pytest.mark.parametrize("decision", DECISIONS)
+def test_a_decision_names_the_version_that_was_seen(quiet: Gateway, decision: str):
+    _, token = quiet.enrolled(Key(2), Role.PERSON)
+    advised(quiet, "harbor")
+    path, body = f"/v1/clusters/harbor/recommendations/r1/{decision}", DECISIONS[decision]
+    if decision == "cancel":
+        asked_as(quiet, token, "POST", path.replace("cancel", "accept"), '"1"')
+    answers = {
+        said: asked_as(quiet, token, "POST", path, said, body)
+        for said in ("", "1", "*", 'W/"1"', '"2"', '"1"')
+    }
+    assert [each.status_code for each in answers.values()] == [428, 400, 400, 400, 412, 200]
+    assert "you saw version 2" in answers['"2"'].json["detail"]
+    rows = asked_as(quiet, token, "GET", f"/v1/audit?action={decision}").json["items"]
+    assert {(row["version"], row["outcome"]) for row in rows} == {(1, "done"), (2, "refused")}
+
+
+def test_the_second_of_two_people_is_answered_who_was_first(quiet: Gateway):
+    _, ann = quiet.enrolled(Key(2), Role.PERSON)
+    advised(quiet, "harbor")
+    path = "/v1/clusters/harbor/recommendations/r1/accept"
+    assert asked_as(quiet, ann, "POST", path, '"1"').json["accepted_by"] == "shop"
+    quiet.members.invite(digest_of("bob"), invitation(name="bob", role=Role.PERSON, now=NOW))
+    answer = quiet.access.enrol(Key(4).enrolment("bob"), NOW)
+    bob = quiet.access.grant(Key(4).assertion(answer.cluster_id, answer.kid, NOW), NOW)
+    late = asked_as(quiet, bob.access_token, "POST", path, '"1"')
+    assert late.status_code == 409
+    assert "shop accepted it at" in late.json["detail"]
+
+
+OF_A_PERSON = [
+    ("POST", "clusters/harbor/recommendations/r1/accept"),
+    ("POST", "clusters/harbor/recommendations/r1/dismiss"),
+    ("POST", "clusters/harbor/recommendations/r1/cancel"),
+    ("GET", "clusters/harbor/instruction-log"),
+    ("GET", "clusters/harbor/instruction-log/1"),
+    ("GET", "audit"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), OF_A_PERSON, ids=[path for _, path in OF_A_PERSON])
+def test_of_another_tenant_nothing_is_seen_and_nothing_decided(
+    quiet: Gateway, method: str, path: str
+):
+    _, mine = quiet.enrolled(Key(2), Role.PERSON)
+    _, theirs = quiet.enrolled(Key(2), Role.PERSON, "globex")
+    advised(quiet, "harbor")
+    asked_as(quiet, mine, "POST", "/v1/clusters/harbor/recommendations/r1/accept", '"1"')
+    before = quiet.tenants.of("acme").get("harbor", RECOMMENDATIONS)
+    body = DECISIONS["dismiss"] if "dismiss" in path else b""
+    answer = asked_as(quiet, theirs, method, f"/v1/{path}", '"1"', body)
+    if path == "audit":
+        assert answer.json["items"] == []
+    else:
+        assert answer.status_code == 404
+    assert quiet.tenants.of("acme").get("harbor", RECOMMENDATIONS) == before
+    assert len(list(quiet.tenants.of("acme").audit.list())) == 1
+
+
+@pytest.mark.parametrize(("method", "path"), OF_A_PERSON, ids=[path for _, path in OF_A_PERSON])
+def test_an_agent_decides_nothing_and_reads_neither_audit_nor_log(
+    quiet: Gateway, method: str, path: str
+):
+    agent, token = quiet.enrolled(KEY, Role.AGENT)
+    path = f"/v1/{path}".replace("harbor", agent.subject)
+    headers = signed_headers(KEY, token, method, path, at=NOW) | {"If-Match": '"1"'}
+    assert Client(quiet).open(path, method=method, headers=headers).status_code == 403
+
+
+def test_whoever_decides_too_often_is_told_when_to_come_back_and_leaves_no_more_rows(
+    quiet: Gateway,
+):
+    _, token = quiet.enrolled(Key(2), Role.PERSON)
+    advised(quiet, "harbor")
+    quiet.reads = replace(quiet.reads, decisions_per_minute=DECISIONS_PER_MINUTE)
+    path = "/v1/clusters/harbor/recommendations/r9/accept"
+    seen = Counter(
+        asked_as(quiet, token, "POST", path, f'"{n}"').status_code
+        for n in range(DECISIONS_PER_MINUTE + 5)
+    )
+    assert seen == {404: DECISIONS_PER_MINUTE, 429: 5}
+    assert len(list(quiet.tenants.of("acme").audit.list())) == DECISIONS_PER_MINUTE
 
 
 @pytest.mark.parametrize(("name", "answered"), [("savings", 404), ("recommendations", 200)])

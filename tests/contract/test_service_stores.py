@@ -20,13 +20,15 @@ import pytest
 from moto import mock_aws
 from moto.dynamodb.models import DynamoDBBackend
 
-from plimsoll.domain.errors import Conflict, Throttled
+from plimsoll.domain.errors import Conflict, Refused, Throttled
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.people_table import PeopleTable
 from plimsoll_service.adapters.tenant_archive import TenantArchive
 from plimsoll_service.adapters.tenants import MOST_ITEM_BYTES, AwsTenants
-from plimsoll_service.domain.access.principals import Principal, Role
+from plimsoll_service.domain.access import Binding, Grant, Identity, PersonRole, Principal, Role
 from plimsoll_service.domain.snapshots import Arrival
+from plimsoll_service.services import decisions
 from plimsoll_service.services.clusters import (
     CLUSTER,
     CLUSTER_FILTERS,
@@ -38,17 +40,23 @@ from plimsoll_service.services.clusters import (
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.paging import page_request
 from plimsoll_service.services.ports import Members, TenantData, Tenants
+from plimsoll_service.services.recommendations import RECOMMENDATIONS
+from plimsoll_service.services.sessions import Sessions
+from plimsoll_service.wire.advice import About, Recommendation, Recommendations
+from plimsoll_service.wire.audit import Action, AuditEntry
 from plimsoll_service.wire.clusters import AdvisedColumns, SeenColumns
+from plimsoll_service.wire.documents import encode
 from plimsoll_service.wire.snapshot import AgentState
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.package.template import requests_for_tables
-from tests.support.enrolled import KUBE_SYSTEM, Key, admitted, agent_of, invitation
+from tests.support.enrolled import KUBE_SYSTEM, Key, admitted, agent_of, invitation, person_of
 
 from .conftest import FakeClock, kept_for_ever
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 LATER = NOW + 24 * HOUR
+ANN = Identity(issuer="https://id", subject="1", name="ann", groups=frozenset({"sre"}))
 
 
 @dataclass
@@ -86,11 +94,15 @@ def stores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     with mock_aws():
         aws = service_aws()
         tenants = AwsTenants(
-            sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=clock
+            sessions=lambda _: aws,
+            table="DocumentsTable",
+            audit_table="AuditTable",
+            bucket="snapshots",
+            clock=clock,
         )
         yield Stores(tenants, DynamoMembers(aws=aws, table="MembersTable"), clock)
-        rows = kept_for_ever(aws.dynamodb, ["DocumentsTable", "MembersTable"])
-        assert all("kid" in row for row in rows), "all but whom an operator let in expires"
+        kept = kept_for_ever(aws.dynamodb, ["DocumentsTable", "MembersTable", "AuditTable"])
+        assert all("kid" in row for row in kept), "all but whom an operator let in expires"
 
 
 def test_a_document_is_written_over_the_version_that_was_read(stores: Stores):
@@ -182,6 +194,78 @@ def test_tenants_do_not_see_each_other(stores: Stores):
     assert not other.has_snapshot("c", "e", 1)
 
 
+def entry(**changes: Any) -> AuditEntry:
+    facts: dict[str, Any] = {
+        "at": NOW,
+        "who": "ann",
+        "role": "person",
+        "action": Action.ACCEPT,
+        "object": "clusters/c/recommendations/r-1",
+        "version": 7,
+        "outcome": "done",
+    }
+    return AuditEntry(**facts | changes)
+
+
+def rows(stores: Stores, tenant: str = "acme") -> list[AuditEntry]:
+    """Return all audit rows of a tenant, newest first."""
+    return [found for _, found in stores.tenants.of(tenant).audit.list()]
+
+
+def test_audit_rows_are_listed_newest_first_and_each_once(stores: Stores):
+    log = stores.tenants.of("acme").audit
+    late = entry(at=NOW + HOUR, outcome="refused", reason="it has changed\n=1+1")
+    second = entry(at=NOW + timedelta(microseconds=1), who="bob")
+    for each in (second, late, entry(), late):
+        log.append(each)
+    assert rows(stores) == [late, second, entry()]
+    assert rows(stores, "globex") == []
+    keys = [key for key, _ in log.list()]
+    assert [found for _, found in log.list(keys[0])] == [second, entry()]
+    assert not list(log.list(keys[2]))
+
+
+def test_a_document_and_its_audit_row_are_written_together_or_not_at_all(stores: Stores):
+    data = stores.tenants.of("acme")
+    data.put("c", "key", b"1", expires=LATER, audit=entry())
+    with pytest.raises(Conflict):
+        data.put("c", "key", b"2", expires=LATER, audit=entry(who="bob"))
+    assert rows(stores) == [entry()]
+    found = data.put("c", "key", b"3", version=1, expires=LATER, audit=entry(who="cid"))
+    assert (data.get("c", "key"), {each.who for each in rows(stores)}) == (found, {"ann", "cid"})
+
+
+def test_of_two_people_who_decide_in_the_tables_one_wins_and_a_repetition_adds_no_row(
+    stores: Stores,
+):
+    data = stores.tenants.of("acme")
+    found = Recommendation(
+        id="r1",
+        kind="consolidate-node",
+        about=About(kind="Node", name="a", uid="u"),
+        reason="its pods fit elsewhere",
+        monthly=70.0,
+        since=NOW,
+        changed_at=NOW,
+    )
+    body = encode(Recommendations(recommendations=(found,)))
+    data.put("c", RECOMMENDATIONS, body, expires=LATER)
+
+    def accept(who: str, seen: int = 1) -> Recommendation:
+        by, now = person_of(who, now=NOW), stores.clock.now()
+        return decisions.accept(data, "c", "r1", by=by, seen=seen, now=now)
+
+    first = accept("ann")
+    stores.clock.sleep(1)
+    assert accept("ann") == first
+    with pytest.raises(Refused, match="ann accepted it"):
+        accept("bob")
+    assert [(row.who, row.at, row.outcome) for row in rows(stores)] == [
+        ("bob", NOW + timedelta(seconds=1), "refused"),
+        ("ann", NOW, "done"),
+    ]
+
+
 def test_an_invitation_lets_one_key_in_for_as_long_as_it_is_good(stores: Stores):
     key, other = Key(), Key(2)
     agent = agent_of(key, now=NOW)
@@ -257,7 +341,11 @@ def test_of_1200_clusters_a_page_is_one_query_of_the_table(monkeypatch: pytest.M
     with mock_aws():
         aws, clock, requests = service_aws(), FakeClock(NOW), list[str]()
         stores = AwsTenants(
-            sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=clock
+            sessions=lambda _: aws,
+            table="DocumentsTable",
+            audit_table="AuditTable",
+            bucket="snapshots",
+            clock=clock,
         )
         data = stores.of("acme")
         remember_cluster(data, f"a-{0:024}", "cluster-of-a-long-name-0000", NOW)
@@ -283,7 +371,7 @@ def multiply(aws: ServiceAws, count: int) -> None:
     """Make so many rows of the only one, each as long as it is."""
     [row] = aws.dynamodb.scan(TableName="DocumentsTable")["Items"]
     body = gzip.decompress(row["body"]["B"])
-    rows = [
+    rows: list[Any] = [
         {
             **row,
             "document_key": {"S": f"{CLUSTER}a-{n:024}"},
@@ -292,7 +380,7 @@ def multiply(aws: ServiceAws, count: int) -> None:
         for n in range(count)
     ]
     for some in batched(rows, 25, strict=True):
-        puts = [{"PutRequest": {"Item": each}} for each in some]
+        puts: list[Any] = [{"PutRequest": {"Item": each}} for each in some]
         aws.dynamodb.batch_write_item(RequestItems={"DocumentsTable": puts})
 
 
@@ -341,7 +429,11 @@ def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
         aws = service_aws()
         members = DynamoMembers(aws=aws, table="MembersTable")
         stores = AwsTenants(
-            sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=FakeClock(NOW)
+            sessions=lambda _: aws,
+            table="DocumentsTable",
+            audit_table="AuditTable",
+            bucket="snapshots",
+            clock=FakeClock(NOW),
         )
         for tenant in ("acme", "acme-2"):
             data = stores.of(tenant)
@@ -350,10 +442,15 @@ def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
             data.put_snapshot("c", "e", 1, b"2")
             admitted(members, Key(), invitation(tenant, now=NOW))
             members.invite(tenant, invitation(tenant, "other", now=NOW))
+            people = PeopleTable(aws=aws, table="PeopleTable")
+            people.bind(Binding(tenant=tenant, group="sre", grant=Grant(role=PersonRole.VIEWER)))
+            Sessions(store=people).begin(ANN, tenant, NOW)
         archive = TenantArchive(
             aws=aws,
             members="MembersTable",
+            people="PeopleTable",
             documents="DocumentsTable",
+            audit="AuditTable",
             bucket="snapshots",
             tenant="acme",
         )
@@ -361,7 +458,9 @@ def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
             files = archive.export(to)
         with ZipFile(tmp_path / "acme.zip") as found:
             names = found.namelist()
-            assert len(names) == files == 6  # an agent, two invitations, a row and two objects
+            assert (
+                len(names) == files == 8
+            )  # an agent, two invitations, a binding, a session, a row and two objects
             assert found.read("rows/acme#c/key.json") == b"1"
             assert found.read("snapshots/acme/c/e/1.json.gz") == b"2"
         assert not [name for name in names if "acme-2" in name]
@@ -373,6 +472,8 @@ def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
         assert [each.key for each in stays.list("c", "a", "z")] == ["key", "large"]
         assert stays.has_snapshot("c", "e", 1)
         assert [each.tenant for each in members.agents()] == ["acme-2"]
+        assert [each.tenant for each in people.bindings(None)] == ["acme-2"]
+        assert [list(people.sessions(each)) == [] for each in ("acme", "acme-2")] == [True, False]
         assert members.admit("acme", Key(2).public, KUBE_SYSTEM, NOW) is None
         assert members.admit("acme-2", Key(2).public, KUBE_SYSTEM, NOW) is not None
 

@@ -21,6 +21,7 @@ from plimsoll.adapters.dynamodb.codec import (
     item_to_report,
     report_to_item,
 )
+from plimsoll.adapters.dynamodb.layouts import DynamoLayouts
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
 from plimsoll.adapters.dynamodb.observed_times import DynamoObservedTimes
 from plimsoll.adapters.dynamodb.pools import DynamoPools
@@ -45,8 +46,9 @@ from plimsoll.domain.reports import Reason, Report, Score, WorkloadScore
 from plimsoll.domain.spot import POOL_EVENTS_KEPT, CapacityPool, HeldPool, PoolEvent, PoolEventKind
 from plimsoll.domain.spot.pool_history import MERGED
 from plimsoll.domain.zones import LONGEST_SHIFT, ShiftEvent
-from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, Times, WakeUps
+from plimsoll.services.ports import LayoutStore, NodeIndex, Pools, Registry, Reports, Times, WakeUps
 from plimsoll_simulation.fake_aws.stores import (
+    MemoryLayouts,
     MemoryNodeIndex,
     MemoryPools,
     MemoryRegistry,
@@ -116,6 +118,7 @@ class Stores:
     reports: Reports
     pools: Pools
     times: Times
+    layouts: LayoutStore
     wake_ups: WakeUps
     sent: Callable[[], Sequence[str]]
     """Bodies of the messages that a reader of the queue sees now."""
@@ -129,6 +132,7 @@ def in_memory() -> Stores:
         MemoryReports(),
         MemoryPools(),
         MemoryTimes(),
+        MemoryLayouts(),
         wake_ups,
         lambda: [f'{{"cluster": "{cluster}"}}' for cluster, delay in wake_ups.sent if delay == 0],
     )
@@ -146,6 +150,7 @@ def in_aws(aws: Aws) -> Stores:
         DynamoReports(aws, f"ReportsTable-{run}"),
         DynamoPools(aws, f"PoolsTable-{run}"),
         DynamoObservedTimes(aws, f"TimesTable-{run}"),
+        DynamoLayouts(aws, f"TimesTable-{run}"),
         SqsWakeUps(aws, queue),
         partial(bodies_of, aws, queue),
     )
@@ -688,17 +693,17 @@ def test_a_layout_is_chosen_by_the_run_that_comes_first_and_found_by_cluster(
         below=T0 + timedelta(days=3),
         at=T0 + timedelta(days=9),
     )
-    stores.times.choose_layout("shop", WEB, None, first)
+    stores.layouts.write("shop", WEB, None, first)
     with pytest.raises(Conflict):
-        stores.times.choose_layout("shop", WEB, None, changed)
-    stores.times.choose_layout("shop", WEB, first, changed)
+        stores.layouts.write("shop", WEB, None, changed)
+    stores.layouts.write("shop", WEB, first, changed)
     with pytest.raises(Conflict):
-        stores.times.choose_layout("shop", WEB, first, first)
-    stores.times.choose_layout("bare", DB, None, first)
+        stores.layouts.write("shop", WEB, first, first)
+    stores.layouts.write("bare", DB, None, first)
     stores.times.merge("shop", WEB, TIMES)
-    assert stores.times.layouts("shop") == {WEB: changed}
-    assert stores.times.layouts("bare") == {DB: first}
-    assert stores.times.layouts("other") == {}
+    assert stores.layouts.read("shop") == {WEB: changed}
+    assert stores.layouts.read("bare") == {DB: first}
+    assert stores.layouts.read("other") == {}
     assert stores.times.read("shop", [WEB]) == {WEB: TIMES}
 
 

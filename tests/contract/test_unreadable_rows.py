@@ -79,11 +79,11 @@ def test_a_chosen_layout_that_cannot_be_read_is_absent_and_written_over(moto_aws
         in_aws(moto_aws),
         ChosenLayout(promise=Promise(ready=6), layout=NO_FLOOR, at=T0),
     )
-    stores.times.choose_layout("shop", WEB, None, chosen)
+    stores.layouts.write("shop", WEB, None, chosen)
     assert spoil(moto_aws, "cluster", "workload") == 1
-    assert stores.times.layouts("shop") == {}
-    stores.times.choose_layout("shop", WEB, None, chosen)
-    assert stores.times.layouts("shop") == {WEB: chosen}
+    assert stores.layouts.read("shop") == {}
+    stores.layouts.write("shop", WEB, None, chosen)
+    assert stores.layouts.read("shop") == {WEB: chosen}
 
 
 def test_an_event_of_a_pool_that_cannot_be_read_hides_no_other(moto_aws: Aws):
@@ -123,6 +123,7 @@ def test_of_the_service_a_document_whose_bytes_are_lost_is_absent_and_written_ov
     data = AwsTenants(
         sessions=lambda _: aws,
         table="DocumentsTable",
+        audit_table="AuditTable",
         bucket="snapshots",
         clock=FakeClock(NOW),
         tell=told,

@@ -37,6 +37,8 @@ class ActualSide:
             # What this scenario left behind when it was played before is still being deleted.
             if made.status != 409 or time.monotonic() > end:
                 raise RuntimeError(f"namespace {scenario}: {made.body['message']}")
+            # A controller may have made a pod after the scenario was forgotten, and a finalizer may hold it.
+            plane.let_go(scenario)
             time.sleep(0.5)
         self.settle(0)
         self.changes()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import override
 
 import yaml
 
+from tests.differential.actual import ActualSide
 from tests.differential.behaviours import BEHAVIOURS
 from tests.differential.bench import Bench
 from tests.differential.drawn import pair
@@ -16,11 +19,12 @@ from tests.differential.known import KNOWN, LIMITS
 from tests.differential.past import Past
 from tests.differential.pictures import Painter
 from tests.differential.placements import Placements
-from tests.differential.scenario import Scenario
-from tests.differential.sides import Seen, send
+from tests.differential.scenario import Json, Request, Scenario
+from tests.differential.sides import Response, Seen, send
 from tests.differential.suite import everything
 from tests.differential.test_scheduler import Verdict
 from tests.differential.trial import differences, expected
+from tests.differential.watched import ControlPlane
 from tests.support.fake_clusters import DEPLOYMENTS, Play, a_deployment, a_template
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -198,3 +202,54 @@ def test_a_dip_lasts_however_much_else_happens_meanwhile():
     blinked = past.look([changes[0], replace(changes[-1], at=1.5)], {}, [deployment], 0.7)
     assert lasted["Deployment web had enough that served"] is False
     assert blinked["Deployment web had enough that served"] is True
+
+
+class LeftBehind(ControlPlane):
+    """A control plane that deletes the namespace of an earlier play, in which finalizers hold what was seen late."""
+
+    def __init__(self) -> None:
+        held = {"name": "held", "finalizers": ["example.com/held"]}
+        self.left: dict[str, list[Json]] = {
+            "services": [{"metadata": held}],
+            "pods": [{"metadata": held}, {"metadata": {"name": "web"}}],
+        }
+        self.made = 0
+
+    @override
+    def send(self, request: Request) -> Response:
+        *_, resource, name = ["", *request.path.rsplit("/", 2)[1:]]
+        if request.method == "POST":
+            self.made += 1
+            there = any(self.left.values())
+            return Response(status=409 if there else 201, body={"message": "it is being deleted"})
+        if request.method == "GET":
+            return Response(status=200, body={"items": [*self.left[name]]})
+        (found,) = (each for each in self.left[resource] if each["metadata"]["name"] == name)
+        if request.method == "PATCH":
+            found["metadata"] = {"name": name}
+        elif "finalizers" not in found["metadata"]:
+            self.left[resource].remove(found)
+        return Response(status=200, body={})
+
+    @override
+    def touch(self, scenario: str) -> None:
+        pass
+
+    @override
+    def quiet_for(self, scenario: str) -> float:
+        return 60
+
+    @override
+    def objects(self, scenario: str, resource: str) -> Sequence[Json]:
+        return ()
+
+    @override
+    def changes(self, scenario: str) -> Sequence[Seen]:
+        return ()
+
+
+def test_a_scenario_is_played_again_once_nothing_holds_what_its_first_play_left_behind():
+    plane = LeftBehind()
+    ActualSide(plane, "behaviour-finalizers")
+    assert plane.left == {"services": [], "pods": []}
+    assert plane.made == 2

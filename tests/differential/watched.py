@@ -109,13 +109,18 @@ class ControlPlane:
         self.send(
             Request(method="DELETE", path=f"/api/v1/namespaces/{scenario}")
         )  # no pod is made there now
-        for pod in self.objects(scenario, "pods"):
-            name = pod["metadata"]["name"]
-            path = f"/api/v1/namespaces/{scenario}/pods/{name}"
-            if pod["metadata"].get("finalizers"):
-                let_go = {"metadata": {"finalizers": None}}
-                self.send(Request(method="PATCH", path=path, body=let_go, content_type=MERGE))
-            self.send(Request(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
+        self.let_go(scenario)
+
+    def let_go(self, scenario: str) -> None:
+        """Delete the pods and Services of a scenario at once, whatever holds them: its namespace is not gone before."""
+        for resource in ("pods", "services"):
+            listing = f"/api/v1/namespaces/{scenario}/{resource}"
+            for each in self.send(Request(method="GET", path=listing)).body["items"]:
+                path = f"{listing}/{each['metadata']['name']}"
+                if each["metadata"].get("finalizers"):
+                    free = {"metadata": {"finalizers": None}}
+                    self.send(Request(method="PATCH", path=path, body=free, content_type=MERGE))
+                self.send(Request(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
 
     def _watch(self, resource: str) -> None:
         line = BY_PLURAL[resource]

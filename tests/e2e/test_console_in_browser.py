@@ -15,12 +15,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from plimsoll_cli.console.drill_source import DrillSource
-from plimsoll_cli.console.pages import url
 from plimsoll_cli.console.web import Access, served
+from plimsoll_console.pages import url
 from plimsoll_simulation.scenario.drill import read_drill
 from tests.support.browsers import NARROWEST, launched, looked
 from tests.support.consoles import looked_at
-from tests.unit.cli.console.test_screens import HOSTILE, hostile_pages, hostile_source
+from tests.unit.console.test_screens import HOSTILE, hostile_pages, hostile_source
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "all-spot-at-once.yaml"

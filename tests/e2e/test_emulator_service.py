@@ -43,6 +43,7 @@ from tests.support.described import (
     refuse_undescribed,
     requests_for,
     signed_headers,
+    versions_of,
 )
 from tests.support.enrolled import Key
 from tests.support.faulty_wire import Fault, FaultyWire
@@ -168,6 +169,10 @@ def test_a_recommendation_is_accepted_carried_out_by_the_agent_and_measured(
     printed = capsys.readouterr().out
     assert f"{done.id} is accepted" in printed
     assert "done, measured" in printed
+    assert "(accepted by ann; done: " in " ".join(printed.split())
+    (row,) = (line for line in said if line.startswith("the audit log: "))
+    assert "ann (admin) accept clusters/" in row
+    assert row.endswith(f"/recommendations/{done.id}, version 1: done")
 
 
 def test_what_an_agent_pushes_a_person_of_its_tenant_reads(rig: ServiceRig):
@@ -200,7 +205,15 @@ def test_no_tenant_gets_to_the_cluster_of_another(rig: ServiceRig):
     other, theirs = rig.enrolled("globex", "theirs", Role.AGENT)
     _, eve = rig.enrolled("globex", "eve", Role.PERSON)
     assert mine.push(encode(a_snapshot(cluster))).accepted == 1
-    for what in ("pools", "workloads", "interruptions", "savings", "recommendations"):
+    for what in (
+        "pools",
+        "workloads",
+        "interruptions",
+        "savings",
+        "recommendations",
+        "instruction-log",
+        "instruction-log/1",
+    ):
         with pytest.raises(Refused, match="404"):
             eve.call("GET", of_cluster(cluster, what), dict)
     with pytest.raises(MissingRights, match="403"):
@@ -308,7 +321,7 @@ def test_whatever_is_asked_is_answered_as_described(
         operation.method,
         rig.url + path,
         data=body or None,
-        headers=asking.headers(operation, path, body),
+        headers=asking.headers(operation, path, body) | versions_of(case),
         timeout=30,
     )
     refuse_undescribed(case, answer)

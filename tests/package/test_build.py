@@ -248,7 +248,7 @@ def test_a_layer_holds_only_the_product_and_its_libraries(layer):
     assert found >= {file for file in recorded if file.isidentifier()}
 
 
-@pytest.mark.parametrize("folder", ["core", "service", "batch"])
+@pytest.mark.parametrize("folder", ["core", "service", "batch", "console"])
 def test_a_lock_has_hashes_and_agrees_with_that_of_the_tests(folder):
     lock = locked(ROOT / "layers" / folder / "requirements.txt")
     tested = locked(ROOT / "requirements.lock")
@@ -257,7 +257,7 @@ def test_a_lock_has_hashes_and_agrees_with_that_of_the_tests(folder):
     assert {name: tested[name] for name in lock} == lock
 
 
-@pytest.mark.parametrize("folder", ["core", "service", "batch"])
+@pytest.mark.parametrize("folder", ["core", "service", "batch", "console"])
 def test_a_lock_holds_what_its_loose_requirements_ask_for(folder):
     lines = (ROOT / "layers" / folder / "requirements.in").read_text(encoding="utf-8").splitlines()
     lock = locked(ROOT / "layers" / folder / "requirements.txt")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,9 +17,10 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE
 from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE
 from plimsoll_cli.probes.iam_requests import Request
-from plimsoll_service.adapters.members import SUBJECTS
+from plimsoll_service.adapters.members import MEMBERS, SUBJECTS
 from plimsoll_service.config import Config
-from plimsoll_service.domain.access.principals import Principal, Role
+from plimsoll_service.domain.access import Grant, PersonRole, Principal, Role, granted_by_key
+from plimsoll_service.domain.access.people import MOST_GROUPS
 from plimsoll_service.domain.access.tenancy import (
     document_key,
     leading_key,
@@ -36,8 +37,16 @@ from tests.support.iam_evaluator import Decision, decide
 SERVICE = template("service.yaml")
 RESOURCES: dict[str, Any] = SERVICE["Resources"]
 TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/documents"
+AUDIT = "arn:aws:dynamodb:us-east-1:123456789012:table/audit"
 BUCKET = "arn:aws:s3:::snapshots"
-FUNCTION_ROLES = ("AuthorizerRole", "ApiRole", "MetricsRole", "AdviceRole", "AdviceScheduleRole")
+FUNCTION_ROLES = (
+    "AuthorizerRole",
+    "SignInRole",
+    "ApiRole",
+    "MetricsRole",
+    "AdviceRole",
+    "AdviceScheduleRole",
+)
 
 
 def of(kind: str) -> dict[str, Any]:
@@ -59,8 +68,11 @@ def statements(role: str) -> list[dict[str, Any]]:
 
 def declared() -> dict[tuple[str, str], bool]:
     """Method and path of each event -> whether a token is asked for."""
-    events = RESOURCES["ApiFunction"]["Properties"]["Events"].values()
-    told = [event["Properties"] for event in events]
+    told = [
+        event["Properties"]
+        for function in ("ApiFunction", "SignInFunction")
+        for event in RESOURCES[function]["Properties"]["Events"].values()
+    ]
     return {(e["Method"], e["Path"]): e.get("Auth", {}).get("Authorizer") != "NONE" for e in told}
 
 
@@ -83,10 +95,21 @@ def test_the_names_of_the_operations_are_those_of_the_views():
     assert views == {o.name for o in OPERATIONS}
 
 
-def test_the_answer_of_the_authorizer_is_kept_for_less_than_a_minute():
+def test_no_answer_of_the_authorizer_is_kept_so_that_whoever_is_revoked_is_out_at_once():
     auth = RESOURCES["Api"]["Properties"]["Auth"]
     assert auth["DefaultAuthorizer"] == "Holder"
-    assert auth["Authorizers"]["Holder"]["Identity"]["ReauthorizeEvery"] <= 60
+    assert auth["Authorizers"]["Holder"]["Identity"]["ReauthorizeEvery"] == 0
+
+
+def test_what_waits_for_the_issuer_takes_no_request_of_an_agent_along():
+    """A slow issuer, and a flood of sign-ins, stay within a function and a reserve of their own."""
+    said = {name: RESOURCES[name]["Properties"] for name in ("SignInFunction", "ApiFunction")}
+    paths = {
+        name: {event["Properties"]["Path"] for event in each["Events"].values()}
+        for name, each in said.items()
+    }
+    assert paths["SignInFunction"] == {"/v1/issuer", "/v1/devices", "/v1/sessions"}
+    assert said["SignInFunction"]["Timeout"] <= 29, "API Gateway waits no longer"
 
 
 def test_who_needs_no_token_has_a_rate_of_its_own():
@@ -105,8 +128,10 @@ def test_who_needs_no_token_has_a_rate_of_its_own():
 def test_the_schedule_of_the_advice_reads_the_index_of_members_and_not_what_anybody_can_add():
     scans = [s["Resource"] for s in statements("AdviceScheduleRole") if "Scan" in str(s["Action"])]
     assert scans == [{"Fn::Sub": f"${{MembersTable.Arn}}/index/{SUBJECTS}"}]
-    (index,) = RESOURCES["MembersTable"]["Properties"]["GlobalSecondaryIndexes"]
-    assert index["IndexName"] == SUBJECTS
+    indexes = RESOURCES["MembersTable"]["Properties"]["GlobalSecondaryIndexes"]
+    assert {index["IndexName"] for index in indexes} == {SUBJECTS, MEMBERS}
+    # Nobody chooses a subject: it is written of those who were let in.
+    assert all("subject" in str(index["KeySchema"]) for index in indexes)
 
 
 def test_a_firewall_stands_before_what_needs_no_token_unless_it_is_turned_off():
@@ -138,6 +163,7 @@ def holder(role: Role, subject: str) -> Principal:
         kid="k",
         public_key=b"k" * 32,
         cluster_uid="u",
+        grants=granted_by_key(role),
     )
 
 
@@ -149,7 +175,9 @@ def test_a_token_opens_the_paths_of_its_role_and_an_agents_only_its_own_cluster(
 ):
     """The policy does not know the path that was asked: what is kept of it holds for any other."""
     said = policy(holder(role, "a-mine"), ARN)
-    path = operation.path.format(cluster=cluster, recommendation="r1")
+    path = operation.path.format(
+        cluster=cluster, recommendation="r1", access="s-1", instruction="1"
+    )
     request = Request(
         action="execute-api:Invoke",
         resource=f"arn:aws:execute-api:us-east-1:123456789012:api1/live/{operation.method}{path}",
@@ -161,6 +189,38 @@ def test_a_token_opens_the_paths_of_its_role_and_an_agents_only_its_own_cluster(
     elif role is Role.AGENT:
         assert decision is not Decision.ALLOWED
     # a person's token passes the gate of an agent's reads, and is refused behind it
+
+
+DECIDE = {"accept_recommendation", "dismiss_recommendation", "cancel_recommendation"}
+ADMINISTER = {"list_members", "read_audit", "read_people", "end_access", "make_token"}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
+@pytest.mark.parametrize("role", PersonRole)
+def test_a_role_opens_what_it_is_for_and_what_the_roles_before_it_open(operation, role):
+    if operation.role is not Role.PERSON:
+        return
+    person = replace(holder(Role.PERSON, "u-1"), grants=(Grant(role=role),))
+    path = operation.path.format(cluster="a-1", recommendation="r1", access="s-1", instruction="1")
+    request = Request(
+        action="execute-api:Invoke",
+        resource=f"arn:aws:execute-api:us-east-1:123456789012:api1/live/{operation.method}{path}",
+    )
+    least = PersonRole.VIEWER
+    if operation.name in DECIDE:
+        least = PersonRole.OPERATOR
+    elif operation.name in ADMINISTER:
+        least = PersonRole.ADMIN
+    decision = decide([policy(person, ARN)["policyDocument"]], request)
+    assert (decision is Decision.ALLOWED) is (role.rank >= least.rank)
+
+
+def test_a_policy_of_most_bindings_fits_what_api_gateway_takes():
+    """8 KiB: https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html"""
+    clusters = [frozenset(f"a-{n:024x}" for n in range(20)) for _ in range(MOST_GROUPS)]
+    grants = tuple(Grant(role=PersonRole.OPERATOR, clusters=each) for each in clusters)
+    said = policy(replace(holder(Role.PERSON, "u-1"), grants=grants), ARN)
+    assert len(json.dumps(said)) < 8192
 
 
 # --- Tenants ---------------------------------------------------------------------------------------
@@ -178,7 +238,7 @@ def test_a_token_opens_the_paths_of_its_role_and_an_agents_only_its_own_cluster(
     ],
 )
 def test_a_session_of_one_tenant_reaches_no_row_of_another(action, key, allowed):
-    said = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))
+    said = json.loads(session_policy("acme", table=TABLE, audit=AUDIT, bucket=BUCKET))
     request = Request(
         action=f"dynamodb:{action}", resource=TABLE, context={"dynamodb:LeadingKeys": key}
     )
@@ -188,7 +248,7 @@ def test_a_session_of_one_tenant_reaches_no_row_of_another(action, key, allowed)
 @pytest.mark.parametrize("action", ["Scan", "BatchGetItem", "UpdateItem", "PartiQLSelect"])
 def test_a_session_may_not_ask_without_a_leading_key(action):
     """ForAllValues holds where there is no key at all, so what may go without one is not allowed."""
-    said = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))
+    said = json.loads(session_policy("acme", table=TABLE, audit=AUDIT, bucket=BUCKET))
     request = Request(action=f"dynamodb:{action}", resource=TABLE)
     assert decide([said], request) is Decision.NOT_ALLOWED
 
@@ -208,7 +268,7 @@ def test_a_session_may_not_ask_without_a_leading_key(action):
 )
 @pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject"])
 def test_a_session_of_one_tenant_reaches_no_object_of_another(action, key, allowed):
-    said = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))
+    said = json.loads(session_policy("acme", table=TABLE, audit=AUDIT, bucket=BUCKET))
     request = Request(action=action, resource=f"{BUCKET}/{key}")
     assert (decide([said], request) is Decision.ALLOWED) is allowed
 
@@ -216,14 +276,37 @@ def test_a_session_of_one_tenant_reaches_no_object_of_another(action, key, allow
 @pytest.mark.parametrize("tenant", ["*", "a*", "acme#", "a/b", ""])
 def test_no_policy_is_made_for_a_name_that_would_match_others(tenant):
     with pytest.raises(BadInput):
-        session_policy(tenant, table=TABLE, bucket=BUCKET)
+        session_policy(tenant, table=TABLE, audit=AUDIT, bucket=BUCKET)
 
 
 def test_a_session_may_nothing_that_the_role_of_tenants_may_not():
-    [rows, objects] = statements("TenantRole")
-    asked = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))["Statement"]
+    [rows, audit, objects] = statements("TenantRole")
+    asked = json.loads(session_policy("acme", table=TABLE, audit=AUDIT, bucket=BUCKET))["Statement"]
     assert set(asked[0]["Action"]) == set(rows["Action"])
-    assert set(asked[1]["Action"]) == set(objects["Action"])
+    assert set(asked[1]["Action"]) == set(audit["Action"])
+    assert set(asked[2]["Action"]) == set(objects["Action"])
+
+
+WRITES = ("PutItem", "UpdateItem", "DeleteItem")
+
+
+@pytest.mark.parametrize("action", [*WRITES, "BatchWriteItem", "Query"])
+@pytest.mark.parametrize("tenant", ["acme", "acme-2", "globex"])
+def test_a_session_adds_and_reads_audit_rows_of_its_own_tenant_and_changes_none(action, tenant):
+    said = json.loads(session_policy("acme", table=TABLE, audit=AUDIT, bucket=BUCKET))
+    request = Request(
+        action=f"dynamodb:{action}", resource=AUDIT, context={"dynamodb:LeadingKeys": tenant}
+    )
+    allowed = tenant == "acme" and action in {"PutItem", "Query"}
+    assert (decide([said], request) is Decision.ALLOWED) is allowed
+
+
+def test_no_role_of_the_stack_updates_or_deletes_an_audit_row():
+    for role in (name for name, each in RESOURCES.items() if each["Type"] == "AWS::IAM::Role"):
+        for statement in statements(role):
+            if "AuditTable" in json.dumps(statement["Resource"]) or statement["Resource"] == "*":
+                may = {a for a in listed(statement["Action"]) if a.startswith("dynamodb:")}
+                assert may <= {"dynamodb:PutItem", "dynamodb:Query"}, role
 
 
 @pytest.mark.parametrize("role", FUNCTION_ROLES)
@@ -231,6 +314,7 @@ def test_no_function_reaches_the_data_of_tenants_by_its_own_role(role):
     for statement in statements(role):
         said = json.dumps(statement["Resource"])
         assert "DocumentsTable" not in said
+        assert "AuditTable" not in said
         assert "SnapshotsBucket" not in said
         assert not any(action.startswith("s3:") for action in listed(statement["Action"]))
 
@@ -250,12 +334,13 @@ MAY_OF_MEMBERS = {
     ("ApiRole", "PutItem", "member"),
     ("ApiRole", "UpdateItem", "count"),
     ("ApiRole", "UpdateItem", "once"),
+    ("SignInRole", "UpdateItem", "count"),
 }
 
 
 @pytest.mark.parametrize("kind", ["member", "invitation", "count", "once"])
 @pytest.mark.parametrize("action", ["GetItem", "PutItem", "UpdateItem"])
-@pytest.mark.parametrize("role", ["AuthorizerRole", "ApiRole"])
+@pytest.mark.parametrize("role", ["AuthorizerRole", "ApiRole", "SignInRole"])
 def test_of_the_members_a_function_reaches_the_rows_that_it_works_with(role, action, kind):
     """The API lets in whom an operator invited; it cannot invite, and counts are no members."""
     held = [s for s in statements(role) if s["Resource"] == {"Fn::GetAtt": ["MembersTable", "Arn"]}]
@@ -268,10 +353,39 @@ def test_of_the_members_a_function_reaches_the_rows_that_it_works_with(role, act
     assert (decision is Decision.ALLOWED) is ((role, action, kind) in MAY_OF_MEMBERS)
 
 
+MAY_OF_PEOPLE = {
+    ("AuthorizerRole", "Query", "#groups"),
+    ("AuthorizerRole", "GetItem", "acme"),
+    ("AuthorizerRole", "UpdateItem", "acme"),
+    ("SignInRole", "Query", "#groups"),
+    ("SignInRole", "PutItem", "acme"),
+    ("ApiRole", "Query", "#groups"),
+    ("ApiRole", "Query", "acme"),
+    ("ApiRole", "PutItem", "acme"),
+    ("ApiRole", "DeleteItem", "acme"),
+}
+
+
+@pytest.mark.parametrize("partition", ["#groups", "acme"])
+@pytest.mark.parametrize("action", ["GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"])
+@pytest.mark.parametrize("role", FUNCTION_ROLES)
+def test_no_function_binds_a_group_and_each_does_with_sessions_what_it_is_for(
+    role, action, partition
+):
+    held = [s for s in statements(role) if s["Resource"] == {"Fn::GetAtt": ["PeopleTable", "Arn"]}]
+    request = Request(
+        action=f"dynamodb:{action}",
+        resource=TABLE,
+        context={"dynamodb:LeadingKeys": partition},
+    )
+    decision = decide([{"Statement": [{**s, "Resource": TABLE} for s in held]}], request)
+    assert (decision is Decision.ALLOWED) is ((role, action, partition) in MAY_OF_PEOPLE)
+
+
 # --- Keys, variables, alarms -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", ["MembersTable", "DocumentsTable"])
+@pytest.mark.parametrize("table", ["MembersTable", "PeopleTable", "DocumentsTable", "AuditTable"])
 def test_nobody_deletes_a_table_in_passing_and_each_can_be_restored(table: str):
     said = RESOURCES[table]["Properties"]
     assert said["DeletionProtectionEnabled"]
@@ -350,7 +464,7 @@ def test_no_alarm_goes_by_what_a_caller_without_a_token_can_cause():
     Of the rest, AWS counts queues that no stranger may send to and functions that they start; our own
     metrics leave strangers out, as tests of the functions show.
     """
-    reachable = {"ApiFunction", "AuthorizerFunction"}
+    reachable = {"ApiFunction", "AuthorizerFunction", "SignInFunction"}
     for name, alarm in of("AWS::CloudWatch::Alarm").items():
         (dimension,) = alarm["Dimensions"]
         match alarm["Namespace"]:
@@ -381,7 +495,7 @@ def test_each_queue_with_work_has_an_alarm_on_its_age():
 def test_what_requests_start_is_capped_and_what_queues_start_is_bounded():
     """The pool of the account is an interruption's too."""
     for name, function in of("AWS::Serverless::Function").items():
-        if name in {"ApiFunction", "AuthorizerFunction"}:
+        if name in {"ApiFunction", "AuthorizerFunction", "SignInFunction"}:
             reserved, cap, nothing = function["ReservedConcurrentExecutions"]["Fn::If"]
             assert (reserved, nothing) == ("Reserved", {"Ref": "AWS::NoValue"})
             assert cap["Fn::FindInMap"][1] == {"Ref": "Size"}

@@ -14,13 +14,14 @@ from plimsoll_service.adapters.signers import LocalSigner, is_signed
 from plimsoll_service.domain.analysis.prices import PriceTable
 from plimsoll_service.domain.snapshots.arrivals import Newest
 from plimsoll_service.domain.snapshots.rollups import Span
-from plimsoll_service.services import instructions, recommendations
+from plimsoll_service.services import decisions, instructions, recommendations
 from plimsoll_service.services.history import NEWEST
 from plimsoll_service.services.recommendations import Advised, advise
 from plimsoll_service.wire.advice import Recommendation
 from plimsoll_service.wire.instructions import Instruction, Outcome, Result, verify
 from plimsoll_service.wire.snapshot import Snapshot, encode
 from plimsoll_simulation.fake_aws.service_stores import MemoryTenantData
+from tests.support.enrolled import person_of
 from tests.support.snapshots import (
     GIB,
     NOW,
@@ -98,9 +99,13 @@ class AdvisedCluster:
         found = recommendations.recommendations(self.data, "harbor").recommendations
         return {f"{each.kind} {each.about.name}": each for each in found}
 
-    def accept(self, name: str) -> Recommendation:
-        id_ = self.all()[name].id
-        return recommendations.accept(self.data, "harbor", id_, "ada", self.time)
+    def accept(self, name: str, who: str = "ada") -> Recommendation:
+        """Accept a recommendation as it is now."""
+        found = self.all()[name]
+        by = person_of(who, now=self.time)
+        return decisions.accept(
+            self.data, "harbor", found.id, by=by, seen=found.version, now=self.time
+        )
 
     def waiting(self) -> list[Instruction]:
         """Return what the executor of the cluster would be given."""
@@ -111,7 +116,7 @@ class AdvisedCluster:
     def report(self, outcome: Outcome) -> None:
         (told,) = self.waiting()
         result = Result(id=told.id, number=told.number, outcome=outcome, reason="so", at=self.time)
-        instructions.report(self.data, "harbor", [result])
+        instructions.report(self.data, "harbor", [result], self.time)
 
 
 def harbor(**changes: Any) -> Snapshot:

@@ -37,6 +37,7 @@ from plimsoll_cli.probes.kubernetes import GROUP, KubernetesProbe
 from plimsoll_cli.stack import RESERVES, Stack
 from plimsoll_simulation.fake_aws.stores import (
     MemoryFrames,
+    MemoryLayouts,
     MemoryNodeIndex,
     MemoryPools,
     MemoryRegistry,
@@ -148,6 +149,7 @@ class MemoryEnvironment:
     pools: MemoryPools = field(default_factory=MemoryPools)
     frames: MemoryFrames = field(default_factory=MemoryFrames)
     times: MemoryTimes = field(default_factory=MemoryTimes)
+    layouts: MemoryLayouts = field(default_factory=MemoryLayouts)
     instances: NoInstances = field(default_factory=NoInstances)
     groups: Sequence[NodeGroup] = ()
     stack_status: str = "UPDATE_COMPLETE"
@@ -196,6 +198,7 @@ class MemoryEnvironment:
             pools=self.pools,
             frames=self.frames,
             times=self.times,
+            layouts=self.layouts,
             instances=self.instances,
             instances_of=lambda _: self.instances,
             clusters=self,

@@ -45,6 +45,16 @@ def body_of(case: Case, operation: Operation) -> bytes:
     return case.body if isinstance(case.body, bytes) else json.dumps(case.body).encode()
 
 
+def versions_of(case: Case) -> dict[str, str]:
+    """The header that names the version which is decided about, where one was drawn that HTTP can carry."""
+    said = dict[str, Any](case.headers or {}).get("If-Match")
+    return (
+        {"If-Match": said}
+        if isinstance(said, str) and said.isascii() and said.isprintable()
+        else {}
+    )
+
+
 def signed_headers(key: Key, token: str, method: str, path: str, **of: Any) -> dict[str, str]:
     """The headers of a signed request; `of` are its time `at` and its `body`."""
     request = key.request(method, path, **of)

@@ -88,6 +88,12 @@ def agent_of(key: Key, tenant: str = "acme", name: str = "shop", *, now: datetim
     return Principal.admitted(invitation(tenant, name, now=now), key.public, KUBE_SYSTEM)
 
 
+def person_of(name: str = "ada", tenant: str = "acme", *, now: datetime) -> Principal:
+    """Return a person with a key of their own, who is an admin."""
+    invited = invitation(tenant, name, role=Role.PERSON, now=now)
+    return Principal.admitted(invited, Key().public, "person")
+
+
 def admitted(
     members: Members, key: Key, invited: Invitation, cluster_uid: str = KUBE_SYSTEM
 ) -> Principal:
@@ -100,4 +106,4 @@ def admitted(
     return found
 
 
-__all__ = ["KUBE_SYSTEM", "Key", "admitted", "agent_of", "digest_of", "invitation"]
+__all__ = ["KUBE_SYSTEM", "Key", "admitted", "agent_of", "digest_of", "invitation", "person_of"]

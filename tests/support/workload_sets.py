@@ -28,6 +28,7 @@ from plimsoll_simulation.fake_aws.machines import zone_id_of
 from plimsoll_simulation.fake_aws.stores import (
     AmpleLimits,
     MemoryAnnouncer,
+    MemoryLayouts,
     MemoryNodeIndex,
     MemoryPools,
     MemoryRegistry,
@@ -180,6 +181,7 @@ class WiredServices(VirtualTime):
         self.reports = MemoryReports()
         self.pools = MemoryPools()
         self.times = times or MemoryTimes()
+        self.layouts = MemoryLayouts()
         self.limits: Limits = AmpleLimits()
         self.policies_missing: Sequence[str] | PlimsollError = ()
         self.wake_ups = MemoryWakeUps()
@@ -202,6 +204,7 @@ class WiredServices(VirtualTime):
             reports=self.reports,
             pools=self.pools,
             times=self.times,
+            layouts=lambda: self.layouts,
             announcer=self.announcer,
             wake_ups=self.wake_ups,
             resyncs=self.resyncs,

@@ -18,7 +18,7 @@ from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import BadInput, MissingRights, NotFound
 from plimsoll.domain.kubernetes import LONGEST_MESSAGE_CHARACTERS
-from plimsoll_batch.adapters.kubernetes.calls import PATCH_JOB
+from plimsoll_batch.adapters.kubernetes.calls import call_of
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.explanation import Explanation, in_words, why
@@ -148,7 +148,7 @@ def suspend(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path
             f"{gang} has bare pods, which cannot be suspended: `plimsoll jobs cancel {gang}` deletes them"
         )
     for role in roles:
-        _patch(found, role, {names.HOLD: "true"}, {} if role.bare else {"spec": {"suspend": True}})
+        _patch(found, role, {names.HOLD: "true"}, {} if role.bare else _suspended(role))
     say(f"{gang} is suspended until `plimsoll jobs resume {gang}`")
 
 
@@ -173,7 +173,7 @@ def cancel(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path 
     """Delete the unfinished Jobs of a gang, and their pods."""
     found = Queues.of(environment_of(ctx), kubeconfig, context)
     for role in _asked(ctx, found, gang).roles:
-        call = DELETE_POD if role.bare else _DELETE
+        call = DELETE_POD if role.bare else call_of(role.framework, "delete")
         delete(found.cluster.requests, role.ref.namespace, role.ref.name, uid=role.uid, call=call)
     say(f"{gang} is deleted")
 
@@ -231,11 +231,19 @@ def _patch(
     """Change a Job or bare pod under its uid: one of the same name that came later is another's."""
     body = {"metadata": {"uid": role.uid, "annotations": annotations}, **more}
     found.cluster.requests.send(
-        PATCH_POD if role.bare else PATCH_JOB,
+        PATCH_POD if role.bare else call_of(role.framework, "patch"),
         namespace=role.ref.namespace,
         name=role.ref.name,
         body=body,
     )
+
+
+def _suspended(role: Job) -> Mapping[str, Any]:
+    said: Any = True
+    for name in reversed(role.framework.suspend):
+        said = {name: said}
+    found: Mapping[str, Any] = said
+    return found
 
 
 def delete(

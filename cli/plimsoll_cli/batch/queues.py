@@ -18,6 +18,7 @@ from plimsoll_batch.domain.admission import QueuePlan, plan_queues
 from plimsoll_batch.domain.explanation import in_words, why
 from plimsoll_batch.services.queues import QueueService
 from plimsoll_cli.batch.apply import apply, file_option
+from plimsoll_cli.batch.framework_manifests import manifests
 from plimsoll_cli.batch.gangs import explained
 from plimsoll_cli.batch.list_queues import list_command
 from plimsoll_cli.batch.read_queues import read_queues, read_snapshot
@@ -36,6 +37,7 @@ Examples:
   plimsoll queues check -f queues.yaml
   plimsoll queues apply -f queues.yaml --context harbor
   plimsoll queues list --context harbor
+  plimsoll queues manifests --frameworks jobset,ray | kubectl apply -f -
   plimsoll queues plan -f queues.yaml --snapshot snapshot.yaml
   plimsoll queues why lab/train -f queues.yaml --snapshot snapshot.yaml
 
@@ -96,6 +98,7 @@ def check(file: Path, printed: bool) -> None:
 
 queues.add_command(apply)
 queues.add_command(list_command)
+queues.add_command(manifests)
 
 
 @queues.command()

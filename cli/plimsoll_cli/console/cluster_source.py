@@ -17,7 +17,7 @@ from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import InterruptedNodes, Observation
 from plimsoll.services.ports import Clock
 from plimsoll_cli.console.rehearsals import Rehearsals
-from plimsoll_cli.console.sources import ClusterState, Kind, Rehearsal, read
+from plimsoll_console.sources import ClusterState, Kind, Rehearsal, read
 from plimsoll_simulation.rehearsal.live import LiveCluster, read_cluster
 
 IN_STORM: Final = 2.0

@@ -17,7 +17,7 @@ from plimsoll.domain.frames import frame_of
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll_cli.console.rehearsals import Rehearsals
-from plimsoll_cli.console.sources import ClusterState, Kind, Rehearsal, read
+from plimsoll_console.sources import ClusterState, Kind, Rehearsal, read
 from plimsoll_simulation.fake_aws.fleet import Fleet
 from plimsoll_simulation.fake_aws.stores import MemoryFrames
 from plimsoll_simulation.fake_cluster.transport import FakeTransport

@@ -16,19 +16,12 @@ from pathlib import Path
 from typing import Final, override
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.frames import Frame
-from plimsoll_cli.console.sources import Rehearsal
-from plimsoll_cli.lab.rehearsal_rows import (
-    ASKED,
-    OBSTACLES,
-    asked_rows,
-    obstacle_rows,
-    verdict,
-)
+from plimsoll_cli.lab.rehearsal_rows import played
+from plimsoll_console.sources import Rehearsal
 from plimsoll_simulation.fake_aws.stores import MemoryFrames
 from plimsoll_simulation.measure.listening import Progress, Quiet
 from plimsoll_simulation.rehearsal.live import LiveCluster
-from plimsoll_simulation.rehearsal.prediction import Prediction, prediction_of
+from plimsoll_simulation.rehearsal.prediction import prediction_of
 from plimsoll_simulation.rehearsal.scenario import modelled
 from plimsoll_simulation.rehearsal.scope import Scope
 from plimsoll_simulation.rigs.simulated.rig import Simulation
@@ -109,7 +102,9 @@ class Rehearsals:
                 elif isinstance(said, str):
                     return replace(begun, stage="failed", error=said)
                 else:
-                    return _shown(begun, *said)
+                    found, frames = said
+                    safe = tuple((frame.seconds, frame.counts.safe) for frame in frames)
+                    return replace(played(begun, found), safe=safe)
             return replace(begun, stage="failed", error="the console was closed")
         except EOFError:
             return replace(begun, stage="failed", error="its process ended")
@@ -159,23 +154,3 @@ def _rehearse(to: Connection, live: LiveCluster, text: str) -> None:
         to.send(f"a bug of Plimsoll: {type(error).__name__}: {error}")
     else:
         to.send((found, [frame for frames in sink.of.values() for frame in frames]))
-
-
-def _shown(begun: Rehearsal, found: Prediction, frames: Sequence[Frame]) -> Rehearsal:
-    return replace(
-        begun,
-        stage="done",
-        progress=1.0,
-        verdict=verdict(found),
-        outcomes=tuple(
-            (each.workload, each.replicas, each.ready_floor, each.min_ready, each.unharmed)
-            for each in found.outcomes
-        ),
-        tables=(
-            ("Capacity that would be requested", ASKED, tuple(map(tuple, asked_rows(found)))),
-            ("What is in the way", OBSTACLES, tuple(map(tuple, obstacle_rows(found)))),
-        ),
-        notes=tuple(found.notes),
-        nodes=frozenset(node.name for node in found.nodes),
-        safe=tuple((frame.seconds, frame.counts.safe) for frame in frames),
-    )

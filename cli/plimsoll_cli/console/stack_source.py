@@ -12,7 +12,7 @@ from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.frames import Frame
 from plimsoll.domain.reports import Report
 from plimsoll.services.ports import Clock, FrameArchive, RegisteredClusters, Reports
-from plimsoll_cli.console.sources import ClusterState, Kind, Rehearsal
+from plimsoll_console.sources import ClusterState, Kind, Rehearsal
 
 IN_STORM: Final = 2.0
 IN_CALM: Final = 10.0

@@ -13,35 +13,30 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import parse_qsl
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request as HttpRequest
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as HttpRoute
 
-from plimsoll_cli.console.pages import Page, Request, Route, missing, name_in
-from plimsoll_cli.console.rendering import STATIC, Place, rendered, static
-from plimsoll_cli.console.routes import ROUTES
-from plimsoll_cli.console.sources import Source
-
-POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+from plimsoll_console.answers import HEADERS, Answer, answer, file
+from plimsoll_console.pages import (
+    LONGEST_FORM,
+    Page,
+    Request,
+    Route,
+    form_in,
+    missing,
+    name_in,
 )
-HEADERS: Final[Mapping[str, str]] = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cache-control": "no-store",
-}
-_FOREVER: Final = "private, max-age=31536000, immutable"
+from plimsoll_console.rendering import Place
+from plimsoll_console.routes import ROUTES
+from plimsoll_console.sources import Source
+
 _LONGEST_PATH: Final = 4000
-_LONGEST_FORM: Final = 4000
 
 type Endpoint = Callable[[HttpRequest], Awaitable[Response]]
 
@@ -87,7 +82,7 @@ def application(source: Source, access: Access) -> Starlette:
     """Return the console of a source."""
 
     def endpoint(route: Route) -> Endpoint:
-        async def answer(http: HttpRequest) -> Response:
+        async def answered(http: HttpRequest) -> Response:
             refused = _refused(http, access)
             if refused is not None:
                 return refused
@@ -97,23 +92,21 @@ def application(source: Source, access: Access) -> Starlette:
             named = {key: name_in(part) for key, part in http.path_params.items()}
             asked = Request(named=named, query=query, form=form, fragment=fragment)
             place = Place(path=http.url.path, fragment=fragment)
-            return _response(route.view(asked, source), place, source)
+            return _sent(answer(route.view(asked, source), place, source))
 
-        return answer
+        return answered
 
-    async def file(http: HttpRequest) -> Response:
-        name = http.path_params["name"]
-        if http.headers.get("host") not in access.hosts or name not in STATIC:
-            return Response(status_code=404, headers=dict(HEADERS))
-        headers = {**HEADERS, "cache-control": _FOREVER}
-        return Response(static(name), media_type=STATIC[name], headers=headers)
+    async def filed(http: HttpRequest) -> Response:
+        if http.headers.get("host") not in access.hosts:
+            return _sent(Answer(status=404))
+        return _sent(file(http.path_params["name"]))
 
     async def nothing(http: HttpRequest, _: Exception) -> Response:
         refused = _refused(http, access)
         if refused is not None:
             return refused
         place = Place(path=http.url.path)
-        return _response(missing("There is no such page."), place, source)
+        return _sent(answer(missing("There is no such page."), place, source))
 
     async def failed(http: HttpRequest, error: Exception) -> Response:
         title = f"This page failed by a bug of Plimsoll: {type(error).__name__}."
@@ -122,11 +115,11 @@ def application(source: Source, access: Access) -> Starlette:
             given={"title": title, "cure": "The terminal shows where."},
             status=500,
         )
-        return _response(page, Place(path=http.url.path), source)
+        return _sent(answer(page, Place(path=http.url.path), source))
 
     return Starlette(
         routes=[
-            HttpRoute("/static/{name}", file, methods=["GET"]),
+            HttpRoute("/static/{name}", filed, methods=["GET"]),
             *(HttpRoute(each.path, endpoint(each), methods=[each.method]) for each in ROUTES),
         ],
         middleware=[Middleware(GZipMiddleware, minimum_size=500)],
@@ -153,13 +146,13 @@ def server(source: Source, access: Access) -> uvicorn.Server:
 
 
 async def _form(http: HttpRequest) -> Mapping[str, str]:
-    """Return what a form sends; of one that is too long nothing."""
+    """Return what a form sends; more than its bound is not read."""
     body = b""
     async for part in http.stream():
         body += part
-        if len(body) > _LONGEST_FORM:
-            return {}
-    return dict(parse_qsl(body.decode("utf-8", "replace")))
+        if len(body) > LONGEST_FORM:
+            break
+    return form_in(body)
 
 
 @contextmanager
@@ -199,10 +192,5 @@ def _refused(http: HttpRequest, access: Access) -> Response | None:
     return None
 
 
-def _response(page: Page, place: Place, source: Source) -> Response:
-    headers = dict(HEADERS)
-    if page.to:
-        return RedirectResponse(place.root + page.to, 303, headers=headers)
-    if not page.template:
-        return Response(status_code=page.status, headers=headers)
-    return HTMLResponse(rendered(page, place, source), page.status, headers=headers)
+def _sent(answered: Answer) -> Response:
+    return Response(answered.body, answered.status, headers=dict(answered.headers))

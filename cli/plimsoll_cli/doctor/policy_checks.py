@@ -34,8 +34,8 @@ SHIPPED: Final = (
         folder="infra/cluster/batch",
         role="plimsoll-batch",
         digests={
-            "plimsoll-batch-events": "f7c1c922864c",
-            "plimsoll-batch-jobs": "affdca248d6c",
+            "plimsoll-batch-events": "f5e6875dd340",
+            "plimsoll-batch-jobs": "6637f45be235",
             "plimsoll-batch-lease": "374917218153",
             "plimsoll-batch-nodes": "8f25d12aa07c",
             "plimsoll-batch-podgroups": "d04f9f4ea41a",

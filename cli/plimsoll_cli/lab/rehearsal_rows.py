@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
+from plimsoll_console.placements import Table
+from plimsoll_console.sources import Outcome, Rehearsal
 from plimsoll_simulation.rehearsal.prediction import Prediction
 
 HEAD: Final = (
@@ -30,6 +33,10 @@ MARKS: Final = (
     "played",
 )
 ASKED: Final = ("group", "capacity", "requested after", "nodes added")
+MARKS_SAY: Final = (
+    "Ready replicas less those on the worst spot node, spot family, spot instances of a zone, and all spot. The last two "
+    "columns are about the rehearsed nodes: by the same rule, and as it was played, with replacements."
+)
 OBSTACLES: Final = ("workload", "obstacle", "reason", "what to change")
 
 
@@ -95,6 +102,43 @@ def asked_rows(found: Prediction) -> Sequence[Sequence[str]]:
 def obstacle_rows(found: Prediction) -> Sequence[Sequence[str]]:
     """Return a row for each obstacle."""
     return [(each.workload, each.kind, each.why, each.change or "-") for each in found.obstacles]
+
+
+def played(begun: Rehearsal, found: Prediction) -> Rehearsal:
+    """Return a rehearsal as it is shown once it was played."""
+    return replace(
+        begun,
+        stage="done",
+        progress=1.0,
+        verdict=verdict(found),
+        outcomes=tuple(
+            Outcome(
+                workload=each.workload,
+                replicas=each.replicas,
+                floor=each.ready_floor,
+                lowest=each.min_ready,
+                unharmed=each.unharmed,
+                below_floor=each.seconds_below_floor,
+                at_zero=each.seconds_at_zero,
+                killed=each.pods_killed,
+                cut_short=each.pods_cut_short,
+                stop=each.stop,
+            )
+            for each in found.outcomes
+        ),
+        tables=(
+            Table(title="What is in the way", columns=OBSTACLES, rows=obstacle_rows(found)),
+            Table(title="Capacity that would be requested", columns=ASKED, rows=asked_rows(found)),
+            Table(
+                title="What stays Ready if spot instances go",
+                columns=MARKS,
+                rows=mark_rows(found),
+                note=MARKS_SAY,
+            ),
+        ),
+        notes=tuple(found.notes),
+        nodes=frozenset(node.name for node in found.nodes),
+    )
 
 
 def _seconds(seconds: float) -> str:

@@ -20,7 +20,6 @@ from plimsoll.services.ports import Clock
 from plimsoll_cli.environment import Deployed, Environment, Said
 from plimsoll_cli.lab.rehearsal_event import show_event
 from plimsoll_cli.lab.rehearsal_groups import FORM, groups_of
-from plimsoll_cli.lab.rehearsal_page import rehearsal_page
 from plimsoll_cli.lab.rehearsal_rows import (
     ASKED,
     HEAD,
@@ -30,6 +29,7 @@ from plimsoll_cli.lab.rehearsal_rows import (
     mark_rows,
     obstacle_rows,
     outcome_rows,
+    played,
     verdict,
 )
 from plimsoll_cli.options import (
@@ -45,6 +45,9 @@ from plimsoll_cli.options import (
     table,
 )
 from plimsoll_cli.targets import check_target, write_target
+from plimsoll_console.exports import exported
+from plimsoll_console.sources import ClusterState, Rehearsal
+from plimsoll_console.views.rehearsal import rehearsal
 from plimsoll_simulation.output.live import LiveView
 from plimsoll_simulation.rehearsal.live import LiveCluster, read_cluster
 from plimsoll_simulation.rehearsal.prediction import Prediction, prediction_of
@@ -194,7 +197,7 @@ def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
     else:
         _show(found)
     if html is not None:
-        write_target("--html", html, rehearsal_page(found))
+        write_target("--html", html, _exported(found))
     if record:
         _record(environment.deployed(choice.stack), found, progress)
     if found.at_zero:
@@ -315,6 +318,12 @@ def _show(found: Prediction) -> None:
         out.print(f"note: {more} more workloads stand on spot: --output json names them")
     for note in found.notes:
         out.print(f"note: {note}")
+
+
+def _exported(found: Prediction) -> str:
+    begun = Rehearsal(number=1, cluster=found.cluster, scope=found.scope, at=found.at)
+    state = ClusterState(name=found.cluster, at=found.at)
+    return exported(rehearsal, state, [played(begun, found)], number="1")
 
 
 def _record(deployed: Deployed, found: Prediction, progress: Terminal) -> None:

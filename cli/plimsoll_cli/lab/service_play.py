@@ -24,6 +24,7 @@ from plimsoll_cli.service.agent import manifests
 from plimsoll_cli.service.login import logged_in
 from plimsoll_service.domain.access import Role
 from plimsoll_service.wire.advice import Recommendation, Recommendations
+from plimsoll_service.wire.audit import AuditRows
 from plimsoll_service.wire.views import Pools
 from plimsoll_simulation.fake_cluster.serve import FakeApiServer
 from plimsoll_simulation.rigs.access import Access
@@ -79,7 +80,7 @@ class _Demo:
         self._type("savings")
         self._type("recommendations")
         chosen = next(each for each in self._recommendations() if each.executable)
-        self._type("recommendations", "accept", chosen.id)
+        self._type("recommendations", "accept", chosen.id, "--version", str(chosen.version))
         asked = self._until(chosen, lambda each: each.instruction > 0 or each.state == "refused")
         if not asked.instruction:
             raise Refused(f"no instruction came of {asked.id}: {asked.note}")
@@ -96,6 +97,11 @@ class _Demo:
         self._tell()
         measured = self._until(chosen, lambda each: bool(each.measured))
         self._type("recommendations")
+        for row in self._person.call("GET", "/v1/audit", AuditRows).items:
+            self.say(
+                f"the audit log: {row.who} ({row.role}) {row.action} {row.object}, "
+                f"version {row.version}: {row.outcome}"
+            )
         return measured
 
     def _install(self) -> None:

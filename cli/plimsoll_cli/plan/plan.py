@@ -27,10 +27,21 @@ from plimsoll_cli.options import (
 )
 from plimsoll_cli.plan.load_lines import LoadLines, not_promised, short_name
 from plimsoll_cli.plan.read_cluster import facts_of, layouts_of, observed
-from plimsoll_cli.plan.rows import DOLLARS, RESERVE_HEAD, head_of, reserve_rows, rows_of
+from plimsoll_cli.plan.rows import (
+    DOLLARS,
+    RESERVE_HEAD,
+    head_of,
+    placement_of,
+    reserve_rows,
+    rows_of,
+)
 from plimsoll_cli.plan.snippet import snippet
 from plimsoll_cli.plan.spot_savings import Savings, savings_of
 from plimsoll_cli.targets import check_target, write_target
+from plimsoll_console.exports import exported
+from plimsoll_console.loads import loads_by
+from plimsoll_console.sources import ClusterState
+from plimsoll_console.views.cluster import cluster
 from plimsoll_service.adapters.price_table import price_table
 
 EXAMPLES: Final = """\b
@@ -82,7 +93,7 @@ def shown_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--html",
             metavar="FILE",
-            help="Write a web page with nodes by spread group, pods and floors.",
+            help="Write a web page with load lines, floors, promises, reserve, and nodes by spread group. It needs no network.",
         ),
         click.option(
             "--explain",
@@ -122,7 +133,7 @@ def plan(ctx: click.Context, shown: Shown, choice: Choice, output: Output) -> No
     facts, injection = facts_of(environment, choice, api, now), injection_of(api)[0]
     chosen = layouts_of(environment, choice, facts, seen, injection.told)
     found = plan_placement(seen, now, namespaces=facts.floors, injection=injection, chosen=chosen)
-    savings = savings_of(seen, found, price_table())
+    whole, savings = found, savings_of(seen, found, price_table())
     lines = LoadLines.of(shown.promise, StartWindows(seen=seen, now=now), facts)
     if shown.explain is not None:
         found, lines = _only(found, lines, shown.explain)
@@ -133,9 +144,14 @@ def plan(ctx: click.Context, shown: Shown, choice: Choice, output: Output) -> No
     else:
         _show(found, savings, lines)
     if shown.html is not None:
-        from plimsoll_cli.lab.plan_page import plan_page  # noqa: PLC0415 - needs the testbed
-
-        write_target("--html", shown.html, plan_page(seen, found, savings, lines, now=now))
+        state = ClusterState(
+            name=seen.cluster,
+            at=now,
+            seen=seen,
+            loads=loads_by(seen, whole),
+            placement=placement_of(seen, found, savings, lines),
+        )
+        write_target("--html", shown.html, exported(cluster, state))
     if found.problems or not all(status.met for status in found.workloads):
         ctx.exit(1)
 

@@ -73,7 +73,7 @@ def layouts_of(
     asked, now = asked_promises(seen, facts.promises, facts.floors), environment.clock.now()
     remembered: Mapping[Ref, ChosenLayout] = {}
     if asked.promises and choice.cluster is not None and not choice.by_kubeconfig:
-        remembered = environment.deployed(choice.stack).times.layouts(choice.cluster)
+        remembered = environment.deployed(choice.stack).layouts.read(choice.cluster)
     windows = StartWindows(seen=seen, now=now)
     choices = [*choices_of(asked, windows, facts.rates, remembered, told)]
     return chosen_layouts(asked, layouts_there(asked, remembered, told), choices)

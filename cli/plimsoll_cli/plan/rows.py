@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from plimsoll.domain.kubernetes import Ref, Resources
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import (
     ON_DEMAND,
     SINGLE_REPLICA,
@@ -17,6 +18,7 @@ from plimsoll.domain.placement import (
 )
 from plimsoll_cli.plan.load_lines import LoadLines
 from plimsoll_cli.plan.spot_savings import Savings
+from plimsoll_console.placements import Placement, Table, groups_of
 
 DOLLARS: Final = "${:,.2f}"
 RESERVE_HEAD: Final = ("loss of", "which", "needs", "free on on-demand", "covered")
@@ -102,6 +104,44 @@ def reserve_rows(plan: PlacementPlan) -> Sequence[Sequence[str]]:
         )
         for loss in plan.reserve
     ]
+
+
+def placement_of(
+    seen: Observation, plan: PlacementPlan, savings: Savings, lines: LoadLines
+) -> Placement:
+    """Return a plan as a screen shows it."""
+    rows = sorted(rows_of(plan, savings, lines), key=lambda row: row.met)
+    others = ", ".join(f"{n} on {where}" for where, n in sorted(savings.others.items()))
+    notes = [f"spot saves {DOLLARS.format(savings.now)} a month; prices of {savings.prices}"]
+    notes += [f"no price: {name} ({n} nodes)" for name, n in sorted(savings.unpriced.items())]
+    notes += [f"pods of workloads without a floor: {others}"] if others else []
+    return Placement(
+        floors=len(plan.workloads),
+        missed=[row.missed for row in rows if not row.met],
+        problems=plan.problems,
+        notes=notes,
+        workloads=Table(
+            title="Workloads with a floor or a promise",
+            columns=head_of(lines),
+            rows=[row.cells for row in rows],
+        ),
+        promises=[[each.strip() for each in lines.arithmetic(ref)] for ref in lines.promises],
+        groups=groups_of(seen, plan),
+        reserve=Table(
+            title="Free on on-demand against the largest loss of each kind",
+            columns=RESERVE_HEAD,
+            rows=reserve_rows(plan),
+        ),
+        steps=Table(
+            title="What would change",
+            columns=("action", "why"),
+            rows=[
+                (f"{step.action.verb} {step.action.target}", step.action.reason)
+                for step in plan.steps
+            ],
+        ),
+        held=plan.held,
+    )
 
 
 def _kept_by(floor: OnDemandFloor) -> str:

@@ -83,6 +83,10 @@ def _operation(operation: Operation, said: Mapping[str, Any]) -> str:
 
 
 def _type(name: str, schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return (
+            f"### {name}\n\n{text(schema.get('description', ''))}\n\nOne of {code(schema['enum'])}."
+        )
     kind = _types()[name]
     if "prefixItems" in schema:
         fields = dict(zip(kind.__struct_fields__, schema["prefixItems"], strict=False))

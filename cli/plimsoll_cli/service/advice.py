@@ -23,8 +23,9 @@ from plimsoll_cli.options import (
     table,
 )
 from plimsoll_cli.plan.rows import DOLLARS
-from plimsoll_cli.service.login import log_in, logged_in
+from plimsoll_cli.service.login import log_in, log_out, logged_in
 from plimsoll_cli.service.pages import pages
+from plimsoll_cli.service.sign_in import by_browser, by_device, issuer_of
 from plimsoll_cli.terminal import say
 from plimsoll_service.wire.advice import (
     Advice,
@@ -34,6 +35,7 @@ from plimsoll_service.wire.advice import (
     Recommendations,
 )
 from plimsoll_service.wire.clusters import Clusters
+from plimsoll_service.wire.people import SignedIn, StartedDevice
 from plimsoll_service.wire.views import Periods
 
 GIB: Final = 2**30
@@ -44,10 +46,13 @@ MOST_NAMES: Final = 20
 EXAMPLES: Final = """\b
 Examples:
   plimsoll login https://api.example.com/prod
+  plimsoll login https://api.example.com/prod --device
   plimsoll savings --cluster harbor
   plimsoll history days --cluster harbor
   plimsoll recommendations --cluster harbor
-  plimsoll recommendations --cluster harbor accept r-0123456789abcdef
+  plimsoll recommendations --cluster harbor accept r-0123456789abcdef --version 7
+  plimsoll recommendations dismiss r-0123456789abcdef --until 2027-01-31 --reason "sale in January"
+  plimsoll recommendations cancel r-0123456789abcdef
 
 \b
 Exit status:
@@ -73,17 +78,44 @@ cluster_option: Final = click.option(
 @click.argument("url")
 @click.option(
     "--join-token",
-    prompt=True,
-    hide_input=True,
     envvar="PLIMSOLL_JOIN_TOKEN",
-    help="Use this token from your operator, valid once. [default: ask for it]",
+    help="Log in with a new key by this token from your operator, valid once.",
 )
+@click.option("--device", is_flag=True, help="Confirm a code in the browser of another machine.")
+@click.option("--tenant", metavar="NAME", help="Use this tenant. [default: your only one]")
 @folder_option
 @click.pass_context
-def login(ctx: click.Context, url: str, join_token: str, folder: Path) -> None:
-    """Log in to the optimisation service with a new key, whose private half stays on this machine."""
-    enrolled = log_in(folder, url, join_token.strip(), environment_of(ctx).clock)
-    say(f"logged in as {enrolled.cluster_id}")
+def login(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    url: str,
+    join_token: str | None,
+    device: bool,
+    tenant: str | None,
+    folder: Path,
+) -> None:
+    """Log in to the optimisation service: in a browser at your company's issuer, or with a key.
+
+    A session ends after 8 hours, or after one without a request. Where the service names no issuer, and
+    with --join-token, you log in with a new key, whose private half stays on this machine.
+    """
+    clock = environment_of(ctx).clock
+    issuer = None if join_token else issuer_of(url, clock)
+    if issuer is None:
+        token = join_token or click.prompt("Join token", hide_input=True)
+        say(f"logged in as {log_in(folder, url, token.strip(), clock).cluster_id}")
+    elif device:
+        _say_session(by_device(folder, url, tenant, clock, show=_show_device))
+    else:
+        _say_session(by_browser(folder, url, issuer, tenant, clock, show=_show_address))
+
+
+@click.command(epilog=EXAMPLES)
+@folder_option
+@click.pass_context
+def logout(ctx: click.Context, folder: Path) -> None:
+    """End your session at the optimisation service. A login with a key stays."""
+    log_out(folder, environment_of(ctx).clock)
+    say("logged out")
 
 
 @click.command(epilog=EXAMPLES)
@@ -143,7 +175,7 @@ def history(  # noqa: PLR0913, PLR0917 - the options of the command
 @output_option
 @click.pass_context
 def recommendations(ctx: click.Context, cluster: str | None, folder: Path, output: Output) -> None:
-    """Show the recommendations of the service, with savings and reasons, or accept one."""
+    """Show the recommendations of the service, with savings and reasons, or decide about one."""
     if ctx.invoked_subcommand is not None:
         ctx.meta[__name__] = lambda: _asked(ctx, cluster, folder)
         return
@@ -167,24 +199,10 @@ def _asked(ctx: click.Context, cluster: str | None, folder: Path) -> tuple[Servi
     return service, f"{cluster_path(service, cluster)}/recommendations"
 
 
-@recommendations.command(epilog=EXAMPLES)
-@click.argument("id_", metavar="ID")
-@click.pass_context
-def accept(ctx: click.Context, id_: str) -> None:
-    """Accept a recommendation.
-
-    Within minutes the service signs an instruction, and the agent of the cluster carries it out as far as
-    its owner's policy and the state of the cluster allow. For a recommendation that no agent can carry
-    out, the command prints a patch for you to commit.
-    """
-    if not id_.startswith("r-") or not id_[2:].isalnum():
-        raise BadInput(f"{id_!r}: give the id of a recommendation, such as r-0123456789abcdef")
+def asked_of(ctx: click.Context) -> Callable[[], tuple[Service, str]]:
+    """Return what asks, for a subcommand, for the service and the path of a cluster's recommendations."""
     asked: Callable[[], tuple[Service, str]] = ctx.meta[__name__]
-    service, path = asked()
-    found = service.call("POST", f"{path}/{id_}/accept", Recommendation)
-    say(f"{found.id} is {found.state}: {found.kind} {found.about.name}")
-    if found.patch:
-        say(found.patch)
+    return asked
 
 
 def cluster_path(service: Service, name: str | None) -> str:
@@ -232,13 +250,16 @@ def _show_advice(out: Terminal, advice: Advice) -> None:
 
 def _show_recommendations(out: Terminal, found: Sequence[Recommendation]) -> None:
     """Print recommendations, the largest saving first."""
-    shown = table("ID", "SAVES A MONTH", "STATE", "WHAT", "BECAUSE")
+    shown = table("ID", "VERSION", "SAVES A MONTH", "STATE", "WHAT", "BECAUSE")
     for each in found:
         about = f"{each.about.kind} {each.about.namespace}/{each.about.name}".replace(" /", " ")
         measured = "" if each.measured is None else f", measured {DOLLARS.format(each.measured)}"
-        note = f" ({each.note})" if each.note else ""
+        who = f"accepted by {each.accepted_by}" if each.accepted_by else ""
+        said = "; ".join(dict.fromkeys(filter(None, (who, each.note))))
+        note = f" ({said})" if said else ""
         shown.add_row(
             each.id,
+            str(each.version),
             DOLLARS.format(each.monthly),
             each.state + measured,
             f"{each.kind} {about}",
@@ -278,3 +299,15 @@ def _types(
     counts = [{(r.type, r.capacity): r.count for r in each.instances} for each in columns]
     for key in sorted(set().union(*counts)):
         yield key, [str(column.get(key, 0)) for column in counts]
+
+
+def _show_address(address: str) -> None:
+    say(f"Sign in here, if no browser opens:\n{address}", err=True)
+
+
+def _show_device(started: StartedDevice) -> None:
+    say(f"Open {started.verification_uri} and confirm {started.user_code}", err=True)
+
+
+def _say_session(session: SignedIn) -> None:
+    say(f"logged in to {session.tenant} as {session.name} until {session.expires:%H:%M} UTC")

@@ -30,7 +30,7 @@ from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.config import Config, in_lambda
 from plimsoll.domain.registry import Cluster
 from plimsoll.observability import CloudWatch
-from plimsoll.services.ports import FrameSink, Limits
+from plimsoll.services.ports import FrameSink, LayoutStore, Limits
 from plimsoll.services.trusted_sources import TrustedSources
 from plimsoll.services.wiring import Ports, Services, wire
 
@@ -128,6 +128,12 @@ def _frames() -> FrameSink:
     return FrameMailbox(store, announcer, config().console_url, _warn)
 
 
+def _layouts() -> LayoutStore:
+    from plimsoll.adapters.dynamodb.layouts import DynamoLayouts  # noqa: PLC0415 - placement's
+
+    return DynamoLayouts(aws(), config().tables["TimesTable"], _warn)
+
+
 @cache
 def services() -> Services:
     """Return what the functions run."""
@@ -149,6 +155,7 @@ def services() -> Services:
         pools=DynamoPools(aws(), config().tables["PoolsTable"], _warn),
         frames=_frames,
         times=DynamoObservedTimes(aws(), config().tables["TimesTable"], _warn),
+        layouts=_layouts,
         wake_ups=SqsWakeUps(aws(), config().wake_ups_queue),
         resyncs=SqsResyncs(aws(), config().resyncs_queue),
         clock=clock,

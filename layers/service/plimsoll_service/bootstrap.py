@@ -12,14 +12,17 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
+from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.notices_queue import NoticesQueue
-from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.observability import logger, metrics
 from plimsoll_service.adapters.access_tokens import AccessTokens, SecretTokenKeys
 from plimsoll_service.adapters.aws import ServiceAws, TenantSessions
 from plimsoll_service.adapters.bus import EventBridgeBus
+from plimsoll_service.adapters.identity_provider import OidcProvider
 from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.people_table import PeopleTable
 from plimsoll_service.adapters.price_list import AwsPrices
 from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.adapters.queues import SqsAdvice, SqsArrivals
@@ -29,8 +32,11 @@ from plimsoll_service.config import Config
 from plimsoll_service.domain.metrics import ServiceMetric
 from plimsoll_service.services.access import AccessService
 from plimsoll_service.services.ingest import IngestService, Intake
+from plimsoll_service.services.people import PeopleService
 from plimsoll_service.services.reads import Reads
 from plimsoll_service.services.recommendations import AdviceSchedule, AdviceService
+from plimsoll_service.services.relying_party import Client, RelyingParty
+from plimsoll_service.services.sessions import Sessions
 from plimsoll_service.services.taints import TaintForwarding
 from plimsoll_service.wire.access import InstructionKey
 from plimsoll_service.wire.instructions import Signer, succeed
@@ -65,12 +71,14 @@ def tenants() -> AwsTenants:
         region=config().aws_region,
         role=config().tenant_role,
         table=config().documents_table_arn,
+        audit=config().audit_table_arn,
         bucket=config().snapshots_bucket_arn,
         clock=clock(),
     )
     return AwsTenants(
         sessions=sessions.of,
         table=config().documents_table,
+        audit_table=config().audit_table,
         bucket=config().snapshots_bucket,
         clock=clock(),
         tell=_tell_of_fault,
@@ -95,6 +103,38 @@ def access() -> AccessService:
         verify=is_signed,
         instruction_keys=_instruction_keys,
     )
+
+
+@cache
+def sessions() -> Sessions:
+    """Return the sessions of people, and API tokens."""
+    table = PeopleTable(aws=aws(), table=config().people_table, tell=_tell_of_fault)
+    return Sessions(store=table)
+
+
+@cache
+def people() -> PeopleService:
+    """Return what admins do about people."""
+    return PeopleService(sessions=sessions(), tenants=tenants())
+
+
+@cache
+def relying_party() -> RelyingParty:
+    """Return the sign-in by the issuer.
+
+    Raises:
+        NotFound: the stack names none.
+    """
+    if not config().oidc_issuer:
+        raise NotFound("people come in by keys: no issuer is configured")
+    client = Client(
+        issuer=config().oidc_issuer,
+        client_id=config().oidc_client_id,
+        scopes=config().oidc_scopes,
+        groups_claim=config().oidc_groups_claim,
+    )
+    provider = OidcProvider(client=client, secret=_client_secret, clock=clock())
+    return RelyingParty(client=client, provider=provider)
 
 
 @cache
@@ -167,6 +207,15 @@ def advice() -> AdviceService:
         warn=_warn_of_prices,
     )
     return AdviceService(tenants=tenants(), prices=prices.of, signer=signer, clock=clock())
+
+
+def _client_secret() -> str:
+    # Read at each sign-in: these are rare, and a rotated secret holds at once.
+    if not config().oidc_client_secret:
+        return ""
+    with translated("read the secret of the issuer's client"):
+        answer = aws().secretsmanager.get_secret_value(SecretId=config().oidc_client_secret)
+    return answer["SecretString"]
 
 
 def _tell_of_fault(**facts: str) -> None:

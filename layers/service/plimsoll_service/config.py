@@ -19,9 +19,14 @@ class Config(Settings):
     """Lambda sets it."""
     members_table: str
     """DynamoDB: who was invited, and who was let in."""
+    people_table: str
+    """DynamoDB: bindings of groups, sessions and API tokens."""
     documents_table: str
     """DynamoDB: the documents of all tenants, each under its tenant's key."""
     documents_table_arn: str
+    audit_table: str
+    """DynamoDB: the audit rows of all tenants, each under its tenant's key."""
+    audit_table_arn: str
     snapshots_bucket: str
     """S3: the snapshots of all tenants, each under its tenant's prefix."""
     snapshots_bucket_arn: str
@@ -39,3 +44,10 @@ class Config(Settings):
     """The KMS key that signs instructions: its ARN."""
     former_instruction_key: str
     """The one that signed before it, which agents may have pinned; empty: none."""
+    oidc_issuer: str
+    """Where people sign in; empty: by keys alone."""
+    oidc_client_id: str
+    oidc_client_secret: str
+    """ARN of its secret; empty: a public client."""
+    oidc_scopes: str
+    oidc_groups_claim: str

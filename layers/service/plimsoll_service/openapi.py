@@ -10,11 +10,13 @@ from typing import Any, Final
 import msgspec
 
 from plimsoll_service.domain.access import Role
+from plimsoll_service.services.audit_reads import FILTERS as AUDIT_FILTERS
 from plimsoll_service.services.clusters import (
     AGENT_FILTERS,
     CLUSTER_FILTERS,
     MEMBER_FILTERS,
 )
+from plimsoll_service.services.instructions import LOG_FILTERS
 from plimsoll_service.services.paging import query_schemas
 from plimsoll_service.services.recommendation_pages import RECOMMENDATION_FILTERS
 from plimsoll_service.wire.access import (
@@ -25,10 +27,22 @@ from plimsoll_service.wire.access import (
     Problem,
     TokenRequest,
 )
-from plimsoll_service.wire.advice import Advice, Recommendation, RecommendationPage
+from plimsoll_service.wire.advice import Advice, DismissRequest, Recommendation, RecommendationPage
+from plimsoll_service.wire.audit import AuditRows
 from plimsoll_service.wire.clusters import Agents, Clusters, Members
 from plimsoll_service.wire.gpu import ClassDays
+from plimsoll_service.wire.instruction_log import InstructionRows, SignedRow
 from plimsoll_service.wire.instructions import Instructions, Results
+from plimsoll_service.wire.people import (
+    Ended,
+    Issuer,
+    MadeToken,
+    NewToken,
+    People,
+    SignedIn,
+    SignIn,
+    StartedDevice,
+)
 from plimsoll_service.wire.snapshot import Snapshot
 from plimsoll_service.wire.taints import Forwarded, TaintedInstances
 from plimsoll_service.wire.views import Interruptions, Periods, Pools, Workloads
@@ -49,6 +63,8 @@ class Operation:
     status: int = 200
     compressed: bool = False
     """Whether the body is gzip."""
+    versioned: bool = False
+    """Whether it names, by If-Match, the version that was seen."""
     query: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """The schema of each parameter of the query; none is required."""
 
@@ -238,11 +254,125 @@ OPERATIONS: Final = (
         path=f"{_ID}/recommendations/{{recommendation}}/accept",
         role=_P,
         answer=Recommendation,
+        versioned=True,
         summary="Accept a recommendation",
+    ),
+    Operation(
+        name="dismiss_recommendation",
+        method="POST",
+        path=f"{_ID}/recommendations/{{recommendation}}/dismiss",
+        role=_P,
+        body=DismissRequest,
+        answer=Recommendation,
+        versioned=True,
+        summary="Dismiss a recommendation until a time",
+    ),
+    Operation(
+        name="cancel_recommendation",
+        method="POST",
+        path=f"{_ID}/recommendations/{{recommendation}}/cancel",
+        role=_P,
+        answer=Recommendation,
+        versioned=True,
+        summary="Take back an acceptance that is not signed, or a dismissal",
+    ),
+    Operation(
+        name="read_instruction_log",
+        method="GET",
+        path=f"{_ID}/instruction-log",
+        role=_P,
+        answer=InstructionRows,
+        query=query_schemas(LOG_FILTERS),
+        summary="Read the instructions that were signed, newest first",
+    ),
+    Operation(
+        name="read_instruction",
+        method="GET",
+        path=f"{_ID}/instruction-log/{{instruction}}",
+        role=_P,
+        answer=SignedRow,
+        summary="Read an instruction with the bytes that were signed",
+    ),
+    Operation(
+        name="read_audit",
+        method="GET",
+        path="/v1/audit",
+        role=_P,
+        answer=AuditRows,
+        query=query_schemas(AUDIT_FILTERS),
+        summary="Read who did what, newest first; for admins",
+    ),
+    Operation(
+        name="read_issuer",
+        method="GET",
+        path="/v1/issuer",
+        role=None,
+        answer=Issuer,
+        summary="Read where people sign in",
+    ),
+    Operation(
+        name="start_device",
+        method="POST",
+        path="/v1/devices",
+        role=None,
+        answer=StartedDevice,
+        status=201,
+        summary="Begin a sign-in by device code",
+    ),
+    Operation(
+        name="begin_session",
+        method="POST",
+        path="/v1/sessions",
+        role=None,
+        body=SignIn,
+        answer=SignedIn,
+        status=201,
+        summary="Exchange what a sign-in brought for a session",
+    ),
+    Operation(
+        name="end_session",
+        method="DELETE",
+        path="/v1/session",
+        role=_P,
+        answer=Ended,
+        summary="End the session that the request comes by",
+    ),
+    Operation(
+        name="read_people",
+        method="GET",
+        path="/v1/people",
+        role=_P,
+        answer=People,
+        summary="Read who has access to the tenant (admin)",
+    ),
+    Operation(
+        name="end_access",
+        method="DELETE",
+        path="/v1/people/{access}",
+        role=_P,
+        answer=Ended,
+        summary="End a session, or revoke an API token (admin)",
+    ),
+    Operation(
+        name="make_token",
+        method="POST",
+        path="/v1/tokens",
+        role=_P,
+        body=NewToken,
+        answer=MadeToken,
+        status=201,
+        summary="Make an API token (admin)",
     ),
 )
 """All but that which returns this description."""
-_REFUSALS: Final = (400, 401, 403, 404, 409, 413, 415, 429, 503)
+_IF_MATCH: Final = {
+    "name": "If-Match",
+    "in": "header",
+    "required": True,
+    "description": "the version of the recommendation that was seen, in quotes",
+    "schema": {"type": "string", "pattern": '^"[0-9]{1,15}"$'},
+}
+_REFUSALS: Final = (400, 401, 403, 404, 409, 412, 413, 415, 428, 429, 503)
 
 
 @cache
@@ -287,13 +417,14 @@ def _described(operation: Operation, named: dict[type[msgspec.Struct], Any]) -> 
                     "description": f"the id of the {name}",
                 },
             }
-            for name in ("cluster", "recommendation")
+            for name in ("cluster", "recommendation", "instruction", "access")
             if f"{{{name}}}" in operation.path
         ]
         + [
             {"name": name, "in": "query", "schema": schema}
             for name, schema in operation.query.items()
-        ],
+        ]
+        + ([_IF_MATCH] if operation.versioned else []),
         "responses": {
             str(operation.status): _json("application/json", named[operation.answer], "Done"),
             **{

@@ -16,7 +16,9 @@ from plimsoll.domain.errors import Conflict
 from plimsoll_service.domain.access import Invitation, Principal
 from plimsoll_service.domain.advice import AdviceRequest
 from plimsoll_service.domain.snapshots import Arrival
+from plimsoll_service.services.audit import key_of
 from plimsoll_service.services.ports import Clock, Document
+from plimsoll_service.wire.audit import AuditEntry
 
 
 @dataclass(slots=True)
@@ -32,6 +34,23 @@ class MemoryTenants:
 
 
 @dataclass(slots=True)
+class MemoryAudit:
+    """The audit rows of one tenant, by key."""
+
+    _rows: dict[str, AuditEntry] = field(default_factory=dict)
+
+    def append(self, entry: AuditEntry) -> None:
+        """Append a row; one that is there stays as it is."""
+        self._rows.setdefault(key_of(entry), entry)
+
+    def list(self, before: str = "") -> Iterator[tuple[str, AuditEntry]]:
+        """Yield rows with their keys, newest first."""
+        for key in sorted(self._rows, reverse=True):
+            if not before or key < before:
+                yield key, self._rows[key]
+
+
+@dataclass(slots=True)
 class MemoryTenantData:
     """The data of one tenant."""
 
@@ -40,6 +59,7 @@ class MemoryTenantData:
     _snapshots: dict[tuple[str, str, int], bytes] = field(default_factory=dict)
     faults: list[tuple[str, str, str]] = field(default_factory=list)
     """Cluster, key and reason of what could not be read or written."""
+    audit: MemoryAudit = field(default_factory=MemoryAudit)
 
     def get(self, cluster: str, key: str) -> Document | None:
         """Return a document that has not expired."""
@@ -49,7 +69,7 @@ class MemoryTenantData:
         document, expires = found
         return document if expires > self.clock.now() else None
 
-    def put(
+    def put(  # noqa: PLR0913 - those of the port
         self,
         cluster: str,
         key: str,
@@ -57,8 +77,9 @@ class MemoryTenantData:
         *,
         version: int = 0,
         expires: datetime,
+        audit: AuditEntry | None = None,
     ) -> Document:
-        """Write a document over the version that was read.
+        """Write a document over the version that was read, with an audit row.
 
         Raises:
             Conflict: somebody else wrote it since.
@@ -68,6 +89,8 @@ class MemoryTenantData:
             raise Conflict(f"{key} of {cluster} was written meanwhile")
         made = Document(key=key, body=body, version=version + 1)
         self._documents[cluster, key] = made, expires
+        if audit is not None:
+            self.audit.append(audit)
         return made
 
     def list(

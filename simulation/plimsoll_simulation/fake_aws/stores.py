@@ -211,11 +211,10 @@ class MemoryPools:
 
 
 class MemoryTimes:
-    """How long pods took to stop and to start, and the layouts chosen for workloads."""
+    """How long pods took to stop and to start."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, Ref], Samples] = {}
-        self._chosen: dict[tuple[str, Ref], ChosenLayout] = {}
 
     def read(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, Samples]:
         """Return what is remembered of these workloads; those of which nothing is are left out."""
@@ -226,16 +225,22 @@ class MemoryTimes:
         known = self._told.get((cluster, workload), Samples())
         self._told[cluster, workload] = known.merged(told)
 
+
+class MemoryLayouts:
+    """The layouts chosen for workloads."""
+
+    def __init__(self) -> None:
+        self._chosen: dict[tuple[str, Ref], ChosenLayout] = {}
+
     def forget(self) -> None:
         """Lose all that is remembered."""
-        self._told.clear()
         self._chosen.clear()
 
-    def layouts(self, cluster: str) -> Mapping[Ref, ChosenLayout]:
-        """Return the layouts that were chosen for workloads."""
+    def read(self, cluster: str) -> Mapping[Ref, ChosenLayout]:
+        """Return those of all workloads of a cluster."""
         return {workload: each for (of, workload), each in self._chosen.items() if of == cluster}
 
-    def choose_layout(
+    def write(
         self, cluster: str, workload: Ref, before: ChosenLayout | None, after: ChosenLayout
     ) -> None:
         """Write the layout that is chosen for a workload, where what was read still stands.

@@ -137,8 +137,12 @@ def unsupported_media(content_type: str) -> RefusedError:
     )
 
 
-def unfit(message: str) -> RefusedError:
-    """422: a JSON patch that cannot be applied to the object as it is."""
+def unfit() -> RefusedError:
+    """422: a JSON patch that cannot be applied to the object as it is. The real server does not say why.
+
+    Source: NewGenericServerResponse in k8s.io/apimachinery/pkg/api/errors.
+    """
+    message = "the server rejected our request due to an error in our request"
     return _status(422, "Invalid", message, {})
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plimsoll.domain.errors import BadInput
+from plimsoll_batch.domain.frameworks import FRAMEWORKS
 from plimsoll_simulation.fake_cluster.edits import Json
 
 
@@ -118,6 +119,17 @@ TABLE: tuple[Resource, ...] = (
     *(
         Resource(plural=plural, kind=kind, group="storage.k8s.io", namespaced=False)
         for plural, kind in (("storageclasses", "StorageClass"), ("csinodes", "CSINode"))
+    ),
+    *(
+        Resource(
+            plural=row.resource,
+            kind=row.kind,
+            group=row.group,
+            version=row.version,
+            generation=True,
+            status=True,
+        )
+        for row in FRAMEWORKS
     ),
 )
 

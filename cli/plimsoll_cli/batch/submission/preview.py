@@ -124,7 +124,10 @@ def _read(job: Mapping[str, Any], number: int, now: datetime) -> Job:
         "resourceVersion": "",
         "creationTimestamp": f"{now:%Y-%m-%dT%H:%M:%SZ}",
     }
-    return job_reader(PodAdmission())({**job, "metadata": {**meta, **added}})
+    found = job_reader(PodAdmission())({**job, "metadata": {**meta, **added}})
+    if found is None:
+        raise BadInput(f"Job {_name(job)}: belongs to another object: submit that one")
+    return found
 
 
 def _against(

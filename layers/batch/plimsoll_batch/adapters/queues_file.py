@@ -16,6 +16,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import clip
 from plimsoll.domain.kubernetes import Resources, Taint, Toleration
 from plimsoll_batch.adapters.documents import Strict, told, validated
+from plimsoll_batch.domain.frameworks import NAMES
 from plimsoll_batch.domain.jobs import MOST_PRIORITY, FlavorResource, amounts_of
 from plimsoll_batch.domain.quota import (
     Cohort,
@@ -54,6 +55,13 @@ def _stated_priority(value: object) -> int | str:
     )
 
 
+def _framework(value: object) -> str:
+    if isinstance(value, str) and value in NAMES:
+        return value
+    raise ValueError(f"must be one of {', '.join(NAMES)}, not {clip(value)}")
+
+
+type FrameworkName = Annotated[str, PlainValidator(_framework)]
 type Quantity = Annotated[str, Field(max_length=64), BeforeValidator(_quantity)]
 """As Kubernetes writes it: 500m, 2, 1.5Gi."""
 type Priority = Annotated[int, Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)]
@@ -179,6 +187,9 @@ class QueuesFile(Strict):
     priorities: Annotated[dict[Name, Priority], Field(max_length=MOST_ENTRIES)] = Field(
         default_factory=dict
     )
+    frameworks: Annotated[list[FrameworkName], Field(max_length=len(NAMES))] = Field(
+        default_factory=list
+    )
 
 
 def configuration_of(document: Any) -> QueueConfiguration:
@@ -206,6 +217,7 @@ def configuration_of(document: Any) -> QueueConfiguration:
         topology_levels=tuple(read.topology_levels),
         free_resources=frozenset(read.free_resources),
         priorities=read.priorities,
+        frameworks=tuple(dict.fromkeys(read.frameworks)),
     )
     problems += problems_of(found)
     if problems:

@@ -328,6 +328,8 @@ def _same(planned: Job, fresh: Job) -> bool:
             resource_version=planned.resource_version,
             active=planned.active,
             failed=planned.failed,
+            made_pods=planned.made_pods,
+            pod_labels=planned.pod_labels,
         )
         == planned
     )

@@ -11,8 +11,13 @@ from plimsoll.domain.kubernetes import Pod, Resources, total_resources
 from plimsoll.domain.observation import leaves
 from plimsoll_batch.domain.admission import QueueState
 from plimsoll_batch.domain.capacity import by_lease, unmarked, with_whole_nodes
-from plimsoll_batch.domain.jobs import GangJobs, Job, assemble, running_of
-from plimsoll_batch.domain.quota import QueueConfiguration, priced_queues, with_access
+from plimsoll_batch.domain.jobs import GangJobs, Job, PodOwners, assemble, running_of
+from plimsoll_batch.domain.quota import (
+    QueueConfiguration,
+    priced_queues,
+    with_access,
+    with_equal_keys,
+)
 from plimsoll_batch.services.ports import ClusterObjects
 
 
@@ -31,8 +36,11 @@ def seen_in(objects: ClusterObjects, configuration: QueueConfiguration, now: dat
     bare = {job.uid: job for job in objects.jobs if job.bare}
     mine: list[Pod] = []
     others: list[Pod] = []
+    owners = PodOwners(objects.jobs)
     for pod in objects.pods:
-        if (
+        if pod.owner not in of_jobs and (owner := owners.of(pod)) is not None:
+            mine.append(replace(pod, owner=owner))
+        elif (
             itself := bare.get(pod.uid)
         ) is not None:  # behind its gate it stands nowhere, as if not made
             mine += [] if itself.suspended else [replace(pod, owner=itself.ref)]
@@ -49,6 +57,7 @@ def seen_in(objects: ClusterObjects, configuration: QueueConfiguration, now: dat
         priorities=configuration.priorities,
     )
     gangs = with_access(gangs, configuration, objects.grants)
+    gangs = with_equal_keys(gangs, configuration)
     # Running pods of a gang that is not admitted count like foreign pods: they use nodes, but no quota.
     admitted = [jobs for jobs in gangs if jobs.admitted]
     counted = {role.ref for jobs in admitted for role in jobs.roles}
@@ -87,7 +96,7 @@ def _on_nodes(
     Pods that keep others away are, one of each DaemonSet, and all pods where a role wants to be near some or spreads among them.
     Those of gangs are counted with their gangs, so here they request nothing.
     """
-    asks = [job.scheduling for job in jobs if not job.finished]
+    asks = [each.scheduling for job in jobs if not job.finished for each in job.sets]
     everybody = any(each.affinity or each.anti_affinity or each.spread for each in asks)
     sums: dict[str, list[Resources]] = defaultdict(list)
     known: list[Pod] = []

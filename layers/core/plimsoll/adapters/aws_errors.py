@@ -36,6 +36,7 @@ _THROTTLED: Final = frozenset(
         "BandwidthLimitExceeded",
         "LimitExceededException",
         "PriorRequestNotComplete",
+        "ProvisionedThroughputExceeded",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "SlowDown",
@@ -47,6 +48,7 @@ _THROTTLING: Final = re.compile("throttl", re.IGNORECASE)
 """In every other code of throttling. Each service names that of KMS in its own way: `KmsThrottled`, `KMSThrottling`."""
 _CONFLICT: Final = frozenset(
     {
+        "ConditionalCheckFailed",
         "ConditionalCheckFailedException",
         "IdempotentCallInProgress",
         "IdempotentCallInProgressFault",
@@ -58,6 +60,7 @@ _CONFLICT: Final = frozenset(
         "ResourceInUse",
         "ResourceInUseException",
         "ScalingActivityInProgress",
+        "TransactionConflict",
         "TransactionConflictException",
     }
 )
@@ -115,8 +118,12 @@ UNKNOWN_OPERATION: Final = frozenset(
 
 
 def code_of(error: ClientError) -> str:
-    """Return the error code, for example `ValidationError`."""
-    return error.response.get("Error", {}).get("Code", "")
+    """Return the error code, for example `ValidationError`; of a transaction, why its first part failed."""
+    code = error.response.get("Error", {}).get("Code", "")
+    # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+    reasons = error.response.get("CancellationReasons", ())
+    failed = (each["Code"] for each in reasons if each.get("Code", "None") != "None")
+    return next(failed, code)
 
 
 def message_of(error: ClientError) -> str:

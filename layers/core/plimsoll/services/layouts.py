@@ -23,14 +23,14 @@ from plimsoll.domain.placement import (
 )
 from plimsoll.domain.registry import Cluster
 from plimsoll.domain.spot import reclaim_rates
-from plimsoll.services.ports import Pools, Telemetry, Times, Workers
+from plimsoll.services.ports import LayoutStore, Pools, Telemetry, Workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layouts:
     """The layouts of all clusters."""
 
-    times: Times
+    store: LayoutStore
     pools: Pools
     workers: Workers
     telemetry: Telemetry
@@ -46,7 +46,7 @@ class Layouts:
         choices: list[Choice] = []
         if asked.promises:
             try:
-                remembered |= self.times.layouts(cluster.name)
+                remembered |= self.store.read(cluster.name)
                 memory = self.pools.memory(cluster.place, windows.now)
             except PlimsollError as error:
                 self._warn(cluster, "layouts not read", error)
@@ -61,7 +61,7 @@ class Layouts:
         due = [each for each in choices if each.after.is_due(each.before)]
         writes = [
             partial(
-                self.times.choose_layout,
+                self.store.write,
                 cluster.name,
                 each.workload.ref,
                 each.before,

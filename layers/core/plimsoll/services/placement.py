@@ -43,6 +43,7 @@ from plimsoll.services.ports import (
     Clock,
     ClusterApi,
     Clusters,
+    LayoutStore,
     NodeGroups,
     NodeIndex,
     Pools,
@@ -71,6 +72,7 @@ class PlacementService:
     reports: Reports
     pools: Pools
     observed_times: ObservedTimes
+    layouts: Callable[[], LayoutStore]
     wake_ups: WakeUps
     clock: Clock
     workers: Workers
@@ -190,7 +192,7 @@ class PlacementService:
     @property
     def _layouts(self) -> Layouts:
         return Layouts(
-            times=self.observed_times.times,
+            store=self.layouts(),
             pools=self.pools,
             workers=self.workers,
             telemetry=self.telemetry,

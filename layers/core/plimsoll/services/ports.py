@@ -392,7 +392,7 @@ class Pools(Protocol):
 
 
 class Times(Protocol):
-    """What is remembered by cluster and workload: how long pods took to stop and to start, and layouts."""
+    """What is remembered by cluster and workload: how long pods took to stop and to start."""
 
     def read(self, cluster: str, workloads: Collection[Ref]) -> Mapping[Ref, Samples]:
         """Return what is remembered of these workloads; those of which nothing is are left out."""
@@ -400,10 +400,14 @@ class Times(Protocol):
     def merge(self, cluster: str, workload: Ref, told: Samples) -> None:
         """Merge into what is remembered; what is told again changes nothing."""
 
-    def layouts(self, cluster: str) -> Mapping[Ref, ChosenLayout]:
-        """Return the layouts that were chosen for workloads."""
 
-    def choose_layout(
+class LayoutStore(Protocol):
+    """The layouts that were chosen for promised workloads, by cluster."""
+
+    def read(self, cluster: str) -> Mapping[Ref, ChosenLayout]:
+        """Return those of all workloads of a cluster."""
+
+    def write(
         self, cluster: str, workload: Ref, before: ChosenLayout | None, after: ChosenLayout
     ) -> None:
         """Write the layout that is chosen for a workload; a Conflict where another run chose in between."""

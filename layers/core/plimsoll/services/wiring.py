@@ -18,6 +18,7 @@ from plimsoll.services.ports import (
     Clusters,
     FrameSink,
     Instances,
+    LayoutStore,
     Limits,
     NodeGroups,
     NodeIndex,
@@ -71,6 +72,8 @@ class Ports:
     reports: Reports
     pools: Pools
     times: Times
+    layouts: Callable[[], LayoutStore]
+    """Returns where chosen layouts are kept. Placement is imported for it, and the first cordon waits for none of that."""
     frames: Callable[[], FrameSink] | None = None
     """Returns what takes the frames of storms, the same object every time; None: no storm is shown."""
     announcer: Announcer

@@ -53,6 +53,8 @@ class TenantSessions:
     """ARN of the role that reaches the data of all tenants."""
     table: str
     """ARN."""
+    audit: str
+    """ARN."""
     bucket: str
     """ARN."""
     clock: Clock
@@ -74,7 +76,7 @@ class TenantSessions:
             return found[0]
 
     def _assumed(self, tenant: str) -> ServiceAws:
-        policy = session_policy(tenant, table=self.table, bucket=self.bucket)
+        policy = session_policy(tenant, table=self.table, audit=self.audit, bucket=self.bucket)
         with translated(f"work for the tenant {tenant}"):
             answer = self.aws.sts.assume_role(
                 RoleArn=self.role,

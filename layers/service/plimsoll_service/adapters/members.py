@@ -13,7 +13,13 @@ from plimsoll.adapters.dynamodb.tables import readable
 from plimsoll.domain.errors import Conflict
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.faults import Tell, logged
-from plimsoll_service.domain.access import REVOCATION_KEPT, Invitation, Principal, Role
+from plimsoll_service.domain.access import (
+    REVOCATION_KEPT,
+    Invitation,
+    Principal,
+    Role,
+    granted_by_key,
+)
 
 _NEVER_CHANGED: Final = "attribute_not_exists(change)"
 
@@ -217,4 +223,5 @@ def _principal(item: Mapping[str, Any]) -> Principal:
         kid=item["kid"]["S"],
         public_key=bytes(item["public_key"]["B"]),
         cluster_uid=item["cluster_uid"]["S"],
+        grants=granted_by_key(Role(item["role"]["S"])),
     )

@@ -16,21 +16,27 @@ from zipfile import ZipFile
 import msgspec
 
 from plimsoll.adapters.aws_errors import translated
+from plimsoll_service.adapters.audit import DynamoAudit
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.domain.access import object_prefixes
+from plimsoll_service.wire.documents import encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantArchive:
-    """The members, documents and snapshots of one tenant."""
+    """The members, people, documents, snapshots and audit rows of one tenant."""
 
     aws: ServiceAws
-    """With rights to both tables and to the bucket."""
+    """With rights to the tables and to the bucket."""
     members: str
+    """Name of the table."""
+    people: str
     """Name of the table."""
     documents: str
     """Name of the table."""
+    audit: str
+    """Name of the table. What it holds is handed over, and stays until it expires."""
     bucket: str
     tenant: str
 
@@ -45,11 +51,19 @@ class TenantArchive:
             told = {key: value["S"] for key, value in item.items() if "S" in value}
             to.writestr(f"members/{told['id']}.json", msgspec.json.encode(told))
             files += 1
+        for item in self._people():
+            told = {key: next(iter(value.values())) for key, value in item.items()}
+            to.writestr(f"people/{told['id']}.json", msgspec.json.encode(told))
+            files += 1
         for item in self._documents():
             if "body" in item:  # else the bucket has it
                 name = f"{item['tenant_cluster']['S']}/{item['document_key']['S']}"
                 to.writestr(f"rows/{name}.json", gzip.decompress(item["body"]["B"]))
                 files += 1
+        log = DynamoAudit(aws=self.aws, table=self.audit, tenant=self.tenant)
+        for key, entry in log.list():
+            to.writestr(f"audit/{key}.json", encode(entry))
+            files += 1
         for key in self._objects():
             with translated(f"read {key}"):
                 body = self.aws.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
@@ -70,6 +84,8 @@ class TenantArchive:
                 members.revoke(item["subject"]["S"], now)
             else:
                 self._delete(self.members, {"id": item["id"]})
+        for item in self._people():
+            self._delete(self.people, {name: item[name] for name in ("tenant", "id")})
         deleted = 0
         for item in self._documents():
             row = {name: item[name] for name in ("tenant_cluster", "document_key")}
@@ -83,6 +99,11 @@ class TenantArchive:
 
     def _members(self) -> Iterator[Mapping[str, Any]]:
         return self._scanned(self.members, "#name = :value", "tenant", self.tenant)
+
+    def _people(self) -> Iterator[Mapping[str, Any]]:
+        yield from self._scanned(self.people, "#name = :value", "tenant", self.tenant)
+        starts = "begins_with(#name, :value)"  # bindings share a partition
+        yield from self._scanned(self.people, starts, "id", f"{self.tenant}#")
 
     def _documents(self) -> Iterator[Mapping[str, Any]]:
         starts = "begins_with(#name, :value)"

@@ -15,10 +15,12 @@ from botocore.exceptions import ClientError
 
 from plimsoll.adapters.aws_errors import code_of, translated
 from plimsoll.domain.errors import Conflict
+from plimsoll_service.adapters.audit import DynamoAudit
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.faults import Tell, logged
 from plimsoll_service.domain.access import document_key, leading_key, snapshot_key
 from plimsoll_service.services.ports import Clock, Document
+from plimsoll_service.wire.audit import AuditEntry
 
 MOST_ITEM_BYTES: Final = 380 * 1024
 """An item has 400 KB, names of its attributes included."""
@@ -34,6 +36,7 @@ class AwsTenants:
     sessions: Callable[[str], ServiceAws]
     """Tenant -> clients that reach its data alone."""
     table: str
+    audit_table: str
     bucket: str
     clock: Clock
     tell: Tell = logged
@@ -43,6 +46,7 @@ class AwsTenants:
         return AwsTenantData(
             aws=self.sessions(tenant),
             table=self.table,
+            audit_table=self.audit_table,
             bucket=self.bucket,
             tenant=tenant,
             clock=self.clock,
@@ -56,10 +60,16 @@ class AwsTenantData:
 
     aws: ServiceAws
     table: str
+    audit_table: str
     bucket: str
     tenant: str
     clock: Clock
     tell: Tell = logged
+
+    @property
+    def audit(self) -> DynamoAudit:
+        """The tenant's audit log."""
+        return DynamoAudit(aws=self.aws, table=self.audit_table, tenant=self.tenant, tell=self.tell)
 
     def get(self, cluster: str, key: str) -> Document | None:
         """Return a document that has not expired; one whose bytes are lost or broken is empty."""
@@ -69,7 +79,7 @@ class AwsTenantData:
             )
         return self._document(answer.get("Item"))
 
-    def put(
+    def put(  # noqa: PLR0913 - a document, and what it is written with
         self,
         cluster: str,
         key: str,
@@ -77,8 +87,9 @@ class AwsTenantData:
         *,
         version: int = 0,
         expires: datetime,
+        audit: AuditEntry | None = None,
     ) -> Document:
-        """Write a document over the version that was read.
+        """Write a document over the version that was read, with an audit row in the same transaction.
 
         One that has expired counts as absent, though DynamoDB may not have deleted it yet.
 
@@ -107,13 +118,18 @@ class AwsTenantData:
         now = {":now": {"N": str(int(self.clock.now().timestamp()))}}
         absent = "attribute_not_exists(tenant_cluster) OR expires <= :now"
         same = {":read": {"N": str(version)}}
+        put: dict[str, Any] = {
+            "TableName": self.table,
+            "Item": item,
+            "ConditionExpression": "version = :read" if version else absent,
+            "ExpressionAttributeValues": same if version else now,
+        }
         with translated(f"write {key}"):
-            self.aws.dynamodb.put_item(
-                TableName=self.table,
-                Item=item,
-                ConditionExpression="version = :read" if version else absent,
-                ExpressionAttributeValues=same if version else now,
-            )
+            if audit is None:
+                self.aws.dynamodb.put_item(**put)
+            else:
+                both: Any = [{"Put": put}, {"Put": self.audit.put_of(audit)}]
+                self.aws.dynamodb.transact_write_items(TransactItems=both)
         return Document(key=key, body=body, version=version + 1)
 
     def list(

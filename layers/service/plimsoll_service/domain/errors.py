@@ -15,3 +15,11 @@ class Forbidden(Refused):
 
 class TooLarge(Refused):
     """What was sent is larger than is taken."""
+
+
+class Changed(Refused):
+    """What is decided about has changed since it was seen: look at it again. The message says what changed."""
+
+
+class VersionMissing(Refused):
+    """The request does not name the version that was seen: name it."""

@@ -62,6 +62,15 @@ MEMBER_FILTERS: Final[Mapping[str, Filter]] = {
 }
 
 
+type Sees = Callable[[str], bool]
+"""Whether somebody may see a cluster, by its id."""
+
+
+def everything(_: str) -> bool:
+    """See every cluster of the tenant."""
+    return True
+
+
 class _Row(Struct, frozen=True, kw_only=True):
     name: str
     seen: wire.SeenColumns | None = None
@@ -124,9 +133,11 @@ def tell_advised(
     _change(data, cluster, told, now)
 
 
-def clusters(data: TenantData, asked: PageRequest, now: datetime) -> wire.Clusters:
-    """Return a page of the clusters of a tenant, with sums over all that pass the filters."""
-    rows = _rows(data, now)
+def clusters(
+    data: TenantData, asked: PageRequest, now: datetime, sees: Sees = everything
+) -> wire.Clusters:
+    """Return a page of the clusters that somebody sees by their ids, with sums over all that pass the filters."""
+    rows = [row for row in _rows(data, now) if sees(row.id)]
     chosen = [row for row in rows if _passes(row, asked)]
     page = cut(chosen, asked, key=_key)
     # An older client reads no pages, and has to find each cluster by its name.
@@ -141,9 +152,11 @@ def clusters(data: TenantData, asked: PageRequest, now: datetime) -> wire.Cluste
     )
 
 
-def agents(data: TenantData, asked: PageRequest, now: datetime) -> wire.Agents:
-    """Return a page of the agents of a tenant."""
-    chosen = [row for row in _rows(data, now) if _passes(row, asked)]
+def agents(
+    data: TenantData, asked: PageRequest, now: datetime, sees: Sees = everything
+) -> wire.Agents:
+    """Return a page of the agents of the clusters that somebody sees."""
+    chosen = [row for row in _rows(data, now) if sees(row.id) and _passes(row, asked)]
     page = cut(chosen, asked, key=_key)
     return wire.Agents(
         items=tuple(

@@ -10,6 +10,8 @@ from typing import Protocol
 from plimsoll_service.domain.access import Invitation, Principal
 from plimsoll_service.domain.advice import AdviceRequest
 from plimsoll_service.domain.snapshots import Arrival
+from plimsoll_service.services.audit import AuditLog
+from plimsoll_service.wire.audit import AuditEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +28,16 @@ class Document:
 class TenantData(Protocol):
     """The data of one tenant. `cluster` is empty for what belongs to the tenant as a whole."""
 
+    @property
+    def audit(self) -> AuditLog:
+        """The tenant's audit log."""
+        ...
+
     def get(self, cluster: str, key: str) -> Document | None:
         """Return a document, or None: it is not there, or has expired."""
         ...
 
-    def put(
+    def put(  # noqa: PLR0913 - a document, and what it is written with
         self,
         cluster: str,
         key: str,
@@ -38,8 +45,17 @@ class TenantData(Protocol):
         *,
         version: int = 0,
         expires: datetime,
+        audit: AuditEntry | None = None,
     ) -> Document:
         """Write a document over the version that was read; 0: there is none yet. All that is kept expires.
+
+        Args:
+            cluster: whose document.
+            key: its key.
+            body: what it holds.
+            version: the version that was read.
+            expires: when it counts as absent.
+            audit: a row that is appended with it: both are written, or neither.
 
         Raises:
             Conflict: somebody else wrote it since.

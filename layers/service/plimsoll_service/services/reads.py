@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypedDict
 
 from plimsoll.domain.errors import NotFound
-from plimsoll_service.domain.access import Principal, Role
+from plimsoll_service.domain.access import PersonRole, Principal, Role
+from plimsoll_service.domain.errors import Forbidden
 from plimsoll_service.domain.snapshots import (
     Span,
     interrupted_nodes,
@@ -35,6 +37,8 @@ from plimsoll_service.wire.views import Interruptions, Periods, Pools, Workloads
 
 READS_PER_MINUTE: Final = 600
 """Of all people of one tenant: what they read costs as much as what their agents send."""
+DECISIONS_PER_MINUTE: Final = 60
+"""Of one person, refused ones too: each leaves an audit row."""
 POLLS_PER_MINUTE: Final = 30
 """Of one agent, what it reports included. It asks every five minutes, and when it is told to."""
 MOST_ROWS: Final = 4000
@@ -60,30 +64,34 @@ class Reads:
     clock: Clock
     reads_per_minute: int = READS_PER_MINUTE
     polls_per_minute: int = POLLS_PER_MINUTE
+    decisions_per_minute: int = DECISIONS_PER_MINUTE
 
     def clusters(self, person: Principal, asked: PageRequest) -> wire.Clusters:
-        """Return a page of the clusters of a person's tenant.
+        """Return a page of the clusters that a person may see.
 
         Raises:
             Throttled: its people read too much.
         """
-        return clusters(self.counted(person), asked, self.clock.now())
+        return clusters(self._counted(person), asked, self.clock.now(), _seen_by(person))
 
     def agents(self, person: Principal, asked: PageRequest) -> wire.Agents:
-        """Return a page of the agents of a person's tenant.
+        """Return a page of the agents of these clusters.
 
         Raises:
             Throttled: as above.
         """
-        return agents(self.counted(person), asked, self.clock.now())
+        return agents(self._counted(person), asked, self.clock.now(), _seen_by(person))
 
     def let_in(self, person: Principal, asked: PageRequest) -> wire.Members:
-        """Return a page of who was let in to a person's tenant.
+        """Return a page of who was let in to the tenant of an admin.
 
         Raises:
+            Forbidden: the person is no admin of the tenant as a whole.
             Throttled: as above.
         """
-        self.counted(person)
+        self._counted(person)
+        if not person.may(PersonRole.ADMIN):
+            raise Forbidden("this is for admins of the tenant")
         return members(self.members, person.tenant, asked, self.clock.now())
 
     def workloads(self, person: Principal, cluster: str) -> Workloads:
@@ -168,13 +176,33 @@ class Reads:
         """Return the data of a person's tenant, which has that cluster.
 
         Raises:
-            NotFound: the tenant has no such cluster.
+            NotFound: the tenant has no such cluster, or the person may not know of it.
             Throttled: its people read too much.
         """
-        data = self.counted(person)
-        if not has_cluster(data, cluster):
+        data = self._counted(person)
+        if not person.may(PersonRole.VIEWER, cluster) or not has_cluster(data, cluster):
             raise NotFound(f"there is no cluster {cluster[:64]}")
         return data
+
+    def of_tenant(self, person: Principal) -> TenantData:
+        """Return the data of a person's tenant.
+
+        Raises:
+            Throttled: its people read too much.
+        """
+        return self._counted(person)
+
+    def for_decision(self, person: Principal, cluster: str) -> TenantData:
+        """Return the data of a person's tenant, for a decision about a recommendation of a cluster.
+
+        Raises:
+            NotFound: the tenant has no such cluster.
+            Throttled: the person decides too often: each attempt leaves an audit row.
+        """
+        refuse_others(person, "", Role.PERSON)
+        now = self.clock.now()
+        count(self.members, person.subject, "decisions", most=self.decisions_per_minute, now=now)
+        return self.data(person, cluster)
 
     def for_executor(self, agent: Principal) -> TenantData:
         """Return the data of an agent's tenant, for what its executor asks and reports.
@@ -186,12 +214,7 @@ class Reads:
         count(self.members, agent.subject, "polls", most=self.polls_per_minute, now=now)
         return self.tenants.of(agent.tenant)
 
-    def counted(self, person: Principal) -> TenantData:
-        """Return the data of a person's tenant, and count the request.
-
-        Raises:
-            Throttled: its people read too much.
-        """
+    def _counted(self, person: Principal) -> TenantData:
         refuse_others(person, "", Role.PERSON)
         now = self.clock.now()
         count(self.members, person.tenant, "reads", most=self.reads_per_minute, now=now)
@@ -210,6 +233,10 @@ class Reads:
 
     def _age(self, taken: datetime) -> int:
         return max(0, int((self.clock.now() - taken).total_seconds()))
+
+
+def _seen_by(person: Principal) -> Callable[[str], bool]:
+    return lambda cluster: person.may(PersonRole.VIEWER, cluster)
 
 
 def _time(text: str) -> datetime:

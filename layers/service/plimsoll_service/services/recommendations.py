@@ -1,6 +1,6 @@
 """Advice about a cluster: analysed, kept, accepted, and made into instructions.
 
-The document `savings` holds the newest advice, and `recommendations` the recommendations. Accepting
+The document `savings` holds the newest advice, and `recommendations` the recommendations. A decision about
 one is a word in that document. Only `advise` signs, with a key that no other function may use: the API,
 which anybody can reach, cannot make an instruction.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -17,19 +16,20 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from plimsoll.domain.errors import Conflict, NotFound, Temporary
+from plimsoll.domain.errors import Conflict, Temporary
 from plimsoll_service.domain.advice import (
     AdviceRequest,
     LastAdvice,
-    accepted,
     advised_columns,
     awaits_instruction,
     configuration_of,
     instruction_for,
     lapsed,
     merged,
+    numbered,
     refused,
     resolved,
+    undismissed,
 )
 from plimsoll_service.domain.analysis import (
     HISTORY,
@@ -83,6 +83,8 @@ NEVER: Final = datetime(2000, 1, 1, tzinfo=UTC)
 ATTEMPTS: Final = 3
 """How often a run begins anew after others wrote about its cluster."""
 OVER: Final = frozenset({"withdrawn", "refused"})
+_RANK: Final = {"accepted": 0, "dismissed": 1}
+"""What is kept first of those that are not open: what waits for something."""
 MOST_RECOMMENDATIONS: Final = 300
 """Recommendations of a cluster that are open, and as many others. They are one document: a run writes once, and
 an answer of Lambda has 6 MB at most."""
@@ -152,9 +154,12 @@ def advise(  # noqa: PLR0913 - what a run is made of, each part named
     if analysis.advice != before:
         # Each document is written under the version that was read: a parallel run gets a Conflict and begins again.
         data.put(cluster, SAVINGS, encode(analysis.advice), version=version, expires=expires)
-    kept, version = _read(data, cluster)
+    kept, version = read_recommendations(data, cluster)
     known = {each.id: each for each in kept.recommendations}
-    after = {id_: lapsed(_resolved(data, cluster, each, now), now) for id_, each in known.items()}
+    after = {
+        id_: undismissed(lapsed(_resolved(data, cluster, each, now), now), now)
+        for id_, each in known.items()
+    }
     after |= {each.id: each for each in merged(after, analysis.recommendations, view, unreached)}
     waiting = [each for each in after.values() if awaits_instruction(each)]
     is_fresh = now - view.at <= FRESH
@@ -178,7 +183,8 @@ def advise(  # noqa: PLR0913 - what a run is made of, each part named
                 after[each.id] = refused(each, f"no instruction can be made of it: {error}", now)
                 continue
             after[each.id] = replace(each, instruction=number, changed_at=now)
-    made = _bounded(_writable(data, cluster, after.values()), now)
+    versions = (numbered(known.get(id_), each) for id_, each in after.items())
+    made = _bounded(_writable(data, cluster, versions), now)
     if made != kept:
         data.put(cluster, RECOMMENDATIONS, encode(made), version=version, expires=expires)
     # Only now: a run that dies here leaves no instruction that no recommendation knows of.
@@ -205,43 +211,14 @@ def _idle_since(
     return after
 
 
-def accept(data: TenantData, cluster: str, id_: str, by: str, now: datetime) -> Recommendation:
-    """Accept a recommendation, and return it. Again is once.
-
-    Raises:
-        NotFound: there is none of that id.
-        Refused: it is not open.
-        Conflict: others wrote meanwhile, again and again: try again.
-    """
-    for _ in range(ATTEMPTS - 1):
-        with suppress(Conflict):
-            return _accept(data, cluster, id_, by, now)
-    return _accept(data, cluster, id_, by, now)
-
-
-def _accept(data: TenantData, cluster: str, id_: str, by: str, now: datetime) -> Recommendation:
-    kept, version = _read(data, cluster)
-    before = next((each for each in kept.recommendations if each.id == id_), None)
-    if before is None:
-        raise NotFound(f"there is no recommendation {id_[:64]!r}")
-    after = accepted(before, now)
-    if after != before:
-        after = replace(after, note=f"accepted by {by[:256]}")
-        others = (after if each is before else each for each in kept.recommendations)
-        made = replace(kept, recommendations=tuple(others))
-        expires = now + Span.DAY.kept
-        data.put(cluster, RECOMMENDATIONS, encode(made), version=version, expires=expires)
-    return after
-
-
 def recommendations(data: TenantData, cluster: str) -> Recommendations:
     """Return the recommendations of a cluster, the one that saves most first."""
-    kept, _ = _read(data, cluster)
+    kept, _ = read_recommendations(data, cluster)
     found = sorted(kept.recommendations, key=lambda each: (-each.monthly, each.id))
     return replace(kept, recommendations=tuple(found))
 
 
-def _read(data: TenantData, cluster: str) -> tuple[Recommendations, int]:
+def read_recommendations(data: TenantData, cluster: str) -> tuple[Recommendations, int]:
     """Return what is kept, and the version of its document."""
     found, version = stored(data, cluster, RECOMMENDATIONS, Recommendations)
     return found or Recommendations(recommendations=()), version
@@ -261,13 +238,13 @@ def _writable(
 
 
 def _bounded(found: Iterable[Recommendation], now: datetime) -> Recommendations:
-    """Return what is kept: of those that are open what saves most, of the others what was accepted or is newest."""
+    """Return what is kept: of those that are open what saves most, of the others what was decided or is newest."""
     still = [f for f in found if f.state not in OVER or now - f.changed_at < RECOMMENDATIONS_KEPT]
     # The id breaks ties, so that the same recommendations are left out each time.
     is_open = sorted((f for f in still if f.state == "open"), key=lambda f: (-f.monthly, f.id))
     others = sorted(
         (f for f in still if f.state != "open"),
-        key=lambda f: (f.state != "accepted", -f.changed_at.timestamp(), f.id),
+        key=lambda f: (_RANK.get(f.state, 2), -f.changed_at.timestamp(), f.id),
     )
     return Recommendations(
         recommendations=(*is_open[:MOST_RECOMMENDATIONS], *others[:MOST_RECOMMENDATIONS]),

@@ -25,9 +25,9 @@ type Kind = Literal[
     "orphan-volume",
     "idle-load-balancer",
 ]
-type State = Literal["open", "accepted", "done", "refused", "withdrawn"]
+type State = Literal["open", "accepted", "done", "refused", "dismissed", "withdrawn"]
 """`accepted`: an instruction is made of it, or its owner carries it out. `refused`: its executor did not do
-it. `withdrawn`: it is not advised any more."""
+it. `dismissed`: somebody does not want it until a time. `withdrawn`: it is not advised any more."""
 MOST_WORDS: Final = 4096
 type Words = Annotated[str, Meta(max_length=MOST_WORDS)]
 
@@ -55,6 +55,21 @@ class ContainerRequests(Part, frozen=True, kw_only=True):
     memory: Count
 
 
+class DismissRequest(Part, frozen=True, kw_only=True):
+    """Why and until when somebody does not want a recommendation."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=1024)]
+    until: Annotated[datetime, Meta(tz=True)]
+    """At most 400 days ahead."""
+
+
+class Dismissal(DismissRequest, frozen=True, kw_only=True):
+    """A dismissal. It ends at `until`, or when somebody cancels it."""
+
+    by: Text
+    at: datetime
+
+
 class Recommendation(Part, frozen=True, kw_only=True):
     """One thing to do."""
 
@@ -75,6 +90,16 @@ class Recommendation(Part, frozen=True, kw_only=True):
     """Of advice of an older version: what it asked for, of one pod."""
     memory: Count = 0
     state: State = "open"
+    version: Count = 1
+    """Counts what changed but for decisions: a decision names the version that was seen."""
+    change: Words = ""
+    """What the newest version changed."""
+    accepted_by: Annotated[str, Meta(max_length=256)] = ""
+    """Who accepted it; kept when it is done or refused. Empty: nobody, or that was cancelled."""
+    accepted_at: datetime | None = None
+    dismissed: Dismissal | None = None
+    decided: Annotated[str, Meta(max_length=512)] = ""
+    """The last decision: action, id of the person, version. The same once more changes nothing."""
     since: datetime
     """When it was first seen."""
     changed_at: datetime

@@ -15,8 +15,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
 
+from plimsoll_console.tokens import tokens
 from plimsoll_simulation.output.page import charts, rows
 from plimsoll_simulation.output.page.marks import SIGNS
 from plimsoll_simulation.output.page.runs import Run
@@ -71,23 +73,17 @@ def page(runs: Sequence[Run], *, description: str = "") -> str:
         "workloads": rows.workloads(runs, scale),
         "nodes": rows.nodes(runs, scale),
     }
-    return rendered("page.html.j2", given)
-
-
-def rendered(template: str, given: Mapping[str, object], *, package: str = PACKAGE) -> str:
-    """Return a page out of the templates of a package, which may extend and import those beside this."""
-    text = _template(template, package).render(policy=POLICY, **given)
+    text = _template().render(policy=POLICY, tokens=Markup(tokens()), **given)  # noqa: S704 - ours
     return _BETWEEN_TAGS.sub("><", text).strip() + "\n"
 
 
 @cache
-def _template(name: str, package: str) -> Template:
-    packages = dict.fromkeys((package, PACKAGE))
+def _template() -> Template:
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(each, ".") for each in packages]),
+        loader=PackageLoader(PACKAGE, "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(name)
+    return environment.get_template("page.html.j2")

@@ -26,6 +26,7 @@ from plimsoll_simulation.fake_aws.machines import region_of
 from plimsoll_simulation.fake_aws.stores import (
     AmpleLimits,
     MemoryAnnouncer,
+    MemoryLayouts,
     MemoryNodeIndex,
     MemoryPools,
     MemoryRegistry,
@@ -42,6 +43,7 @@ from plimsoll_simulation.rigs.simulated.aws import (
 from plimsoll_simulation.rigs.simulated.network import SimulatedNetwork
 from plimsoll_simulation.rigs.simulated.rig_cluster import SimulatedRigCluster
 from plimsoll_simulation.rigs.simulated.stores import (
+    LAYOUTS,
     NODE_INDEX,
     POOLS,
     REGISTRY,
@@ -141,6 +143,7 @@ class Plimsoll(Responder):
         super().__init__(context)
         clock, network, rig_clusters = context.clock, context.wire, context.rig_clusters
         workers = GreenletWorkers(clock)
+        layouts = behind(network, MemoryLayouts(), LAYOUTS)
         self._reports = MemoryReports()
         self._times = _remembered(rig_clusters.values())
         self.announcer = MemoryAnnouncer()
@@ -166,6 +169,7 @@ class Plimsoll(Responder):
                 reports=behind(network, self._reports, REPORTS),
                 pools=behind(network, MemoryPools(), POOLS),
                 times=behind(network, self._times, TIMES),
+                layouts=lambda: layouts,
                 announcer=self.announcer,
                 frames=None if (sink := context.frames) is None else lambda: sink,
                 wake_ups=SimulatedWakeUps(network, context.wake_ups),

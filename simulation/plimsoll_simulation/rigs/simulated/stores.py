@@ -34,12 +34,8 @@ POOLS: Final = {
     "put_shift": "dynamodb:PutItem",
 }
 
-TIMES: Final = {
-    "read": "dynamodb:BatchGetItem",
-    "merge": "dynamodb:PutItem",
-    "layouts": "dynamodb:Query",
-    "choose_layout": "dynamodb:PutItem",
-}
+TIMES: Final = {"read": "dynamodb:BatchGetItem", "merge": "dynamodb:PutItem"}
+LAYOUTS: Final = {"read": "dynamodb:Query", "write": "dynamodb:PutItem"}
 
 
 def behind[P](wire: SimulatedNetwork, port: P, operations: Mapping[str, str]) -> P:

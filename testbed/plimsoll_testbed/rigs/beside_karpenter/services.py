@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import cache
 from typing import Final
 
 from plimsoll.adapters.aws import Aws
@@ -22,6 +23,7 @@ from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_simulation.fake_aws.stores import (
     AmpleLimits,
     MemoryAnnouncer,
+    MemoryLayouts,
     MemoryNodeIndex,
     MemoryPools,
     MemoryRegistry,
@@ -84,6 +86,7 @@ class InProcessPlimsoll:
                 reports=MemoryReports(),
                 pools=MemoryPools(),
                 times=MemoryTimes(),
+                layouts=cache(MemoryLayouts),
                 announcer=MemoryAnnouncer(),
                 wake_ups=self,
                 resyncs=MemoryResyncs(),

@@ -99,6 +99,7 @@ class ServiceRig:
         return AwsTenantData(
             aws=_EmulatedAws(self.emulator),
             table=self.emulator.outputs["DocumentsTable"],
+            audit_table=self.emulator.outputs["AuditTable"],
             bucket=self.emulator.outputs["SnapshotsBucket"],
             tenant=tenant,
             clock=self.clock,
@@ -124,6 +125,7 @@ class ServiceRig:
             Policy=session_policy(
                 tenant,
                 table=table["Table"]["TableArn"],
+                audit=configured["AUDIT_TABLE_ARN"],
                 bucket=configured["SNAPSHOTS_BUCKET_ARN"],
             ),
         )["Credentials"]

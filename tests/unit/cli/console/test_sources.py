@@ -15,17 +15,18 @@ from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll.domain.reports import Report
 from plimsoll_cli.console.cluster_source import ClusterSource
 from plimsoll_cli.console.drill_source import DrillSource
-from plimsoll_cli.console.pages import Request
 from plimsoll_cli.console.rehearsals import Rehearsals, scope_of
 from plimsoll_cli.console.stack_source import StackSource
-from plimsoll_cli.console.views.rehearsal import rehearsal, rehearsals, rehearse, scopes_of
+from plimsoll_console.pages import Request
+from plimsoll_console.sources import Outcome
+from plimsoll_console.views.rehearsal import rehearsal, rehearsals, rehearse, scopes_of
 from plimsoll_simulation.rehearsal.live import LiveCluster
 from plimsoll_simulation.scenario.drill import read_drill
 from tests.support.cli_environment import MemoryEnvironment
 from tests.support.console_sources import GivenSource, state_of
 from tests.support.observations import interrupted
 from tests.support.shop import a_shop
-from tests.unit.cli.console.test_screens import calm, pod, shop, shown
+from tests.unit.console.test_screens import calm, pod, shop, shown
 from tests.unit.core.frames.test_storm_messages import a_frame
 
 ROOT = Path(__file__).parents[4]
@@ -144,7 +145,11 @@ def test_a_rehearsal_stands_beside_what_came():
         stage="done",
         verdict="Harbor keeps all.",
         nodes=frozenset({"spot"}),
-        outcomes=(("Deployment default/web", 3, 2, 3, True),),
+        outcomes=(
+            Outcome(
+                workload="Deployment default/web", replicas=3, floor=2, lowest=3, unharmed=True
+            ),
+        ),
     )
     assert "unharmed" in shown("/c/harbor/rehearsals/1", source)
     source.states["harbor"] = state_of(calm(), shop(pod("new-1", "od", after=5), ready=False))
@@ -181,7 +186,7 @@ def test_a_rehearsal_is_played_in_a_process_of_its_own():
     thread.join(120)
     (found,) = source.rehearsals(source.title)
     assert (found.stage, found.error) == ("done", "")
-    assert {row[0] for row in found.outcomes} >= {"Deployment shop/web"}
+    assert {each.workload for each in found.outcomes} >= {"Deployment shop/web"}
     assert found.safe
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from plimsoll_cli.console.web import Access, application
 from tests.support.console_sources import GivenSource, state_of
-from tests.unit.cli.console.test_screens import calm, shop
+from tests.unit.console.test_screens import calm, shop
 
 HOST = "127.0.0.1:8000"
 FIRST_LOAD = 30_000
@@ -163,6 +163,6 @@ def test_the_first_load_of_a_storm_is_small():
 
 
 def test_the_vendored_script_is_the_one_that_its_note_names():
-    folder = files("plimsoll_cli.console").joinpath("static")
+    folder = files("plimsoll_console").joinpath("static")
     note = folder.joinpath("htmx.txt").read_text()
     assert sha256(folder.joinpath("htmx.min.js").read_bytes()).hexdigest() in note

@@ -78,9 +78,9 @@ def test_the_page_of_a_plan_draws_every_pod_in_its_node_and_escapes_names(enviro
     drawn = page.read_text()
     assert "no price for <b>.large: its 1 spot nodes" in said.output
     assert "&lt;b&gt;.large" in drawn
-    assert "<b>" not in drawn
-    assert "✓ </span>Every floor stands" in drawn
-    assert drawn.count('class="box"') == 12  # six nodes, in the groups of two and of three
+    assert "<b>.large" not in drawn
+    assert "Every on-demand floor is met." in drawn
+    assert drawn.count('class="group-node"') == 12  # six nodes, in the groups of two and of three
 
 
 def test_the_patch_for_kustomize_names_its_workload(environment):

@@ -20,7 +20,7 @@ from plimsoll_agent.service import Service
 from plimsoll_cli.service import login as service_login
 from plimsoll_cli.service.login import FILE, Login, log_in, logged_in
 from plimsoll_cli.service.pages import pages
-from plimsoll_service.services import recommendations
+from plimsoll_service.services import decisions
 from plimsoll_service.services.clusters import (
     CLUSTER,
     CLUSTER_FILTERS,
@@ -35,6 +35,7 @@ from plimsoll_service.services.recommendation_pages import (
 )
 from plimsoll_service.services.recommendations import SAVINGS
 from plimsoll_service.wire.access import Enrolled
+from plimsoll_service.wire.advice import DismissRequest
 from plimsoll_service.wire.clusters import Clusters
 from plimsoll_service.wire.documents import decode
 from plimsoll_service.wire.snapshot import Amounts
@@ -42,6 +43,7 @@ from plimsoll_service.wire.views import Period, Periods
 from plimsoll_simulation.fake_aws.service_stores import MemoryTenantData
 from tests.support.advised import AdvisedCluster, harbor
 from tests.support.cli_environment import MemoryEnvironment, StillClock, run
+from tests.support.enrolled import person_of
 
 ENROLLED = Enrolled(cluster_id="p-ada", kid="k-1")
 URL = "https://api.example.com/prod"
@@ -77,7 +79,16 @@ class Api:
 
     asked: list[str] = field(default_factory=list)
 
-    def call(self, method: str, path: str, kind: type[Any], *, query: str = "") -> Any:
+    def call(  # noqa: PLR0913 - as the service has it
+        self,
+        method: str,
+        path: str,
+        kind: type[Any],
+        *,
+        query: str = "",
+        body: bytes = b"",
+        version: int | None = None,
+    ) -> Any:
         self.asked.append(f"{path}?{query}")
         data = self.cluster.data
         match method, path.split("/")[2:]:
@@ -89,12 +100,20 @@ class Api:
                 assert document is not None
                 return msgspec.json.decode(document.body, type=kind)
             case "GET", ["clusters", "harbor", "recommendations"]:
-                asked = page_asked(query, RECOMMENDATION, RECOMMENDATION_FILTERS)
-                return recommendation_page(data, "harbor", asked, DAY)
+                page = page_asked(query, RECOMMENDATION, RECOMMENDATION_FILTERS)
+                return recommendation_page(data, "harbor", page, DAY)
             case "GET", ["clusters", "harbor", "days"]:
                 return PERIODS
-            case "POST", ["clusters", "harbor", "recommendations", id_, "accept"]:
-                return recommendations.accept(data, "harbor", id_, "ada", self.cluster.now())
+            case "POST", ["clusters", "harbor", "recommendations", id_, what]:
+                assert version is not None
+                now = self.cluster.now()
+                how: Any = {"by": person_of(now=now), "seen": version, "now": now}
+                if what == "dismiss":
+                    asked = decode(body, DismissRequest)
+                    return decisions.dismiss(data, "harbor", id_, asked, **how)
+                return {"accept": decisions.accept, "cancel": decisions.cancel}[what](
+                    data, "harbor", id_, **how
+                )
             case _:
                 raise AssertionError(f"{method} {path}")
 
@@ -141,13 +160,38 @@ def test_savings_as_json_are_what_the_service_answers(api):
 
 def test_recommendations_say_what_they_save_and_why(api):
     text = " ".join(shown("recommendations").split())
-    assert "$70.08 open consolidate-node Node a its pods (1) fit on b" in text
+    assert "1 $70.08 open consolidate-node Node a its pods (1) fit on b" in text
 
 
-def test_an_accepted_recommendation_is_accepted_in_the_service(api):
+def test_what_is_accepted_is_printed_first_and_who_accepted_it_is_listed_for_good(api):
     id_ = api.cluster.all()["consolidate-node a"].id
-    assert "is accepted" in shown("recommendations", "--cluster", "harbor", "accept", id_)
-    assert api.cluster.all()["consolidate-node a"].state == "accepted"
+    first, last = shown("recommendations", "--cluster", "harbor", "accept", id_).splitlines()
+    assert first.startswith(f"{id_} version 1: consolidate-node a, its pods (1) fit on b")
+    assert last == f"{id_} is accepted: consolidate-node a"
+    api.cluster.advise(harbor())
+    api.cluster.report("done")
+    api.cluster.advise(harbor())
+    text = " ".join(shown("recommendations").split())
+    assert "(accepted by ada; done: so)" in text
+
+
+def test_a_version_that_is_named_is_what_is_accepted_and_another_one_is_refused(api):
+    id_ = api.cluster.all()["consolidate-node a"].id
+    refused = run(MemoryEnvironment(), "recommendations", "accept", id_, "--version", "2")
+    assert refused.exit_code == 2
+    assert "is version 1, and you saw version 2" in refused.output
+    assert "is accepted" in shown("recommendations", "accept", id_, "--version", "1")
+
+
+def test_a_dismissal_has_a_reason_and_an_end_and_is_cancelled(api):
+    id_ = api.cluster.all()["consolidate-node a"].id
+    words = ("recommendations", "dismiss", id_)
+    until = f"{api.cluster.time + timedelta(days=9):%Y-%m-%d}"
+    assert run(MemoryEnvironment(), *words, "--until", until).exit_code == 2
+    assert "is dismissed" in shown(*words, "--until", until, "--reason", "a sale")
+    found = api.cluster.all()["consolidate-node a"].dismissed
+    assert (found.reason, f"{found.until:%Y-%m-%d}") == ("a sale", until)
+    assert "is open" in shown("recommendations", "cancel", id_)
 
 
 @pytest.mark.parametrize(
@@ -157,8 +201,9 @@ def test_an_accepted_recommendation_is_accepted_in_the_service(api):
         (("harbor",), ["savings", "--cluster", "quay"], "there is no cluster quay"),
         ((), ["savings"], "enrolled: none yet"),
         (("harbor",), ["recommendations", "accept", "../x"], "give the id of a recommendation"),
+        (("harbor",), ["recommendations", "cancel", "r-0"], "there is no recommendation r-0"),
     ],
-    ids=["several", "unknown", "none", "no-id"],
+    ids=["several", "unknown", "none", "no-id", "not there"],
 )
 def test_what_cannot_be_is_said_with_the_cure(api, names, args, said):
     api.names = names

@@ -88,6 +88,24 @@ def test_terminating_pods_and_those_of_other_namespaces_are_not_counted():
     assert fitting(ClusterSnapshot([A, B], pods), spread()) == "ab"
 
 
+def test_a_pod_of_another_namespace_that_comes_later_is_not_counted():
+    snapshot = ClusterSnapshot([A, B, C], standing(*"ab"))
+    assert fitting(snapshot, spread()) == "c"
+    snapshot.place(a_pod("web", namespace="other"), "c")
+    assert fitting(snapshot, spread()) == "c"
+
+
+def test_pods_that_come_and_go_are_counted_in_a_namespace_that_nobody_asked_about_before():
+    other = [a_pod(f"web-{n}", namespace="other", node=node) for n, node in enumerate("aabc")]
+    snapshot = ClusterSnapshot([A, B, C], [*standing(*"ab"), *other])
+    assert fitting(snapshot, spread()) == "c"
+    twin = snapshot.copy()
+    twin.remove(other[0])
+    twin.place(a_pod("later", namespace="other"), "c")
+    assert fitting(twin, spread(namespace="other")) == "ab"
+    assert fitting(snapshot, spread(namespace="other")) == "bc"
+
+
 def test_fewer_domains_than_min_domains_count_as_if_one_were_empty():
     snapshot = ClusterSnapshot([A, B], standing("a", "b"))
     assert fitting(snapshot, spread("new", rule(minDomains=2))) == "ab"

@@ -80,7 +80,7 @@ def told(wired: WiredServices) -> str | None:
 
 
 def chosen(wired: WiredServices) -> ChosenLayout:
-    return wired.times.layouts("harbor")[WEB]
+    return wired.layouts.read("harbor")[WEB]
 
 
 def events(wired: WiredServices) -> list[str]:
@@ -180,7 +180,7 @@ def test_a_promise_that_nobody_understands_keeps_the_layout_that_stands(
     assert len(event) < 1_100
 
 
-@pytest.mark.parametrize("how", ["layouts", "memory", "choose_layout"])
+@pytest.mark.parametrize("how", ["read", "memory", "write"])
 def test_where_the_memory_fails_what_stands_is_kept(
     wired: WiredServices, how: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -192,7 +192,7 @@ def test_where_the_memory_fails_what_stands_is_kept(
     def throttled(*_: object) -> None:
         raise Temporary("throttled")
 
-    store: object = wired.pools if how == "memory" else wired.times
+    store: object = wired.pools if how == "memory" else wired.layouts
     monkeypatch.setattr(store, how, throttled)
     stood(wired, 60)
     wired.placement.run()
@@ -207,7 +207,7 @@ def test_where_the_first_choice_cannot_be_written_nothing_is_injected(
 
     stood(wired, 0.2)
     wired.apply(slow("75%"), settle=200)
-    monkeypatch.setattr(wired.times, "choose_layout", chosen_by_another)
+    monkeypatch.setattr(wired.layouts, "write", chosen_by_another)
     rounds(wired, 3)
     assert told(wired) is None
     assert events(wired) == []
@@ -220,7 +220,7 @@ def test_where_the_memory_is_lost_the_layout_of_the_objects_is_remembered_anew(
     stood(wired, 0.2)
     wired.apply(slow("75%"), settle=200)
     rounds(wired, 12)
-    wired.times.forget()
+    wired.layouts.forget()
     stood(wired, 30)  # the first choice would be no floor now
     rounds(wired, 2)
     assert (told(wired), chosen(wired).layout) == ("3-2", Layout(3, 2))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from plimsoll.domain.errors import Conflict, NotFound, Refused
+from plimsoll.domain.errors import Conflict, Refused
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.domain.advice.advice_requests import configuration_of
 from plimsoll_service.services import instructions, recommendations
@@ -127,12 +127,12 @@ def test_a_result_ahead_of_its_instruction_is_not_kept_and_makes_nothing_done(se
         Result(id=id_, number=number, outcome="done", reason="so", at=NOW)
         for number in (1, *range(soon, soon + 300), 2**53)
     ]
-    instructions.report(service.data, "harbor", ahead)
+    instructions.report(service.data, "harbor", ahead, service.time)
     service.advise(harbor())
     service.advise(harbor())
     assert service.all()[NODE].state == "accepted"
     (told,) = service.waiting()
-    kept = service.data.list("harbor", "result#", "result#~")
+    kept = service.data.list("harbor", "instruction#", "instruction#~")
     assert [int(each.key.partition("#")[2]) for each in kept] == [told.number]
 
 
@@ -144,17 +144,19 @@ def test_a_result_counts_also_after_its_instruction_has_ceased_to_wait(service):
     assert service.waiting() == []
     done = Result(id=told.id, number=told.number, outcome="done", reason="so", at=NOW)
     for each in (done, replace(done, outcome="refused")):
-        instructions.report(service.data, "harbor", [each])
+        instructions.report(service.data, "harbor", [each], service.time)
     service.advise(harbor())
     assert service.all()[NODE].state == "done"
 
 
-def test_what_was_issued_and_answered_is_forgotten_after_ninety_days(service):
+def test_what_was_signed_and_answered_is_forgotten_after_four_hundred_days(service):
     service.accept(NODE)
     service.advise(harbor())
     service.report("refused")
-    service.time += timedelta(days=91)
-    assert not list(service.data.list("harbor", "result#", "result#~"))
+    service.time += timedelta(days=400)
+    assert list(service.data.list("harbor", "instruction#", "instruction#~"))
+    service.time += timedelta(days=1)
+    assert not list(service.data.list("harbor", "instruction#", "instruction#~"))
 
 
 def test_a_cluster_that_fell_silent_answers_with_what_it_had(service):
@@ -228,13 +230,6 @@ def test_numbers_rise_also_within_a_second(service):
     found = recommendations.next_number(service.data, "harbor", service.time)
     assert found == first + 1
     assert recommendations.next_number(service.data, "harbor", service.time) == first + 2
-
-
-def test_accepting_again_is_once_and_what_does_not_exist_is_not_found(service):
-    first = service.accept(NODE)
-    assert service.accept(NODE) == first
-    with pytest.raises(NotFound):
-        recommendations.accept(service.data, "harbor", "r-0", "ada", NOW)
 
 
 def test_who_loses_a_race_has_changed_nothing_and_the_next_run_sees_to_it(service, monkeypatch):

@@ -23,7 +23,6 @@ from plimsoll_service.services.recommendations import (
     NUMBER,
     RECOMMENDATIONS,
     SAVINGS,
-    accept,
     next_number,
 )
 from plimsoll_service.wire import snapshot as wire
@@ -64,7 +63,7 @@ def test_advice_about_a_load_balancer_that_many_ingresses_share_is_read_back():
     assert [shlex.split(line)[:4] for line in lines] == [
         ["kubectl", "delete", "ingress", "--namespace"]
     ] * len(lines)
-    assert accept(cluster.data, "harbor", found.id, "ann", cluster.time).state == "accepted"
+    assert cluster.accept(f"{found.kind} {found.about.name}").state == "accepted"
 
 
 def test_commands_are_one_a_line_and_each_word_is_quoted():
@@ -170,13 +169,13 @@ def test_results_and_instructions_that_do_not_decode_are_stepped_over():
     assert signed.payload
     number = cluster.all()["consolidate-node a"].instruction
     spoil(cluster, f"waiting#{number:016d}")
-    spoil(cluster, f"result#{number:016d}")
+    spoil(cluster, f"instruction#{number:016d}")
     assert pending(cluster.data, "harbor").instructions == ()
     assert result_of(cluster.data, "harbor", number) is None
     result = Result(id="r-1", number=number, outcome="done", reason="", at=cluster.time)
-    report(cluster.data, "harbor", [result])
+    report(cluster.data, "harbor", [result], cluster.time)
     keys = {key for _, key, _ in cluster.data.faults}
-    assert keys == {f"waiting#{number:016d}", f"result#{number:016d}"}
+    assert keys == {f"waiting#{number:016d}", f"instruction#{number:016d}"}
 
 
 def test_a_snapshot_that_does_not_decode_counts_as_absent():

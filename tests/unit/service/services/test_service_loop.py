@@ -67,7 +67,7 @@ class Loop:
         self.site.service.waiting[:] = waiting
         self.site.executor.round()
         results = self.site.service.results
-        instructions.report(self.service.data, "harbor", results)
+        instructions.report(self.service.data, "harbor", results, self.service.time)
         return results[-1].outcome
 
 

@@ -44,7 +44,7 @@ from tests.support.total_queue import TotalQueue
 from tests.unit.agent.test_snapshot_sender import EMPTY, Counted
 
 MINUTE = timedelta(minutes=1)
-TABLE = {"get", "put", "list", "delete"}
+TABLE = {"get", "put", "list", "delete", "audit"}
 BUCKET = {"put_snapshot", "get_snapshot", "has_snapshot"}
 WEB = wire_workload("web", replicas=4)
 SEEN = replace(EMPTY, nodes=[wire_node("a"), wire_node("b")], pods=wire_pods(WEB, *"aabb"))

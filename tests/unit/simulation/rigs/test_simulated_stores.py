@@ -6,8 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, Times
-from plimsoll_simulation.rigs.simulated.stores import NODE_INDEX, POOLS, REGISTRY, REPORTS, TIMES
+from plimsoll.services.ports import LayoutStore, NodeIndex, Pools, Registry, Reports, Times
+from plimsoll_simulation.rigs.simulated.stores import (
+    LAYOUTS,
+    NODE_INDEX,
+    POOLS,
+    REGISTRY,
+    REPORTS,
+    TIMES,
+)
 
 
 @pytest.mark.parametrize(
@@ -18,6 +25,7 @@ from plimsoll_simulation.rigs.simulated.stores import NODE_INDEX, POOLS, REGISTR
         (Reports, REPORTS),
         (Pools, POOLS),
         (Times, TIMES),
+        (LayoutStore, LAYOUTS),
     ],
 )
 def test_each_method_of_a_port_has_its_operation(port: type, operations: Mapping[str, str]):

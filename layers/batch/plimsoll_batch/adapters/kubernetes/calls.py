@@ -23,12 +23,20 @@ from plimsoll.adapters.kubernetes.calls import (
 )
 from plimsoll.adapters.kubernetes.errors import Grant
 from plimsoll.domain.kubernetes import NAMESPACE
+from plimsoll_batch.domain.frameworks import JOB, Framework
 from plimsoll_batch.domain.names import CONFIGURATION, LEASE
 
 GRANT: Final = Grant(manifests="infra/cluster/batch", group="plimsoll-batch")
-LIST_JOBS: Final = Call(verb="list", group="batch", resource="jobs")
-GET_JOB: Final = Call(verb="get", group="batch", resource="jobs")
-PATCH_JOB: Final = Call(verb="patch", group="batch", resource="jobs")
+
+
+def call_of(row: Framework, verb: str) -> Call:
+    """Return a call about the objects of a row."""
+    return Call(verb=verb, group=row.group, version=row.version, resource=row.resource)
+
+
+OF_ROW: Final = ("get", "list", "watch", "patch")
+"""What the planner does with the objects of a row."""
+LIST_JOBS: Final = call_of(JOB, "list")
 GET_POD_GROUP: Final = replace(LIST_POD_GROUPS, verb="get")
 CREATE_POD_GROUP: Final = replace(LIST_POD_GROUPS, verb="create")
 PATCH_POD_GROUP: Final = replace(LIST_POD_GROUPS, verb="patch")
@@ -47,8 +55,8 @@ CALLS: Final = (
     *(replace(call, verb="watch") for call in FOLLOWED),
     LIST_LIMIT_RANGES,
     LIST_RUNTIME_CLASSES,
-    GET_JOB,
-    PATCH_JOB,
+    call_of(JOB, "get"),
+    call_of(JOB, "patch"),
     GET_POD_GROUP,
     CREATE_POD_GROUP,
     PATCH_POD_GROUP,

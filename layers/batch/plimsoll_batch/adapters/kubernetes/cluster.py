@@ -1,16 +1,14 @@
 """One cluster over plain JSON: what the planner of the queues reads of it, and every write to it.
 
-All writes are merge patches of one Job, bare pod or Node under its uid and resourceVersion. The one that starts a Job
-also steers its pods: a Job that is started first and steered after may have made pods in between.
-https://kubernetes.io/docs/concepts/workloads/controllers/job/#suspending-a-job
+All writes are patches of one object under its uid and resourceVersion; those of Jobs stand in `job_patch`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -30,9 +28,10 @@ from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
 from plimsoll.domain.errors import Conflict, MissingRights, NotFound
-from plimsoll.domain.kubernetes import ClusterEvent, Node, Pod, Toleration
+from plimsoll.domain.kubernetes import ClusterEvent, Node, Pod
 from plimsoll.services.ports import Clock, Workers
-from plimsoll_batch.adapters.kubernetes import calls
+from plimsoll_batch.adapters.kubernetes import calls, job_patch
+from plimsoll_batch.adapters.kubernetes.framework_objects import FrameworkObjects
 from plimsoll_batch.adapters.kubernetes.job_reader import (
     FAILED,
     job_reader,
@@ -45,18 +44,19 @@ from plimsoll_batch.adapters.kubernetes.pod_groups import change_of, pod_group_o
 from plimsoll_batch.adapters.kubernetes.stored_queues import configuration_in, stored_text
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.capacity import taint_of
+from plimsoll_batch.domain.frameworks import FRAMEWORKS, JOB
 from plimsoll_batch.domain.jobs import (
     Admission,
     Gang,
     GangPodGroup,
     Job,
     NodeRequest,
-    Steering,
     Stop,
-    toleration_record,
 )
 from plimsoll_batch.domain.quota import Grants, QueueConfiguration
 from plimsoll_batch.services.ports import ClusterObjects
+
+_API_VERSIONS: Final = {row.kind: row.api_version for row in (JOB, *FRAMEWORKS)}
 
 
 class KubernetesQueues:
@@ -95,6 +95,7 @@ class KubernetesQueues:
         """Why they cannot be listed."""
         self._configuration: tuple[str, QueueConfiguration] | None = None
         """The text that was read last, and what it says."""
+        self._frameworks = FrameworkObjects(warn)
         self._read_job = job_reader(PodAdmission())
         self._admission_known = False
 
@@ -128,13 +129,18 @@ class KubernetesQueues:
         """Read jobs, pods and nodes."""
         kinds = self._kinds
         if not self._admission_known:  # what follows a cluster lives for a minute
-            self._read_job = job_reader(PodAdmission.read(self._requests, self._warn))
+            admission = PodAdmission.read(self._requests, self._warn)
+            self._read_job = job_reader(admission)
+            self._frameworks.admit(admission)
             self._admission_known = True
         if self._watches is not None:
             self._watches.follow(kinds)
         list_unwatched(kinds, self._workers, self._list)
         return ClusterObjects(
-            jobs=[*self._jobs.objects, *(pod for pod in self._bare.objects if pod is not None)],
+            jobs=[
+                *(each for each in (*self._jobs.objects, *self._bare.objects) if each is not None),
+                *self._frameworks.jobs,
+            ],
             pods=self._pods.objects,
             nodes=self._nodes.objects,
             failed=self._failed.objects,
@@ -143,6 +149,8 @@ class KubernetesQueues:
 
     def _list(self, kind: Collection[Any]) -> None:
         """List a kind; without the right to list Namespaces the queues that need no grant go on."""
+        if self._frameworks.list(kind, self._requests):
+            return
         try:
             kind.list(self._requests, self._warn)
         except MissingRights as error:
@@ -173,8 +181,11 @@ class KubernetesQueues:
     def _kinds(self) -> list[Collection[Any]]:
         found: list[Collection[Any]]
         found = [self._jobs, self._bare, self._failed, self._pods, self._nodes]
-        queues = () if self._configuration is None else self._configuration[1].queues
-        if self._grants_unread is None and any(queue.labelled for queue in queues):
+        if self._configuration is None:
+            return found
+        said = self._configuration[1]
+        found += self._frameworks.kinds(said.frameworks)
+        if self._grants_unread is None and any(queue.labelled for queue in said.queues):
             found.append(self._namespaces)
         return found
 
@@ -192,7 +203,7 @@ class KubernetesQueues:
         Raises:
             NotFound: it is gone, or another has its name.
         """
-        call = calls.GET_POD if job.bare else calls.GET_JOB
+        call = calls.GET_POD if job.bare else calls.call_of(job.framework, "get")
         # A GET by name may return another Job of that name: the UID tells them apart.
         answer = self._requests.send(call, namespace=job.ref.namespace, name=job.ref.name)
         found = self._parsed(job, answer)
@@ -202,24 +213,19 @@ class KubernetesQueues:
 
     def write_plan(self, job: Job, admission: Admission) -> Job:
         """Write a plan on a Job under its uid and resourceVersion, and return what it became."""
-        return self._patch(job, {names.ADMISSION: admission.to_record()})
+        return self._patch(job, job_patch.planned(job, admission))
 
     def start(self, job: Job, admission: Admission) -> None:
         """Start a Job and steer its pods in one patch, under its uid and resourceVersion."""
-        pods = _steered(job, admission)
-        if job.bare:
-            spec: Json = {"schedulingGates": None, **pods}  # with another gate it is not admitted
-        else:
-            spec = {"suspend": False} | ({"template": {"spec": pods}} if pods else {})
-        self._patch(job, {names.ADMISSION: admission.as_started().to_record()}, spec)
+        self._patch(job, job_patch.started(job, admission))
 
     def write_request(self, job: Job, request: NodeRequest) -> Job:
         """Write on a Job what is asked for its gang, under its uid and resourceVersion; return what it became."""
-        return self._patch(job, {names.NODES: request.to_record()})
+        return self._patch(job, job_patch.requested(job, request))
 
     def suspend(self, job: Job, stop: Stop) -> None:
         """Suspend a Job and write why in one patch, under its uid and resourceVersion."""
-        self._patch(job, {names.STOP: stop.to_record()}, {"suspend": True})
+        self._patch(job, job_patch.suspended(job, stop))
 
     def write_pod_group(self, group: GangPodGroup) -> None:
         """Make a PodGroup as a gang needs it, or change the count and the owners of one that this gang has.
@@ -263,84 +269,44 @@ class KubernetesQueues:
 
     def restart(self, job: Job, admission: Admission) -> None:
         """Suspend a Job and write how it is started again, in one patch, under its uid and resourceVersion."""
-        self._patch(job, {names.ADMISSION: admission.to_record()}, {"suspend": True})
+        self._patch(job, job_patch.restarted(job, admission))
 
     def end(self, job: Job, *, complete: bool) -> None:
-        """Let a Job end as Complete, or as Failed, by one patch under its uid and resourceVersion.
-
-        An Indexed Job of no completions is Complete. A Job past its deadline has Failed, but only where it
-        is not suspended: so it is started without pods.
-        """
-        none = {"parallelism": 0, "completions": 0}
-        late = {"activeDeadlineSeconds": 1}
-        if job.suspended:
-            late |= {"suspend": False, "parallelism": 0}
-        self._patch(job, {}, none if complete else late)
+        """Let a Job end as Complete, or as Failed, by one patch under its uid and resourceVersion."""
+        self._patch(job, job_patch.ended(job, complete=complete))
 
     def create_event(self, event: ClusterEvent) -> None:
         """Create an Event of Kubernetes; `Conflict` where it was created before."""
-        create_event(self._requests, event, self._clock.now())
+        create_event(self._requests, event, self._clock.now(), _API_VERSIONS)
 
-    def _patch(self, job: Job, annotations: Mapping[str, str], spec: Json | None = None) -> Job:
-        metadata = {
-            "uid": job.uid,
-            "resourceVersion": job.resource_version,
-            "annotations": annotations,
-        }
+    def _patch(self, job: Job, patch: Sequence[job_patch.Operation]) -> Job:
         answer = self._requests.send(
-            PATCH_POD if job.bare else calls.PATCH_JOB,
+            PATCH_POD if job.bare else calls.call_of(job.framework, "patch"),
             namespace=job.ref.namespace,
             name=job.ref.name,
-            body={"metadata": metadata} | ({"spec": spec} if spec is not None else {}),
+            body=patch,
+            strict=job.framework.overrides is not None,
         )
-        (self._bare if job.bare else self._jobs).wrote(answer)
+        if job.bare:
+            self._bare.wrote(answer)
+        elif job.framework is JOB:
+            self._jobs.wrote(answer)
+        else:
+            self._frameworks.wrote(job, answer)
         return self._parsed(job, answer)
 
     def _parsed(self, job: Job, answer: Json) -> Job:
-        """Return what an answer says of a Job or a bare pod.
+        """Return what an answer says of a Job, an object of a framework or a bare pod.
 
         Raises:
-            NotFound: the pod has a controller by now, and is no bare pod any more.
+            NotFound: it has a controller by now, and is queued no more.
         """
+        if job.framework is not JOB:
+            return self._frameworks.parsed(job, answer)
         found = parse_bare_pod(answer) if job.bare else self._job(answer)
         if found is None:
             raise NotFound(f"{job}: it has a controller by now")
         return found
 
-    def _job(self, obj: Json | msgspec.Raw) -> Job:
+    def _job(self, obj: Json | msgspec.Raw) -> Job | None:
         return self._read_job(obj)
-
-
-def _steered(job: Job, admission: Admission) -> Json:
-    """Return what has to change of the spec of a Job's pods; nothing where it says all of it already.
-
-    Of a Job that ran before, the template may be changed since Kubernetes 1.36 only, so what is right
-    is left alone.
-    """
-    wanted = admission.steering
-    before = Steering() if job.admission is None else job.admission.in_template
-    selector: dict[str, str | None] = {
-        key: None
-        for key, value in before.labels.items()
-        if key not in wanted.labels and job.selector.get(key) == value
-    }
-    selector |= {k: v for k, v in wanted.labels.items() if job.selector.get(k) != v}
-    there = [_known(each) for each in job.tolerations]
-    not_ours = {*there} - ({*before.tolerations} - {*wanted.tolerations})
-    kept = [each for each, known in zip(job.tolerations, there, strict=True) if known in not_ours]
-    more = [toleration_record(each) for each in wanted.tolerations if each not in not_ours]
-    spec: dict[str, Any] = {}
-    if selector:
-        spec["nodeSelector"] = selector
-    if more or len(kept) < len(there):
-        spec["tolerations"] = [*kept, *more]
-    return spec
-
-
-def _known(each: Mapping[str, Any]) -> Toleration:
-    return Toleration(
-        key=str(each.get("key") or ""),
-        operator=str(each.get("operator") or "Equal"),
-        value=str(each.get("value") or ""),
-        effect=str(each.get("effect") or ""),
-    )

@@ -26,6 +26,7 @@ from plimsoll.domain.fields import LIST_LIMIT_ITEMS, Field, clip
 from plimsoll.domain.kubernetes import PREFIX, OwnerKind, Ref
 from plimsoll_batch.adapters.kubernetes.pod_admission import PodAdmission
 from plimsoll_batch.domain import names
+from plimsoll_batch.domain.frameworks import is_child
 from plimsoll_batch.domain.jobs import (
     BARE_POD,
     MOST_PRIORITY,
@@ -34,6 +35,7 @@ from plimsoll_batch.domain.jobs import (
     Job,
     Lifecycle,
     NodeRequest,
+    PodSet,
     Stop,
     Topology,
 )
@@ -69,6 +71,11 @@ class Asked:
                 self.wrong.append(f"label {label}: must be a name, not {clip(text)}")
         self.admission = self.said(names.ADMISSION, Admission.from_record)
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of the object."""
+        return self._meta.namespace
+
     def said[T](self, annotation: str, read: Callable[[str], T]) -> T | None:
         """Return what an annotation says; None where it is missing or wrong."""
         text = self._meta.annotations.get(annotation)
@@ -100,6 +107,7 @@ class Asked:
             "start_seconds": self.said(names.START_SECONDS, _whole(1, MOST_SECONDS)),
             "checkpoint_seconds": self.said(names.CHECKPOINT_SECONDS, _whole(1, MOST_SECONDS)),
             "checkpoint_takes": self.said(names.CHECKPOINT_TAKES_SECONDS, _whole(1, MOST_SECONDS)),
+            "annotated": bool(meta.annotations),
             "held": meta.annotations.get(names.HOLD) == "true",
             "resumed": meta.annotations.get(names.RESUME),
             "leases": meta.annotations.get(names.LEASE_NODES) == "true",
@@ -108,11 +116,11 @@ class Asked:
             "request": self.said(names.NODES, NodeRequest.from_record),
         }
 
-    def unsteered(self, spec: schema.PodSpec) -> schema.PodSpec:
-        """Return a pod spec without what an admission added to it."""
+    def unsteered(self, spec: schema.PodSpec, name: str = "") -> schema.PodSpec:
+        """Return the pod spec of a pod set without what an admission added to it."""
         if self.admission is None:
             return spec
-        steering = self.admission.in_template
+        steering = self.admission.in_template(name)
         return msgspec.structs.replace(
             spec,
             node_selector={
@@ -169,19 +177,24 @@ _Steered = schema.Described[_SteeredJob]
 """Tolerations with every field of theirs: a merge patch writes their list whole."""
 
 
-def job_reader(admission: PodAdmission) -> Callable[[Json | Raw], Job]:
-    """Return what reads a Job that names a queue; its pods count as admission will make them."""
+def job_reader(admission: PodAdmission) -> Callable[[Json | Raw], Job | None]:
+    """Return what reads a Job that names a queue; its pods count as admission will make them.
+
+    None: it belongs to an object of a framework, which is started and suspended as a whole.
+    """
 
     @naming("Job")
-    def read(obj: Raw) -> Job:
+    def read(obj: Raw) -> Job | None:
         return _job(obj, admission)
 
     return read
 
 
-def _job(obj: Raw, admission: PodAdmission) -> Job:
+def _job(obj: Raw, admission: PodAdmission) -> Job | None:
     job = decoded(obj, _Job)
     meta, spec, status = job.metadata, job.spec, job.status
+    if meta.controller is not None and is_child(OwnerKind.JOB, meta.controller.kind):
+        return None
     asked = Asked(meta)
     gang = meta.labels.get(names.GANG)
     template, refused = admission.admitted(meta.namespace, asked.unsteered(spec.template.spec))
@@ -202,6 +215,17 @@ def _job(obj: Raw, admission: PodAdmission) -> Job:
         )
     fields = asked.fields()
     limit = spec.active_deadline_seconds
+    parallelism = _within(spec.parallelism, "spec.parallelism")
+    completions = (
+        None if spec.completions is None else _within(spec.completions, "spec.completions")
+    )
+    active = max(0, status.active)
+    succeeded = max(0, status.succeeded) + len(uncounted.succeeded)
+    failed = max(0, status.failed) + len(uncounted.failed)
+    if completions is None:
+        pods = active if succeeded else parallelism
+    else:
+        pods = min(parallelism, max(0, completions - succeeded))
     return Job(
         **fields,
         ref=Ref(OwnerKind.JOB, meta.namespace, meta.name),
@@ -211,21 +235,25 @@ def _job(obj: Raw, admission: PodAdmission) -> Job:
         lifecycle=lifecycle,
         suspended=spec.suspend,
         indexed=spec.completion_mode == "Indexed",
-        parallelism=_within(spec.parallelism, "spec.parallelism"),
-        completions=None
-        if spec.completions is None
-        else _within(spec.completions, "spec.completions"),
-        active=max(0, status.active),
-        succeeded=max(0, status.succeeded) + len(uncounted.succeeded),
-        failed=max(0, status.failed) + len(uncounted.failed),
+        parallelism=parallelism,
+        completions=completions,
+        active=active,
+        failed=failed,
+        made_pods=bool(active or succeeded or failed),
         finished=bool(ends),
         failure=not ends.isdisjoint(_FAILURES),
-        scheduling=read_scheduling(template, spec.template.metadata.labels),
+        sets=(
+            PodSet(
+                pods=pods,
+                scheduling=read_scheduling(template, spec.template.metadata.labels),
+                labels=spec.template.metadata.labels,
+                selector=spec.template.spec.node_selector,
+                tolerations=decoded(obj, _Steered).spec.template.spec.tolerations,
+                at=("spec", "template", "spec"),
+            ),
+        ),
         group=_group_of(spec.template.spec),
         priority_class=spec.template.spec.priority_class_name,
-        labels=spec.template.metadata.labels,
-        selector=spec.template.spec.node_selector,
-        tolerations=decoded(obj, _Steered).spec.template.spec.tolerations,
         wrong=tuple(asked.wrong),
     )
 
@@ -271,16 +299,22 @@ def parse_bare_pod(obj: Raw) -> Job | None:
         suspended=waits,
         completions=1,
         active=int(not waits and not finished),
-        succeeded=int(phase == "Succeeded"),
         failed=int(phase == "Failed"),
+        made_pods=not waits,
         finished=finished,
         failure=phase == "Failed",
-        scheduling=read_scheduling(asked.unsteered(spec), meta.labels, meta.name),
+        sets=(
+            PodSet(
+                pods=int(phase != "Succeeded"),
+                scheduling=read_scheduling(asked.unsteered(spec), meta.labels, meta.name),
+                labels=meta.labels,
+                selector=spec.node_selector,
+                tolerations=decoded(obj, _SteeredPod).spec.tolerations,
+                at=("spec",),
+            ),
+        ),
         group=_group_of(spec),
         priority_class=spec.priority_class_name,
-        labels=meta.labels,
-        selector=spec.node_selector,
-        tolerations=decoded(obj, _SteeredPod).spec.tolerations,
         wrong=tuple(asked.wrong),
     )
 

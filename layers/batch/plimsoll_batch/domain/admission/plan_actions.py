@@ -13,6 +13,7 @@ from plimsoll_batch.domain.jobs import (
     Gang,
     GangJobs,
     JobAction,
+    PodSetAdmission,
     Role,
     Steering,
     make_way,
@@ -60,18 +61,27 @@ def _begin(
     """Return the start of a gang as a plan admitted it."""
     place = admitted.place
     plan = f"{now:%Y%m%dt%H%M%S.%f}"
+    domain = () if place is None else place.domain
+    roles = iter(jobs.gang.shape.roles)
     admissions = []
-    for job, role in zip(jobs.roles, jobs.gang.shape.roles, strict=True):
-        names = admitted.flavors[role.name]
-        domain = () if place is None else place.domain
+    for job in jobs.roles:
+        was, sets = job.admission, {}
+        for each, role in zip(job.sets, roles, strict=False):  # the rest is of the other Jobs
+            names = admitted.flavors[role.name]
+            chosen = [flavors[name] for name in names]
+            sets[each.name] = PodSetAdmission(
+                flavors=_by_resource(role, queue, names),
+                steering=Steering()
+                if each.at is None
+                else _steering(role, chosen, domain, jobs.gang),
+                standing=Steering() if was is None else was.in_template(each.name),
+                nodes={} if place is None else place.nodes[role.name],
+            )
         admission = Admission(
             plan=plan,
             at=now,
-            flavors=_by_resource(role, queue, names),
-            steering=_steering(role, [flavors[name] for name in names], domain, jobs.gang),
-            standing=Steering() if job.admission is None else job.admission.in_template,
+            sets=sets,
             roles={each.ref.name: each.uid for each in jobs.roles},
-            nodes={} if place is None else place.nodes[role.name],
             parallelism=job.parallelism,
         )
         admissions.append(with_baseline(admission, jobs, job))

@@ -31,11 +31,12 @@ from plimsoll_batch.domain.jobs.job_actions import (
 from plimsoll_batch.domain.jobs.job_annotations import (
     MOST_ROLES,
     Admission,
+    PodSetAdmission,
     Steering,
     Stop,
     toleration_record,
 )
-from plimsoll_batch.domain.jobs.jobs import BARE_POD, FailedPod, GangJobs, Job
+from plimsoll_batch.domain.jobs.jobs import BARE_POD, FailedPod, GangJobs, Job, PodOwner, PodSet
 from plimsoll_batch.domain.jobs.lifecycle import (
     LONGEST_TIMEOUT_SECONDS,
     MOST_CODES,
@@ -53,6 +54,7 @@ from plimsoll_batch.domain.jobs.pod_deadlines import (
     unstated_classes,
 )
 from plimsoll_batch.domain.jobs.pod_groups import GangPodGroup, pod_groups_of
+from plimsoll_batch.domain.jobs.pod_owners import PodOwners
 from plimsoll_batch.domain.jobs.policies import waits_for, with_baseline
 from plimsoll_batch.domain.jobs.priorities import rank_of, why_unranked
 
@@ -81,6 +83,10 @@ __all__ = [
     "JobAction",
     "Lifecycle",
     "NodeRequest",
+    "PodOwner",
+    "PodOwners",
+    "PodSet",
+    "PodSetAdmission",
     "Policy",
     "Remember",
     "RestartRole",

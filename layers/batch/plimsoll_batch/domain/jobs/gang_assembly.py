@@ -24,8 +24,8 @@ from plimsoll_batch.domain.jobs.gangs import (
     amounts_of,
     lost_at_an_interruption,
 )
-from plimsoll_batch.domain.jobs.job_annotations import MOST_ROLES
-from plimsoll_batch.domain.jobs.jobs import FailedPod, GangJobs, Job
+from plimsoll_batch.domain.jobs.job_annotations import MOST_ROLES, PodSetAdmission
+from plimsoll_batch.domain.jobs.jobs import FailedPod, GangJobs, Job, PodSet
 from plimsoll_batch.domain.jobs.policies import contradictions, gates_of_gangs, state_of
 from plimsoll_batch.domain.jobs.priorities import Priorities, rank_of, why_unranked
 from plimsoll_batch.domain.names import DATA
@@ -122,28 +122,34 @@ def _shape(
     """
     leases = leases or any(role.leases for role in roles)
     topology = _near_data(roles)
-    parts = [(ONLY_ROLE if alone else role.role, role) for role in roles]
+    parts = [(_role_name(role, each, alone=alone), each) for role in roles for each in role.sets]
     loses = _loses(roles) if priced else None
     key = (
         topology,
         leases,
         loses,
         tuple(
-            (name, job.pods, id(job.scheduling), tuple(sorted(_labels(job).items())))
-            for name, job in parts
+            (name, each.pods, id(each.scheduling), tuple(sorted(_labels(each).items())))
+            for name, each in parts
         ),
     )
     if key not in known:
         known[key] = Shape(
             roles=tuple(
-                Role(name=name, pods=job.pods, scheduling=job.scheduling, labels=_labels(job))
-                for name, job in parts
+                Role(name=name, pods=each.pods, scheduling=each.scheduling, labels=_labels(each))
+                for name, each in parts
             ),
             topology=topology,
             leases=leases,
             loses=loses,
         )
     return known[key]
+
+
+def _role_name(job: Job, each: PodSet, *, alone: bool) -> str:
+    if alone:
+        return each.name or ONLY_ROLE
+    return f"{job.role}.{each.name}" if each.name else job.role
 
 
 def running_of(jobs: GangJobs) -> RunningGang:
@@ -154,29 +160,31 @@ def running_of(jobs: GangJobs) -> RunningGang:
     """
     usage: Counter[FlavorResource] = Counter()
     on_nodes: dict[str, list[Resources]] = defaultdict(list)
-    of_role: dict[Ref, list[Pod]] = defaultdict(list)
+    of_set: dict[tuple[Ref, str | None], list[Pod]] = defaultdict(list)
+    by_ref = {role.ref: role for role in jobs.roles}
     for pod in jobs.pods:
-        if pod.owner is not None:
-            of_role[pod.owner].append(pod)
+        if pod.node is not None:
+            on_nodes[pod.node].append(pod.scheduling.requests)
+        if pod.owner is not None and pod.owner in by_ref:
+            of_set[pod.owner, by_ref[pod.owner].set_of(pod)].append(pod)
     admitted: list[datetime] = []
     for role in jobs.roles:
-        there = of_role[role.ref]
-        for pod in there:
-            if pod.node is not None:
-                on_nodes[pod.node].append(pod.scheduling.requests)
         if role.admission is None:
             continue
         admitted.append(role.admission.at)
-        count = len(there) if jobs.stopping else max(role.pods, len(there))
-        for name, amount in amounts_of(role.scheduling.requests, count).items():
-            if name in role.admission.flavors:
-                usage[role.admission.flavors[name], name] += amount
-        bound = Counter(pod.node for pod in there if pod.node is not None)
-        left = 0 if jobs.stopping else count - bound.total()
-        for node, planned in role.admission.nodes.items():
-            more = min(left, max(0, planned - bound[node]))
-            on_nodes[node] += [role.scheduling.requests] * more
-            left -= more
+        for each in role.sets:
+            plan = role.admission.sets.get(each.name, PodSetAdmission())
+            there = of_set[role.ref, each.name]
+            count = len(there) if jobs.stopping else max(each.pods, len(there))
+            for name, amount in amounts_of(each.scheduling.requests, count).items():
+                if name in plan.flavors:
+                    usage[plan.flavors[name], name] += amount
+            bound = Counter(pod.node for pod in there if pod.node is not None)
+            left = 0 if jobs.stopping else count - bound.total()
+            for node, planned in plan.nodes.items():
+                more = min(left, max(0, planned - bound[node]))
+                on_nodes[node] += [each.scheduling.requests] * more
+                left -= more
     return RunningGang(
         gang=jobs.gang,
         admitted=max(admitted, default=jobs.gang.since),
@@ -277,6 +285,7 @@ def _problems(roles: Sequence[Job], all_roles: Sequence[Job]) -> list[str]:
 def _with_gates(jobs: GangJobs, gates: list[str], now: datetime) -> GangJobs:
     """Add what keeps a gang from being considered, to what it waits for."""
     gates = [*jobs.problems, *gates]
+    gates += [words for role in jobs.roles for words in role.gates]
     gates += [f"{role} is held" for role in jobs.roles if role.held]
     if (name := jobs.by_hand) is not None:
         gates.append(
@@ -337,7 +346,7 @@ def _far_from_data(roles: Sequence[Job]) -> list[str]:
     return [f"{DATA} weighs zones, and its topology is {min(others)}"]
 
 
-def _labels(job: Job) -> Mapping[str, str]:
+def _labels(each: PodSet) -> Mapping[str, str]:
     """Return the labels of a role's pods where anything counts by them; each Job's own differ."""
-    asks = job.scheduling
-    return job.labels if asks.affinity or asks.anti_affinity or asks.spread else {}
+    asks = each.scheduling
+    return each.labels if asks.affinity or asks.anti_affinity or asks.spread else {}

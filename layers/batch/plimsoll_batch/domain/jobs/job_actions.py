@@ -269,7 +269,11 @@ def _carried(jobs: GangJobs, plan: str | None, due: Due, now: datetime) -> Upkee
             was = due.role.admission
             assert was is not None  # noqa: S101 - only roles of a plan are restarted
             again = replace(
-                was, started=False, standing=was.steering, noticed=None, restarts=was.restarts + 1
+                was,
+                started=False,
+                sets={n: replace(each, standing=each.steering) for n, each in was.sets.items()},
+                noticed=None,
+                restarts=was.restarts + 1,
             )
             return RestartRole(jobs=jobs, role=due.role, admission=again, reason=reason)
         case _:
@@ -308,11 +312,13 @@ def _lost_lease(jobs: GangJobs, mine: Sequence[Job], staying: frozenset[str]) ->
     Pods that run go on; but a pod that is missing finds none on other nodes, which are not leased to it.
     """
     leased = [
-        role.admission
+        each.nodes
         for role in mine
-        if role.admission is not None and LEASED_TO in role.admission.in_template.labels
+        if role.admission is not None
+        for name, each in role.admission.sets.items()
+        if LEASED_TO in role.admission.in_template(name).labels
     ]
-    gone = sorted({name for admission in leased for name in admission.nodes} - staying)
+    gone = sorted({name for nodes in leased for name in nodes} - staying)
     placed = sum(pod.node is not None for pod in jobs.pods)
     if not gone or placed >= jobs.needs:
         return None
@@ -335,8 +341,9 @@ def _late(jobs: GangJobs, mine: Sequence[Job], now: datetime) -> str | None:
             f"{len(waiting)} of its pods do not run after {patience.total_seconds():.0f} s,"
             f" for example {waiting[0].name}"
         )
+    there = {pod.owner for pod in jobs.pods}
     for role in mine:
-        never = not (role.suspended or role.active or role.succeeded or role.failed) and role.pods
+        never = not (role.suspended or role.made_pods) and role.pods and role.ref not in there
         if never and role.admission is not None and role.admission.at + patience < now:
             return f"{role} has made no pods after {patience.total_seconds():.0f} s"
     return None

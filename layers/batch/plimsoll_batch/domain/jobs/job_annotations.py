@@ -74,24 +74,32 @@ class Steering:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodSetAdmission:
+    """What a plan decided for the pods of one template."""
+
+    flavors: Mapping[str, str] = field(default_factory=dict)
+    """Resource -> flavor that it is counted in."""
+    steering: Steering = Steering()
+    """Added by the patch that starts it."""
+    standing: Steering = Steering()
+    """Added by a former plan; until it is started it stands in the template."""
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    """Node -> how many of the pods are expected there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """The plan by which one role of a gang starts."""
+    """The plan by which one Job, or object of a framework, of a gang starts."""
 
     plan: str
     """The same for all roles of the gang."""
     at: datetime
     started: bool = False
     """Written by the patch that starts the role."""
-    flavors: Mapping[str, str] = field(default_factory=dict)
-    """Resource -> flavor that it is counted in."""
-    steering: Steering = Steering()
-    """Added by the patch that starts the role."""
-    standing: Steering = Steering()
-    """Added by a former plan; until the role is started it stands in the template."""
+    sets: Mapping[str, PodSetAdmission] = field(default_factory=dict)
+    """By the names of its pod sets; that of a Job has none."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """Job -> uid, of all roles of the plan."""
-    nodes: Mapping[str, int] = field(default_factory=dict)
-    """Node -> how many of the role's pods are expected there."""
     parallelism: int | None = None
     """Of its Job when the plan was made: it has quota for no more. None: an older Plimsoll wrote it."""
     failed: int = 0
@@ -110,11 +118,10 @@ class Admission:
                 "plan": self.plan,
                 "at": self.at.isoformat(),
                 "started": self.started,
-                "flavors": dict(self.flavors),
-                "steering": _steering(self.steering),
-                "standing": _steering(self.standing),
+                # Of a Job they stand here, where older planners read them.
+                **(_set_record(self.sets[""]) if "" in self.sets else {}),
+                "sets": {name: _set_record(each) for name, each in self.sets.items() if name},
                 "roles": dict(self.roles),
-                "nodes": dict(list(self.nodes.items())[:MOST_RECORDED_NODES]),
                 "parallelism": self.parallelism,
                 "failed": self.failed,
                 "seen": self.seen,
@@ -135,14 +142,9 @@ class Admission:
             plan=found["plan"].matching(_PLAN, "the id of a plan"),
             at=found["at"].time(),
             started=found["started"].flag(),
-            flavors=_texts(found["flavors"], MOST_ROLES),
-            steering=_steered(found["steering"]),
-            standing=_steered(found["standing"]),
+            sets=({"": _set_in(found)} if found["flavors"].value is not None else {})
+            | {name: _set_in(each) for name, each in found["sets"].pairs(MOST_ROLES)},
             roles=_texts(found["roles"], MOST_ROLES),
-            nodes={
-                name: pods.whole(1, MOST_COUNTED)
-                for name, pods in found["nodes"].pairs(MOST_RECORDED_NODES)
-            },
             parallelism=None
             if found["parallelism"].value is None
             else found["parallelism"].whole(0, MOST_COUNTED),
@@ -152,10 +154,10 @@ class Admission:
             restarts=found["restarts"].whole(0, MOST_COUNTED, default=0),
         )
 
-    @property
-    def in_template(self) -> Steering:
-        """What of the template is not its owner's."""
-        return self.steering if self.started else self.standing
+    def in_template(self, name: str) -> Steering:
+        """What of the template of a pod set is not its owner's."""
+        found = self.sets.get(name, PodSetAdmission())
+        return found.steering if self.started else found.standing
 
     def as_started(self) -> Self:
         """Return it as the patch writes it that starts the role."""
@@ -224,6 +226,27 @@ class Stop:
             restarts=found["restarts"].whole(0, MOST_COUNTED, default=0),
             aborted=found["aborted"].flag(),
         )
+
+
+def _set_record(each: PodSetAdmission) -> dict[str, Any]:
+    return {
+        "flavors": dict(each.flavors),
+        "steering": _steering(each.steering),
+        "standing": _steering(each.standing),
+        "nodes": dict(list(each.nodes.items())[:MOST_RECORDED_NODES]),
+    }
+
+
+def _set_in(found: Field) -> PodSetAdmission:
+    return PodSetAdmission(
+        flavors=_texts(found["flavors"], MOST_ROLES),
+        steering=_steered(found["steering"]),
+        standing=_steered(found["standing"]),
+        nodes={
+            name: pods.whole(1, MOST_COUNTED)
+            for name, pods in found["nodes"].pairs(MOST_RECORDED_NODES)
+        },
+    )
 
 
 def _steering(steering: Steering) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Jobs and bare pods as the queues see them: each is a role of a gang. And a gang with all of its Jobs."""
+"""Jobs, bare pods and objects of frameworks as the queues see them, and a gang with all that it is made of."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, override
 
-from plimsoll.domain.kubernetes import Pod, Ref, Scheduling
-from plimsoll_batch.domain.jobs.gangs import Gang, Topology
+from plimsoll.domain.kubernetes import Pod, Ref, Resources, Scheduling
+from plimsoll_batch.domain.frameworks import JOB, Framework
+from plimsoll_batch.domain.jobs.gangs import Gang, Topology, largest_first
 from plimsoll_batch.domain.jobs.job_annotations import Admission, Stop
 from plimsoll_batch.domain.jobs.lifecycle import Lifecycle
 from plimsoll_batch.domain.jobs.node_requests import NodeRequest
@@ -18,10 +19,41 @@ BARE_POD: Final = "Pod"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodOwner:
+    """A label by which pods of an object are known."""
+
+    label: str
+    value: str
+    owners: frozenset[str]
+    """The kind of their controller is one of these: others can write labels too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSet:
+    """Pods of one template."""
+
+    name: str = ""
+    """What its object calls it; empty: the object has no other."""
+    pods: int = 1
+    """How many of it run at once, as far as the object has not finished them."""
+    scheduling: Scheduling
+    """Of its template, without what an admission added."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Of its template."""
+    selector: Mapping[str, str] = field(default_factory=dict)
+    """The node selector of its template as it stands there."""
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    """The tolerations of its template as they stand there, every field of them."""
+    at: tuple[str | int, ...] | None = ()
+    """Where these two stand in the object; None: nobody steers these pods."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One Job that names a queue, or a bare pod that does: as a Job of one pod, suspended by a gate."""
+    """What one switch suspends and starts: a Job, an object of a framework, or a bare pod behind its gate."""
 
     ref: Ref
+    framework: Framework = JOB
     uid: str
     resource_version: str
     created: datetime
@@ -58,23 +90,24 @@ class Job:
     suspended: bool
     indexed: bool = False
     parallelism: int = 1
+    """Pods of all its sets at once."""
     completions: int | None = None
     active: int = 0
-    """Pods that its controller counts as pending or running."""
-    succeeded: int = 0
+    """Pods that its controller counts as pending or running; of a framework 0, and its pods alone count."""
     failed: int = 0
+    made_pods: bool = False
+    """Whether its controller has begun."""
     finished: bool = False
     """Complete or Failed, or about to be: no pods of it come any more."""
     failure: bool = False
     """It has finished, and has failed."""
-    scheduling: Scheduling
-    """Of its template, without what an admission added."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """Of its template."""
-    selector: Mapping[str, str] = field(default_factory=dict)
-    """The node selector of its template as it stands there."""
-    tolerations: tuple[Mapping[str, Any], ...] = ()
-    """The tolerations of its template as they stand there, every field of them."""
+    sets: tuple[PodSet, ...]
+    pod_labels: tuple[PodOwner, ...] = ()
+    """How its pods are known; empty: it is their controller."""
+    overrides: tuple[Mapping[str, Any], ...] = ()
+    """What stands in the list of its framework's `overrides`."""
+    annotated: bool = False
+    """Whether it has any annotations."""
     group: str | None = None
     """The PodGroup that its pods name."""
     priority_class: str = ""
@@ -85,6 +118,8 @@ class Job:
     """What node groups were asked for its gang."""
     wrong: tuple[str, ...] = ()
     """What it says of itself that cannot be read, in words; its gang waits until that is mended."""
+    gates: tuple[str, ...] = ()
+    """What else it waits for, in words."""
 
     @property
     def bare(self) -> bool:
@@ -94,9 +129,22 @@ class Job:
     @property
     def pods(self) -> int:
         """How many pods it runs at once, as far as it has not finished them."""
-        if self.completions is None:
-            return self.active if self.succeeded else self.parallelism
-        return min(self.parallelism, max(0, self.completions - self.succeeded))
+        return sum(each.pods for each in self.sets)
+
+    @property
+    def scheduling(self) -> Scheduling:
+        """Of its largest pods."""
+        return next(
+            (each.scheduling for each in largest_first(self.sets)),
+            Scheduling(requests=Resources()),
+        )
+
+    def set_of(self, pod: Pod) -> str | None:
+        """Return the name of the set of one of its pods; None where nobody knows it."""
+        if len(self.sets) == 1:
+            return self.sets[0].name
+        name = pod.labels.get(self.framework.role_label) or self.framework.unlabelled
+        return name if any(each.name == name for each in self.sets) else None
 
     @property
     def plan(self) -> str | None:

@@ -44,6 +44,7 @@ from plimsoll_batch.domain.quota.flavors import (
 )
 from plimsoll_batch.domain.quota.preemption import victims_of
 from plimsoll_batch.domain.quota.quota_tree import Amounts, QuotaNode, QuotaTrees
+from plimsoll_batch.domain.quota.selector_keys import with_equal_keys
 from plimsoll_batch.domain.quota.shares import (
     DominantResourceShare,
     Drf,
@@ -96,4 +97,5 @@ __all__ = [
     "victims_of",
     "why_denied",
     "with_access",
+    "with_equal_keys",
 ]

@@ -179,6 +179,8 @@ class QueueConfiguration:
     """No queue counts them: a gang may request as much of them as its nodes have."""
     priorities: Mapping[str, int] = field(default_factory=dict)
     """Name -> priority. Where there are any, a gang names one of them, and states no number."""
+    frameworks: tuple[str, ...] = ()
+    """Whose objects are queued beside Jobs and bare pods."""
 
 
 def problems_of(configuration: QueueConfiguration) -> list[str]:

@@ -367,8 +367,20 @@ class KubernetesCluster:
         self._reader.wrote_node(self._requests.send(calls.PATCH_NODE, name=node.name, body=body))
 
 
-def create_event(requests: Requests, event: ClusterEvent, now: datetime) -> None:
-    """Create an Event of Kubernetes; `Conflict` where it was created before."""
+def create_event(
+    requests: Requests,
+    event: ClusterEvent,
+    now: datetime,
+    versions: Mapping[str, str] = _API_VERSIONS,
+) -> None:
+    """Create an Event of Kubernetes; `Conflict` where it was created before.
+
+    Args:
+        requests: Makes the call.
+        event: What is told.
+        now: The present.
+        versions: Kind of what it is about -> apiVersion, where that is not v1.
+    """
     about, time = event.about, f"{now:%Y-%m-%dT%H:%M:%SZ}"
     # Events about cluster-scoped objects belong in `default`: `kubectl describe node` looks for them there.
     namespace = about.namespace or "default"
@@ -383,7 +395,7 @@ def create_event(requests: Requests, event: ClusterEvent, now: datetime) -> None
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": event.name, "namespace": namespace},
-            "involvedObject": {"apiVersion": _API_VERSIONS.get(about.kind, "v1"), **involved},
+            "involvedObject": {"apiVersion": versions.get(about.kind, "v1"), **involved},
             "type": "Warning" if event.warning else "Normal",
             "reason": event.reason,
             "message": event.message,

@@ -37,6 +37,7 @@ _WEBHOOK_DENIED: Final = re.compile(r'admission webhook "[^"]*" denied')
 _WEBHOOK_FAILED: Final = re.compile(r'failed calling webhook "')
 _ADMISSION: Final = re.compile(r"is forbidden: (?!.*cannot )")
 """An admission plugin says no, for example ResourceQuota. A missing right is told as what somebody cannot do."""
+_UNFIT: Final = "the server rejected our request due to an error in our request"
 _TWO_BUDGETS: Final = re.compile(r"more than one PodDisruptionBudget", re.IGNORECASE)
 _MEANINGS: Final[Mapping[int, type[Temporary | Permanent]]] = {
     400: BadInput,
@@ -88,6 +89,10 @@ def refusal(
         # A patch cannot change a UID. The API server says so if another object has the name by now.
         case 422 if "metadata.uid" in _causes(answer, "field"):
             error = NotFound(f"{text}: another object has its name by now")
+        # So the API server says that a JSON patch does not fit what is there by now: a test in it failed.
+        # https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/patch.go
+        case 422 if call.verb == "patch" and said == _UNFIT:
+            error = Conflict(text)
         # Both a budget and an overloaded server answer 429: the cause tells them apart.
         # https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
         case 429 if "DisruptionBudget" in _causes(answer, "reason"):

@@ -23,6 +23,7 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-re
 _REFUSED: Final = 400
 _EXPIRED: Final = 410
 MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
 
 type Json = Mapping[str, Any]
 
@@ -37,7 +38,7 @@ class Requests:
     grant: Grant = GRANT
     """What gives us our rights there, for messages."""
 
-    def send(
+    def send(  # noqa: PLR0913 - the parts of a request
         self,
         call: Call,
         *,
@@ -45,19 +46,32 @@ class Requests:
         name: str | None = None,
         body: object = None,
         dry_run: bool = False,
+        strict: bool = False,
     ) -> Json:
         """Make a call and return the answer's body.
+
+        Args:
+            call: What is asked.
+            namespace: Of the object.
+            name: Of the object.
+            body: An object, or what is to be changed: a mapping is a merge patch, a list a JSON patch.
+            dry_run: Change nothing.
+            strict: Refuse fields that the API server does not know; else it drops them.
 
         Raises:
             PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
         """
-        kind = MERGE_PATCH if call.verb == "patch" else "application/json"
+        patch = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
+        kind = patch if call.verb == "patch" else "application/json"
+        query = ({"dryRun": "All"} if dry_run else {}) | (
+            {"fieldValidation": "Strict"} if strict else {}
+        )
         # An object is created at its collection, and a subresource, as an eviction is, at its object.
         collection = call.verb == "create" and "/" not in call.resource
         answer = self.transport.call(
             call.method,
             call.path(namespace=namespace, name=None if collection else name),
-            query={"dryRun": "All"} if dry_run else None,
+            query=query or None,
             body=body,
             content_type=None if body is None else kind,
         )

@@ -128,15 +128,14 @@ class Resources:
 
 def total_resources(amounts: Sequence[Resources]) -> Resources:
     """Return the sum of many amounts, faster than by adding one to the other."""
+    cpu = memory = pods = 0
     extended: tuple[tuple[str, int], ...] = ()
     for each in amounts:
+        cpu += each.cpu
+        memory += each.memory
+        pods += each.pods
         extended = _merge(extended, each.extended, 1)
-    return Resources(
-        cpu=sum(each.cpu for each in amounts),
-        memory=sum(each.memory for each in amounts),
-        pods=sum(each.pods for each in amounts),
-        extended=extended,
-    )
+    return Resources(cpu=cpu, memory=memory, pods=pods, extended=extended)
 
 
 def _merge(

@@ -39,7 +39,8 @@ class Mark:
     @classmethod
     def of(cls, pod: Pod) -> Self | None:
         """Return the mark of a pod; None where there is none that makes sense."""
-        found = _MARK.fullmatch(pod.annotations.get(MOVED, ""))
+        told = pod.annotations.get(MOVED)
+        found = None if told is None else _MARK.fullmatch(told)
         if found is None:
             return None
         try:

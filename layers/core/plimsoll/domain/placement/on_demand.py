@@ -206,15 +206,18 @@ def deletion_costs(
     """
     if floor.workload.kind != OwnerKind.DEPLOYMENT:
         return
+    spread = floor.layout.spot_groups > 0
     for pod in seen.of_workload.get(floor.workload, ()):
+        node = seen.node.get(pod.node or "")
+        holds = spread and node is not None and node.capacity == ON_DEMAND
+        cost = pod.annotations.get(DELETION_COST)
+        if cost != (None if holds else COST):  # as it should be, or its owner's
+            continue
         if pod.node is None or pod.deleting is not None or pod.released:
             continue
-        node = seen.node.get(pod.node)
-        holds = floor.layout.spot_groups > 0 and node is not None and node.capacity == ON_DEMAND
-        cost = pod.annotations.get(DELETION_COST)
-        if holds and cost is None:
+        if holds:
             yield pod, COST, f"scale-in of {floor.workload} must not take its on-demand floor"
-        elif not holds and cost == COST:
+        else:
             yield pod, None, f"it no longer holds an on-demand floor of {floor.workload}"
 
 

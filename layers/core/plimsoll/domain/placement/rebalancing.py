@@ -82,10 +82,10 @@ def plan_moves(seen: Observation, moves: Iterable[Move], now: datetime) -> Moves
         now: the time of the observation.
     """
     waiting = [*islice(moves, TRIED_WORKLOADS)]
-    most = min(MOST_MOVES, max(0, _left(seen, now)))
-    releases, homeless = list[Release](), list[Pod]()
     if not waiting:
         return Moves()  # a snapshot of a large cluster takes seconds
+    most = min(MOST_MOVES, max(0, _left(seen, now)))
+    releases, homeless = list[Release](), list[Pod]()
     snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
     for move in waiting:
         if len(releases) + len(homeless) >= most:

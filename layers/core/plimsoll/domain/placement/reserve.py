@@ -55,17 +55,15 @@ class Loss:
 
 def losses(seen: Observation) -> Sequence[Loss]:
     """Return for each kind of loss the one that the reserve covers least."""
-    taken: dict[str, list[Resources]] = defaultdict(list)
-    movable: dict[str, list[Resources]] = defaultdict(list)
-    for pod in seen.pods:
-        if pod.node is None or pod.finished:
-            continue
-        taken[pod.node].append(pod.scheduling.requests)
-        if not (pod.mirror or pod.of_daemon_set):
-            movable[pod.node].append(pod.scheduling.requests)
-    needs = {name: total_resources(requests) for name, requests in movable.items()}
+    needs = {
+        name: total_resources(
+            [pod.scheduling.requests for pod in pods if not (pod.mirror or pod.of_daemon_set)]
+        )
+        for name, pods in seen.on_node.items()
+    }
     reserve = {
-        node.name: node.allocatable - total_resources(taken[node.name])
+        node.name: node.allocatable
+        - total_resources([pod.scheduling.requests for pod in seen.on_node.get(node.name, ())])
         for node in seen.nodes
         if node.capacity == ON_DEMAND and node.staying
     }

@@ -51,7 +51,7 @@ def status_of(
     return FloorStatus(
         floor=floor,
         ready=dict(capacities_of(seen, workload.ref)),
-        pending=sum(pod.pending for pod in pods if not pod.released),
+        pending=sum(pod.pending and not pod.released for pod in pods),
         reserved=reserved and floor.layout == SINGLE_REPLICA,
         lacks=lacks,
     )
@@ -59,9 +59,12 @@ def status_of(
 
 def capacities_of(seen: Observation, workload: Ref) -> Counter[str]:
     """Return the serving pods of a workload by where they stand, as in `FloorStatus.ready`."""
-    pods = (pod for pod in seen.of_workload.get(workload, ()) if pod.serving and not pod.released)
-    nodes = (seen.node.get(pod.node or "") for pod in pods)
-    return Counter(node.capacity or "unknown" for node in nodes if node is not None)
+    found = Counter[str]()
+    for pod in seen.of_workload.get(workload, ()):
+        node = seen.node.get(pod.node or "")
+        if node is not None and pod.serving and not pod.released:
+            found[node.capacity or "unknown"] += 1
+    return found
 
 
 def lacks(workload: Workload, floor: OnDemandFloor) -> str | None:

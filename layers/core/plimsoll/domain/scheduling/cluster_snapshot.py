@@ -90,7 +90,8 @@ class ClusterSnapshot:
             self.add_node(node)
         for pod in pods:
             if pod.node in self._nodes and not pod.finished:
-                self._take_off(pod)
+                if pod.uid in self._where:
+                    self._take_off(pod)
                 self._put(pod, pod.node)
         for name, there in self._on.items():  # at once: a million differences take seconds
             taken = total_resources([pod.scheduling.requests for pod in there.values()])

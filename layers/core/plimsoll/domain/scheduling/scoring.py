@@ -23,29 +23,28 @@ class PeerCounts:
     """How many pods of each owner stand on each node and in each zone."""
 
     def __init__(self) -> None:
-        self.on_node: defaultdict[Ref, dict[str, int]] = defaultdict(dict)
-        self.in_zone: defaultdict[Ref, dict[str, int]] = defaultdict(dict)
+        self._counts: defaultdict[Ref, tuple[dict[str, int], dict[str, int]]] = defaultdict(
+            lambda: ({}, {})
+        )
 
     def change(self, pod: Pod, node: Node, by: int) -> None:
         """Count a pod in (1) or out (-1)."""
         if pod.owner is not None:
-            here = self.on_node[pod.owner]
+            here, around = self._counts[pod.owner]
             here[node.name] = here.get(node.name, 0) + by
             zone = node.zone or ""
-            around = self.in_zone[pod.owner]
             around[zone] = around.get(zone, 0) + by
 
     def of(self, pod: Pod) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Return the counts for the owner of a pod by node and by zone, which go on changing."""
-        if pod.owner is None:
-            return {}, {}
-        return self.on_node[pod.owner], self.in_zone[pod.owner]
+        return ({}, {}) if pod.owner is None else self._counts[pod.owner]
 
     def copy(self) -> Self:
         """Return counts that go on by themselves."""
         twin = type(self)()
-        for mine, others in ((self.on_node, twin.on_node), (self.in_zone, twin.in_zone)):
-            others.update((owner, count.copy()) for owner, count in mine.items())
+        twin._counts.update(  # noqa: SLF001 - it is of this class
+            (owner, (here.copy(), around.copy())) for owner, (here, around) in self._counts.items()
+        )
         return twin
 
 

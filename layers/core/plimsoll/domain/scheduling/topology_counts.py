@@ -63,11 +63,17 @@ class Domains:
 class TopologyCount:
     """How many of the pods that count stand in each domain that has nodes."""
 
-    __slots__ = ("_admits", "_domains", "_pods", "divided")
+    __slots__ = ("_admits", "_domains", "_namespace", "_pods", "divided")
 
-    def __init__(self, admits: Admits, divided: Hashable, domains: Domains) -> None:
-        """Count the pods that `admits`, by the domains of their nodes, which are named `divided`."""
+    def __init__(
+        self, admits: Admits, divided: Hashable, domains: Domains, namespace: str | None = None
+    ) -> None:
+        """Count the pods that `admits`, by the domains of their nodes, which are named `divided`.
+
+        Where a namespace is given, only its pods count.
+        """
         self._admits = admits
+        self._namespace = namespace
         self.divided = divided
         self._domains = domains
         self._pods: dict[str, int] = {}
@@ -79,7 +85,7 @@ class TopologyCount:
 
     def admits(self, pod: Pod) -> bool:
         """Whether a pod is one of those that count."""
-        return self._admits(pod)
+        return self._namespace in {None, pod.namespace} and self._admits(pod)
 
     def add(self, node_name: str, pods: int) -> None:
         """Count so many pods that are admitted in on a node, or out."""
@@ -115,6 +121,9 @@ class TopologyCounts:
         self._counts: dict[Hashable, TopologyCount] = {}
         self._by_labels: defaultdict[str, dict[Hashable, _SameLabels]] = defaultdict(dict)
         """By namespace, and by what a count can see of a pod."""
+        self._unsorted: dict[str, list[tuple[Pod, str]]] = {}
+        """Namespace -> its pods and their nodes when the first count was made, until a count or a change concerns one of
+        them: a plan asks about few namespaces of a large cluster. The lists never change, so copies share them."""
 
     def __call__(
         self,
@@ -138,16 +147,18 @@ class TopologyCounts:
         if not self._counts:
             for node_name, pods in self._on.items():
                 for pod in pods.values():
-                    self._of(pod).on[node_name] += 1
+                    self._unsorted.setdefault(pod.namespace, []).append((pod, node_name))
         if divided not in self._domains:
             self._domains[divided] = Domains(domain_of, self._nodes.values())
-        made = self._counts[key] = TopologyCount(admits, divided, self._domains[divided])
-        for each in [*self._by_labels] if namespace is None else [namespace]:
-            for same in self._by_labels[each].values():
-                if made.admits(same.one):
-                    same.counts.append(made)
-                    for node_name, count in same.on.items():
-                        made.add(node_name, count)
+        asked = [*self._by_labels, *self._unsorted] if namespace is None else [namespace]
+        kinds = [same for each in asked for same in self._in(each).values()]
+        made = TopologyCount(admits, divided, self._domains[divided], namespace)
+        self._counts[key] = made
+        for same in kinds:
+            if made.admits(same.one):
+                same.counts.append(made)
+                for node_name, count in same.on.items():
+                    made.add(node_name, count)
         return made
 
     def change(self, pod: Pod, node_name: str, by: int) -> None:
@@ -176,6 +187,7 @@ class TopologyCounts:
 
     def _part(self, nodes: Mapping[str, Node], on: Mapping[str, Mapping[str, Pod]]) -> None:
         self._nodes, self._on = nodes, on
+        self._unsorted = self._unsorted.copy()
         self._domains = {key: domains.copy() for key, domains in self._domains.items()}
         counts = {id(c): c.over(self._domains[c.divided]) for c in self._counts.values()}
         self._counts = {key: counts[id(count)] for key, count in self._counts.items()}
@@ -188,8 +200,14 @@ class TopologyCounts:
         }
         self._by_labels = defaultdict(dict, by_labels)
 
+    def _in(self, namespace: str) -> dict[Hashable, _SameLabels]:
+        """Return the pods of a namespace by what a count can see of them."""
+        for pod, node_name in self._unsorted.pop(namespace, ()):
+            self._of(pod).on[node_name] += 1
+        return self._by_labels[namespace]
+
     def _of(self, pod: Pod) -> _SameLabels:
-        known = self._by_labels[pod.namespace]
+        known = self._in(pod.namespace)
         key = (frozenset(pod.labels.items()), pod.deleting is None)
         if key not in known:
             admitting = [count for count in self._counts.values() if count.admits(pod)]

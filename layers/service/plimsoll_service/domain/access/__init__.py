@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
+from plimsoll_service.domain.access.grants import (
+    BY_KEY,
+    Grant,
+    PersonRole,
+    checked_grant,
+    grants_of,
+    grants_text,
+)
+from plimsoll_service.domain.access.people import (
+    MOST_GROUP_CHARACTERS,
+    MOST_TOKEN_LIFE,
+    SESSION_IDLE,
+    SESSION_LIFE,
+    ApiToken,
+    Bearer,
+    BearerKind,
+    Binding,
+    Identity,
+    Session,
+    bound,
+    csrf_token,
+)
 from plimsoll_service.domain.access.principals import (
     JOIN_LIFE,
     REVOCATION_KEPT,
@@ -10,6 +32,7 @@ from plimsoll_service.domain.access.principals import (
     Principal,
     Role,
     checked_name,
+    granted_by_key,
 )
 from plimsoll_service.domain.access.tenancy import (
     document_key,
@@ -20,14 +43,33 @@ from plimsoll_service.domain.access.tenancy import (
 )
 
 __all__ = [
+    "BY_KEY",
     "JOIN_LIFE",
+    "MOST_GROUP_CHARACTERS",
+    "MOST_TOKEN_LIFE",
     "REVOCATION_KEPT",
+    "SESSION_IDLE",
+    "SESSION_LIFE",
     "TOKEN_LIFE",
+    "ApiToken",
+    "Bearer",
+    "BearerKind",
+    "Binding",
+    "Grant",
+    "Identity",
     "Invitation",
+    "PersonRole",
     "Principal",
     "Role",
+    "Session",
+    "bound",
+    "checked_grant",
     "checked_name",
+    "csrf_token",
     "document_key",
+    "granted_by_key",
+    "grants_of",
+    "grants_text",
     "leading_key",
     "object_prefixes",
     "session_policy",

@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Final
 
 from plimsoll.domain.errors import BadInput
+from plimsoll_service.domain.access.grants import BY_KEY, Grant, PersonRole
 
 JOIN_LIFE: Final = timedelta(hours=1)
 """How long a join token is good for, unless its operator says less."""
@@ -57,9 +58,22 @@ class Principal:
     role: Role
     name: str
     kid: str
+    """Names the key; of a session or an API token its id."""
     public_key: bytes
+    """Empty where there is a session or an API token, and no key."""
     cluster_uid: str
     """Of the namespace kube-system; of a person the word `person`."""
+    grants: tuple[Grant, ...] = ()
+    """What a person may do; of an agent none."""
+
+    def may(self, role: PersonRole, cluster: str | None = None) -> bool:
+        """Whether a person may do a role's work on a cluster; None: on the tenant as a whole."""
+        return any(grant.covers(role, cluster) for grant in self.grants)
+
+    @property
+    def highest(self) -> PersonRole | None:
+        """The highest role that a person has anywhere; None: an agent."""
+        return max((grant.role for grant in self.grants), key=lambda r: r.rank, default=None)
 
     @classmethod
     def admitted(cls, invitation: Invitation, public_key: bytes, cluster_uid: str) -> Principal:
@@ -72,7 +86,13 @@ class Principal:
             kid=kid_of(public_key),
             public_key=public_key,
             cluster_uid=cluster_uid,
+            grants=granted_by_key(invitation.role),
         )
+
+
+def granted_by_key(role: Role) -> tuple[Grant, ...]:
+    """Return what whoever came in by a key may do as a person."""
+    return BY_KEY if role is Role.PERSON else ()
 
 
 def kid_of(public_key: bytes) -> str:

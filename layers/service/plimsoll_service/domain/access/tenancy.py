@@ -54,12 +54,13 @@ def object_prefixes(tenant: str) -> tuple[str, ...]:
     return tuple(f"{prefix}/{name}/" for prefix in (_SNAPSHOTS, *_DOCUMENTS))
 
 
-def session_policy(tenant: str, *, table: str, bucket: str) -> str:
+def session_policy(tenant: str, *, table: str, audit: str, bucket: str) -> str:
     """Return the policy of a session that works for one tenant.
 
     Args:
         tenant: Whose data.
         table: ARN of the table with the documents of all tenants.
+        audit: ARN of the table with the audit rows of all tenants, which are only added.
         bucket: ARN of the bucket with the snapshots of all tenants.
     """
     name = checked_name(tenant, "a tenant")
@@ -72,6 +73,12 @@ def session_policy(tenant: str, *, table: str, bucket: str) -> str:
             ],
             "Resource": table,
             "Condition": {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": f"{name}#*"}},
+        },
+        {
+            "Effect": "Allow",
+            "Action": ["dynamodb:PutItem", "dynamodb:Query"],
+            "Resource": audit,
+            "Condition": {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": name}},
         },
         {
             "Effect": "Allow",

@@ -8,8 +8,14 @@ from plimsoll_service.domain.advice.advice_requests import (
     configuration_of,
 )
 from plimsoll_service.domain.advice.columns import advised_columns
-from plimsoll_service.domain.advice.recommendations import (
+from plimsoll_service.domain.advice.decisions import (
+    Decider,
     accepted,
+    cancelled,
+    dismissed,
+    undismissed,
+)
+from plimsoll_service.domain.advice.recommendations import (
     awaits_instruction,
     instruction_for,
     lapsed,
@@ -17,17 +23,23 @@ from plimsoll_service.domain.advice.recommendations import (
     refused,
     resolved,
 )
+from plimsoll_service.domain.advice.versions import numbered
 
 __all__ = [
     "AdviceRequest",
+    "Decider",
     "LastAdvice",
     "accepted",
     "advised_columns",
     "awaits_instruction",
+    "cancelled",
     "configuration_of",
+    "dismissed",
     "instruction_for",
     "lapsed",
     "merged",
+    "numbered",
     "refused",
     "resolved",
+    "undismissed",
 ]

@@ -2,6 +2,7 @@
 
 open ── accepted ── done ── measured
 │        └─────── refused ── open, once it is advised again
+├── dismissed ── withdrawn, once its time has passed
 └── withdrawn ── open, once it is advised again
 """
 
@@ -13,7 +14,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.domain.analysis import Consolidation, View
 from plimsoll_service.wire import snapshot as wire
@@ -70,12 +70,14 @@ def merged(
 def _advised_again(before: Recommendation, each: Recommendation, now: datetime) -> Recommendation:
     match before.state:
         case "open":
-            return replace(each, since=before.since, changed_at=before.changed_at)
+            return replace(
+                each, since=before.since, changed_at=before.changed_at, decided=before.decided
+            )
         case "withdrawn":
             return each
         case "refused":
             return before if now - before.changed_at < QUIET else replace(each, note=before.note)
-        case "accepted" | "done":
+        case "accepted" | "done" | "dismissed":
             return before
 
 
@@ -123,21 +125,6 @@ def _is_resized(each: Recommendation, workload: wire.Workload) -> bool:
         now.get(then.name) == wire.Amounts(cpu_m=then.cpu_m, memory=then.memory)
         for then in each.containers
     )
-
-
-def accepted(each: Recommendation, now: datetime) -> Recommendation:
-    """Return a recommendation that somebody accepted. Accepting it again changes nothing.
-
-    Raises:
-        Refused: it is not open.
-    """
-    match each.state:
-        case "open":
-            return replace(each, state="accepted", changed_at=now, note="")
-        case "accepted" | "done":
-            return each
-        case "refused" | "withdrawn":
-            raise Refused(f"{each.id} is {each.state}: {each.note or 'it is not advised any more'}")
 
 
 def awaits_instruction(each: Recommendation) -> bool:
