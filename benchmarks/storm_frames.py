@@ -1,7 +1,6 @@
 """What the frames of storms cost a drain: interleaved runs without them, with them, and without them once more.
 
-The last column is the noise: the same code against itself. A notice makes no frame, and its function imports none: a
-test of the built artefact holds that. Run it from the repository:
+The last column is the noise: the same code against itself. Run it from the repository:
 
     .venv/bin/python -m benchmarks.storm_frames [--runs 7]
 """
@@ -12,6 +11,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from itertools import batched
 from typing import Final
 
 from rich.console import Console
@@ -23,9 +23,26 @@ from plimsoll.adapters.dynamodb.frames import encoded
 from plimsoll.domain.frames import Frame, frame_of
 from plimsoll_simulation.fake_aws.stores import MemoryFrames
 from plimsoll_simulation.rigs.simulated.rig import Simulation
+from tests.support.workload_sets import WiredServices
 
 LARGE: Final = SIZES[0]
 NODES, PODS = 20, 200
+NOTICES: Final = 200
+
+
+def notices(*, frames: bool) -> float:
+    """Return the processor time of a storm's notices, each up to the cordon of its node and the wake-up."""
+    services = WiredServices(frames=MemoryFrames() if frames else None)
+    instances = [services.join(f"spot-{n}", capacity="spot") for n in range(NOTICES)]
+    services.resync.run()
+    bodies = [services.spot_event(instance) for instance in instances]
+    began = time.process_time()
+    failed = [
+        why for ten in batched(bodies, 10, strict=True) for why in services.notices.receive(ten)
+    ]
+    took = time.process_time() - began
+    assert not any(failed)
+    return took
 
 
 def plan(*, frames: bool) -> float:
@@ -54,6 +71,7 @@ def storm(*, frames: bool) -> float:
 
 
 MEASURED: Final[dict[str, Callable[..., float]]] = {
+    f"{NOTICES} notices": notices,
     f"plan of {LARGE.name}": plan,
     f"simulated drill of {NODES} nodes, {PODS} pods": storm,
 }

@@ -65,12 +65,14 @@ from plimsoll_service.services.instructions import (
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.paging import Filter, PageRequest, page_request
 from plimsoll_service.services.people import sign_in
+from plimsoll_service.services.reads import time_of
 from plimsoll_service.services.recommendation_pages import (
     RECOMMENDATION,
     RECOMMENDATION_FILTERS,
     recommendation_page,
 )
 from plimsoll_service.services.recommendations import SAVINGS
+from plimsoll_service.services.savings import savings_history
 from plimsoll_service.services.stored import stored
 from plimsoll_service.wire.access import (
     SIGNATURE,
@@ -244,6 +246,15 @@ def read_savings(cluster: str) -> msgspec.Struct:
     if found is None:
         raise NotFound(f"{cluster} was not analysed yet")
     return found
+
+
+@app.route("/v1/clusters/{cluster}/savings/history", methods=["GET"])
+@answer()
+def read_savings_history(cluster: str) -> msgspec.Struct:
+    """Return what advice was foreseen to save, beside what it saved."""
+    data, before = bootstrap.reads().data(_principal(), cluster), _before()
+    until = time_of(before) if before else None
+    return savings_history(data, cluster, until, bootstrap.clock().now())
 
 
 @app.route("/v1/clusters/{cluster}/workloads", methods=["GET"])

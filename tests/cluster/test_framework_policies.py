@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,7 +40,7 @@ def path_of(kind: str) -> str:
     return f"/apis/{row.api_version}/namespaces/lab/{row.resource}"
 
 
-def collection_of(manifest: Json) -> str:
+def collection_of(manifest: Mapping[str, Any]) -> str:
     kind = manifest["kind"].lower()
     plural = f"{kind[:-1]}ies" if kind.endswith("policy") else f"{kind}s"
     return f"/apis/{manifest['apiVersion']}/{plural}"
@@ -77,7 +77,7 @@ class Yard:
         self.plane = plane
         self.number = 0
 
-    def post(self, path: str, body: Json, user: str = ADMIN, **query: str) -> Response:
+    def post(self, path: str, body: Mapping[str, Any], user: str = ADMIN, **query: str) -> Response:
         api = self.plane.transport(user)
         kind = "application/json"
         return api.call("POST", path, query=query or None, body=body, content_type=kind)
@@ -90,7 +90,7 @@ class Yard:
             "PATCH", path, query=dry, body=body, content_type=how
         )
 
-    def apply(self, path: str, body: Json) -> None:
+    def apply(self, path: str, body: Mapping[str, Any]) -> None:
         answer = self.post(path, body)
         assert answer.status == 201, answer.body
 

@@ -435,6 +435,7 @@ def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
             bucket="snapshots",
             clock=FakeClock(NOW),
         )
+        people = PeopleTable(aws=aws, table="PeopleTable")
         for tenant in ("acme", "acme-2"):
             data = stores.of(tenant)
             data.put("c", "key", b"1", expires=LATER)
@@ -442,7 +443,6 @@ def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(
             data.put_snapshot("c", "e", 1, b"2")
             admitted(members, Key(), invitation(tenant, now=NOW))
             members.invite(tenant, invitation(tenant, "other", now=NOW))
-            people = PeopleTable(aws=aws, table="PeopleTable")
             people.bind(Binding(tenant=tenant, group="sre", grant=Grant(role=PersonRole.VIEWER)))
             Sessions(store=people).begin(ANN, tenant, NOW)
         archive = TenantArchive(

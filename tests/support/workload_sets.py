@@ -22,7 +22,7 @@ from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import InstanceNotice, SpotInterruption, ZonalShift
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll.domain.reports import Metric
-from plimsoll.services.ports import Limits, NodeGroups
+from plimsoll.services.ports import FrameSink, Limits, NodeGroups
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_simulation.fake_aws.machines import zone_id_of
 from plimsoll_simulation.fake_aws.stores import (
@@ -162,6 +162,7 @@ class WiredServices(VirtualTime):
         mode: Mode = Mode.ACT,
         kill_switch: bool = False,
         times: MemoryTimes | None = None,
+        frames: FrameSink | None = None,
     ) -> None:
         super().__init__(NOON)
         self.fake_cluster = FakeCluster(
@@ -205,6 +206,7 @@ class WiredServices(VirtualTime):
             pools=self.pools,
             times=self.times,
             layouts=lambda: self.layouts,
+            frames=None if frames is None else lambda: frames,
             announcer=self.announcer,
             wake_ups=self.wake_ups,
             resyncs=self.resyncs,

@@ -20,12 +20,9 @@ from plimsoll_cli.console.rehearsals import Rehearsals
 from plimsoll_console.sources import ClusterState, Kind, Rehearsal, read
 from plimsoll_simulation.fake_aws.fleet import Fleet
 from plimsoll_simulation.fake_aws.stores import MemoryFrames
-from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from plimsoll_simulation.measure.listening import Progress
 from plimsoll_simulation.measure.snapshot import Snapshot
 from plimsoll_simulation.rehearsal.live import LiveCluster, read_cluster
-from plimsoll_simulation.rigs.simulated.aws import group_of
-from plimsoll_simulation.rigs.simulated.rig import Simulation
 from plimsoll_simulation.rigs.simulated.time import EPOCH
 from plimsoll_simulation.scenario.drill import Drill
 
@@ -120,6 +117,9 @@ class DrillSource:
         """Ignore the offer."""
 
     def _play(self) -> None:
+        # Loaded by the thread that plays: the first page does not wait for it.
+        from plimsoll_simulation.rigs.simulated.rig import Simulation  # noqa: PLC0415 - see above
+
         frames = self._frames
         try:
             with Simulation(
@@ -171,6 +171,8 @@ class DrillSource:
         self._now = now
 
     def _api(self, cluster: str) -> KubernetesCluster:
+        from plimsoll_simulation.fake_cluster.transport import FakeTransport  # noqa: PLC0415 - as the rig
+
         clock = self._simulation.clock
         transport = FakeTransport(self._simulation.rig_clusters[cluster].cluster, clock)
         return KubernetesCluster(transport, cluster, clock, workers=SerialWorkers())
@@ -189,6 +191,8 @@ class DrillSource:
 
 def groups_of(fleet: Fleet) -> Sequence[NodeGroup]:
     """Return the node groups of a fleet as AWS would describe them."""
+    from plimsoll_simulation.rigs.simulated.aws import group_of  # noqa: PLC0415 - as the rig
+
     return [group_of(group) for group in fleet.groups.values() if group.spec.kind != "static"]
 
 

@@ -5,27 +5,16 @@ A rehearsal computes for seconds to minutes. In this process it would keep the s
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Final, override
+from typing import Final, cast
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll_cli.lab.rehearsal_rows import played
 from plimsoll_console.sources import Rehearsal
-from plimsoll_simulation.fake_aws.stores import MemoryFrames
-from plimsoll_simulation.measure.listening import Progress, Quiet
 from plimsoll_simulation.rehearsal.live import LiveCluster
-from plimsoll_simulation.rehearsal.prediction import prediction_of
-from plimsoll_simulation.rehearsal.scenario import modelled
-from plimsoll_simulation.rehearsal.scope import Scope
-from plimsoll_simulation.rigs.simulated.rig import Simulation
-from plimsoll_simulation.scenario.drill import read_drill
 
 MOST_KEPT: Final = 20
 _ENDS_WITHIN: Final = 5.0
@@ -85,10 +74,13 @@ class Rehearsals:
     def _played(self, begun: Rehearsal) -> Rehearsal:
         live = self._read(begun.cluster)
         begun = replace(begun, at=live.at)
+        # Loads all that a rehearsal needs: not before somebody wants one, so that the first page comes early.
+        from plimsoll_cli.console.rehearsal_worker import rehearse  # noqa: PLC0415 - see above
+
         context = get_context("spawn")
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(
-            target=_rehearse, args=(theirs, live, begun.scope), name="rehearsal", daemon=True
+            target=rehearse, args=(theirs, live, begun), name="rehearsal", daemon=True
         )
         process.start()
         theirs.close()
@@ -102,9 +94,7 @@ class Rehearsals:
                 elif isinstance(said, str):
                     return replace(begun, stage="failed", error=said)
                 else:
-                    found, frames = said
-                    safe = tuple((frame.seconds, frame.counts.safe) for frame in frames)
-                    return replace(played(begun, found), safe=safe)
+                    return cast("Rehearsal", said)
             return replace(begun, stage="failed", error="the console was closed")
         except EOFError:
             return replace(begun, stage="failed", error="its process ended")
@@ -112,45 +102,3 @@ class Rehearsals:
             process.terminate()
             process.join(_ENDS_WITHIN)
             ours.close()
-
-
-def scope_of(text: str) -> Scope:
-    """Return what a form names: `spot`, `zone:NAME` or `family:NAME`."""
-    kind, _, name = text.partition(":")
-    return Scope(zone=name if kind == "zone" else None, family=name if kind == "family" else None)
-
-
-class _Progress(Quiet):
-    """Tells the other process how far a drill is."""
-
-    def __init__(self, to: Connection) -> None:
-        self._to = to
-        self._said = 0.0
-
-    @override
-    def progress(self, progress: Progress) -> None:
-        """Tell it, each hundredth once."""
-        share = progress.seconds / progress.of_seconds
-        if share - self._said >= 0.01:  # noqa: PLR2004 - a hundredth
-            self._said = share
-            self._to.send(share)
-
-
-def _rehearse(to: Connection, live: LiveCluster, text: str) -> None:
-    """Play a rehearsal, and send what it predicts: the work of the other process."""
-    scope, sink = scope_of(text), MemoryFrames()
-    try:
-        drill = modelled(live, scope)
-        with tempfile.TemporaryDirectory(prefix="plimsoll-rehearsal-") as folder:
-            script = read_drill(drill.write(Path(folder)))
-        with Simulation(
-            script, responder="plimsoll", seed=0, listener=_Progress(to), frames=sink
-        ) as simulation:
-            report = simulation.run()
-        found = prediction_of(live, scope, drill, report)
-    except PlimsollError as error:
-        to.send(str(error))
-    except Exception as error:  # noqa: BLE001 - told to whoever asked
-        to.send(f"a bug of Plimsoll: {type(error).__name__}: {error}")
-    else:
-        to.send((found, [frame for frames in sink.of.values() for frame in frames]))

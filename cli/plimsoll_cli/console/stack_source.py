@@ -123,11 +123,16 @@ class StackSource:
 def _ended(frame: Frame, reports: Sequence[Report], now: datetime) -> Frame:
     """Return the last frame as that of a storm that is over, where the reports say so.
 
-    Its nodes go after the last plan of the drain: the resync closes their reports, and makes no frame.
+    Its nodes go after the last plan of the drain: the resync closes their reports, and makes no frame. Pods that were
+    killed then stand in the reports alone.
     """
     late = frame.next_by is not None and frame.next_by < now
-    closed = reports and all(report.closed is not None for report in reports)
-    return replace(frame, next_by=None) if late and closed else frame
+    of_storm = [report for report in reports if frame.storm <= report.noticed <= frame.at]
+    if not (late and of_storm and all(report.closed is not None for report in of_storm)):
+        return frame
+    killed = len({pod for report in of_storm for pod in report.killed})
+    counts = replace(frame.counts, killed=max(frame.counts.killed, killed))
+    return replace(frame, next_by=None, counts=counts)
 
 
 def _runs(frame: Frame | None) -> bool:

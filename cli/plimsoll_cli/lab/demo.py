@@ -133,7 +133,7 @@ def _service() -> None:
     progress("deploying the service on an emulated AWS")
     with ServiceRig() as rig:
         done = play(rig, progress)
-    say(f"{done.id} is done, and saves ${done.measured:,.2f} a month")
+    say(f"{done.id} is done, and is foreseen to save ${done.monthly:,.2f} a month")
 
 
 def _interruption(file: Path | None, rig: str, keep: Path | None) -> None:

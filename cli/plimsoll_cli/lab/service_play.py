@@ -95,14 +95,16 @@ class _Demo:
         self.say(f"the empty node {done.about.name} is removed, as a cluster autoscaler would")
         self._remove(done.about.name)
         self._tell()
-        measured = self._until(chosen, lambda each: bool(each.measured))
+        seen = self._until(chosen, lambda each: each.seen_at is not None)
+        self.say("the cluster shows it; the days after it tell what it saves")
         self._type("recommendations")
+        self._type("recommendations", "savings")
         for row in self._person.call("GET", "/v1/audit", AuditRows).items:
             self.say(
                 f"the audit log: {row.who} ({row.role}) {row.action} {row.object}, "
                 f"version {row.version}: {row.outcome}"
             )
-        return measured
+        return seen
 
     def _install(self) -> None:
         """Apply the agent's manifests and the owner's policy, and start the agent, which enrols."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -25,8 +25,10 @@ from plimsoll_cli.options import (
 from plimsoll_cli.plan.rows import DOLLARS
 from plimsoll_cli.service.login import log_in, log_out, logged_in
 from plimsoll_cli.service.pages import pages
+from plimsoll_cli.service.realised import realised
 from plimsoll_cli.service.sign_in import by_browser, by_device, issuer_of
 from plimsoll_cli.terminal import say
+from plimsoll_service.domain.access import SESSION_IDLE, SESSION_LIFE
 from plimsoll_service.wire.advice import (
     Advice,
     Configuration,
@@ -53,6 +55,7 @@ Examples:
   plimsoll recommendations --cluster harbor accept r-0123456789abcdef --version 7
   plimsoll recommendations dismiss r-0123456789abcdef --until 2027-01-31 --reason "sale in January"
   plimsoll recommendations cancel r-0123456789abcdef
+  plimsoll recommendations --cluster harbor savings --by recommendation
 
 \b
 Exit status:
@@ -60,6 +63,13 @@ Exit status:
   2  an argument is wrong, or the service refuses or cannot be reached
 """
 
+LOGIN: Final = f"""\
+Log in to the optimisation service: in a browser at your company's issuer, or with a key.
+
+A session ends after {SESSION_LIFE // timedelta(hours=1)} hours, or after \
+{SESSION_IDLE // timedelta(minutes=1)} minutes without a request. Where the service names no issuer, and \
+with --join-token, you log in with a new key, whose private half stays on this machine.
+"""
 folder_option: Final = click.option(
     "--config",
     "folder",
@@ -74,7 +84,7 @@ cluster_option: Final = click.option(
 )
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(epilog=EXAMPLES, help=LOGIN)
 @click.argument("url")
 @click.option(
     "--join-token",
@@ -93,11 +103,7 @@ def login(  # noqa: PLR0913, PLR0917 - the options of the command
     tenant: str | None,
     folder: Path,
 ) -> None:
-    """Log in to the optimisation service: in a browser at your company's issuer, or with a key.
-
-    A session ends after 8 hours, or after one without a request. Where the service names no issuer, and
-    with --join-token, you log in with a new key, whose private half stays on this machine.
-    """
+    """See `LOGIN`."""
     clock = environment_of(ctx).clock
     issuer = None if join_token else issuer_of(url, clock)
     if issuer is None:
@@ -193,6 +199,9 @@ def recommendations(ctx: click.Context, cluster: str | None, folder: Path, outpu
             console().print(f"{found.left_out} more save less, and are not kept")
 
 
+recommendations.add_command(realised)
+
+
 def _asked(ctx: click.Context, cluster: str | None, folder: Path) -> tuple[Service, str]:
     """Return the service, and the path of a cluster's recommendations."""
     service = logged_in(folder, environment_of(ctx).clock)
@@ -253,7 +262,7 @@ def _show_recommendations(out: Terminal, found: Sequence[Recommendation]) -> Non
     shown = table("ID", "VERSION", "SAVES A MONTH", "STATE", "WHAT", "BECAUSE")
     for each in found:
         about = f"{each.about.kind} {each.about.namespace}/{each.about.name}".replace(" /", " ")
-        measured = "" if each.measured is None else f", measured {DOLLARS.format(each.measured)}"
+        seen = "" if each.seen_at is None else f", seen {each.seen_at:%Y-%m-%d}"
         who = f"accepted by {each.accepted_by}" if each.accepted_by else ""
         said = "; ".join(dict.fromkeys(filter(None, (who, each.note))))
         note = f" ({said})" if said else ""
@@ -261,7 +270,7 @@ def _show_recommendations(out: Terminal, found: Sequence[Recommendation]) -> Non
             each.id,
             str(each.version),
             DOLLARS.format(each.monthly),
-            each.state + measured,
+            each.state + seen,
             f"{each.kind} {about}",
             each.reason + note,
         )

@@ -87,7 +87,12 @@ def _operator(tenant: str, stack: str) -> _Operator:
 @click.command(epilog=EXAMPLES)
 @click.argument("tenant")
 @click.argument("group")
-@click.option("--role", type=click.Choice(list(PersonRole)), required=True, help="Give this role.")
+@click.option(
+    "--role",
+    type=click.Choice([role.value for role in PersonRole]),
+    required=True,
+    help="Give this role.",
+)
 @cluster_option
 @service_option
 def bind(tenant: str, group: str, role: str, clusters: tuple[str, ...], stack: str) -> None:
@@ -156,7 +161,7 @@ def tokens() -> None:
 @click.argument("name")
 @click.option(
     "--role",
-    type=click.Choice([PersonRole.VIEWER, PersonRole.OPERATOR]),
+    type=click.Choice([PersonRole.VIEWER.value, PersonRole.OPERATOR.value]),
     required=True,
     help="Give this role.",
 )

@@ -43,6 +43,7 @@ from plimsoll_service.wire.people import (
     SignIn,
     StartedDevice,
 )
+from plimsoll_service.wire.savings import SavingsHistory
 from plimsoll_service.wire.snapshot import Snapshot
 from plimsoll_service.wire.taints import Forwarded, TaintedInstances
 from plimsoll_service.wire.views import Interruptions, Periods, Pools, Workloads
@@ -180,6 +181,15 @@ OPERATIONS: Final = (
         role=_P,
         answer=Advice,
         summary="Read the cluster as it is, and as it could be",
+    ),
+    Operation(
+        name="read_savings_history",
+        method="GET",
+        path=f"{_ID}/savings/history",
+        role=_P,
+        answer=SavingsHistory,
+        query={"before": {"type": "string", "format": "date-time"}},
+        summary="Read what advice was foreseen to save beside what it saved, in the 92 days before a time",
     ),
     Operation(
         name="read_workloads",

@@ -134,6 +134,8 @@ def test_five_hundred_nodes_and_forty_workloads_fit_on_one_screen_of_counts():
     seen = looked(nodes, pods, [a_deployment(f"w{n}", replicas=12) for n in range(40)])
     text = shown("/c/harbor/storm", watched(seen, seconds=5.0))
     assert "488 more" in text  # twelve nodes are named
+    assert "40 workloads wait for their turn" in text  # and fold to one line
+    assert "Every workload keeps its floor, and 500 pods wait for their turn." in text
     assert "500 nodes of harbor" in text
 
 
@@ -163,20 +165,22 @@ def test_the_fleet_can_be_filtered_and_paged():
 
 def test_a_workload_shows_what_stays_beside_what_is_promised():
     text = shown("/c/harbor/w/Deployment/default/web", watched(calm()))
-    assert "default/web: 1 of 3 would stay if all spot went. No line is promised." in text
+    assert (
+        "default/web: 1 of 3 would stay if all spot went. No on-demand floor is asked for." in text
+    )
     promised = replace(
         calm(),
         workloads=[a_deployment(replicas=3, annotations={"plimsoll.dev/min-on-demand": "2"})],
     )
     text = shown("/c/harbor/w/Deployment/default/web", watched(promised))
-    assert "1 would stay if all spot went; 2 are promised." in text
+    assert "1 would stay if all spot went; the on-demand floor is 2." in text
     assert "its pod template lacks" in text
 
 
 def test_in_a_storm_a_load_line_is_that_from_before():
     text = shown("/c/harbor/w/Deployment/default/web", watched(calm(), shop(), seconds=12.0))
     assert "before the storm" in text
-    assert "2 of 3 Ready pods ride on spot." in text
+    assert "2 of 3 Ready pods stand on spot." in text
 
 
 def test_an_interruption_shows_its_steps_by_seconds_after_the_notice():
@@ -214,7 +218,10 @@ def test_a_page_of_what_is_not_there_says_so():
 
 def placement_named(name: str) -> Placement:
     """Return a plan in which everything has one name."""
-    table = Table(title=name, columns=(name,), rows=((name,),))
+    first, second, third = (
+        Table(title=title, columns=(name,), rows=((name,),), note=name)
+        for title in ("Floors", "Reserve", "Changes")
+    )
     node = NodeBox(
         name=name,
         facts=name,
@@ -227,11 +234,11 @@ def placement_named(name: str) -> Placement:
         missed=[name],
         problems=[name],
         notes=[name],
-        workloads=table,
+        workloads=first,
         promises=[[name, name]],
         groups=[(name, [GroupBoxes(title=name, state=name, closed=True, boxes=[node], more=1)])],
-        reserve=table,
-        steps=table,
+        reserve=second,
+        steps=third,
         held=name,
     )
 

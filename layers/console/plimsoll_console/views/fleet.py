@@ -107,8 +107,9 @@ def _state_word(state: ClusterState, source: Source) -> tuple[str, str, str]:
         return "storm now", "bad" if level == "bad" else "warn", says
     if any(load.line is not None and not load.met for load in state.loads):
         return "floor missed", "bad", ""
-    # A stack tells nothing of floors.
-    return ("no storm", "idle", "") if state.told else ("in order", "ok", "")
+    # Nothing is in order by itself: without a floor nobody said what order is. A stack tells nothing of floors.
+    asked = any(load.line is not None for load in state.loads)
+    return ("in order", "ok", "") if asked else ("no storm", "idle", "")
 
 
 def _storm_words(state: ClusterState, source: Source) -> str:

@@ -14,7 +14,7 @@ from plimsoll_console.sources import ClusterState, Rehearsal, Source
 from plimsoll_console.views.words import counted, split_ref
 
 MOST_OPEN = 8
-"""Workloads up to which those in order stay unfolded, and nodes up to which empty ones do."""
+"""Workloads up to which those that are safe or not begun stay unfolded, and nodes up to which empty ones do."""
 POLL_MS = 2000
 MOST_NODES = 12
 BEFORE = timedelta(seconds=2)
@@ -62,6 +62,7 @@ def storm(request: Request, source: Source) -> Page:
         return NOTHING_NEW
     rows = [_row(each) for each in frame.workloads]
     settled = [row for row in rows if row.frame.settled] if len(rows) > MOST_OPEN else []
+    waiting = [row for row in rows if row.level == "idle"] if len(rows) > MOST_OPEN else []
     words, level = verdict(frame, ended=ended)
     return Page(
         template="storm.html.j2",
@@ -77,7 +78,8 @@ def storm(request: Request, source: Source) -> Page:
             "verdict": words,
             "level": level,
             "task": task_words(frame, shown.seconds, ended=ended),
-            "rows": [row for row in rows if row not in settled],
+            "rows": [row for row in rows if row not in settled and row not in waiting],
+            "waiting": waiting,
             "settled": settled,
             "nodes": _nodes(frame),
             "last": _first_and_last(state.frames, frame)[1],
@@ -143,6 +145,9 @@ def task_words(frame: Frame, seconds: float, *, ended: bool) -> tuple[str, str]:
         return "You: nothing yet.", f"{words}."
     if ended:
         return "You: nothing.", "Plimsoll has nothing left to do here."
+    if turn := frame.counts.not_begun:
+        waits = f"{counted(turn, 'pod waits for its', 'pods wait for their')} turn"
+        return "You: nothing.", f"Every workload keeps its floor, and {waits}."
     return "You: nothing.", "Every replacement has a node, and every workload keeps its floor."
 
 

@@ -53,10 +53,10 @@ def workload_title(load: Load | None) -> str:
     if load is None:
         return "It is not there any more."
     if load.line is None:
-        return f"{load.least} of {load.replicas} would stay if all spot went. No line is promised."
+        return f"{load.least} of {load.replicas} would stay if all spot went. No on-demand floor is asked for."
     if load.short:
-        return f"{load.least} would stay if all spot went; {load.line} are promised."
-    return f"{load.least} of {load.replicas} stay whatever spot does. The line is {load.line}."
+        return f"{load.least} would stay if all spot went; the on-demand floor is {load.line}."
+    return f"{load.least} of {load.replicas} stay whatever spot does. The on-demand floor is {load.line}."
 
 
 def storms_of(state: ClusterState, ref: str) -> list[tuple[Frame, WorkloadFrame, str, str]]:

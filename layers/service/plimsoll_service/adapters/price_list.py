@@ -72,6 +72,7 @@ class AwsPrices:
             region=region,
             dates=f"by AWS's price list and spot prices of {now:%Y-%m-%d}; volumes and load balancers "
             f"as in {self.shipped.region}",
+            read_on=now.date(),
             prices={
                 name: Price(on_demand=hourly, spot=min(hourly, spot.get(name, hourly)))
                 for name, hourly in on_demand.items()

@@ -143,7 +143,7 @@ class Reads:
         """
         data = self.data(person, cluster)
         now = self.clock.now()
-        until = max(now - Span.DAY.kept, min(now, _time(before) if before else now))
+        until = max(now - Span.DAY.kept, min(now, time_of(before) if before else now))
         since = span.start(until - PERIODS[span])
         found = rollups(data, cluster, span, since, until)
         periods = tuple(period_of(each) for each in found if each.start < until)
@@ -239,7 +239,12 @@ def _seen_by(person: Principal) -> Callable[[str], bool]:
     return lambda cluster: person.may(PersonRole.VIEWER, cluster)
 
 
-def _time(text: str) -> datetime:
+def time_of(text: str) -> datetime:
+    """Return a time as it stands in a request.
+
+    Raises:
+        Malformed: it is none.
+    """
     try:
         found = datetime.fromisoformat(text)
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)

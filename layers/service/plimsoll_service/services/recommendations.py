@@ -42,6 +42,7 @@ from plimsoll_service.domain.analysis import (
 )
 from plimsoll_service.domain.snapshots import Span
 from plimsoll_service.services.clusters import SILENCE, tell_advised
+from plimsoll_service.services.day_prices import keep_prices
 from plimsoll_service.services.history import (
     ADVISED,
     keep_last,
@@ -140,10 +141,12 @@ def advise(  # noqa: PLR0913 - what a run is made of, each part named
     keep_last(data, cluster, seen, now)
     expires = now + Span.DAY.kept
     view = View(seen=seen.snapshot)
+    table = prices(view.region)
+    keep_prices(data, cluster, table, view.instance_types, now)
     before, version = stored(data, cluster, SAVINGS, Advice)
     analysis = analyse(
         view,
-        prices(view.region),
+        table,
         week=usage(data, seen, now - HISTORY, now)[0],
         earlier=usage(data, seen, now - HISTORY, now - YOUNGEST)[0],
         idle=_idle_since(data, cluster, view, expires),

@@ -7,13 +7,15 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from plimsoll_service.wire.documents import Count, Text
+from plimsoll_service.wire.documents import MOST_COUNT, Count, Text
 from plimsoll_service.wire.names import (
     ContainerName,
     KindName,
+    LabelValue,
     MaybeNamespace,
     ObjectName,
     Uid,
+    Word,
 )
 from plimsoll_service.wire.pages import Page
 
@@ -30,6 +32,7 @@ type State = Literal["open", "accepted", "done", "refused", "dismissed", "withdr
 it. `dismissed`: somebody does not want it until a time. `withdrawn`: it is not advised any more."""
 MOST_WORDS: Final = 4096
 type Words = Annotated[str, Meta(max_length=MOST_WORDS)]
+type Difference = Annotated[int, Meta(ge=-MOST_COUNT, le=MOST_COUNT)]
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -68,6 +71,22 @@ class Dismissal(DismissRequest, frozen=True, kw_only=True):
 
     by: Text
     at: datetime
+
+
+class Frees(Part, frozen=True, kw_only=True):
+    """What AWS no longer bills, and pods no longer request, once a recommendation is carried out."""
+
+    instance: LabelValue = ""
+    """The type of the node that goes; empty: no single node does."""
+    spot: bool = False
+    volume: Word = ""
+    """The type of the EBS volume that goes."""
+    volume_bytes: Count = 0
+    load_balancers: Count = 0
+    cpu_m: Difference = 0
+    """Requests that go: of pods that end with their node, or that right-sizing takes from all replicas. Below 0
+    where right-sizing asks for more."""
+    memory: Difference = 0
 
 
 class Recommendation(Part, frozen=True, kw_only=True):
@@ -110,8 +129,12 @@ class Recommendation(Part, frozen=True, kw_only=True):
     """The number of the instruction that was made of it; 0: none yet."""
     measurable: bool = True
     """Whether the cluster shows that it was saved. Else only the bill does, and nothing is measured."""
+    frees: Frees | None = None
+    """None: advice of an older version."""
+    seen_at: datetime | None = None
+    """When the cluster first showed that it came true; None: it does not, or not any more."""
     measured: float | None = None
-    """Dollars a month that it was seen to save, once it was done."""
+    """Always null, for older clients. `savings/history` says what was saved."""
 
 
 class InstanceRow(Part, frozen=True, kw_only=True):

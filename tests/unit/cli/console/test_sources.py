@@ -15,7 +15,8 @@ from plimsoll.domain.kubernetes import INTERRUPTION
 from plimsoll.domain.reports import Report
 from plimsoll_cli.console.cluster_source import ClusterSource
 from plimsoll_cli.console.drill_source import DrillSource
-from plimsoll_cli.console.rehearsals import Rehearsals, scope_of
+from plimsoll_cli.console.rehearsal_worker import scope_of
+from plimsoll_cli.console.rehearsals import Rehearsals
 from plimsoll_cli.console.stack_source import StackSource
 from plimsoll_console.pages import Request
 from plimsoll_console.sources import Outcome
@@ -233,20 +234,27 @@ def test_a_storm_of_a_stack_is_over_once_its_last_frame_is_late_and_its_reports_
     environment = a_shop()
     [name] = environment.registry.names()
     now = environment.clock.now()
-    running = replace(a_frame(), cluster=name, at=now, next_by=now - timedelta(seconds=1))
+    began, late = now - timedelta(minutes=4), now - timedelta(seconds=1)
+    running = replace(a_frame(), cluster=name, storm=began, at=now, next_by=late)
     environment.frames.take(running)
     report = Report(
         interruption="i-1@1",
         cluster=name,
         node="c5-0",
         kind="spot-interruption",
-        noticed=now - timedelta(minutes=4),
+        noticed=began,
     )
     environment.reports.merge(report)
+    before = replace(report, interruption="i-0@1", noticed=began - timedelta(hours=1))
+    environment.reports.merge(before)  # open still, and of no node of this storm
     source = stack_source(environment)
     assert is_over(source, name) is False
-    environment.reports.merge(replace(report, closed=now))
+    environment.reports.merge(replace(report, closed=now, killed=("shop/web-1",)))
     assert is_over(source, name) is True
+    state = source.state(name)
+    assert state is not None
+    assert state.latest is not None
+    assert state.latest.counts.killed == 1  # after the last frame: only the report tells
 
 
 def test_of_a_stack_nothing_is_said_that_it_does_not_tell():

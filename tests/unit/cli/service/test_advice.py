@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Mapping, Sequence
+from csv import DictReader
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,13 +36,14 @@ from plimsoll_service.services.recommendation_pages import (
 )
 from plimsoll_service.services.recommendations import SAVINGS
 from plimsoll_service.wire.access import Enrolled
-from plimsoll_service.wire.advice import DismissRequest
+from plimsoll_service.wire.advice import DismissRequest, Frees
 from plimsoll_service.wire.clusters import Clusters
 from plimsoll_service.wire.documents import decode
 from plimsoll_service.wire.snapshot import Amounts
 from plimsoll_service.wire.views import Period, Periods
 from plimsoll_simulation.fake_aws.service_stores import MemoryTenantData
 from tests.support.advised import AdvisedCluster, harbor
+from tests.support.bills import LARGE, Months
 from tests.support.cli_environment import MemoryEnvironment, StillClock, run
 from tests.support.enrolled import person_of
 
@@ -67,6 +69,16 @@ PERIODS = Periods(
 )
 
 
+def a_consolidation() -> Months:
+    """A node that went, with a scale-up days later, and a volume that AWS may still bill."""
+    made = Months(days=31)
+    made.since(11, on_demand={"m5.large": 3})
+    made.since(14, on_demand={"m5.large": 6}, pods=30, cpu_m=10_000)
+    made.carry_out("consolidate-node", 10, LARGE)
+    made.carry_out("orphan-volume", 10, Frees(), monthly=4.0, seen_at=None, measurable=False)
+    return made
+
+
 @dataclass
 class Api:
     """The service behind its API, as `plimsoll_agent.service.Service` calls it."""
@@ -79,7 +91,7 @@ class Api:
 
     asked: list[str] = field(default_factory=list)
 
-    def call(  # noqa: PLR0913 - as the service has it
+    def call(  # noqa: PLR0911, PLR0913 - as the service has it; an answer for each path
         self,
         method: str,
         path: str,
@@ -102,6 +114,8 @@ class Api:
             case "GET", ["clusters", "harbor", "recommendations"]:
                 page = page_asked(query, RECOMMENDATION, RECOMMENDATION_FILTERS)
                 return recommendation_page(data, "harbor", page, DAY)
+            case "GET", ["clusters", "harbor", "savings", "history"]:
+                return a_consolidation().history()
             case "GET", ["clusters", "harbor", "days"]:
                 return PERIODS
             case "POST", ["clusters", "harbor", "recommendations", id_, what]:
@@ -194,6 +208,39 @@ def test_a_dismissal_has_a_reason_and_an_end_and_is_cancelled(api):
     assert "is open" in shown("recommendations", "cancel", id_)
 
 
+def test_foreseen_and_realised_of_a_month_stand_side_by_side_with_what_else_changed(api):
+    head, row = shown("recommendations", "savings").splitlines()
+    assert head.split()[:7] == ["MONTH", "DAYS", "GAPS", "ASSUMED", "COST", "FORESEEN", "UNTOLD"]
+    assert row.split()[:8] == ["2026-10", "31", "0", "0", "$357.12", "$46.08", "$0.00", "$46.08"]
+    assert "nodes 4.0 to 5.5, pods 20.0 to 28.5, vCPU 5.0 to 9.2" in row
+
+
+def test_savings_by_recommendation_say_why_something_cannot_be_told(api):
+    text = " ".join(shown("recommendations", "savings", "--by", "recommendation").split())
+    assert "$70.08 $70.08" in text
+    assert "cannot be told the cluster does" in text
+
+
+def test_savings_as_csv_have_numbers_and_leave_empty_what_is_not_known(api):
+    found = list(
+        DictReader(
+            shown("recommendations", "savings", "--by", "recommendation", "--csv").splitlines()
+        )
+    )
+    node, volume = found
+    assert (node["foreseen"], node["realised"], node["verdict"]) == ("70.08", "70.08", "realised")
+    assert (node["nodes before"], node["vCPU before"]) == ("4.0", "5.0")
+    assert (volume["realised"], volume["nodes before"]) == ("", "")
+    days = shown("recommendations", "savings", "--by", "day", "--csv").splitlines()
+    assert days[0] == "day,cost,foreseen,untold,realised,prices,assumed,why"
+    assert len(days) == 32
+
+
+def test_savings_before_a_day_are_asked_for(api):
+    shown("recommendations", "savings", "--before", "2026-10-01")
+    assert api.asked[-1] == "/v1/clusters/harbor/savings/history?before=2026-10-01"
+
+
 @pytest.mark.parametrize(
     ("names", "args", "said"),
     [
@@ -256,7 +303,9 @@ def test_a_login_is_kept_where_only_its_owner_can_read_it(enrolling, tmp_path: P
 
 
 def key_of(file: Path) -> bytes:
-    return decode(file.read_bytes(), Login).private_key
+    key = decode(file.read_bytes(), Login).private_key
+    assert key is not None
+    return key
 
 
 @pytest.mark.parametrize(("url", "same"), [(URL, True), (f"{URL}-2", False)])

@@ -22,7 +22,7 @@ from plimsoll_service.services.recommendations import (
     advise,
 )
 from plimsoll_service.wire.advice import Advice
-from plimsoll_service.wire.documents import decode
+from plimsoll_service.wire.documents import decode, encode
 from plimsoll_service.wire.instructions import Result
 from plimsoll_service.wire.snapshot import LoadBalancer, Volume
 from tests.support.advised import OLD, SIGNER, AdvisedCluster, harbor, prices, without_a
@@ -101,9 +101,45 @@ def test_it_is_done_when_its_executor_says_so_and_saves_when_the_node_is_gone(se
     service.advise(replace(empty, nodes=cordoned))
     assert service.all()[NODE].state == "done"
     service.advise(replace(empty, nodes=cordoned))
-    assert service.all()[NODE].measured == 0.0
+    assert service.all()[NODE].seen_at is None
     service.advise(without_a())
-    assert service.all()[NODE].measured == pytest.approx(0.096 * 730, abs=0.01)
+    gone_at = service.time
+    service.advise(without_a())
+    assert service.all()[NODE].seen_at == gone_at
+
+
+def test_what_its_owner_takes_back_is_not_seen_any_more(service):
+    volume = a_volume()
+    service.advise(harbor(volumes=(volume,)))
+    service.accept("orphan-volume pv-1")
+    service.advise(harbor())
+    assert service.all()["orphan-volume pv-1"].seen_at == service.time
+    service.advise(harbor(volumes=(volume,)))
+    assert service.all()["orphan-volume pv-1"].seen_at is None
+
+
+def test_the_forecast_that_an_older_version_called_measured_is_forgotten(service):
+    service.accept(NODE)
+    service.advise(harbor())
+    service.report("done")
+    service.advise(without_a())
+    kept = recommendations.recommendations(service.data, "harbor")
+    old = replace(
+        kept, recommendations=tuple(replace(r, measured=r.monthly) for r in kept.recommendations)
+    )
+    version = service.data.get("harbor", RECOMMENDATIONS).version
+    expires = service.time + timedelta(days=1)
+    service.data.put("harbor", RECOMMENDATIONS, encode(old), version=version, expires=expires)
+    service.advise(without_a())
+    assert service.all()[NODE].measured is None
+
+
+def test_a_recommendation_notes_what_it_takes_off_the_bill(service):
+    found = service.all()[NODE].frees
+    assert (found.instance, found.spot) == ("m5.large", False)
+    service.advise(harbor(volumes=(a_volume(),)))
+    frees = service.all()["orphan-volume pv-1"].frees
+    assert (frees.volume, frees.volume_bytes) == ("gp3", a_volume().capacity)
 
 
 @pytest.mark.parametrize("outcome", ["refused", "failed", "would-do"])
@@ -357,7 +393,7 @@ def test_what_costs_and_serves_nobody_is_named():
     service.advise(harbor(load_balancers=(balancer,)))
     done = service.all()["orphan-volume pv-1"]
     assert done.state == "done"
-    assert done.measured == pytest.approx(8.0)
+    assert done.seen_at == service.time
 
 
 DAY_MINUTES = 24 * 60
@@ -439,7 +475,7 @@ def test_a_volume_that_outlives_its_persistent_volume_is_named_and_nothing_is_bo
             service.accept("orphan-volume pv-1")
         service.advise(harbor())
     done, lost = (each.all()["orphan-volume pv-1"] for each in services.values())
-    assert (done.state, done.measured) == ("done", None)
+    assert (done.state, done.seen_at) == ("done", None)
     assert lost.state == "withdrawn"
     assert "does not show whether AWS still bills the volume" in done.note
     assert lost.note == done.note

@@ -1,4 +1,4 @@
-"""The whole way on a fake cluster: read by the agent, advised, accepted, executed, and measured."""
+"""The whole way on a fake cluster: read by the agent, advised, accepted, executed, and seen."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_an_idle_node_is_found_in_a_cluster_as_the_agent_reads_it():
     assert found.monthly == pytest.approx(MONTHLY, abs=0.01)
 
 
-def test_what_is_accepted_is_carried_out_and_measured_once_the_node_is_gone():
+def test_what_is_accepted_is_carried_out_and_seen_once_the_node_is_gone():
     loop = Loop()
     loop.site.patch("/api/v1/nodes/new", {"spec": {"unschedulable": True}})
     loop.advise()
@@ -92,10 +92,11 @@ def test_what_is_accepted_is_carried_out_and_measured_once_the_node_is_gone():
     assert loop.site.node("new")["spec"]["unschedulable"]
     assert loop.site.on("old") == 2
     loop.advise()
-    assert loop.service.all()["consolidate-node new"].state == "done"
+    done = loop.service.all()["consolidate-node new"]
+    assert (done.state, done.seen_at) == ("done", None)
     loop.site.cluster.store.remove("nodes", "", "new", now=loop.site.clock.now())
     loop.advise()
-    assert loop.service.all()["consolidate-node new"].measured == pytest.approx(MONTHLY, abs=0.01)
+    assert loop.service.all()["consolidate-node new"].seen_at == loop.service.time
 
 
 def test_after_a_restore_the_executor_still_takes_what_is_asked():

@@ -22,7 +22,6 @@ from plimsoll_service.domain.access import (
     Principal,
     Role,
     checked_grant,
-    csrf_token,
     grants_of,
     grants_text,
 )
@@ -183,8 +182,9 @@ def test_neither_the_store_nor_the_token_of_forms_tells_the_secret():
     bearer = office.signed_in()
     secret = bearer.rpartition("_")[2]
     assert secret not in repr(office.store)
-    assert secret not in csrf_token(bearer)
-    assert csrf_token(bearer) != csrf_token(office.signed_in())
+    form_token = office.sessions.form_token
+    assert secret not in form_token(bearer)
+    assert form_token(bearer) != form_token(office.signed_in())
 
 
 # --- API tokens -----------------------------------------------------------------------------------

@@ -121,9 +121,10 @@ class TopologyCounts:
         self._counts: dict[Hashable, TopologyCount] = {}
         self._by_labels: defaultdict[str, dict[Hashable, _SameLabels]] = defaultdict(dict)
         """By namespace, and by what a count can see of a pod."""
-        self._unsorted: dict[str, list[tuple[Pod, str]]] = {}
+        self._unsorted: dict[str, tuple[list[Pod], list[str]]] = {}
         """Namespace -> its pods and their nodes when the first count was made, until a count or a change concerns one of
-        them: a plan asks about few namespaces of a large cluster. The lists never change, so copies share them."""
+        them: a plan asks about few namespaces of a large cluster. The lists never change, so copies share them. They are
+        two, for a million pairs would make the garbage collector walk the whole observation."""
 
     def __call__(
         self,
@@ -147,7 +148,9 @@ class TopologyCounts:
         if not self._counts:
             for node_name, pods in self._on.items():
                 for pod in pods.values():
-                    self._unsorted.setdefault(pod.namespace, []).append((pod, node_name))
+                    there, nodes = self._unsorted.setdefault(pod.namespace, ([], []))
+                    there.append(pod)
+                    nodes.append(node_name)
         if divided not in self._domains:
             self._domains[divided] = Domains(domain_of, self._nodes.values())
         asked = [*self._by_labels, *self._unsorted] if namespace is None else [namespace]
@@ -202,7 +205,7 @@ class TopologyCounts:
 
     def _in(self, namespace: str) -> dict[Hashable, _SameLabels]:
         """Return the pods of a namespace by what a count can see of them."""
-        for pod, node_name in self._unsorted.pop(namespace, ()):
+        for pod, node_name in zip(*self._unsorted.pop(namespace, ([], [])), strict=True):
             self._of(pod).on[node_name] += 1
         return self._by_labels[namespace]
 

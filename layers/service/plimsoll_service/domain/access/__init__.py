@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from plimsoll_service.domain.access.grants import (
-    BY_KEY,
     Grant,
     PersonRole,
     checked_grant,
@@ -43,7 +42,6 @@ from plimsoll_service.domain.access.tenancy import (
 )
 
 __all__ = [
-    "BY_KEY",
     "JOIN_LIFE",
     "MOST_GROUP_CHARACTERS",
     "MOST_TOKEN_LIFE",

@@ -1,6 +1,6 @@
-"""The life of a recommendation: open, accepted, done, and then what it was seen to save.
+"""The life of a recommendation: open, accepted, done, and then whether the cluster shows it.
 
-open ── accepted ── done ── measured
+open ── accepted ── done ── seen
 │        └─────── refused ── open, once it is advised again
 ├── dismissed ── withdrawn, once its time has passed
 └── withdrawn ── open, once it is advised again
@@ -89,10 +89,13 @@ def _observed(before: Recommendation, view: View) -> Recommendation:
             note = _UNSEEN if lost else "the cluster has changed"
             return replace(before, state="withdrawn", changed_at=view.at, note=note)
         case "accepted" if not before.executable and _is_done(before, view):
-            note, measured = ("seen", before.monthly) if before.measurable else (_UNSEEN, None)
-            return replace(before, state="done", changed_at=view.at, measured=measured, note=note)
-        case "done" if before.executable:
-            return replace(before, measured=before.monthly if _is_done(before, view) else 0.0)
+            note, seen_at = ("seen", view.at) if before.measurable else (_UNSEEN, None)
+            return replace(before, state="done", changed_at=view.at, seen_at=seen_at, note=note)
+        case "done" if before.measurable:
+            shown = _is_done(before, view)
+            seen_at = (before.seen_at or view.at) if shown else None
+            # An older version left its forecast there.
+            return replace(before, seen_at=seen_at, measured=None)
         case _:
             return before
 

@@ -6,12 +6,13 @@ from plimsoll_service.domain.analysis.analysis import analyse
 from plimsoll_service.domain.analysis.cluster_view import View
 from plimsoll_service.domain.analysis.consolidation import Consolidation
 from plimsoll_service.domain.analysis.floors import Standing, standing_of
-from plimsoll_service.domain.analysis.prices import Price, PriceTable, Size
+from plimsoll_service.domain.analysis.prices import HOURS_PER_MONTH, Price, PriceTable, Size
 from plimsoll_service.domain.analysis.right_sizing import HISTORY, YOUNGEST
 from plimsoll_service.domain.analysis.time_limit import OutOfTime, never
 
 __all__ = [
     "HISTORY",
+    "HOURS_PER_MONTH",
     "YOUNGEST",
     "Consolidation",
     "OutOfTime",

@@ -29,7 +29,7 @@ from plimsoll_service.domain.analysis.prices import HOURS_PER_MONTH, Price, Pric
 from plimsoll_service.domain.analysis.right_sizing import Resize, resizes
 from plimsoll_service.domain.analysis.time_limit import OutOfTime, never
 from plimsoll_service.domain.analysis.unused_resources import idle_load_balancers, unused_volumes
-from plimsoll_service.domain.snapshots import MIB, WorkloadUsage
+from plimsoll_service.domain.snapshots import MIB, WorkloadUsage, sum_of
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.advice import (
     MOST_WORDS,
@@ -37,10 +37,12 @@ from plimsoll_service.wire.advice import (
     Advice,
     Configuration,
     ContainerRequests,
+    Frees,
     InstanceRow,
     Kind,
     Recommendation,
 )
+from plimsoll_service.wire.documents import MOST_COUNT
 
 SPREADABLE: Final = 4
 """With fewer replicas than this a floor of half leaves at most one on spot: not worth a change."""
@@ -211,7 +213,8 @@ def _prices(view: View, table: PriceTable) -> str:
 
 
 def _consolidate(view: View, found: Consolidation) -> Recommendation:
-    node = found.node
+    node, leaving = found.node, {pod.uid for pod in found.pods}
+    ending = sum_of(pod.requests for pod in view.on_node[node.name] if pod.uid not in leaving)
     where = ", ".join(sorted(set(found.destinations))[:5])
     what = (
         "no pod on it has to leave"
@@ -225,6 +228,12 @@ def _consolidate(view: View, found: Consolidation) -> Recommendation:
         found.monthly,
         f"{what}; once it is empty, a cluster autoscaler removes it, or you do",
         executable=True,
+        frees=Frees(
+            instance=node.labels[INSTANCE_TYPE],
+            spot=view.nodes[node.name].capacity == SPOT,
+            cpu_m=ending.cpu_m,
+            memory=ending.memory,
+        ),
     )
 
 
@@ -239,13 +248,14 @@ def _name(workload: wire.Workload) -> str:
 
 
 def _right_size(view: View, table: PriceTable, found: Resize) -> Recommendation:
+    pods = view.of_workload.get(found.workload.uid, ())
     return draft(
         view,
         "right-size",
         _about(found.workload),
         sum(
             _share(view, table, pod, found.less, lambda price, node: price.monthly(node.capacity))
-            for pod in view.of_workload.get(found.workload.uid, ())
+            for pod in pods
         ),
         f"it saves once nodes are consolidated. {found.reason}",
         patch=_requests(found),
@@ -258,7 +268,15 @@ def _right_size(view: View, table: PriceTable, found: Resize) -> Recommendation:
             )
             for _, then in found.changed
         ),
+        frees=Frees(
+            cpu_m=_of_all(found.less.cpu_m, pods),
+            memory=_of_all(found.less.memory, pods),
+        ),
     )
+
+
+def _of_all(less: int, pods: Sequence[wire.Pod]) -> int:
+    return max(-MOST_COUNT, min(less * len(pods), MOST_COUNT))
 
 
 def _requests(found: Resize) -> str:

@@ -7,7 +7,7 @@ is kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -15,6 +15,7 @@ from typing import Final
 
 from plimsoll.domain.kubernetes import (
     IGNORE,
+    INSTANCE_TYPE,
     REGION,
     ZONE,
     Claim,
@@ -69,6 +70,11 @@ class View:
         """The region that most of its nodes are in."""
         regions = Counter(n.labels[REGION] for n in self.seen.nodes if REGION in n.labels)
         return max(regions, key=lambda name: (regions[name], name), default=None)
+
+    @property
+    def instance_types(self) -> Collection[str]:
+        """The types of its nodes."""
+        return {n.labels[INSTANCE_TYPE] for n in self.seen.nodes if INSTANCE_TYPE in n.labels}
 
     @cached_property
     def nodes(self) -> Mapping[str, Node]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from plimsoll_service.domain.analysis.cluster_view import View
-from plimsoll_service.wire.advice import About, ContainerRequests, Kind, Recommendation
+from plimsoll_service.wire.advice import About, ContainerRequests, Frees, Kind, Recommendation
 from plimsoll_service.wire.documents import shortened
 
 
@@ -20,6 +20,7 @@ def draft(  # noqa: PLR0913 - the fields of a recommendation
     executable: bool = False,
     containers: tuple[ContainerRequests, ...] = (),
     measurable: bool = True,
+    frees: Frees | None = None,
 ) -> Recommendation:
     """Return a recommendation that is open, with the id that it has in each run."""
     told = f"{view.seen.cluster_id}/{kind}/{about.uid}"
@@ -33,6 +34,7 @@ def draft(  # noqa: PLR0913 - the fields of a recommendation
         patch=patch,
         containers=containers,
         measurable=measurable,
+        frees=frees or Frees(),
         since=view.at,
         changed_at=view.at,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Final
 
 from plimsoll.domain.kubernetes import Resources
@@ -50,6 +51,8 @@ class PriceTable:
     region: str
     dates: str
     """When the prices were read, in words."""
+    read_on: date | None = None
+    """The day on which AWS told them; None: the table is shipped."""
     prices: Mapping[str, Price]
     """By instance type."""
     sizes: Mapping[str, Size] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from plimsoll_service.domain.analysis.commands import commands
 from plimsoll_service.domain.analysis.drafts import draft
 from plimsoll_service.domain.analysis.prices import HOURS_PER_MONTH, PriceTable
 from plimsoll_service.wire import snapshot as wire
-from plimsoll_service.wire.advice import About, Recommendation
+from plimsoll_service.wire.advice import About, Frees, Recommendation
 
 GIB: Final = 2**30
 SETTLED_UNUSED: Final = timedelta(days=1)
@@ -50,6 +50,7 @@ def unused_volumes(view: View, table: PriceTable) -> Iterator[Recommendation]:
             f"{why}. Take a snapshot of it before you delete it",
             patch=" && ".join(map(shlex.join, steps)),
             measurable=not stays,
+            frees=Frees(volume=volume.type, volume_bytes=volume.capacity),
         )
 
 
@@ -82,6 +83,7 @@ def idle_load_balancers(
             table.load_balancer * HOURS_PER_MONTH,
             f"it has an address, and had no Ready endpoint for a day{shared}",
             patch=commands([_deletion(each) for each in (first, *others)]),
+            frees=Frees(load_balancers=1),
         )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from plimsoll_service.domain.snapshots.arrivals import Arrival, Newest, newest_after
+from plimsoll_service.domain.snapshots.billed import Billed
 from plimsoll_service.domain.snapshots.rollups import (
     Rollup,
     Span,
+    Totals,
     combined_rollup,
     due_rollups,
     rollup_of,
@@ -28,10 +30,12 @@ from plimsoll_service.domain.snapshots.views import (
 __all__ = [
     "MIB",
     "Arrival",
+    "Billed",
     "ContainerUsage",
     "Newest",
     "Rollup",
     "Span",
+    "Totals",
     "WorkloadUsage",
     "combined_rollup",
     "due_rollups",

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from plimsoll.domain.kubernetes import capacity_of
 from plimsoll_service.domain.gpu import GpuMinute, gpu_minute_of
+from plimsoll_service.domain.snapshots.billed import Billed, billed_of, combined_billed
 from plimsoll_service.domain.snapshots.usage import (
     MOST_OF_HOUR,
     Packed,
@@ -76,7 +77,7 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rollup:
+class Totals:
     """A cluster over some time. Counts and amounts are sums over `samples`: divide to get a mean."""
 
     start: datetime
@@ -91,6 +92,14 @@ class Rollup:
     requested: Amount
     used: Amount
     """By pods, as far as the cluster measures it."""
+    billed: Billed | None = None
+    """None: an older version wrote it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollup(Totals):
+    """The totals, and what each workload used."""
+
     usage: Mapping[str, Packed | WorkloadUsage] = field(default_factory=dict)
     """By the uid of the workload; unpacked where an older version wrote it."""
     left_out: int = 0
@@ -115,6 +124,7 @@ def rollup_of(snapshot: Snapshot) -> Rollup:
         allocatable=_sum(node.allocatable for node in snapshot.nodes),
         requested=_sum(pod.requests for pod in snapshot.pods),
         used=_sum(measured),
+        billed=billed_of(snapshot),
         usage=usage.usage,
         left_out=usage.left_out,
         gpus=gpu_minute_of(snapshot),
@@ -140,6 +150,7 @@ def combined_rollup(parts: Iterable[Rollup], span: Span) -> Rollup | None:
         allocatable=sum((part.allocatable for part in found), Amount()),
         requested=sum((part.requested for part in found), Amount()),
         used=sum((part.used for part in found), Amount()),
+        billed=combined_billed(part.billed for part in found),
         usage=usage.usage,
         left_out=usage.left_out,
     )
