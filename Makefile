@@ -31,7 +31,7 @@ ON_OLDER  := .venv/bin/pytest -n 2 $(BY_MODULE) -m "cluster and not long" $(AGAI
 PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
 # Not LocalStack's: its versions are held back, and it runs on loopback only.
 LOCKS     := requirements.lock $(wildcard layers/*/requirements.txt infra/local/*.lock infra/local/oidc/*.lock)
-SOURCES   := $(shell find functions layers -name "*.py" -o -name "*.json" -o -name "*.csv" -o -name requirements.txt)
+SOURCES   := $(shell find functions layers -name "*.py" -o -name "*.json" -o -name "*.csv" -o -name "*.j2" -o -name "*.css" -o -name "*.js" -o -name requirements.txt)
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -62,7 +62,7 @@ test: $(VENV) $(MINISTACK) $(OIDC) $(BUILT) $(SERVICE) $(BATCH) ## Run every tes
 coverage: ## Run every test, and print which lines and branches none of them reached (twice as long)
 	PYTEST_ADDOPTS="--cov --cov-report=term" $(MAKE) test
 
-test-cluster: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane karpenter ## Run what needs a real control plane (builds it and Karpenter once, about 15 min), or minutes of waiting
+test-cluster: $(VENV) $(MINISTACK) $(OIDC) $(BUILT) $(SERVICE) $(BATCH) controlplane karpenter ## Run what needs a real control plane (builds it and Karpenter once, about 15 min), or minutes of waiting
 	.venv/bin/pytest -n 3 $(BY_MODULE) -m "cluster and not long and not localstack" $(AGAIN)
 
 test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs LocalStack (Java and Maven must be there)
@@ -168,7 +168,7 @@ $(BUILT): $(VENV) $(SAM) template.yaml samconfig.toml $(SOURCES)
 	@du -sm .aws-sam/build/*Layer | sed 's/\t/ MB  /'
 	@touch $@
 
-$(SERVICE): $(VENV) $(SAM) service.yaml samconfig.toml layers/service/Makefile $(SOURCES)
+$(SERVICE): $(VENV) $(SAM) service.yaml samconfig.toml layers/service/Makefile layers/console/Makefile $(SOURCES)
 	$(FOR_LAMBDA) .tools/sam/bin/sam build --template service.yaml --build-dir .aws-sam/service/build --cache-dir .aws-sam/service/cache
 	@rm -rf .aws-sam/service/build/*Layer/python/requirements.* .aws-sam/service/build/*Layer/python/*.data
 	@echo "==> beside Lambda's compiled modules those of this machine, on which rigs run what is built"

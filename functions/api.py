@@ -19,14 +19,10 @@ import msgspec
 from chalice.app import Chalice, Request, Response
 
 from functions.authorizer import known
+from functions.refusals import detail_of, note, retry_after, status_of
 from plimsoll.domain.errors import (
     BadInput,
-    Conflict,
-    MissingRights,
     NotFound,
-    Refused,
-    Temporary,
-    Throttled,
 )
 from plimsoll.observability import logger, metrics
 from plimsoll_service import bootstrap
@@ -34,9 +30,6 @@ from plimsoll_service.adapters.signers import is_signed
 from plimsoll_service.domain.access import Principal, Role
 from plimsoll_service.domain.advice import AdviceRequest, awaits_instruction
 from plimsoll_service.domain.errors import (
-    Changed,
-    Forbidden,
-    TooLarge,
     Unproven,
     VersionMissing,
 )
@@ -95,23 +88,6 @@ _NAME: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _ETAG: Final = re.compile(r'"([0-9]{1,15})"')
 """A version, as If-Match names it. No weak ones, and no `*`: a decision is about what was seen."""
 _PROBLEM: Final = "application/problem+json"
-_STATUS: Final[tuple[tuple[type[Exception], HTTPStatus], ...]] = (
-    (Unproven, HTTPStatus.UNAUTHORIZED),
-    (Forbidden, HTTPStatus.FORBIDDEN),
-    (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
-    (Changed, HTTPStatus.PRECONDITION_FAILED),
-    (VersionMissing, HTTPStatus.PRECONDITION_REQUIRED),
-    (Malformed, HTTPStatus.BAD_REQUEST),
-    (NotFound, HTTPStatus.NOT_FOUND),
-    # Narrow classes first: Throttled and Conflict are Temporary, MissingRights is Refused.
-    (Throttled, HTTPStatus.TOO_MANY_REQUESTS),
-    (Conflict, HTTPStatus.CONFLICT),
-    (Temporary, HTTPStatus.SERVICE_UNAVAILABLE),
-    (MissingRights, HTTPStatus.INTERNAL_SERVER_ERROR),
-    (Refused, HTTPStatus.CONFLICT),
-)
-"""The first that an error is says what is answered; what is in none of them is 500."""
-
 type View = Callable[..., msgspec.Struct]
 
 
@@ -566,22 +542,11 @@ def _response(
 
 
 def _problem(error: Exception) -> Response:
-    status = next(
-        (status for kind, status in _STATUS if isinstance(error, kind)),
-        HTTPStatus.INTERNAL_SERVER_ERROR,
-    )
-    detail = str(error)[:1024]
+    status = status_of(error)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR and _is_known():
         metrics.add_metric(ServiceMetric.FAULTS, "Count", 1)
-    if status is HTTPStatus.INTERNAL_SERVER_ERROR:
-        logger.error("request failed", exc_info=error)
-        detail = "the fault is ours, and was written down"
-    elif status is HTTPStatus.SERVICE_UNAVAILABLE:
-        logger.warning("request not taken", exc_info=error)
-        detail = "something that is needed does not answer: try again"
-    headers = {}
-    if status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}:
-        wait = error.retry_after if isinstance(error, Temporary) and error.retry_after else 5
-        headers["Retry-After"] = str(int(wait) or 1)
-    problem = Problem(title=status.phrase, status=int(status), detail=detail)
+    note(error)
+    wait = retry_after(error)
+    headers = {} if wait is None else {"Retry-After": wait}
+    problem = Problem(title=status.phrase, status=int(status), detail=detail_of(error))
     return _response(encode(problem), status, kind=_PROBLEM, **headers)

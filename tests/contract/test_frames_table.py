@@ -46,6 +46,8 @@ def test_the_last_frame_of_a_cluster_is_found_again_as_it_was_written(frames: Dy
         frames.put(frame)
     assert frames.latest("harbor") == later(first, 2)
     assert frames.latest("unknown") is None
+    assert frames.latest("harbor", first.at + timedelta(seconds=1)) == first
+    assert frames.latest("harbor", first.at - timedelta(seconds=1)) is None
     assert frames.since("harbor", first.at) == [first, later(first, 2)]
     assert frames.since("harbor", first.at + timedelta(seconds=1)) == [later(first, 2)]
 

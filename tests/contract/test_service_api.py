@@ -464,7 +464,7 @@ def test_of_two_tenants_neither_lists_what_is_the_others(gateway: Gateway, path:
     for tenant in ("acme", "globex"):
         agent, _ = gateway.enrolled(KEY, Role.AGENT, tenant)
         other, _ = gateway.enrolled(KEY, Role.AGENT, "globex" if tenant == "acme" else "acme")
-        _, token = gateway.enrolled(PERSON, Role.PERSON, tenant)
+        _, token = gateway.enrolled(Key(2), Role.PERSON, tenant)
         answer = Client(gateway).get(path, headers={"Authorization": f"Bearer {token}"})
         assert answer.status_code == 200
         assert agent.subject in answer.text
@@ -486,14 +486,14 @@ def test_of_two_tenants_neither_lists_what_is_the_others(gateway: Gateway, path:
     ],
 )
 def test_a_page_that_cannot_be_is_a_bad_request(gateway: Gateway, path: str, query: str):
-    _, token = gateway.enrolled(PERSON, Role.PERSON)
+    _, token = gateway.enrolled(Key(2), Role.PERSON)
     headers = {"Authorization": f"Bearer {token}"}
     assert Client(gateway).get(f"{path}?{query}", headers=headers).status_code == 400
 
 
 def test_recommendations_are_read_by_pages_and_by_older_clients_at_once(gateway: Gateway):
     agent, _ = gateway.enrolled(KEY, Role.AGENT)
-    _, token = gateway.enrolled(PERSON, Role.PERSON)
+    _, token = gateway.enrolled(Key(2), Role.PERSON)
     data = gateway.tenants.of("acme")
     states: list[State] = ["open", "open", "open", "open", "open", "done"]
     kept = [a_recommendation(f"r-{n}", monthly=float(n % 4), state=s) for n, s in enumerate(states)]

@@ -200,6 +200,12 @@ def test_a_cluster_is_found_again_as_it_was_added(stores: Stores) -> None:
     assert list(stores.registry.names()) == ["bare", "shop"]
 
 
+def test_a_cluster_is_found_by_its_agent_and_by_no_other(stores: Stores) -> None:
+    stores.registry.add(replace(SHOP, agent="a-1"))
+    stores.registry.add(replace(BARE, agent=None))
+    assert stores.registry.agents() == {"a-1": "shop"}
+
+
 def test_an_unknown_cluster_is_none(stores: Stores) -> None:
     assert stores.registry.get("shop") is None
     assert list(stores.registry.list()) == []

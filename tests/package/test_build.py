@@ -50,6 +50,7 @@ LAYERS = [
     Layer(BUILT / "CoreLayer", "core", "plimsoll"),
     Layer(SERVICE / "CoreLayer", "core", "plimsoll"),
     Layer(SERVICE / "ServiceLayer", "service", "plimsoll_service"),
+    Layer(SERVICE / "ConsoleLayer", "console", "plimsoll_console"),
     Layer(BATCH / "CoreLayer", "core", "plimsoll"),
     Layer(BATCH / "BatchLayer", "batch", "plimsoll_batch"),
 ]

@@ -260,7 +260,7 @@ def at_once(name: str, size: str) -> dict[str, int]:
 
 def test_the_page_has_the_sum_of_concurrency_for_every_size():
     said = {row[0]: [int(cell) for cell in row[1:4]] for row in rows("functions at once")}
-    requests = {"ApiFunction", "AuthorizerFunction", "SignInFunction"}
+    requests = {"ApiFunction", "AuthorizerFunction", "ConsoleFunction", "SignInFunction"}
     for column, size in enumerate(template()["Mappings"]["Concurrency"]):
         path, service, batch = (
             at_once(name, size) for name in ("template.yaml", "service.yaml", "batch.yaml")

@@ -46,7 +46,16 @@ FUNCTION_ROLES = (
     "MetricsRole",
     "AdviceRole",
     "AdviceScheduleRole",
+    "ConsoleRole",
 )
+
+
+REACHABLE = {"ApiFunction", "AuthorizerFunction", "ConsoleFunction", "SignInFunction"}
+"""Functions that anybody can call."""
+SCREENS = {
+    (event["Properties"]["Method"], event["Properties"]["Path"])
+    for event in RESOURCES["ConsoleFunction"]["Properties"]["Events"].values()
+}
 
 
 def of(kind: str) -> dict[str, Any]:
@@ -118,7 +127,7 @@ def test_who_needs_no_token_has_a_rate_of_its_own():
         (each["HttpMethod"], each["ResourcePath"].replace("~1", "/").removeprefix("/")): each
         for each in RESOURCES["Api"]["Properties"]["MethodSettings"]
     }
-    anonymous = {route for route, has_token in declared().items() if not has_token}
+    anonymous = {route for route, has_token in declared().items() if not has_token} | SCREENS
     assert settings.keys() == {("*", "*"), *anonymous}
     for route in anonymous:
         assert settings[route]["ThrottlingRateLimit"] <= 50
@@ -143,7 +152,7 @@ def test_a_firewall_stands_before_what_needs_no_token_unless_it_is_turned_off():
     scope = rule["Statement"]["RateBasedStatement"]["ScopeDownStatement"]
     counted = [each["ByteMatchStatement"] for each in scope["OrStatement"]["Statements"]]
     without_token = {o.path for o in OPERATIONS if o.role is None and o.method == "POST"}
-    assert {each["SearchString"] for each in counted} == without_token
+    assert {each["SearchString"] for each in counted} == without_token | {"/console/sign-in/"}
     firewall = {name for name, each in RESOURCES.items() if "WAFv2" in each["Type"]}
     assert firewall == {"WebAcl", "WebAclOfApi"}
     assert {RESOURCES[name]["Condition"] for name in firewall} == {"HasWaf"}
@@ -323,7 +332,8 @@ def test_only_those_who_work_for_tenants_may_assume_their_role():
     trusted = RESOURCES["TenantRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
     [statement] = trusted
     assert statement["Principal"]["AWS"] == [
-        {"Fn::GetAtt": [role, "Arn"]} for role in ("ApiRole", "MetricsRole", "AdviceRole")
+        {"Fn::GetAtt": [role, "Arn"]}
+        for role in ("ApiRole", "ConsoleRole", "MetricsRole", "AdviceRole")
     ]
 
 
@@ -363,6 +373,11 @@ MAY_OF_PEOPLE = {
     ("ApiRole", "Query", "acme"),
     ("ApiRole", "PutItem", "acme"),
     ("ApiRole", "DeleteItem", "acme"),
+    ("ConsoleRole", "Query", "#groups"),
+    *(
+        ("ConsoleRole", action, "acme")
+        for action in ("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
+    ),
 }
 
 
@@ -464,14 +479,13 @@ def test_no_alarm_goes_by_what_a_caller_without_a_token_can_cause():
     Of the rest, AWS counts queues that no stranger may send to and functions that they start; our own
     metrics leave strangers out, as tests of the functions show.
     """
-    reachable = {"ApiFunction", "AuthorizerFunction", "SignInFunction"}
     for name, alarm in of("AWS::CloudWatch::Alarm").items():
         (dimension,) = alarm["Dimensions"]
         match alarm["Namespace"]:
             case "AWS/SQS":
                 assert dimension["Value"]["Fn::GetAtt"][0] in SENDERS, name
             case "AWS/Lambda":
-                assert dimension["Value"]["Ref"] not in reachable, name
+                assert dimension["Value"]["Ref"] not in REACHABLE, name
             case "Plimsoll":
                 assert alarm["MetricName"] in set(ServiceMetric), name
             case other:
@@ -495,7 +509,7 @@ def test_each_queue_with_work_has_an_alarm_on_its_age():
 def test_what_requests_start_is_capped_and_what_queues_start_is_bounded():
     """The pool of the account is an interruption's too."""
     for name, function in of("AWS::Serverless::Function").items():
-        if name in {"ApiFunction", "AuthorizerFunction", "SignInFunction"}:
+        if name in REACHABLE:
             reserved, cap, nothing = function["ReservedConcurrentExecutions"]["Fn::If"]
             assert (reserved, nothing) == ("Reserved", {"Ref": "AWS::NoValue"})
             assert cap["Fn::FindInMap"][1] == {"Ref": "Size"}
@@ -527,7 +541,7 @@ def test_a_request_for_advice_outlives_its_function_and_not_its_successors():
 SENDERS = {
     "ArrivalsQueue": {"ApiRole", "RedriveRole"},
     "ArrivalsDeadQueue": {"MetricsRole"},
-    "AdviceQueue": {"ApiRole", "MetricsRole", "AdviceScheduleRole"},
+    "AdviceQueue": {"ApiRole", "ConsoleRole", "MetricsRole", "AdviceScheduleRole"},
     "AdviceDeadQueue": set[str](),
 }
 

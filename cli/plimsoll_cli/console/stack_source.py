@@ -10,9 +10,8 @@ from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.frames import Frame
-from plimsoll.domain.reports import Report
 from plimsoll.services.ports import Clock, FrameArchive, RegisteredClusters, Reports
-from plimsoll_console.sources import ClusterState, Kind, Rehearsal
+from plimsoll_console.sources import ClusterState, Kind, Rehearsal, with_end
 
 IN_STORM: Final = 2.0
 IN_CALM: Final = 10.0
@@ -104,7 +103,7 @@ class StackSource:
             reports = self._reports.list(name)
         except PlimsollError as error:
             return replace(state, error=str(error))
-        frames = (*frames[:-1], _ended(frames[-1], reports, now)) if frames else ()
+        frames = (*with_end(frames, reports, now),)
         return replace(state, at=now, frames=frames, reports=reports, error="", told=True)
 
     def _follow(self) -> None:
@@ -118,21 +117,6 @@ class StackSource:
                 }
             calm = not any(map(_runs, (state.latest for state in self._states.values())))
             self._stop.wait(IN_CALM if calm else IN_STORM)
-
-
-def _ended(frame: Frame, reports: Sequence[Report], now: datetime) -> Frame:
-    """Return the last frame as that of a storm that is over, where the reports say so.
-
-    Its nodes go after the last plan of the drain: the resync closes their reports, and makes no frame. Pods that were
-    killed then stand in the reports alone.
-    """
-    late = frame.next_by is not None and frame.next_by < now
-    of_storm = [report for report in reports if frame.storm <= report.noticed <= frame.at]
-    if not (late and of_storm and all(report.closed is not None for report in of_storm)):
-        return frame
-    killed = len({pod for report in of_storm for pod in report.killed})
-    counts = replace(frame.counts, killed=max(frame.counts.killed, killed))
-    return replace(frame, next_by=None, counts=counts)
 
 
 def _runs(frame: Frame | None) -> bool:

@@ -64,7 +64,9 @@ def rendered(page: Page, place: Place, source: Source) -> str:
     name = page.template
     if place.fragment and page.fragment:
         name = page.fragment
-    given: dict[str, Any] = {"cluster": None, "here": "", "title": ""} | dict(page.given)
+    given: dict[str, Any] = {"cluster": None, "here": "", "title": "", "person": None} | dict(
+        page.given
+    )
     frame = page.given.get("frame")
 
     def until(seconds: float) -> int:

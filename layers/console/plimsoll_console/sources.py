@@ -130,6 +130,24 @@ def read(
     return replace(state, loads=loads_of(seen, now, namespaces), loads_at=now)
 
 
+def with_end(frames: Sequence[Frame], reports: Sequence[Report], now: datetime) -> Sequence[Frame]:
+    """Return frames of a stack whose last one is that of a storm that is over, where the reports say so.
+
+    Its nodes go after the last plan of the drain: the resync closes their reports, and makes no frame. Pods that were
+    killed then stand in the reports alone.
+    """
+    if not frames:
+        return ()
+    last = frames[-1]
+    late = last.next_by is not None and last.next_by < now
+    of_storm = [report for report in reports if last.storm <= report.noticed <= last.at]
+    if not (late and of_storm and all(report.closed is not None for report in of_storm)):
+        return frames
+    killed = len({pod for report in of_storm for pod in report.killed})
+    counts = replace(last.counts, killed=max(last.counts.killed, killed))
+    return (*frames[:-1], replace(last, next_by=None, counts=counts))
+
+
 class Source(Protocol):
     """What a view may ask. Every answer is at hand: no call waits."""
 

@@ -14,6 +14,9 @@ from typing import Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.dynamodb.frames import DynamoFrames
+from plimsoll.adapters.dynamodb.registry import DynamoRegistry
+from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.notices_queue import NoticesQueue
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.observability import logger, metrics
@@ -32,6 +35,7 @@ from plimsoll_service.config import Config
 from plimsoll_service.domain.metrics import ServiceMetric
 from plimsoll_service.services.access import AccessService
 from plimsoll_service.services.ingest import IngestService, Intake
+from plimsoll_service.services.interruption_stack import InterruptionStack
 from plimsoll_service.services.people import PeopleService
 from plimsoll_service.services.reads import Reads
 from plimsoll_service.services.recommendations import AdviceSchedule, AdviceService
@@ -43,6 +47,8 @@ from plimsoll_service.wire.instructions import Signer, succeed
 
 PRICE_LIST_REGION: Final = "us-east-1"
 """Few regions have the API of the price list, and each has the prices of all."""
+READER: Final = "plimsoll-console"
+"""The external id with which the console reads an interruption stack."""
 
 
 @cache
@@ -182,6 +188,20 @@ def arrivals() -> NoticesQueue:
 def reads() -> Reads:
     """Return what people read."""
     return Reads(tenants=tenants(), members=members(), clock=clock())
+
+
+@cache
+def interruption_stack() -> InterruptionStack | None:
+    """Return what an interruption stack tells; None: the service is told of none."""
+    if not config().interruption_tables:
+        return None
+    clusters, frames, reports = config().interruption_tables.split(",")
+    reader = aws().assuming(config().interruption_role, READER)
+    return InterruptionStack(
+        registry=DynamoRegistry(reader, clusters),
+        frames=DynamoFrames(reader, frames),
+        reports=DynamoReports(reader, reports),
+    )
 
 
 @cache

@@ -51,3 +51,9 @@ class Config(Settings):
     """ARN of its secret; empty: a public client."""
     oidc_scopes: str
     oidc_groups_claim: str
+    console_url: str
+    """Address of the hosted console; empty: nobody signs in to it."""
+    interruption_tables: str
+    """Of an interruption stack: clusters, frames and reports, separated by commas; empty: none."""
+    interruption_role: str
+    """ARN of the role that reads them and nothing else; empty as they are."""

@@ -42,6 +42,10 @@ class MemoryRegistry:
         """Return the names of all clusters."""
         return sorted(self._clusters)
 
+    def agents(self) -> Mapping[str, str]:
+        """Return agent -> name of its cluster."""
+        return {each.agent: each.name for each in self._clusters.values() if each.agent}
+
     def add(self, cluster: Cluster) -> None:
         """Add a cluster.
 
@@ -100,9 +104,10 @@ class MemoryFrames(FrameSink):
         self.of: dict[str, list[Frame]] = defaultdict(list)
 
     @override
-    def latest(self, cluster: str) -> Frame | None:
-        """Return the last frame."""
-        return self.of[cluster][-1] if self.of[cluster] else None
+    def latest(self, cluster: str, until: datetime | None = None) -> Frame | None:
+        """Return the last frame, up to a time."""
+        found = [each for each in self.of[cluster] if until is None or each.at <= until]
+        return found[-1] if found else None
 
     @override
     def take(self, frame: Frame) -> None:

@@ -44,6 +44,13 @@ document.addEventListener("htmx:before:request", (event) => {
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) byId("live")?.dispatchEvent(new Event("look"));
 });
+// A session that has ended takes nothing from the page: what was seen last stays, and says that it is old.
+document.addEventListener("htmx:response:error", (event) => {
+  const ended = byId("ended");
+  if (event.detail.ctx.response.status !== 401 || !ended) return;
+  ended.hidden = false;
+  byId("live")?.classList.add("late");
+});
 document.addEventListener("htmx:after:swap", () => { learn(); tick(); });
 learn();
 tick();

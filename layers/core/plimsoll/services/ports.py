@@ -263,7 +263,14 @@ class RegisteredClusters(Protocol):
         """Return all clusters, by name."""
 
 
-class Registry(RegisteredClusters, Protocol):
+class AgentBindings(Protocol):
+    """Which agent of the optimisation service each registered cluster is bound to."""
+
+    def agents(self) -> Mapping[str, str]:
+        """Return agent -> name of its cluster, and read nothing else of clusters."""
+
+
+class Registry(RegisteredClusters, AgentBindings, Protocol):
     """The table of clusters."""
 
     def names(self) -> Sequence[str]:
@@ -336,6 +343,9 @@ class FrameStore(Protocol):
 
 class FrameArchive(Protocol):
     """The frames of storms, to be looked at."""
+
+    def latest(self, cluster: str, until: datetime | None = None) -> Frame | None:
+        """Return the last frame of a cluster, up to a time, if one is kept."""
 
     def since(self, cluster: str, at: datetime) -> Sequence[Frame]:
         """Return the frames of a cluster from a time on, the oldest first."""

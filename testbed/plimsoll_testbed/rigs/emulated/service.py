@@ -18,6 +18,7 @@ from plimsoll_agent.identity import Identity
 from plimsoll_agent.service import Service
 from plimsoll_service.adapters.aws import ServiceAws
 from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.people_table import PeopleTable
 from plimsoll_service.adapters.signers import KmsSigner, LocalSigner, signer_of
 from plimsoll_service.adapters.tenants import AwsTenantData
 from plimsoll_service.domain.access import JOIN_LIFE, Invitation, Role, session_policy
@@ -55,6 +56,8 @@ class ServiceRig:
 
     emulator: MiniStack = field(default_factory=MiniStack)
     clock: SystemClock = field(default_factory=SystemClock)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """Those of the stack beside the ones that a rig needs."""
     _exits: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -70,8 +73,10 @@ class ServiceRig:
                 Rig="true",
                 Size="small",  # each worker unpacks all layers when it starts
                 WafRequestsPerAddress="0",  # the emulator cannot put a web ACL before an API
+                **self.parameters,
             )
             self._take_bodies_as_they_are()
+            self._tell_the_console_its_address()
             self._exits = exits.pop_all()
         return self
 
@@ -86,6 +91,21 @@ class ServiceRig:
     def url_through(self, server: str) -> str:
         """Return the API's URL at a server that hands requests on to the emulator."""
         return f"{server}/_aws/execute-api/{self.emulator.outputs['ApiId']}/live"
+
+    @property
+    def console_url(self) -> str:
+        """Where the console is."""
+        return f"{self.url}/console"
+
+    @property
+    def aws(self) -> ServiceAws:
+        """AWS clients with all rights."""
+        return _EmulatedAws(self.emulator)
+
+    @property
+    def people(self) -> PeopleTable:
+        """Who signed in, and what groups are bound to."""
+        return PeopleTable(aws=self.aws, table=self.emulator.outputs["PeopleTable"])
 
     @property
     def members(self) -> DynamoMembers:
@@ -167,6 +187,14 @@ class ServiceRig:
         )
         variables: Mapping[str, str] = found["Environment"]["Variables"]
         return variables
+
+    def _tell_the_console_its_address(self) -> None:
+        """Set what a parameter holds elsewhere: here the address is known once the stack is deployed."""
+        variables = {**self._variables("ConsoleFunction"), "CONSOLE_URL": self.console_url}
+        self.emulator.client("lambda").update_function_configuration(
+            FunctionName=self.emulator.outputs["ConsoleFunction"],
+            Environment={"Variables": variables},
+        )
 
     def _take_bodies_as_they_are(self) -> None:
         """Say again which bodies are binary: the emulator does not read it in the API's definition.

@@ -26,6 +26,8 @@ MOST_BYTES: Final = 65_536
 """Of a compressed frame: a write costs a unit for each KiB, and is made every two seconds."""
 _LEVEL: Final = 3
 _FRAME: Final = "frame/"
+_LAST: Final = "frame0"
+"""Behind all frames, and before nothing else: "0" follows "/"."""
 _BEGUN: Final = "begun/"
 """Before the first notice of a storm: somebody has told people of it."""
 _LISTS: Final = ("workloads", "nodes", "pods", "lines", "capacity")
@@ -86,28 +88,28 @@ class DynamoFrames:
             return False
         return True
 
-    def latest(self, cluster: str) -> Frame | None:
-        """Return the last frame of a cluster; None where none is kept, or it cannot be read.
+    def latest(self, cluster: str, until: datetime | None = None) -> Frame | None:
+        """Return the last frame of a cluster, up to a time; None where none is kept, or it cannot be read.
 
         Raises:
             PlimsollError: DynamoDB did not answer in time.
         """
-        return next(self._frames(cluster, _FRAME, newest_first=True, Limit=1), None)
+        last = _LAST if until is None else _FRAME + time_to_text(until)
+        return next(self._frames(cluster, _FRAME, last, newest_first=True, Limit=1), None)
 
     def since(self, cluster: str, at: datetime) -> Sequence[Frame]:
         """Return the frames of a cluster from a time on, the oldest first."""
-        return [*self._frames(cluster, _FRAME + time_to_text(at))]
+        return [*self._frames(cluster, _FRAME + time_to_text(at), _LAST)]
 
     def _frames(
-        self, cluster: str, first: str, *, newest_first: bool = False, **how: Any
+        self, cluster: str, first: str, last: str, *, newest_first: bool = False, **how: Any
     ) -> Iterator[Frame]:
         query = {
             "TableName": self._table,
             "KeyConditionExpression": "cluster = :cluster AND #at BETWEEN :first AND :last",
             "ExpressionAttributeNames": {"#at": "at"},
-            # "0" follows "/": behind all frames, and before nothing else.
             "ExpressionAttributeValues": strings(
-                **{":cluster": cluster, ":first": first, ":last": _FRAME[:-1] + "0"}
+                **{":cluster": cluster, ":first": first, ":last": last}
             ),
             "ScanIndexForward": not newest_first,
             **how,
@@ -119,11 +121,11 @@ class DynamoFrames:
                 frame = readable(_frame_of, item, f"a frame of {cluster}", self._warn)
                 if frame is not None:
                     yield frame
-            last = answer.get("LastEvaluatedKey")
-            if last is None or "Limit" in how:
+            after = answer.get("LastEvaluatedKey")
+            if after is None or "Limit" in how:
                 return
             with translated(f"read frames of {cluster}"):
-                answer = self._client.query(**query, ExclusiveStartKey=last)
+                answer = self._client.query(**query, ExclusiveStartKey=after)
 
     @property
     def _client(self) -> DynamoDBClient:

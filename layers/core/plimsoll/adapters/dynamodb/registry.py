@@ -49,6 +49,15 @@ class DynamoRegistry:
         )
         return sorted(item["cluster"]["S"] for item in items)
 
+    def agents(self) -> Mapping[str, str]:
+        """Return agent -> name of its cluster; a right to read these two attributes is enough."""
+        items = self._scan(
+            Select="SPECIFIC_ATTRIBUTES",
+            ProjectionExpression="#cluster, #agent",
+            ExpressionAttributeNames={"#cluster": "cluster", "#agent": "agent"},
+        )
+        return {item["agent"]["S"]: item["cluster"]["S"] for item in items if "agent" in item}
+
     def add(self, cluster: Cluster) -> None:
         """Add a cluster.
 

@@ -32,6 +32,7 @@ from plimsoll_service.domain.access.principals import (
     Role,
     checked_name,
     granted_by_key,
+    subject_of,
 )
 from plimsoll_service.domain.access.tenancy import (
     document_key,
@@ -72,4 +73,5 @@ __all__ = [
     "object_prefixes",
     "session_policy",
     "snapshot_key",
+    "subject_of",
 ]

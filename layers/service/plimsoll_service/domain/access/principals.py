@@ -45,8 +45,7 @@ class Invitation:
     @property
     def subject(self) -> str:
         """The id that comes of it: the same again for another key of the same cluster."""
-        told = sha256(f"{self.tenant}/{self.role}/{self.name}".encode()).hexdigest()
-        return f"{self.role[0]}-{told[:24]}"
+        return subject_of(self.tenant, self.role, self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +92,12 @@ class Principal:
 def granted_by_key(role: Role) -> tuple[Grant, ...]:
     """Return what whoever came in by a key may do as a person."""
     return BY_KEY if role is Role.PERSON else ()
+
+
+def subject_of(tenant: str, role: Role, name: str) -> str:
+    """Return the id of a cluster or a person of a tenant."""
+    told = sha256(f"{tenant}/{role}/{name}".encode()).hexdigest()
+    return f"{role[0]}-{told[:24]}"
 
 
 def kid_of(public_key: bytes) -> str:
