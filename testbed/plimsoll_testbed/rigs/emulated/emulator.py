@@ -110,7 +110,9 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
             "--config-env=emulated",  # none of samconfig.toml's answers are for here
         ]
         if parameters:
-            pairs = [f"{name}={value}" for name, value in sorted(parameters.items())]
+            # SAM splits what is not quoted at spaces.
+            quoted = {n: f'"{v}"' if " " in v else v for n, v in parameters.items()}
+            pairs = [f"{name}={value}" for name, value in sorted(quoted.items())]
             command += ["--parameter-overrides", *pairs]
         done = subprocess.run(  # noqa: S603 - our own SAM CLI
             command,
