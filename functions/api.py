@@ -39,6 +39,13 @@ from plimsoll_service.openapi import document
 from plimsoll_service.services.access import SignedRequest, refuse_others, refuse_unsigned
 from plimsoll_service.services.audit_reads import FILTERS as AUDIT_FILTERS
 from plimsoll_service.services.audit_reads import audit_rows
+from plimsoll_service.services.clusters import (
+    AGENT_FILTERS,
+    CLUSTER,
+    CLUSTER_FILTERS,
+    MEMBER,
+    MEMBER_FILTERS,
+)
 from plimsoll_service.services.decisions import accept, cancel, dismiss
 from plimsoll_service.services.instructions import (
     LOG,
@@ -52,7 +59,12 @@ from plimsoll_service.services.limits import count
 from plimsoll_service.services.paging import Filter, PageRequest, page_request
 from plimsoll_service.services.people import sign_in
 from plimsoll_service.services.reads import time_of
-from plimsoll_service.services.recommendations import SAVINGS, recommendations
+from plimsoll_service.services.recommendation_pages import (
+    RECOMMENDATION,
+    RECOMMENDATION_FILTERS,
+    recommendation_page,
+)
+from plimsoll_service.services.recommendations import SAVINGS
 from plimsoll_service.services.savings import savings_history
 from plimsoll_service.services.stored import stored
 from plimsoll_service.wire.access import (
@@ -185,7 +197,21 @@ def post_results(cluster: str) -> msgspec.Struct:
 @answer()
 def list_clusters() -> msgspec.Struct:
     """Return the clusters of the tenant."""
-    return bootstrap.reads().clusters(_principal())
+    return bootstrap.reads().clusters(_principal(), _page(CLUSTER, CLUSTER_FILTERS))
+
+
+@app.route("/v1/agents", methods=["GET"])
+@answer()
+def list_agents() -> msgspec.Struct:
+    """Return the agents of the tenant."""
+    return bootstrap.reads().agents(_principal(), _page(CLUSTER, AGENT_FILTERS))
+
+
+@app.route("/v1/members", methods=["GET"])
+@answer()
+def list_members() -> msgspec.Struct:
+    """Return who was let in to the tenant."""
+    return bootstrap.reads().let_in(_principal(), _page(MEMBER, MEMBER_FILTERS))
 
 
 @app.route("/v1/clusters/{cluster}/savings", methods=["GET"])
@@ -256,7 +282,8 @@ def read_gpu(cluster: str) -> msgspec.Struct:
 def read_recommendations(cluster: str) -> msgspec.Struct:
     """Return the recommendations, the one that saves most first."""
     data = bootstrap.reads().data(_principal(), cluster)
-    return recommendations(data, cluster)
+    asked = _page(RECOMMENDATION, RECOMMENDATION_FILTERS)
+    return recommendation_page(data, cluster, asked, bootstrap.clock().now())
 
 
 @app.route(

@@ -36,13 +36,24 @@ _AGENT: Final = (
     "POST/v1/clusters/{}/results",
 )
 _PERSON: Final[Mapping[PersonRole, Sequence[str]]] = {
-    PersonRole.VIEWER: ("GET/v1/clusters", "GET/v1/clusters/*", "DELETE/v1/session"),
+    PersonRole.VIEWER: (
+        "GET/v1/clusters",
+        "GET/v1/clusters/*",
+        "GET/v1/agents",
+        "DELETE/v1/session",
+    ),
     PersonRole.OPERATOR: (
         "POST/v1/clusters/*/recommendations/*/accept",
         "POST/v1/clusters/*/recommendations/*/dismiss",
         "POST/v1/clusters/*/recommendations/*/cancel",
     ),
-    PersonRole.ADMIN: ("GET/v1/audit", "GET/v1/people", "DELETE/v1/people/*", "POST/v1/tokens"),
+    PersonRole.ADMIN: (
+        "GET/v1/audit",
+        "GET/v1/members",
+        "GET/v1/people",
+        "DELETE/v1/people/*",
+        "POST/v1/tokens",
+    ),
 }
 """What each role adds to the ones before it. On which clusters a person has it, the API looks up."""
 

@@ -58,7 +58,7 @@ from plimsoll_service.domain.access import (
 from plimsoll_service.domain.advice import AdviceRequest
 from plimsoll_service.domain.errors import Forbidden, Unproven
 from plimsoll_service.domain.metrics import ServiceMetric
-from plimsoll_service.services.history import has_cluster, known_clusters
+from plimsoll_service.services.clusters import has_cluster, known_clusters
 from plimsoll_service.services.limits import count
 
 SIGN_INS_PER_MINUTE: Final = 60

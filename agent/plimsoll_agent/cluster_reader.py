@@ -35,8 +35,8 @@ class Seen:
     nodes: Sequence[wire.Node]
     pods: Sequence[wire.Pod]
     controllers: Sequence[Controller]
-    namespaces: Mapping[str, str]
-    """Name -> the on-demand floor that it states."""
+    namespaces: Mapping[str, Mapping[str, str]]
+    """Name -> the annotations by which it states a floor or a promise for its workloads; only those that do."""
     volumes: Sequence[wire.Volume]
     volume_types: Mapping[str, str]
     """By storage class."""
@@ -138,7 +138,7 @@ class ClusterReader:
             nodes=self._nodes.objects,
             pods=self._pods.objects,
             controllers=controllers,
-            namespaces={name: floor for name, floor in self._namespaces.objects if floor},
+            namespaces={name: stated for name, stated in self._namespaces.objects if stated},
             volumes=self._volumes.objects,
             volume_types=dict(self._classes.objects),
             budgets=self._budgets.objects,

@@ -159,10 +159,11 @@ def read_pod(obj: Raw) -> wire.Pod:
 
 
 @naming("Namespace")
-def read_namespace(obj: Raw) -> tuple[str, str]:
-    """Read the on-demand floor that a namespace states for its workloads; empty where it states none."""
+def read_namespace(obj: Raw) -> tuple[str, Mapping[str, str]]:
+    """Read the floor and the promise that a namespace states for its workloads, by annotation."""
     meta = decoded(obj, core.Named).metadata
-    return meta.name, meta.annotations.get(names.MIN_ON_DEMAND, "")[:LONGEST_TEXT]
+    stated = only((names.MIN_ON_DEMAND, names.KEEP_READY), meta.annotations)
+    return meta.name, {key: value for key, value in stated.items() if value}
 
 
 @naming("PersistentVolume")

@@ -12,6 +12,8 @@ from datetime import timedelta
 from typing import Final, Protocol
 from uuid import uuid4
 
+from msgspec.structs import replace
+
 from plimsoll.domain.errors import BadInput, PlimsollError, Temporary
 from plimsoll.services.ports import Clock
 from plimsoll_agent.backoff import pause_after
@@ -64,6 +66,8 @@ class SnapshotSender:
     follow: Callable[[], None]
     """Takes in what happened in the cluster since."""
     read: Callable[[], Seen]
+    about: Callable[[], wire.AgentState]
+    """Returns what the agent tells of itself, beside the spool."""
     push: Push
     spool: Spool
     clock: Clock
@@ -93,6 +97,9 @@ class SnapshotSender:
             epoch=self.epoch,
             sequence=self.sequence + 1,
             now=self.clock.now(),
+            agent=replace(
+                self.about(), spooled=len(self.spool.entries), spool_bytes=self.spool.size
+            ),
         )
         try:
             told, body = self._told(full)

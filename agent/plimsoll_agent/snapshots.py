@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from plimsoll.domain.kubernetes import MIN_ON_DEMAND, matches
+from plimsoll.domain.kubernetes import matches
 from plimsoll_agent.cluster_reader import Seen
 from plimsoll_agent.limit_ranges import Limited, with_limit_ranges
 from plimsoll_agent.wire_values import Claimed
@@ -20,10 +20,16 @@ MOST_COVERED: Final = 64
 """Workloads that are told of one budget."""
 
 
-def full_snapshot(
-    seen: Seen, *, cluster_id: str, epoch: str, sequence: int, now: datetime
+def full_snapshot(  # noqa: PLR0913 - what a snapshot is made of, each part named
+    seen: Seen,
+    *,
+    cluster_id: str,
+    epoch: str,
+    sequence: int,
+    now: datetime,
+    agent: wire.AgentState | None = None,
 ) -> wire.Snapshot:
-    """Return all that was read as a snapshot that stands for itself.
+    """Return all that was read as a snapshot that stands for itself, with what the agent tells of itself.
 
     Its lists are as long as the cluster's: what the wire does not take is refused by name when it is encoded.
     """
@@ -55,6 +61,7 @@ def full_snapshot(
         usage=tuple(_usage(seen)),
         gpus=tuple(seen.gpus.samples),
         gpus_left_out=seen.gpus.left_out,
+        agent=agent,
     )
 
 
@@ -65,10 +72,10 @@ def _under_topmost(pod: wire.Pod, claimed: Mapping[str, Claimed]) -> wire.Pod:
 
 
 def _in_namespace(workload: wire.Workload, seen: Seen) -> wire.Workload:
-    """Return a workload with what its namespace states for it: a floor, LimitRanges and a VerticalPodAutoscaler."""
-    floor = seen.namespaces.get(workload.namespace)
-    if floor is not None and MIN_ON_DEMAND not in workload.annotations:
-        workload = replace(workload, annotations=workload.annotations | {MIN_ON_DEMAND: floor})
+    """Return a workload with what its namespace states for it: annotations, LimitRanges and a VerticalPodAutoscaler."""
+    stated = seen.namespaces.get(workload.namespace)
+    if stated is not None:
+        workload = replace(workload, annotations={**stated, **workload.annotations})
     named = (workload.kind, workload.namespace, workload.name)
     if (scaler := seen.vertical.get(named)) is not None:
         workload = replace(workload, vertical_scaler=scaler)

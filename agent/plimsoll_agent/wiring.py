@@ -12,6 +12,7 @@ from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import BadInput
 from plimsoll.services.ports import Clock
+from plimsoll_agent.agent_state import agent_state
 from plimsoll_agent.calls import KEY
 from plimsoll_agent.cluster_reader import ClusterReader
 from plimsoll_agent.config import Config
@@ -114,6 +115,7 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
         cluster_id=known.cluster_id,
         follow=reader.follow,
         read=reader.read,
+        about=lambda: agent_state(policy),
         push=service.push,
         spool=Spool(config.spool, config.spool_bytes),
         clock=clock,

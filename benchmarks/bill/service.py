@@ -224,7 +224,6 @@ class Hour:
             members=members,
             queue=self._queue,
             clock=clock,
-            snapshots_per_minute=600,
         )
         self._ingest = IngestService(tenants=tenants, advice=self._requests, clock=clock)
         self._schedule = AdviceSchedule(members=members, queue=self._requests, clock=clock)

@@ -118,7 +118,6 @@ class TheService:
             members=self.members,
             queue=self.queue,
             clock=SystemClock(),
-            snapshots_per_minute=1000,
         )
         self.taints = TaintForwarding(members=self.members, bus=self, clock=SystemClock())
 

@@ -19,6 +19,7 @@ from ipaddress import ip_address
 from itertools import count
 from random import Random
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -37,7 +38,7 @@ from plimsoll_service.domain.advice.advice_requests import AdviceRequest
 from plimsoll_service.domain.errors import Unproven
 from plimsoll_service.openapi import OPERATIONS, Operation
 from plimsoll_service.services.access import TOKENS_PER_MINUTE, AccessService
-from plimsoll_service.services.history import remember_cluster
+from plimsoll_service.services.clusters import remember_cluster
 from plimsoll_service.services.ingest import MOST_COMPRESSED_BYTES, Intake
 from plimsoll_service.services.people import PeopleService
 from plimsoll_service.services.reads import DECISIONS_PER_MINUTE, Reads
@@ -47,7 +48,13 @@ from plimsoll_service.services.relying_party import Device, Endpoints, RelyingPa
 from plimsoll_service.services.sessions import Sessions
 from plimsoll_service.services.taints import TaintForwarding
 from plimsoll_service.wire.access import SIGNATURE, TIMESTAMP
-from plimsoll_service.wire.advice import About, DismissRequest, Recommendation, Recommendations
+from plimsoll_service.wire.advice import (
+    About,
+    DismissRequest,
+    Recommendation,
+    Recommendations,
+    State,
+)
 from plimsoll_service.wire.documents import encode as encode_document
 from plimsoll_service.wire.instructions import Result, Results
 from plimsoll_service.wire.snapshot import Snapshot, encode
@@ -278,7 +285,9 @@ def test_whatever_is_asked_is_answered_as_described_and_never_a_fault_of_ours(
     path, body = path_of(case, who.subject), body_of(case, operation)
     headers = signed_headers(KEY, token, operation.method, path, at=NOW, body=body)
     headers |= versions_of(case)
-    answer = Client(gateway).open(path, method=operation.method, data=body, headers=headers)
+    query = urlencode(case.query or {}, doseq=True)
+    asked = f"{path}?{query}" if query else path
+    answer = Client(gateway).open(asked, method=operation.method, data=body, headers=headers)
     refuse_undescribed(case, answer)
 
 
@@ -416,16 +425,7 @@ def test_a_snapshot_goes_the_whole_way(gateway: Gateway):
 def test_who_reports_or_accepts_has_the_advice_asked_for_at_once(gateway: Gateway):
     agent, agents_token = gateway.enrolled(KEY, Role.AGENT)
     person, token = gateway.enrolled(Key(2), Role.PERSON)
-    advised = Recommendation(
-        id="r1",
-        kind="consolidate-node",
-        about=About(kind="Node", name="a", uid="u"),
-        reason="its pods fit elsewhere",
-        monthly=70.0,
-        executable=True,
-        since=NOW,
-        changed_at=NOW,
-    )
+    advised = a_recommendation("r1", monthly=70.0)
     data = gateway.tenants.of(person.tenant)
     kept = Recommendations(recommendations=(advised,))
     expires = gateway.clock.now() + timedelta(hours=1)
@@ -445,20 +445,98 @@ def test_who_reports_or_accepts_has_the_advice_asked_for_at_once(gateway: Gatewa
     assert (taken.status_code, gateway.advice_queue.sent) == (200, [asked, asked])
 
 
+def a_recommendation(id_: str, *, monthly: float, state: State = "open") -> Recommendation:
+    return Recommendation(
+        id=id_,
+        kind="consolidate-node",
+        about=About(kind="Node", name="a", uid="u"),
+        reason="its pods fit elsewhere",
+        monthly=monthly,
+        executable=True,
+        state=state,
+        since=NOW,
+        changed_at=NOW,
+    )
+
+
+@pytest.mark.parametrize("path", ["/v1/clusters", "/v1/agents", "/v1/members"])
+def test_of_two_tenants_neither_lists_what_is_the_others(gateway: Gateway, path: str):
+    for tenant in ("acme", "globex"):
+        agent, _ = gateway.enrolled(KEY, Role.AGENT, tenant)
+        other, _ = gateway.enrolled(KEY, Role.AGENT, "globex" if tenant == "acme" else "acme")
+        _, token = gateway.enrolled(Key(2), Role.PERSON, tenant)
+        answer = Client(gateway).get(path, headers={"Authorization": f"Bearer {token}"})
+        assert answer.status_code == 200
+        assert agent.subject in answer.text
+        assert other.subject not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/v1/clusters", "/v1/agents", "/v1/members"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=0",
+        "limit=201",
+        "limit=x",
+        "after=",
+        "after=x",
+        "after=b3RoZXIjMQ",
+        "only=all",
+        "sort=name",
+    ],
+)
+def test_a_page_that_cannot_be_is_a_bad_request(gateway: Gateway, path: str, query: str):
+    _, token = gateway.enrolled(Key(2), Role.PERSON)
+    headers = {"Authorization": f"Bearer {token}"}
+    assert Client(gateway).get(f"{path}?{query}", headers=headers).status_code == 400
+
+
+def test_recommendations_are_read_by_pages_and_by_older_clients_at_once(gateway: Gateway):
+    agent, _ = gateway.enrolled(KEY, Role.AGENT)
+    _, token = gateway.enrolled(Key(2), Role.PERSON)
+    data = gateway.tenants.of("acme")
+    states: list[State] = ["open", "open", "open", "open", "open", "done"]
+    kept = [a_recommendation(f"r-{n}", monthly=float(n % 4), state=s) for n, s in enumerate(states)]
+    body = encode_document(Recommendations(recommendations=tuple(kept), left_out=7))
+    data.delete(agent.subject, RECOMMENDATIONS)
+    data.put(agent.subject, RECOMMENDATIONS, body, expires=NOW + timedelta(days=1))
+
+    def read(query: str) -> dict[str, Any]:
+        path = f"/v1/clusters/{agent.subject}/recommendations{query}"
+        answer = Client(gateway).get(path, headers={"Authorization": f"Bearer {token}"})
+        found: dict[str, Any] = answer.get_json()
+        return found
+
+    best_first = ["r-3", "r-2", "r-1", "r-5", "r-0", "r-4"]
+    pages, after, ends = list[str](), "", list[bool]()
+    for _ in range(3):
+        page = read(f"?limit=2{after}")
+        assert (page["counts"], page["left_out"], page["recommendations"]) == (
+            {"open": 5, "done": 1},
+            7,
+            [],
+        )
+        pages += [each["id"] for each in page["items"]]
+        after = f"&after={page['next']}"
+        ends.append(page["next"] is None)
+    assert (pages, ends) == (best_first, [False, False, True])
+    assert [each["id"] for each in read("?state=open")["items"]] == [
+        "r-3",
+        "r-2",
+        "r-1",
+        "r-0",
+        "r-4",
+    ]
+    older = read("")
+    assert [each["id"] for each in older["recommendations"]] == best_first
+    data.delete(agent.subject, RECOMMENDATIONS)
+
+
 def advised(gateway: Gateway, cluster: str, tenant: str = "acme") -> None:
     """Let a tenant have a cluster with one recommendation of version 1, r1."""
     data = gateway.tenants.of(tenant)
     remember_cluster(data, cluster, cluster, NOW)
-    found = Recommendation(
-        id="r1",
-        kind="consolidate-node",
-        about=About(kind="Node", name="a", uid="u"),
-        reason="its pods fit elsewhere",
-        monthly=70.0,
-        executable=True,
-        since=NOW,
-        changed_at=NOW,
-    )
+    found = a_recommendation("r1", monthly=70.0)
     body = encode_document(Recommendations(recommendations=(found,)))
     data.put(cluster, RECOMMENDATIONS, body, expires=NOW + timedelta(days=1))
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import batched, islice
 from pathlib import Path
 from random import Random
 from threading import Lock
 from typing import Any
+from uuid import UUID
 from zipfile import ZipFile
 
 import boto3
@@ -24,15 +26,27 @@ from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.people_table import PeopleTable
 from plimsoll_service.adapters.tenant_archive import TenantArchive
 from plimsoll_service.adapters.tenants import MOST_ITEM_BYTES, AwsTenants
-from plimsoll_service.domain.access import Binding, Grant, Identity, PersonRole, Role
+from plimsoll_service.domain.access import Binding, Grant, Identity, PersonRole, Principal, Role
+from plimsoll_service.domain.snapshots import Arrival
 from plimsoll_service.services import decisions
+from plimsoll_service.services.clusters import (
+    CLUSTER,
+    CLUSTER_FILTERS,
+    clusters,
+    remember_cluster,
+    tell_advised,
+    tell_seen,
+)
 from plimsoll_service.services.limits import count
-from plimsoll_service.services.ports import Members, Tenants
+from plimsoll_service.services.paging import page_request
+from plimsoll_service.services.ports import Members, TenantData, Tenants
 from plimsoll_service.services.recommendations import RECOMMENDATIONS
 from plimsoll_service.services.sessions import Sessions
 from plimsoll_service.wire.advice import About, Recommendation, Recommendations
 from plimsoll_service.wire.audit import Action, AuditEntry
+from plimsoll_service.wire.clusters import AdvisedColumns, SeenColumns
 from plimsoll_service.wire.documents import encode
+from plimsoll_service.wire.snapshot import AgentState
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.package.template import requests_for_tables
 from tests.support.enrolled import KUBE_SYSTEM, Key, admitted, agent_of, invitation, person_of
@@ -298,6 +312,112 @@ def test_agents_are_listed_and_people_are_not(stores: Stores):
     stores.members.once("word", NOW + HOUR)
     stores.members.count("word", NOW + HOUR, most=9)
     assert stores.members.agents() == [agent]
+
+
+def test_members_of_a_tenant_are_listed_by_subject_and_nobody_elses(stores: Stores):
+    agents = [
+        admitted(stores.members, Key(n), invitation(name=f"shop-{n}", now=NOW), f"token-{n}")
+        for n in range(3)
+    ]
+    person = admitted(stores.members, Key(3), invitation(role=Role.PERSON, now=NOW), "person")
+    admitted(stores.members, Key(4), invitation("globex", now=NOW), "globex")
+    stores.members.invite("digest", invitation(name="invited", now=NOW))
+    in_order = [*sorted(agents, key=lambda each: each.subject), person]
+
+    def listed(first: str, last: str = "~", limit: int = 9) -> list[Principal]:
+        return list(islice(stores.members.of_tenant("acme", first, last, limit=limit), limit))
+
+    assert listed("") == in_order
+    assert listed("a", "a~") == in_order[:3]
+    assert listed("p", "p~") == [person]
+    assert listed(in_order[1].subject, limit=2) == in_order[1:3]
+    stores.members.revoke(person.subject, NOW)
+    assert listed("") == in_order[:3]
+
+
+def test_of_1200_clusters_a_page_is_one_query_of_the_table(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    with mock_aws():
+        aws, clock, requests = service_aws(), FakeClock(NOW), list[str]()
+        stores = AwsTenants(
+            sessions=lambda _: aws,
+            table="DocumentsTable",
+            audit_table="AuditTable",
+            bucket="snapshots",
+            clock=clock,
+        )
+        data = stores.of("acme")
+        remember_cluster(data, f"a-{0:024}", "cluster-of-a-long-name-0000", NOW)
+        tell_all_of_a_row(data, f"a-{0:024}")
+        multiply(aws, 1200)
+        aws.dynamodb.meta.events.register(
+            "before-call.dynamodb.*", lambda model, **_: requests.append(model.name)
+        )
+        query, pages, names = {"limit": "50"}, 0, set[str]()
+        while True:
+            page = clusters(data, page_request(query, prefix=CLUSTER, filters=CLUSTER_FILTERS), NOW)
+            names |= {each.name for each in page.items}
+            pages += 1
+            assert page.counts.clusters == 1200
+            if page.next is None:
+                break
+            query["after"] = page.next
+        assert (pages, len(names)) == (24, 1200)
+        assert requests == ["Query"] * 24
+
+
+def multiply(aws: ServiceAws, count: int) -> None:
+    """Make so many rows of the only one, each as long as it is."""
+    [row] = aws.dynamodb.scan(TableName="DocumentsTable")["Items"]
+    body = gzip.decompress(row["body"]["B"])
+    rows: list[Any] = [
+        {
+            **row,
+            "document_key": {"S": f"{CLUSTER}a-{n:024}"},
+            "body": {"B": gzip.compress(body.replace(b"name-0000", f"name-{n:04}".encode()))},
+        }
+        for n in range(count)
+    ]
+    for some in batched(rows, 25, strict=True):
+        puts: list[Any] = [{"PutRequest": {"Item": each}} for each in some]
+        aws.dynamodb.batch_write_item(RequestItems={"DocumentsTable": puts})
+
+
+def tell_all_of_a_row(data: TenantData, cluster: str) -> None:
+    """Let each writer write its columns, as long as they get."""
+    arrival = Arrival(
+        tenant="acme",
+        cluster=cluster,
+        epoch=str(UUID(int=2**127)),
+        sequence=2**40,
+        base=0,
+        received_at=NOW,
+        digest="",
+    )
+    agent = AgentState(
+        version="0.2.0",
+        mode="read-only",
+        policy="valid",
+        kinds=("consolidate-node", "label-node"),
+        spooled=1440,
+        spool_bytes=64 * 2**20,
+    )
+    seen = SeenColumns(
+        taken_at=NOW, received_at=NOW, nodes=5000, spot=2500, open_interruptions=1, agent=agent
+    )
+    tell_seen(data, arrival, seen, NOW)
+    advised = AdvisedColumns(
+        taken_at=NOW,
+        floors=10**4,
+        floors_missed=10**3,
+        lines=10**4,
+        lines_broken=10**3,
+        decisions=300,
+        monthly=123456.78,
+        saveable=98765.43,
+    )
+    tell_advised(data, cluster, advised, NOW)
 
 
 def test_a_tenant_is_handed_over_and_removed_and_its_neighbour_stays(

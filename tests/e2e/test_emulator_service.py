@@ -31,9 +31,10 @@ from plimsoll_service.domain.snapshots.arrivals import Arrival
 from plimsoll_service.domain.snapshots.rollups import Span
 from plimsoll_service.openapi import OPERATIONS, Operation
 from plimsoll_service.services.history import newest_said, rollups
+from plimsoll_service.wire.clusters import Clusters
 from plimsoll_service.wire.documents import encode as encode_document
 from plimsoll_service.wire.snapshot import Snapshot, delta, encode
-from plimsoll_service.wire.views import Clusters, Pools, Workloads
+from plimsoll_service.wire.views import Pools, Workloads
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.service import ServiceRig
 from tests.support.described import (
@@ -178,7 +179,7 @@ def test_a_recommendation_is_accepted_carried_out_by_the_agent_and_seen(
 def test_what_an_agent_pushes_a_person_of_its_tenant_reads(rig: ServiceRig):
     cluster, agent = rig.enrolled("acme", "shop", Role.AGENT)
     _, ann = rig.enrolled("acme", "ann", Role.PERSON)
-    assert [c.name for c in ann.call("GET", "/v1/clusters", Clusters).clusters] == ["shop"]
+    assert [c.name for c in ann.call("GET", "/v1/clusters", Clusters).items] == ["shop"]
     base = a_snapshot(cluster, 1)
     change = delta(base, a_snapshot(cluster, 2, nodes=3))
     assert agent.push(encode(base)).accepted == 1
@@ -220,7 +221,7 @@ def test_no_tenant_gets_to_the_cluster_of_another(rig: ServiceRig):
         theirs.call("GET", of_cluster(cluster, "instructions"), dict)
     with pytest.raises(MissingRights, match="403"):
         theirs.push(encode(a_snapshot(cluster)))
-    assert [c.id for c in eve.call("GET", "/v1/clusters", Clusters).clusters] == [other]
+    assert [c.id for c in eve.call("GET", "/v1/clusters", Clusters).items] == [other]
 
 
 def test_the_session_of_a_tenant_is_refused_the_objects_of_another(rig: ServiceRig):

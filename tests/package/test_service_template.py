@@ -17,7 +17,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE
 from plimsoll.domain.registry import QUEUE_CHANGE_DETAIL_TYPE
 from plimsoll_cli.probes.iam_requests import Request
-from plimsoll_service.adapters.members import SUBJECTS
+from plimsoll_service.adapters.members import MEMBERS, SUBJECTS
 from plimsoll_service.config import Config
 from plimsoll_service.domain.access import Grant, PersonRole, Principal, Role, granted_by_key
 from plimsoll_service.domain.access.people import MOST_GROUPS
@@ -137,8 +137,10 @@ def test_who_needs_no_token_has_a_rate_of_its_own():
 def test_the_schedule_of_the_advice_reads_the_index_of_members_and_not_what_anybody_can_add():
     scans = [s["Resource"] for s in statements("AdviceScheduleRole") if "Scan" in str(s["Action"])]
     assert scans == [{"Fn::Sub": f"${{MembersTable.Arn}}/index/{SUBJECTS}"}]
-    (index,) = RESOURCES["MembersTable"]["Properties"]["GlobalSecondaryIndexes"]
-    assert index["IndexName"] == SUBJECTS
+    indexes = RESOURCES["MembersTable"]["Properties"]["GlobalSecondaryIndexes"]
+    assert {index["IndexName"] for index in indexes} == {SUBJECTS, MEMBERS}
+    # Nobody chooses a subject: it is written of those who were let in.
+    assert all("subject" in str(index["KeySchema"]) for index in indexes)
 
 
 def test_a_firewall_stands_before_what_needs_no_token_unless_it_is_turned_off():
@@ -199,7 +201,7 @@ def test_a_token_opens_the_paths_of_its_role_and_an_agents_only_its_own_cluster(
 
 
 DECIDE = {"accept_recommendation", "dismiss_recommendation", "cancel_recommendation"}
-ADMINISTER = {"read_audit", "read_people", "end_access", "make_token"}
+ADMINISTER = {"list_members", "read_audit", "read_people", "end_access", "make_token"}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)

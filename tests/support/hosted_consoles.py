@@ -22,7 +22,7 @@ from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll_service import bootstrap
 from plimsoll_service.domain.access import Binding, Grant, PersonRole, Role, subject_of
 from plimsoll_service.domain.snapshots import Span
-from plimsoll_service.services.history import remember_cluster
+from plimsoll_service.services.clusters import remember_cluster
 from plimsoll_service.services.interruption_stack import InterruptionStack
 from plimsoll_service.services.people import PeopleService
 from plimsoll_service.services.reads import Reads

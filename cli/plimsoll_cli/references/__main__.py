@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from plimsoll_cli import main as plimsoll
-from plimsoll_cli.references import commands, names, templates
+from plimsoll_cli.references import api, commands, names, templates
 from plimsoll_simulation.checkout import Checkout
 from plimsoll_simulation.scenario import reference
 
 PAGES: Final[Mapping[str, Callable[[Path], str]]] = {
+    "api": lambda _: api.render(),
     "annotations": names.render_names,
     "cli": lambda _: commands.render(plimsoll),
     "drills": lambda root: reference.render((root / "docs/reference/drills.md").read_text("utf-8")),

@@ -24,6 +24,7 @@ from plimsoll_cli.options import (
 )
 from plimsoll_cli.plan.rows import DOLLARS
 from plimsoll_cli.service.login import log_in, log_out, logged_in
+from plimsoll_cli.service.pages import pages
 from plimsoll_cli.service.realised import realised
 from plimsoll_cli.service.sign_in import by_browser, by_device, issuer_of
 from plimsoll_cli.terminal import say
@@ -32,14 +33,18 @@ from plimsoll_service.wire.advice import (
     Advice,
     Configuration,
     Recommendation,
+    RecommendationPage,
     Recommendations,
 )
+from plimsoll_service.wire.clusters import Clusters
 from plimsoll_service.wire.people import SignedIn, StartedDevice
-from plimsoll_service.wire.views import Clusters, Periods
+from plimsoll_service.wire.views import Periods
 
 GIB: Final = 2**30
 MILLI: Final = 1000
 YEAR: Final = 12
+MOST_NAMES: Final = 20
+"""Of clusters in a message."""
 EXAMPLES: Final = """\b
 Examples:
   plimsoll login https://api.example.com/prod
@@ -181,7 +186,11 @@ def recommendations(ctx: click.Context, cluster: str | None, folder: Path, outpu
         ctx.meta[__name__] = lambda: _asked(ctx, cluster, folder)
         return
     service, path = _asked(ctx, cluster, folder)
-    found = service.call("GET", path, Recommendations)
+    read = list(pages(service, path, RecommendationPage))
+    found = Recommendations(
+        recommendations=tuple(each for page in read for each in page.items),
+        left_out=read[-1].left_out,
+    )
     if output != "table":
         print_answer(msgspec.to_builtins(found), output)
     else:
@@ -211,13 +220,13 @@ def cluster_path(service: Service, name: str | None) -> str:
     Raises:
         BadInput: there is no such cluster, or none is named and there are several.
     """
-    told = service.call("GET", "/v1/clusters", Clusters)
-    found = [c for c in told.clusters if name in {None, c.name, c.id}]
+    told = [row for page in pages(service, "/v1/clusters", Clusters) for row in page.items]
+    found = [c for c in told if name in {None, c.name, c.id}]
     if len(found) == 1:
         return f"/v1/clusters/{found[0].id}"
-    names = ", ".join(c.name for c in told.clusters) or "none yet"
-    if told.left_out:
-        names += f", and {told.left_out} more"
+    names = ", ".join(c.name for c in told[:MOST_NAMES]) or "none yet"
+    if told[MOST_NAMES:]:
+        names += f", and {len(told[MOST_NAMES:])} more"
     if name is None and found:
         raise BadInput(f"name one of the clusters with --cluster: {names}")
     raise BadInput(f"there is no cluster {name} (enrolled: {names})")

@@ -161,7 +161,6 @@ def intake() -> Intake:
         members=members(),
         queue=SqsArrivals(aws=aws(), url=config().arrivals_queue),
         clock=clock(),
-        snapshots_per_minute=config().snapshots_per_minute,
     )
 
 

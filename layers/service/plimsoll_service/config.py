@@ -51,8 +51,6 @@ class Config(Settings):
     """ARN of its secret; empty: a public client."""
     oidc_scopes: str
     oidc_groups_claim: str
-    snapshots_per_minute: int
-    """How many snapshots of one tenant are taken."""
     console_url: str
     """Address of the hosted console; empty: nobody signs in to it."""
     interruption_tables: str

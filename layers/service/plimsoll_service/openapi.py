@@ -11,8 +11,14 @@ import msgspec
 
 from plimsoll_service.domain.access import Role
 from plimsoll_service.services.audit_reads import FILTERS as AUDIT_FILTERS
+from plimsoll_service.services.clusters import (
+    AGENT_FILTERS,
+    CLUSTER_FILTERS,
+    MEMBER_FILTERS,
+)
 from plimsoll_service.services.instructions import LOG_FILTERS
 from plimsoll_service.services.paging import query_schemas
+from plimsoll_service.services.recommendation_pages import RECOMMENDATION_FILTERS
 from plimsoll_service.wire.access import (
     Accepted,
     Enrolled,
@@ -21,8 +27,9 @@ from plimsoll_service.wire.access import (
     Problem,
     TokenRequest,
 )
-from plimsoll_service.wire.advice import Advice, DismissRequest, Recommendation, Recommendations
+from plimsoll_service.wire.advice import Advice, DismissRequest, Recommendation, RecommendationPage
 from plimsoll_service.wire.audit import AuditRows
+from plimsoll_service.wire.clusters import Agents, Clusters, Members
 from plimsoll_service.wire.gpu import ClassDays
 from plimsoll_service.wire.instruction_log import InstructionRows, SignedRow
 from plimsoll_service.wire.instructions import Instructions, Results
@@ -39,7 +46,7 @@ from plimsoll_service.wire.people import (
 from plimsoll_service.wire.savings import SavingsHistory
 from plimsoll_service.wire.snapshot import Snapshot
 from plimsoll_service.wire.taints import Forwarded, TaintedInstances
-from plimsoll_service.wire.views import Clusters, Interruptions, Periods, Pools, Workloads
+from plimsoll_service.wire.views import Interruptions, Periods, Pools, Workloads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +153,26 @@ OPERATIONS: Final = (
         path="/v1/clusters",
         role=_P,
         answer=Clusters,
+        query=query_schemas(CLUSTER_FILTERS),
         summary="Read the clusters of the tenant",
+    ),
+    Operation(
+        name="list_agents",
+        method="GET",
+        path="/v1/agents",
+        role=_P,
+        answer=Agents,
+        query=query_schemas(AGENT_FILTERS),
+        summary="Read what the agents of the tenant tell of themselves",
+    ),
+    Operation(
+        name="list_members",
+        method="GET",
+        path="/v1/members",
+        role=_P,
+        answer=Members,
+        query=query_schemas(MEMBER_FILTERS),
+        summary="Read who was let in to the tenant",
     ),
     Operation(
         name="read_savings",
@@ -228,7 +254,8 @@ OPERATIONS: Final = (
         method="GET",
         path=f"{_ID}/recommendations",
         role=_P,
-        answer=Recommendations,
+        answer=RecommendationPage,
+        query=query_schemas(RECOMMENDATION_FILTERS),
         summary="Read the recommendations",
     ),
     Operation(
@@ -397,6 +424,7 @@ def _described(operation: Operation, named: dict[type[msgspec.Struct], Any]) -> 
                     "minLength": 1,
                     "maxLength": 64,
                     "pattern": "^[A-Za-z0-9-]+$",
+                    "description": f"the id of the {name}",
                 },
             }
             for name in ("cluster", "recommendation", "instruction", "access")

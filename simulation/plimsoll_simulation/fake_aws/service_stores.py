@@ -179,6 +179,12 @@ class MemoryMembers:
         """Return the agents of all tenants."""
         return [p for p in self._members.values() if p.role == "agent"]
 
+    def of_tenant(self, tenant: str, first: str, last: str, *, limit: int) -> Iterator[Principal]:
+        """Yield who was let in to a tenant."""
+        found = (self._members[subject] for subject in sorted(self._members))
+        of_tenant = (p for p in found if p.tenant == tenant and first <= p.subject <= last)
+        return islice(of_tenant, limit)
+
     def once(self, word: str, expires: datetime) -> bool:
         """Whether a word is said for the first time."""
         return self.count(f"once#{word}", expires, most=1)

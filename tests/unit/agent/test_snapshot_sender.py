@@ -37,6 +37,7 @@ EMPTY = Seen(
     pod_usage={},
     limit_ranges={},
 )
+ABOUT = wire.AgentState(version="0.2.0", mode="read-only", policy="valid")
 
 
 @dataclass
@@ -115,6 +116,7 @@ def make(tmp_path: Path) -> Callable[..., Agent]:
             cluster_id="c-1",
             follow=followed,
             read=lambda: agent.seen,
+            about=lambda: ABOUT,
             push=service.push,
             spool=Spool(tmp_path / "spool", most_bytes),
             clock=clock,

@@ -14,7 +14,8 @@ from plimsoll_console.sources import Source
 from plimsoll_console.views.storm import task_words, verdict
 from plimsoll_console.views.words import ago, counted
 from plimsoll_service.domain.access import PersonRole
-from plimsoll_service.services.history import known_clusters, newest_said
+from plimsoll_service.services.clusters import known_clusters
+from plimsoll_service.services.history import newest_said
 from plimsoll_service.services.recommendations import SAVINGS, recommendations
 from plimsoll_service.services.stored import stored
 from plimsoll_service.wire.advice import Advice

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from secrets import token_hex
@@ -25,6 +25,8 @@ _NEVER_CHANGED: Final = "attribute_not_exists(change)"
 
 SUBJECTS: Final = "subjects"
 """The index of those who were let in."""
+MEMBERS: Final = "members"
+"""The index of the same by tenant and subject."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,26 @@ class DynamoMembers:
             )
             read = (self._read(_principal, item) for page in pages for item in page["Items"])
             return [each for each in read if each is not None]
+
+    def of_tenant(self, tenant: str, first: str, last: str, *, limit: int) -> Iterator[Principal]:
+        """Yield who was let in to a tenant; one that was let in a moment ago may be missing, as in `agents`."""
+        with translated(f"list the members of {tenant}"):
+            pages = self.aws.dynamodb.get_paginator("query").paginate(
+                TableName=self.table,
+                IndexName=MEMBERS,
+                KeyConditionExpression="tenant = :tenant AND subject BETWEEN :first AND :last",
+                ExpressionAttributeValues={
+                    ":tenant": {"S": tenant},
+                    ":first": {"S": first or "a"},  # DynamoDB takes no empty text for a key
+                    ":last": {"S": last},
+                },
+                PaginationConfig={"PageSize": limit},
+            )
+            for page in pages:
+                for item in page["Items"]:
+                    principal = self._read(_principal, item)
+                    if principal is not None:
+                        yield principal
 
     def once(self, word: str, expires: datetime) -> bool:
         """Whether a word is said for the first time."""

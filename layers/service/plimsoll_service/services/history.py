@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final
 
-from plimsoll.domain.errors import Conflict
 from plimsoll_service.domain.advice import LastAdvice
 from plimsoll_service.domain.snapshots import (
     Newest,
@@ -32,10 +30,6 @@ LAST: Final = "last-snapshot"
 """The document with the newest snapshot of a cluster that fell silent: the bucket keeps it for days only."""
 SILENT: Final = timedelta(days=1)
 
-_CLUSTER: Final = "cluster#"
-_ALL: Final = 10**6
-"""Of the clusters of a tenant: a row holds a name, and a page of DynamoDB thousands of rows."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
@@ -43,26 +37,6 @@ class Known:
 
     snapshot: Snapshot
     received_at: datetime
-
-
-def known_clusters(data: TenantData) -> Sequence[tuple[str, str]]:
-    """Return the clusters of a tenant, by id: id and name."""
-    found = data.list("", _CLUSTER, f"{_CLUSTER}~", limit=_ALL)
-    return [(each.key.removeprefix(_CLUSTER), each.body.decode(errors="replace")) for each in found]
-
-
-def remember_cluster(data: TenantData, cluster: str, name: str, now: datetime) -> None:
-    """Write down that a tenant has a cluster, for as long as its days are kept. Each token of its agent renews it."""
-    key = f"{_CLUSTER}{cluster}"
-    found = data.get("", key)
-    version = found.version if found else 0
-    with suppress(Conflict):  # another renews it
-        data.put("", key, name.encode(), version=version, expires=now + Span.DAY.kept)
-
-
-def has_cluster(data: TenantData, cluster: str) -> bool:
-    """Whether a tenant has a cluster."""
-    return data.get("", f"{_CLUSTER}{cluster}") is not None
 
 
 def newest_said(data: TenantData, cluster: str) -> Newest | None:

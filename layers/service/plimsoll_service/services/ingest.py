@@ -26,7 +26,9 @@ from plimsoll_service.domain.snapshots import (
     due_rollups,
     newest_after,
     rollup_of,
+    seen_columns,
 )
+from plimsoll_service.services.clusters import tell_seen
 from plimsoll_service.services.gpu_history import keep_class_days
 from plimsoll_service.services.history import NEWEST, last_advice
 from plimsoll_service.services.instructions import pending
@@ -48,6 +50,8 @@ from plimsoll_service.wire.documents import Malformed, encode
 MOST_COMPRESSED_BYTES: Final = 4 * 2**20
 """Lambda takes requests of 6 MB, in base64."""
 POLL_SECONDS: Final = 60
+SNAPSHOTS_PER_MINUTE: Final = 60
+"""Of one cluster. Its agent sends one, and after an outage those of its spool."""
 ATTEMPTS: Final = 5
 REMADE_AFTER: Final = timedelta(minutes=10)
 """Since one hour or day of a cluster was made anew, until the next one is."""
@@ -63,8 +67,8 @@ class Intake:
     members: Members
     queue: Queue
     clock: Clock
-    snapshots_per_minute: int
-    """Of one tenant."""
+    snapshots_per_minute: int = SNAPSHOTS_PER_MINUTE
+    """Of one cluster."""
 
     def take(self, agent: Principal, body: bytes) -> Accepted:
         """Keep a snapshot, and acknowledge it.
@@ -74,13 +78,14 @@ class Intake:
                 under its number.
             Forbidden: it is of another cluster.
             TooLarge: it is too large to be taken.
-            Throttled: the tenant sends too many.
+            Throttled: the agent sends too many.
             Temporary: it could not be kept; it was not acknowledged, and is sent again.
         """
         now = self.clock.now()
         most = self.snapshots_per_minute
-        # Counted before the body is read: refused requests cost as well.
-        count(self.members, agent.tenant, "snapshots", most=most, now=now)
+        # Counted before the body is read: refused requests cost as well. Of each cluster apart: a tenant may send more
+        # with each cluster that an operator lets in, and none takes the share of another.
+        count(self.members, agent.subject, "snapshots", most=most, now=now)
         if len(body) > MOST_COMPRESSED_BYTES:
             raise TooLarge(f"the snapshot has {len(body)} bytes; {MOST_COMPRESSED_BYTES} are taken")
         snapshot = wire.decode(body)
@@ -144,6 +149,7 @@ class IngestService:
         data = self.tenants.of(arrival.tenant)
         snapshot = read_whole(data, arrival)
         minute, configuration = rollup_of(snapshot), configuration_of(snapshot)
+        seen = seen_columns(snapshot, arrival.received_at)
         del snapshot  # the largest thing in memory, before the hour is read
         for _ in range(ATTEMPTS):
             try:
@@ -151,6 +157,8 @@ class IngestService:
             except Conflict:
                 continue
             if is_newest:
+                # After the document that says so: one that comes late, or again, was overruled there.
+                tell_seen(data, arrival, seen, self.clock.now())
                 self._ask_for_advice(data, arrival, configuration)
             return is_newest
         raise Temporary(f"others wrote about {arrival.cluster} {ATTEMPTS} times meanwhile")

@@ -53,6 +53,8 @@ class PageRequest:
     """The sort key that the page follows; empty: it is the first one."""
     filters: Mapping[str, str] = field(default_factory=dict)
     """By the name of each filter that was given."""
+    explicit: bool = False
+    """Whether the request names `limit` or `after`, as clients that read pages do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,7 @@ def page_request(
         limit=_limit(query.get("limit", str(PAGE_ROWS))),
         after=_key(query["after"], prefix) if "after" in query else "",
         filters=given,
+        explicit="limit" in query or "after" in query,
     )
 
 

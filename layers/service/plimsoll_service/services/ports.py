@@ -140,6 +140,10 @@ class Members(Protocol):
         """Return the agents of all tenants."""
         ...
 
+    def of_tenant(self, tenant: str, first: str, last: str, *, limit: int) -> Iterator[Principal]:
+        """Yield who was let in to a tenant, from one subject to another, both included, by subject."""
+        ...
+
     def once(self, word: str, expires: datetime) -> bool:
         """Whether a word is said for the first time; from now on it is not."""
         ...

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypedDict
 
 from plimsoll.domain.errors import NotFound
 from plimsoll_service.domain.access import PersonRole, Principal, Role
+from plimsoll_service.domain.errors import Forbidden
 from plimsoll_service.domain.snapshots import (
     Span,
     interrupted_nodes,
@@ -17,21 +19,21 @@ from plimsoll_service.domain.snapshots import (
     workload_rows,
 )
 from plimsoll_service.services.access import refuse_others
+from plimsoll_service.services.clusters import agents, clusters, has_cluster, members
 from plimsoll_service.services.gpu_history import CLASS_DAYS_KEPT, class_days
 from plimsoll_service.services.history import (
     Known,
-    has_cluster,
-    known_clusters,
     newest,
-    newest_said,
     rollups,
     usage,
 )
 from plimsoll_service.services.limits import count
+from plimsoll_service.services.paging import PageRequest
 from plimsoll_service.services.ports import Clock, Members, TenantData, Tenants
+from plimsoll_service.wire import clusters as wire
 from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.gpu import ClassDays
-from plimsoll_service.wire.views import Cluster, Clusters, Interruptions, Periods, Pools, Workloads
+from plimsoll_service.wire.views import Interruptions, Periods, Pools, Workloads
 
 READS_PER_MINUTE: Final = 600
 """Of all people of one tenant: what they read costs as much as what their agents send."""
@@ -41,8 +43,6 @@ POLLS_PER_MINUTE: Final = 30
 """Of one agent, what it reports included. It asks every five minutes, and when it is told to."""
 MOST_ROWS: Final = 4000
 """Of an answer: Lambda returns 6 MB at most, and the longest rows have 1 kB."""
-MOST_CLUSTERS: Final = 1000
-"""Of an answer: each is a read of its own."""
 PERIODS: Final = {Span.HOUR: timedelta(days=7), Span.DAY: timedelta(days=92)}
 """How far an answer goes back: each hour of a large cluster is read whole."""
 _DAY: Final = timedelta(days=1)
@@ -66,16 +66,33 @@ class Reads:
     polls_per_minute: int = POLLS_PER_MINUTE
     decisions_per_minute: int = DECISIONS_PER_MINUTE
 
-    def clusters(self, person: Principal) -> Clusters:
-        """Return the clusters of a person's tenant.
+    def clusters(self, person: Principal, asked: PageRequest) -> wire.Clusters:
+        """Return a page of the clusters that a person may see.
 
         Raises:
             Throttled: its people read too much.
         """
-        data = self._counted(person)
-        known = [each for each in known_clusters(data) if person.may(PersonRole.VIEWER, each[0])]
-        told = tuple(self._cluster(data, *each) for each in known[:MOST_CLUSTERS])
-        return Clusters(clusters=told, left_out=len(known[MOST_CLUSTERS:]))
+        return clusters(self._counted(person), asked, self.clock.now(), _seen_by(person))
+
+    def agents(self, person: Principal, asked: PageRequest) -> wire.Agents:
+        """Return a page of the agents of these clusters.
+
+        Raises:
+            Throttled: as above.
+        """
+        return agents(self._counted(person), asked, self.clock.now(), _seen_by(person))
+
+    def let_in(self, person: Principal, asked: PageRequest) -> wire.Members:
+        """Return a page of who was let in to the tenant of an admin.
+
+        Raises:
+            Forbidden: the person is no admin of the tenant as a whole.
+            Throttled: as above.
+        """
+        self._counted(person)
+        if not person.may(PersonRole.ADMIN):
+            raise Forbidden("this is for admins of the tenant")
+        return members(self.members, person.tenant, asked, self.clock.now())
 
     def workloads(self, person: Principal, cluster: str) -> Workloads:
         """Return the workloads of a cluster, and what they used in the last day.
@@ -210,18 +227,16 @@ class Reads:
             raise NotFound(f"no snapshot of {cluster} was worked in yet")
         return data, known
 
-    def _cluster(self, data: TenantData, cluster: str, name: str) -> Cluster:
-        said = newest_said(data, cluster)
-        taken = None if said is None else said.taken_at
-        age = None if taken is None else self._age(taken)
-        return Cluster(id=cluster, name=name, taken_at=taken, age_s=age)
-
     def _seen(self, known: Known) -> _Seen:
         taken = known.snapshot.taken_at
         return _Seen(cluster_id=known.snapshot.cluster_id, taken_at=taken, age_s=self._age(taken))
 
     def _age(self, taken: datetime) -> int:
         return max(0, int((self.clock.now() - taken).total_seconds()))
+
+
+def _seen_by(person: Principal) -> Callable[[str], bool]:
+    return lambda cluster: person.may(PersonRole.VIEWER, cluster)
 
 
 def time_of(text: str) -> datetime:

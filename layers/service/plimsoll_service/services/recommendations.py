@@ -20,6 +20,7 @@ from plimsoll.domain.errors import Conflict, Temporary
 from plimsoll_service.domain.advice import (
     AdviceRequest,
     LastAdvice,
+    advised_columns,
     awaits_instruction,
     configuration_of,
     instruction_for,
@@ -40,6 +41,7 @@ from plimsoll_service.domain.analysis import (
     never,
 )
 from plimsoll_service.domain.snapshots import Span
+from plimsoll_service.services.clusters import SILENCE, tell_advised
 from plimsoll_service.services.day_prices import keep_prices
 from plimsoll_service.services.history import (
     ADVISED,
@@ -73,8 +75,6 @@ NUMBER: Final = "last-number"
 """The document that holds the number of the last instruction to a cluster."""
 FRESH: Final = timedelta(minutes=10)
 """From an older snapshot no instruction is made."""
-SILENCE: Final = timedelta(minutes=10)
-"""For how long an agent, which sends a snapshot each minute, may send none."""
 RECOMMENDATIONS_KEPT: Final = timedelta(days=90)
 """How long a recommendation that is not advised any more is kept."""
 TIME: Final = timedelta(seconds=70)
@@ -193,6 +193,7 @@ def advise(  # noqa: PLR0913 - what a run is made of, each part named
     # Only now: a run that dies here leaves no instruction that no recommendation knows of.
     for instruction, signed in issued:
         post(data, cluster, instruction.number, signed, instruction.expires_at)
+    tell_advised(data, cluster, advised_columns(view, analysis.advice, made.recommendations), now)
     return Advised(
         found=len(analysis.recommendations),
         changed=sum(known.get(each.id) != each for each in made.recommendations),

@@ -17,6 +17,7 @@ from plimsoll_service.wire.names import (
     Uid,
     Word,
 )
+from plimsoll_service.wire.pages import Page
 
 type Kind = Literal[
     "consolidate-node",
@@ -190,4 +191,16 @@ class Recommendations(Part, frozen=True, kw_only=True):
 
     recommendations: tuple[Recommendation, ...]
     left_out: int = 0
+    """Open ones that are not kept, because there are too many: those that save least."""
+
+
+class RecommendationPage(Page, frozen=True, kw_only=True):
+    """A page of the recommendations of one cluster, the one that saves most first."""
+
+    items: tuple[Recommendation, ...]
+    counts: dict[State, Count]
+    """State -> how many of all that pass the filters."""
+    recommendations: tuple[Recommendation, ...] = ()
+    """For clients of version 0.2 and before: all of them, given only if the request names neither `limit` nor `after`."""
+    left_out: Count = 0
     """Open ones that are not kept, because there are too many: those that save least."""

@@ -72,6 +72,7 @@ NODE_LABELS: Final = (
 """The labels of a Node that an agent tells."""
 ANNOTATIONS: Final = (
     "plimsoll.dev/min-on-demand",
+    "plimsoll.dev/keep-ready",
     "plimsoll.dev/ignore",
     "plimsoll.dev/do-not-disrupt",
     "karpenter.sh/do-not-disrupt",
@@ -298,7 +299,7 @@ class Workload(Part, frozen=True, kw_only=True):
     claim_templates: bool = False
     """A StatefulSet whose pods have volumes of their own."""
     annotations: Annotations = {}
-    """Those of `ANNOTATIONS`; a floor that its namespace states stands here too."""
+    """Those of `ANNOTATIONS`; a floor or a promise that its namespace states stands here too."""
     created_at: Time
 
 
@@ -379,6 +380,22 @@ MOST_OF_KIND: Final[dict[Kind, int]] = {
 """How many of each kind a snapshot holds, as a delta makes it of its base, too."""
 
 
+class AgentState(Part, frozen=True, kw_only=True):
+    """What an agent tells of itself. Words and not a choice of them: one of a newer version is no reason to refuse it."""
+
+    version: Word = ""
+    mode: Word = ""
+    """`act` or `read-only`, as its owner's policy says; empty: it cannot read the policy."""
+    policy: Word = ""
+    """`valid`; `invalid`: it allows nothing; `unreadable`: the API server does not answer, or refuses."""
+    kinds: Annotated[tuple[Word, ...], Meta(max_length=16)] = ()
+    """The kinds of instructions that the policy lets it carry out."""
+    spooled: Count = 0
+    """Snapshots that waited in its spool when it took this one."""
+    spool_bytes: Count = 0
+    """What they take of the 64 MiB."""
+
+
 class Deleted(Part, array_like=True, frozen=True, kw_only=True):
     """An object of the base that is no more."""
 
@@ -424,6 +441,8 @@ class Snapshot(Objects, frozen=True, kw_only=True):
     """Empty where the owner names no exporter. A delta holds all of it, as usage."""
     gpus_left_out: Count = 0
     """GPUs and instances that were too many to tell."""
+    agent: AgentState | None = None
+    """A delta tells it, too. None: an agent of an older version."""
     deleted: Annotated[tuple[Deleted, ...], Meta(max_length=100_000)] = ()
 
     @property

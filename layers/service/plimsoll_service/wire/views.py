@@ -14,20 +14,13 @@ class Part(Struct, frozen=True, kw_only=True):
 
 
 class Cluster(Part, frozen=True, kw_only=True):
-    """A cluster with an agent."""
+    """A cluster with an agent, as clients of version 0.2 and before read it."""
 
     id: str
     name: str
     taken_at: datetime | None = None
     """When its newest snapshot was taken; None: none came yet."""
     age_s: int | None = None
-
-
-class Clusters(Part, frozen=True, kw_only=True):
-    """The clusters of a tenant, by id."""
-
-    clusters: tuple[Cluster, ...]
-    left_out: int = 0
 
 
 class View(Part, frozen=True, kw_only=True):

@@ -13,9 +13,12 @@ import pytest
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_cli.gpu.documents import from_file, from_service
+from plimsoll_service.services.clusters import clusters, remember_cluster
+from plimsoll_service.services.paging import PageRequest
 from plimsoll_service.wire.documents import encode
 from plimsoll_service.wire.gpu import UNSEEN, WINDOWS_PER_DAY, ClassDay, ClassDays, GpuClass
-from plimsoll_service.wire.views import Cluster, Clusters
+from plimsoll_simulation.fake_aws.service_stores import MemoryTenantData
+from tests.support.cli_environment import StillClock
 
 NOTHING = (UNSEEN,) * WINDOWS_PER_DAY
 
@@ -39,7 +42,9 @@ class Pages:
 
     def call(self, _method: str, path: str, _kind: type[Any], *, query: str = "") -> Any:
         if path == "/v1/clusters":
-            return Clusters(clusters=(Cluster(id="c-1", name="harbor"),))
+            now, data = StillClock().now(), MemoryTenantData(StillClock())
+            remember_cluster(data, "c-1", "harbor", now)
+            return clusters(data, PageRequest(), now)
         self.asked.append(f"{path}?{query}")
         at = len(self.asked) - 1
         more = f"a b{at}" if at + 1 < len(self.owners) else ""

@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import json
 import stat
+from collections.abc import Mapping, Sequence
 from csv import DictReader
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from plimsoll.domain.errors import MissingRights, PlimsollError, Temporary
+from plimsoll.domain.errors import MissingRights, PlimsollError, Refused, Temporary
 from plimsoll_agent.service import Service
 from plimsoll_cli.service import login as service_login
 from plimsoll_cli.service.login import FILE, Login, log_in, logged_in
-from plimsoll_service.services import decisions, recommendations
+from plimsoll_cli.service.pages import pages
+from plimsoll_service.services import decisions
+from plimsoll_service.services.clusters import (
+    CLUSTER,
+    CLUSTER_FILTERS,
+    clusters,
+    remember_cluster,
+)
+from plimsoll_service.services.paging import Filter, PageRequest, page_request
+from plimsoll_service.services.recommendation_pages import (
+    RECOMMENDATION,
+    RECOMMENDATION_FILTERS,
+    recommendation_page,
+)
 from plimsoll_service.services.recommendations import SAVINGS
 from plimsoll_service.wire.access import Enrolled
 from plimsoll_service.wire.advice import DismissRequest, Frees
+from plimsoll_service.wire.clusters import Clusters
 from plimsoll_service.wire.documents import decode
 from plimsoll_service.wire.snapshot import Amounts
-from plimsoll_service.wire.views import Cluster, Clusters, Period, Periods
+from plimsoll_service.wire.views import Period, Periods
+from plimsoll_simulation.fake_aws.service_stores import MemoryTenantData
 from tests.support.advised import AdvisedCluster, harbor
 from tests.support.bills import LARGE, Months
 from tests.support.cli_environment import MemoryEnvironment, StillClock, run
@@ -87,13 +105,15 @@ class Api:
         data = self.cluster.data
         match method, path.split("/")[2:]:
             case "GET", ["clusters"]:
-                return Clusters(clusters=tuple(Cluster(id=n, name=n) for n in self.names))
+                listed = tenant_of(self.names)
+                return clusters(listed, page_asked(query, CLUSTER, CLUSTER_FILTERS), DAY)
             case "GET", ["clusters", "harbor", "savings"]:
                 document = data.get("harbor", SAVINGS)
                 assert document is not None
                 return msgspec.json.decode(document.body, type=kind)
             case "GET", ["clusters", "harbor", "recommendations"]:
-                return recommendations.recommendations(data, "harbor")
+                page = page_asked(query, RECOMMENDATION, RECOMMENDATION_FILTERS)
+                return recommendation_page(data, "harbor", page, DAY)
             case "GET", ["clusters", "harbor", "savings", "history"]:
                 return a_consolidation().history()
             case "GET", ["clusters", "harbor", "days"]:
@@ -110,6 +130,17 @@ class Api:
                 )
             case _:
                 raise AssertionError(f"{method} {path}")
+
+
+def page_asked(query: str, prefix: str, filters: Mapping[str, Filter]) -> PageRequest:
+    return page_request(dict(parse_qsl(query)), prefix=prefix, filters=filters)
+
+
+def tenant_of(names: Sequence[str]) -> MemoryTenantData:
+    data = MemoryTenantData(StillClock())
+    for name in names:
+        remember_cluster(data, name, name, StillClock().now())
+    return data
 
 
 @pytest.fixture
@@ -226,6 +257,21 @@ def test_what_cannot_be_is_said_with_the_cure(api, names, args, said):
     result = run(MemoryEnvironment(), *args)
     assert result.exit_code == 2
     assert said in result.output
+
+
+def test_lists_are_read_to_their_end(api):
+    api.names = (*(f"bay-{n:04}" for n in range(450)), "harbor")
+    assert "2026-11-21" in shown("history", "days", "--cluster", "harbor")
+    assert len(api.asked) == 3 + 1, "two full pages, the last one, and the days"
+
+
+def test_a_list_without_end_is_given_up():
+    class Endless:
+        def call(self, *_: Any, **__: Any) -> Clusters:
+            return replace(clusters(tenant_of(["a"]), PageRequest(), DAY), next="again")
+
+    with pytest.raises(Refused, match="gives no end"):
+        list(pages(cast("Service", Endless()), "/v1/clusters", Clusters))
 
 
 class Enrolling(Service):

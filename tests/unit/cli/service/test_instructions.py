@@ -13,19 +13,20 @@ from msgspec.structs import replace
 
 from plimsoll_cli.service import instructions as command
 from plimsoll_cli.service.login import FILE, Login
+from plimsoll_service.services.clusters import clusters, remember_cluster
 from plimsoll_service.services.instructions import (
     LOG,
     LOG_FILTERS,
     instruction_rows,
     signed_instruction,
 )
-from plimsoll_service.services.paging import page_request
+from plimsoll_service.services.paging import PageRequest, page_request
 from plimsoll_service.wire.access import Enrolled, InstructionKey
 from plimsoll_service.wire.documents import encode
 from plimsoll_service.wire.instruction_log import SignedRow
-from plimsoll_service.wire.views import Cluster, Clusters
+from plimsoll_simulation.fake_aws.service_stores import MemoryTenantData
 from tests.support.advised import SIGNER, AdvisedCluster, harbor
-from tests.support.cli_environment import MemoryEnvironment, run
+from tests.support.cli_environment import MemoryEnvironment, StillClock, run
 
 KEY = f"{SIGNER.key_id}:{b64encode(SIGNER.public_key()).decode()}"
 FROM_KMS = f"{SIGNER.key_id}:{b64encode(command._DER + SIGNER.public_key()).decode()}"
@@ -41,7 +42,9 @@ class Api:
         data, now = self.cluster.data, self.cluster.time
         match path.split("/")[2:]:
             case ["clusters"]:
-                return Clusters(clusters=(Cluster(id="harbor", name="harbor"),))
+                tenant = MemoryTenantData(StillClock())
+                remember_cluster(tenant, "harbor", "harbor", StillClock().now())
+                return clusters(tenant, PageRequest(), StillClock().now())
             case ["clusters", "harbor", "instruction-log"]:
                 said = dict(each.split("=") for each in query.split("&")) | {"limit": "1"}
                 asked = page_request(said, prefix=LOG, filters=LOG_FILTERS)

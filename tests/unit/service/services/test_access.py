@@ -20,7 +20,9 @@ from plimsoll_service.services.access import (
     refuse_others,
     refuse_unsigned,
 )
-from plimsoll_service.services.history import known_clusters
+from plimsoll_service.services.clusters import clusters
+from plimsoll_service.services.paging import PageRequest
+from plimsoll_service.services.ports import TenantData
 from plimsoll_service.wire.access import InstructionKey
 from plimsoll_simulation.fake_aws.service_stores import (
     MemoryMembers,
@@ -172,10 +174,14 @@ def test_the_name_of_a_cluster_stays_while_its_agent_gets_tokens_and_expires_aft
     for _ in range(3):
         clock.time += timedelta(days=300)
         at.token(key, agent, clock.time)
-        assert known_clusters(data) == [(agent.subject, agent.name)]
+        assert named(data, clock.time) == [(agent.subject, agent.name)]
     at.members.revoke(agent.subject, clock.time)
     clock.time += timedelta(days=401)
-    assert known_clusters(data) == []
+    assert named(data, clock.time) == []
+
+
+def named(data: TenantData, now: datetime) -> list[tuple[str, str]]:
+    return [(each.id, each.name) for each in clusters(data, PageRequest(), now).items]
 
 
 def test_revoking_ends_what_was_given_out_for_that_name_before():

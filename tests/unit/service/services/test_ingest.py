@@ -226,7 +226,7 @@ def test_what_is_no_snapshot_of_this_cluster_is_refused_and_not_kept(body, error
     assert not rig.queue.sent
 
 
-def test_a_tenant_that_sends_too_many_is_told_when_to_come_back():
+def test_an_agent_that_sends_too_many_is_told_when_to_come_back_and_its_neighbours_are_heard():
     rig = Rig(per_minute=3)
     for sequence in (1, 2, 3):
         rig.push(a_snapshot(sequence))
@@ -234,6 +234,8 @@ def test_a_tenant_that_sends_too_many_is_told_when_to_come_back():
     with pytest.raises(Throttled) as told:
         rig.push(a_snapshot(4))
     assert told.value.retry_after == 40
+    dock = agent_of(Key(), name="dock", now=NOW)
+    assert rig.push(structs.replace(a_snapshot(1), cluster_id=dock.subject), dock).accepted == 1
     rig.clock.time = NOW + MINUTE
     assert rig.push(a_snapshot(4)).accepted == 4
 

@@ -12,9 +12,10 @@ from plimsoll_service.domain.access.principals import Principal, Role
 from plimsoll_service.domain.gpu import ClassDaySum, gpu_minute_of
 from plimsoll_service.domain.snapshots.rollups import Amount, Rollup, Span, rollup_of
 from plimsoll_service.domain.snapshots.views import period_of, pool_rows
+from plimsoll_service.services.clusters import remember_cluster
 from plimsoll_service.services.gpu_history import keep_class_days
-from plimsoll_service.services.history import remember_cluster
-from plimsoll_service.services.reads import MOST_CLUSTERS, POLLS_PER_MINUTE, Reads
+from plimsoll_service.services.paging import PageRequest
+from plimsoll_service.services.reads import POLLS_PER_MINUTE, Reads
 from plimsoll_service.wire.documents import MOST_COUNT, Malformed, decode, encode
 from plimsoll_service.wire.snapshot import Amounts, Pod
 from plimsoll_service.wire.views import Period, Pool
@@ -24,6 +25,7 @@ from tests.support.snapshots import amounts, wire_node, wire_snapshot
 
 NOW = datetime(2026, 11, 22, 12, 30, 10, tzinfo=UTC)
 FEW = 5
+FIRST = PageRequest()
 
 
 class Clock:
@@ -44,26 +46,16 @@ def test_of_a_tenant_whose_people_read_too_much_agents_and_neighbours_are_still_
         tenants=MemoryTenants(clock), members=MemoryMembers(), clock=clock, reads_per_minute=FEW
     )
     for name in ("ann", "ben", "cleo", "dan"):
-        reads.clusters(person_of("acme", name))
+        reads.clusters(person_of("acme", name), FIRST)
     with pytest.raises(NotFound):  # a guess counts as well
         reads.pools(person_of("acme", "eve"), "a-none")
     with pytest.raises(Throttled) as told:
-        reads.clusters(person_of("acme", "eve"))
+        reads.clusters(person_of("acme", "eve"), FIRST)
     assert told.value.retry_after == 50
     assert reads.for_executor(agent_of(Key(), now=NOW)) is not None
-    assert not reads.clusters(person_of("globex", "eve")).clusters
+    assert not reads.clusters(person_of("globex", "eve"), FIRST).clusters
     clock.time += timedelta(minutes=1)
-    assert not reads.clusters(person_of("acme", "eve")).clusters
-
-
-def test_a_tenant_of_more_clusters_than_an_answer_holds_is_told_how_many_are_left_out():
-    clock = Clock()
-    reads = Reads(tenants=MemoryTenants(clock), members=MemoryMembers(), clock=clock)
-    for n in range(MOST_CLUSTERS + 2):
-        remember_cluster(reads.tenants.of("acme"), f"a-{n:04}", f"shop-{n}", NOW)
-    answer = reads.clusters(person_of("acme", "ann"))
-    assert [each.id for each in answer.clusters] == [f"a-{n:04}" for n in range(MOST_CLUSTERS)]
-    assert answer.left_out == 2
+    assert not reads.clusters(person_of("acme", "eve"), FIRST).clusters
 
 
 def test_an_agent_that_polls_without_end_is_told_when_to_come_back_and_the_others_are_heard():

@@ -24,7 +24,8 @@ from plimsoll_service.domain.access.principals import Principal, Role
 from plimsoll_service.domain.advice.advice_requests import AdviceRequest
 from plimsoll_service.domain.snapshots.arrivals import Arrival
 from plimsoll_service.domain.snapshots.rollups import Span
-from plimsoll_service.services.history import newest, remember_cluster, rollups
+from plimsoll_service.services.clusters import remember_cluster
+from plimsoll_service.services.history import newest, rollups
 from plimsoll_service.services.ingest import IngestService, Intake
 from plimsoll_service.services.ports import TenantData
 from plimsoll_service.services.reads import Reads
@@ -32,6 +33,7 @@ from plimsoll_service.services.recommendations import SAVINGS, AdviceSchedule, A
 from plimsoll_service.wire.access import Accepted
 from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import decode
+from plimsoll_service.wire.snapshot import AgentState
 from plimsoll_service.wire.snapshot import decode as decode_snapshot
 from plimsoll_simulation.fake_aws.service_stores import MemoryMembers, MemoryTenants
 from tests.support.advised import SIGNER, prices
@@ -90,7 +92,6 @@ class World:
             members=self.members,
             queue=self,
             clock=self.clock,
-            snapshots_per_minute=1000,
         )
         self.ingest = IngestService(tenants=self, advice=Asking(self), clock=self.clock)
         self.schedule = AdviceSchedule(members=self.members, queue=Asking(self), clock=self.clock)
@@ -102,6 +103,7 @@ class World:
             cluster_id=self.agent.subject,
             follow=lambda: None,
             read=self._read,
+            about=AgentState,
             push=self._push,
             spool=Spool(self.spool, 2**20),
             clock=self.clock,

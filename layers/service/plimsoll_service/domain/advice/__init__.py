@@ -7,6 +7,7 @@ from plimsoll_service.domain.advice.advice_requests import (
     LastAdvice,
     configuration_of,
 )
+from plimsoll_service.domain.advice.columns import advised_columns
 from plimsoll_service.domain.advice.decisions import (
     Decider,
     accepted,
@@ -29,6 +30,7 @@ __all__ = [
     "Decider",
     "LastAdvice",
     "accepted",
+    "advised_columns",
     "awaits_instruction",
     "cancelled",
     "configuration_of",

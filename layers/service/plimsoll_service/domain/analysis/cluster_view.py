@@ -13,12 +13,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final
 
-from plimsoll.domain.capacity import StartWindow
-from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import (
     IGNORE,
     INSTANCE_TYPE,
-    MIN_ON_DEMAND,
     REGION,
     ZONE,
     Claim,
@@ -35,14 +32,12 @@ from plimsoll.domain.kubernetes import (
     SpreadConstraint,
     Taint,
     Toleration,
-    Workload,
     capacity_of,
     is_ignored,
     runs_twice,
     unavailable,
     why_protected,
 )
-from plimsoll.domain.placement import FloorConstraint, floor_of
 from plimsoll.domain.scheduling import ClusterSnapshot
 from plimsoll_service.wire import snapshot as wire
 
@@ -55,8 +50,6 @@ _WITH_NODE: Final = frozenset({OwnerKind.DAEMON_SET, OwnerKind.NODE})
 _MOVABLE: Final = frozenset(
     {OwnerKind.DEPLOYMENT, OwnerKind.STATEFUL_SET, OwnerKind.REPLICA_SET, OwnerKind.ROLLOUT}
 )
-_PERHAPS: Final = StartWindow(start_seconds=0, node_seconds=0, stop_seconds=0)
-"""A snapshot does not tell how long pods take to start: the floor `auto` counts as if it were long."""
 _DOMAINS: Final = ("kubernetes.io/hostname", ZONE)
 
 
@@ -272,38 +265,6 @@ def stands_on_spot(view: View, workload: wire.Workload) -> int:
     """Return how many of its pods stand on spot."""
     nodes = (view.nodes.get(pod.node) for pod in view.of_workload.get(workload.uid, ()))
     return sum(node is not None and node.capacity == SPOT for node in nodes)
-
-
-def may_stand_on_spot(view: View, workload: wire.Workload) -> int:
-    """Return how many replicas its owner lets stand on spot.
-
-    Without a stated floor: as many as do now. Nobody has said that others may be interrupted.
-    """
-    if MIN_ON_DEMAND not in workload.annotations:
-        return stands_on_spot(view, workload)
-    scaler = view.scalers.get(workload.uid)
-    read = Workload(  # as much as the arithmetic of floors reads
-        ref=Ref(workload.kind, workload.namespace, workload.name),
-        uid=workload.uid,
-        resource_version="",
-        annotations=workload.annotations,
-        selector=Selector(labels={OWNER: workload.uid}),
-        replicas=workload.replicas,
-        scheduling=Scheduling(requests=amounts(workload.requests, pods=1)),
-        min_replicas=scaler.min_replicas if scaler else None,
-        claim_templates=workload.claim_templates,
-    )
-    try:
-        floor = floor_of(read, late=lambda _: _PERHAPS)
-    except BadInput:
-        return 0
-    match floor.way:
-        case FloorConstraint.FREE:
-            return workload.replicas
-        case FloorConstraint.SPREAD if floor.layout.spot_groups:
-            return workload.replicas - floor.layout.floor(workload.replicas)
-        case FloorConstraint.SPREAD | FloorConstraint.AFFINITY:
-            return 0
 
 
 def scheduling_of(pod: wire.Pod, workload: wire.Workload | None) -> Scheduling:

@@ -35,10 +35,10 @@ from plimsoll_service.domain.analysis.cluster_view import (
     SPOT,
     Together,
     View,
-    may_stand_on_spot,
 )
 from plimsoll_service.domain.analysis.consolidation import spared
 from plimsoll_service.domain.analysis.fleet import FAMILIES, Fleet, Offer, Worth, useful, worth_of
+from plimsoll_service.domain.analysis.floors import may_stand_on_spot
 from plimsoll_service.domain.analysis.prices import HOURS_PER_MONTH, PriceTable
 from plimsoll_service.domain.analysis.time_limit import OutOfTime, TimeIsOver, never
 

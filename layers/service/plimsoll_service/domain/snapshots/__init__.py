@@ -23,6 +23,7 @@ from plimsoll_service.domain.snapshots.views import (
     interrupted_nodes,
     period_of,
     pool_rows,
+    seen_columns,
     workload_rows,
 )
 
@@ -43,6 +44,7 @@ __all__ = [
     "period_of",
     "pool_rows",
     "rollup_of",
+    "seen_columns",
     "sum_of",
     "unpacked",
     "workload_rows",

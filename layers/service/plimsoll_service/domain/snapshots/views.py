@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from datetime import datetime
 from heapq import nlargest
 from typing import Final
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, INTERRUPTION, ZONE, capacity_of
 from plimsoll_service.domain.snapshots.rollups import Amount, Rollup
 from plimsoll_service.domain.snapshots.usage import WorkloadUsage, asked_by, sum_of
+from plimsoll_service.wire.clusters import SeenColumns
 from plimsoll_service.wire.documents import MOST_COUNT
 from plimsoll_service.wire.snapshot import Amounts, Snapshot
 from plimsoll_service.wire.taints import FORWARDED
@@ -66,6 +68,23 @@ def interrupted_nodes(snapshot: Snapshot) -> tuple[InterruptedNode, ...]:
         for node in sorted(snapshot.nodes, key=lambda n: n.name)
         for taint in node.taints
         if taint.key in GOING
+    )
+
+
+def seen_columns(snapshot: Snapshot, received_at: datetime) -> SeenColumns:
+    """Return what a snapshot tells of its cluster for the list of clusters.
+
+    Args:
+        snapshot: whole.
+        received_at: when the service received it.
+    """
+    return SeenColumns(
+        taken_at=snapshot.taken_at,
+        received_at=received_at,
+        nodes=len(snapshot.nodes),
+        spot=sum(capacity_of(node.labels) == "spot" for node in snapshot.nodes),
+        open_interruptions=len({each.node for each in interrupted_nodes(snapshot)}),
+        agent=snapshot.agent,
     )
 
 
