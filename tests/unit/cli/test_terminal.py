@@ -20,7 +20,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll_cli import main
 from plimsoll_cli.options import Terminal, console, print_answer, table
 from plimsoll_cli.terminal import printable, say
-from plimsoll_service.wire.advice import Recommendation, Recommendations
+from plimsoll_service.wire.advice import Recommendation, RecommendationPage
 from tests.support.advised import AdvisedCluster, harbor
 from tests.support.cli_environment import MemoryEnvironment, run
 
@@ -63,6 +63,7 @@ def test_no_command_prints_past_the_one_function():
     assert found == {
         ("terminal.py", "click.echo"),
         ("terminal.py", "click.confirm"),
+        ("service/advice.py", "click.prompt"),  # a text of ours
         ("options.py", "click.echo"),  # JSON and YAML
         ("references/__main__.py", "sys.stdout.write"),  # no command
     }
@@ -75,13 +76,17 @@ class Api:
         cluster = AdvisedCluster()
         cluster.advise(harbor())
         first = next(iter(cluster.all().values()))
-        self.hostile = replace(first, reason=CLIPBOARD, note=TURNED, patch=f"kubectl {CLIPBOARD}")
+        self.hostile = replace(
+            first, id="r-1", reason=CLIPBOARD, note=TURNED, patch=f"kubectl {CLIPBOARD}"
+        )
 
     def call(self, method: str, path: str, kind: type[Any], **_: Any) -> Any:
         if kind is Recommendation:
             return self.hostile
-        if kind is Recommendations:
-            return Recommendations(recommendations=(self.hostile,))
+        if kind is RecommendationPage:
+            return RecommendationPage(
+                items=(self.hostile,), counts={}, as_of=self.hostile.changed_at
+            )
         raise BadInput(f"{method} {path}: {CLIPBOARD}")
 
 

@@ -58,7 +58,8 @@ def test_no_pod_of_it_is_made_before_all_its_nodes_are_marked():
     at_start: list[Collection[str]] = []
 
     def look(_: str, path: str, body: Any) -> None:
-        if "/jobs/" in path and (body.get("spec") or {}).get("suspend") is False:
+        starts = {"op": "add", "path": "/spec/suspend", "value": False}
+        if "/jobs/" in path and starts in body:
             at_start.append(marked(scene))
 
     scene.wire.before = look

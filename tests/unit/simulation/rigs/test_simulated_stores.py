@@ -30,4 +30,7 @@ from plimsoll_simulation.rigs.simulated.stores import (
 )
 def test_each_method_of_a_port_has_its_operation(port: type, operations: Mapping[str, str]):
     methods = {name for each in port.__mro__ for name in vars(each) if not name.startswith("_")}
-    assert methods - operations.keys() <= {"names"}  # of a registry, only for the command line
+    assert methods - operations.keys() <= {
+        "names",
+        "agents",
+    }  # of a registry, for the command line and the service

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plimsoll_service.domain.analysis.analysis import analyse
 from plimsoll_service.domain.analysis.cluster_view import View
 from plimsoll_service.domain.analysis.consolidation import Consolidation
-from plimsoll_service.domain.analysis.floors import Standing, standing_of
+from plimsoll_service.domain.analysis.floors import standing_of
 from plimsoll_service.domain.analysis.prices import HOURS_PER_MONTH, Price, PriceTable, Size
 from plimsoll_service.domain.analysis.right_sizing import HISTORY, YOUNGEST
 from plimsoll_service.domain.analysis.time_limit import OutOfTime, never
@@ -19,7 +19,6 @@ __all__ = [
     "Price",
     "PriceTable",
     "Size",
-    "Standing",
     "View",
     "analyse",
     "never",
