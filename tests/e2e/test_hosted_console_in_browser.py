@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from plimsoll.domain.reports import Report
 from plimsoll_service.domain.access import Grant, PersonRole
+from tests.support.bills import LARGE, Months, keep_months
 from tests.support.browsers import NARROWEST, launched, looked
 from tests.support.hosted_consoles import NOW, HostedConsole, a_recommendation, served
 from tests.unit.core.frames.test_storm_messages import a_frame
@@ -33,6 +34,7 @@ SCREENS = (
     "c/shop/decisions?state=all",
     DECISION,
     "c/shop/savings",
+    "c/vault/savings",
     "c/vault/storm",
     "audit",
     "people",
@@ -49,7 +51,11 @@ def hosted(monkeypatch: pytest.MonkeyPatch) -> HostedConsole:
     made = HostedConsole()
     made.install(monkeypatch)
     agent = made.enrol("acme", "shop")
-    made.enrol("acme", "vault")
+    vault = made.enrol("acme", "vault")
+    months = Months(days=59)
+    months.since(31, on_demand={"m5.large": 3})
+    months.carry_out("consolidate-node", 30, LARGE, monthly=100.0)
+    keep_months(made.tenants.of("acme"), vault, months)
     made.register("harbor", agent)
     long = "a-very-long-name-of-a-workload-" * 4
     made.advise(

@@ -16,8 +16,9 @@ from plimsoll.domain.reports import Report
 from plimsoll_console.hosted.cookies import SESSION, way_back
 from plimsoll_console.hosted.routes import ROUTES
 from plimsoll_service import bootstrap
-from plimsoll_service.domain.access import SESSION_IDLE, Grant, PersonRole
+from plimsoll_service.domain.access import SESSION_IDLE, Grant, PersonRole, Role, subject_of
 from plimsoll_service.wire.audit import AuditEntry
+from tests.support.bills import LARGE, Months, keep_months
 from tests.support.hosted_consoles import (
     NOW,
     TENANTS,
@@ -464,3 +465,24 @@ def test_hostile_names_are_words_on_every_screen(hosted: HostedConsole, name: st
 def test_hostile_queries_are_answered(ann: Browser, query: str):
     for path in SCREENS:
         assert ann.get(f"{path}?{query}").status == 200
+
+
+# --- Savings ---------------------------------------------------------------------------------------
+
+
+def test_savings_stand_beside_what_was_foreseen_by_month_and_by_recommendation(
+    hosted: HostedConsole, ann: Browser
+):
+    months = Months(days=59)
+    months.since(31, on_demand={"m5.large": 3})
+    months.carry_out("consolidate-node", 30, LARGE, monthly=100.0)
+    keep_months(hosted.tenants.of("acme"), subject_of("acme", Role.AGENT, "shop"), months)
+    page = " ".join(re.sub(r"<[^>]*>", " ", ann.get("c/shop/savings").text).split())
+    assert "consolidate-node-0 consolidate-node $100.00 $70.08" in page
+    assert re.search(r"2026-11 \$[\d,.]+ \$[\d,.]+ \$[\d,.]+ 28 ", page)
+
+
+def test_of_a_cluster_without_a_whole_day_the_savings_say_what_would_fill_them(ann: Browser):
+    page = unescape(ann.get("c/shop/savings").text)
+    assert "No whole day of shop is known yet." in page
+    assert "No recommendation was accepted in this time." in page

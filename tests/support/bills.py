@@ -9,8 +9,11 @@ from typing import Any
 
 from plimsoll_service.domain.savings import history_of, priced_days
 from plimsoll_service.domain.snapshots.billed import Billed
-from plimsoll_service.domain.snapshots.rollups import Amount, Totals
-from plimsoll_service.wire.advice import About, Frees, Recommendation
+from plimsoll_service.domain.snapshots.rollups import Amount, Span, Totals
+from plimsoll_service.services.ports import TenantData
+from plimsoll_service.services.recommendations import RECOMMENDATIONS
+from plimsoll_service.wire.advice import About, Frees, Recommendation, Recommendations
+from plimsoll_service.wire.documents import encode
 from plimsoll_service.wire.savings import DayPrices, RealisedRecommendation, SavingsHistory
 
 GIB = 2**30
@@ -134,6 +137,22 @@ class Months:
         """Return what was saved by the one recommendation."""
         (found,) = self.history(**options).recommendations
         return found
+
+
+def keep_months(data: TenantData, cluster: str, months: Months) -> None:
+    """Write what some months hold into the data of a tenant, over what is there."""
+    documents = {
+        Span.DAY.key(datetime.combine(day(number), time(), UTC)): encode(
+            held.rolled_up(day(number))
+        )
+        for number, held in months.held.items()
+    }
+    documents |= {f"prices#{each.day}": encode(each) for each in months.prices.values()}
+    documents[RECOMMENDATIONS] = encode(Recommendations(recommendations=tuple(months.done)))
+    for key, body in documents.items():
+        before = data.get(cluster, key)
+        version = 0 if before is None else before.version
+        data.put(cluster, key, body, version=version, expires=noon(500))
 
 
 LARGE = Frees(instance="m5.large")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
@@ -13,15 +13,13 @@ from plimsoll_service.domain.analysis.prices import Price, PriceTable
 from plimsoll_service.domain.snapshots.billed import Billed
 from plimsoll_service.domain.snapshots.rollups import Rollup, Span, combined_rollup, rollup_of
 from plimsoll_service.services.day_prices import day_prices, keep_prices
-from plimsoll_service.services.recommendations import RECOMMENDATIONS
 from plimsoll_service.services.savings import savings_history
-from plimsoll_service.wire.advice import Recommendations
 from plimsoll_service.wire.documents import decode, encode
 from plimsoll_service.wire.savings import DayPrices
 from plimsoll_service.wire.snapshot import LoadBalancer, Volume
 from plimsoll_simulation.fake_aws.service_stores import MemoryTenantData
 from tests.support.advised import AdvisedCluster, harbor
-from tests.support.bills import FIRST, LARGE, Months, day, noon
+from tests.support.bills import FIRST, LARGE, Months, day, keep_months, noon
 from tests.support.snapshots import GIB, NOW, wire_node, wire_snapshot
 from tests.unit.service.services.test_ingest import SHOP, Rig, a_snapshot
 
@@ -199,16 +197,7 @@ def test_a_late_snapshot_makes_its_day_anew_once_and_counts_once(monkeypatch):
 def stored_months(months: Months) -> MemoryTenantData:
     """Return the data of a tenant that has what some months hold."""
     data = MemoryTenantData(Clock(noon(0)))
-    expires = noon(500)
-    for number, held in months.held.items():
-        start = datetime.combine(day(number), datetime.min.time(), UTC)
-        data.put(
-            "harbor", Span.DAY.key(start), encode(held.rolled_up(day(number))), expires=expires
-        )
-    for each in months.prices.values():
-        data.put("harbor", f"prices#{each.day}", encode(each), expires=expires)
-    kept = Recommendations(recommendations=tuple(months.done))
-    data.put("harbor", RECOMMENDATIONS, encode(kept), expires=expires)
+    keep_months(data, "harbor", months)
     return data
 
 
