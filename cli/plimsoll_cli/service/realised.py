@@ -67,8 +67,8 @@ def realised(
 ) -> None:
     """Compare what accepted recommendations were foreseen to save with what they saved.
 
-    What they saved is the cost of the days before a change, at the prices of each day after it, less the cost
-    of that day. What cannot be compared is told with its reason, and is in no sum.
+    A day after a change is compared with the days before it, at the prices of that day. The difference is the
+    realised saving. A day that cannot be compared enters no sum, and its row gives the reason.
     """
     asked: Callable[[], tuple[Service, str]] = ctx.meta[_ASKED]
     service, path = asked()

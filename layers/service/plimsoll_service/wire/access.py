@@ -38,7 +38,7 @@ class Part(Struct, frozen=True):
 
 
 class Enrolment(Part, frozen=True, kw_only=True):
-    """What an agent sends with its join token, once."""
+    """The enrolment of an agent or person, sent once with the join token."""
 
     join_token: Text
     public_key: PublicKey

@@ -13,7 +13,7 @@ from plimsoll_service.wire.pages import Page
 
 
 class Action(StrEnum):
-    """What is recorded, done or refused."""
+    """An action that the audit log records, whether it was done or refused."""
 
     INVITE = "invite"
     REVOKE = "revoke"

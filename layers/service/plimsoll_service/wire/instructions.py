@@ -152,7 +152,7 @@ class Result(Part, frozen=True, kw_only=True):
 
 
 class Results(Part, frozen=True, kw_only=True):
-    """What an executor reports. Reporting a result again changes nothing."""
+    """Results that an executor reports. To report one again changes nothing."""
 
     results: Annotated[tuple[Result, ...], Meta(min_length=1, max_length=100)]
 

@@ -46,7 +46,7 @@ class StartedDevice(Part, frozen=True, kw_only=True):
 
 
 class SignIn(Part, frozen=True, kw_only=True):
-    """What a sign-in brought: a code of the browser with what it was begun by, or a device code."""
+    """The result of a sign-in: the code from the browser and the values that began it, or a device code."""
 
     code: Secret | None = None
     verifier: Annotated[str, Meta(max_length=128)] = ""
@@ -122,14 +122,14 @@ class SessionRow(Part, frozen=True, kw_only=True):
 
 
 class BindingRow(Part, frozen=True, kw_only=True):
-    """What a group of the issuer may do."""
+    """The role of one group of the issuer, and on which clusters."""
 
     group: Text
     grant: Limits
 
 
 class People(Part, frozen=True, kw_only=True):
-    """Who may do what in a tenant by the issuer, who is signed in, and which programs have tokens."""
+    """The bound groups, open sessions and API tokens of a tenant."""
 
     bindings: tuple[BindingRow, ...]
     sessions: tuple[SessionRow, ...]

@@ -47,7 +47,7 @@ class Means(Part, frozen=True, kw_only=True):
 
 
 class Changed(Part, frozen=True, kw_only=True):
-    """What else changed between the days before and the days after."""
+    """Other changes between the days before and the days after."""
 
     before: Means
     after: Means
@@ -119,7 +119,7 @@ class SavingsMonth(Part, frozen=True, kw_only=True):
 
 
 class SavingsHistory(Part, frozen=True, kw_only=True):
-    """What was foreseen beside what the bill shows. `realised` of a month is no sum of that of recommendations."""
+    """Foreseen and realised savings. `realised` of a month is not the sum over its recommendations."""
 
     cluster_id: str
     since: date
