@@ -37,28 +37,7 @@ class AuditLog(Protocol):
         ...
 
 
-def audit(  # noqa: PLR0913 - the parts of a row, each named
-    log: AuditLog,
-    by: Principal,
-    action: Action,
-    object_: str,
-    *,
-    outcome: Outcome,
-    now: datetime,
-    version: int = 0,
-    reason: str = "",
-) -> None:
-    """Append what somebody did, or tried to do.
-
-    Raises:
-        PlimsollError: it is not known whether the row is there. Again is once, with the same `now`.
-    """
-    log.append(
-        entry_of(by, action, object_, outcome=outcome, now=now, version=version, reason=reason)
-    )
-
-
-def entry_of(  # noqa: PLR0913 - as above
+def entry_of(  # noqa: PLR0913 - the parts of a row, each named
     by: Principal,
     action: Action,
     object_: str,

@@ -16,7 +16,7 @@ from plimsoll_service.domain.access import PersonRole, Principal
 from plimsoll_service.domain.advice import Decider, accepted, cancelled, dismissed
 from plimsoll_service.domain.errors import Forbidden
 from plimsoll_service.domain.snapshots import Span
-from plimsoll_service.services.audit import audit, entry_of
+from plimsoll_service.services.audit import entry_of
 from plimsoll_service.services.ports import TenantData
 from plimsoll_service.services.recommendations import (
     ATTEMPTS,
@@ -121,14 +121,8 @@ def _decide(  # noqa: PLR0913 - as above
     except MissingRights:  # a fault of ours, and no refusal
         raise
     except (NotFound, Refused) as error:
-        audit(
-            data.audit,
-            by,
-            action,
-            object_,
-            outcome="refused",
-            now=now,
-            version=seen,
-            reason=str(error),
+        tried = entry_of(
+            by, action, object_, outcome="refused", now=now, version=seen, reason=str(error)
         )
+        data.audit.append(tried)
         raise

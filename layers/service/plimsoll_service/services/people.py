@@ -17,7 +17,7 @@ from plimsoll_service.domain.access import (
     checked_grant,
 )
 from plimsoll_service.domain.errors import Forbidden
-from plimsoll_service.services.audit import AuditLog, audit
+from plimsoll_service.services.audit import AuditLog, entry_of
 from plimsoll_service.services.ports import Tenants
 from plimsoll_service.services.relying_party import RelyingParty
 from plimsoll_service.services.sessions import Sessions
@@ -87,7 +87,7 @@ class PeopleService:
         self._refuse_others(admin, action, path, now)
         if not self.sessions.end(admin.tenant, its):
             raise NotFound(f"there is no session or token {its[:64]}")
-        audit(self._log(admin), admin, action, path, outcome="done", now=now)
+        self._log(admin).append(entry_of(admin, action, path, outcome="done", now=now))
         return wire.Ended(id=its)
 
     def make_token(self, admin: Principal, asked: wire.NewToken, now: datetime) -> wire.MadeToken:
@@ -110,7 +110,8 @@ class PeopleService:
         except BadInput as error:
             raise Malformed(str(error)) from error
         path = f"tokens/{token.id}"
-        audit(self._log(admin), admin, Action.CREATE_TOKEN, path, outcome="done", now=now)
+        made_row = entry_of(admin, Action.CREATE_TOKEN, path, outcome="done", now=now)
+        self._log(admin).append(made_row)
         return wire.MadeToken(id=token.id, token=bearer.text, expires=token.expires)
 
     def sign_out(self, person: Principal) -> wire.Ended:
@@ -128,7 +129,7 @@ class PeopleService:
             refuse_unless_admin(admin)
         except Forbidden as error:
             log = self._log(admin)
-            audit(log, admin, action, path, outcome="refused", now=now, reason=str(error))
+            log.append(entry_of(admin, action, path, outcome="refused", now=now, reason=str(error)))
             raise
 
     def _log(self, admin: Principal) -> AuditLog:

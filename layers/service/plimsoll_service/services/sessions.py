@@ -26,7 +26,6 @@ from plimsoll_service.domain.access import (
     Session,
     bound,
     checked_name,
-    csrf_token,
 )
 from plimsoll_service.domain.errors import Forbidden
 
@@ -129,10 +128,6 @@ class Sessions:
         )
         self.store.begin(session)
         return bearer, session
-
-    def form_token(self, bearer: str) -> str:
-        """Return what the forms of a session carry, on pages that are signed in to by a cookie."""
-        return csrf_token(bearer)
 
     def find(self, bearer: str, now: datetime) -> Principal | None:
         """Return who shows a bearer, with what they may do now; None: nobody who is let in."""
