@@ -68,7 +68,8 @@ class MemoryAccess:
         return ROLES
 
     def groups_of(self, cluster: Cluster, role: str) -> Sequence[str] | None:
-        return self.entries.get(role)
+        found = self.entries.get(role)
+        return None if found is None else tuple(found)
 
     def grant(self, cluster: Cluster, role: str) -> None:
         if role == self.refused:
