@@ -24,6 +24,7 @@ from plimsoll.observability import CloudWatch
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.config import Config
+from plimsoll_batch.observability import CloudWatchQueues
 from plimsoll_batch.services.queues import ClusterQueues
 from plimsoll_batch.services.scale_up import ScaleUp
 from plimsoll_batch.services.wake_ups import WakeUpService
@@ -104,6 +105,7 @@ def queues() -> ClusterQueues:
         growing=_growing if config().grow_groups else None,
         pods_per_second=config().pods_per_second,
         observed_times=_observed_times(),
+        meter=CloudWatchQueues(),
     )
 
 

@@ -18,6 +18,7 @@ from plimsoll_batch.domain.jobs import (
     NodeRequest,
     Stop,
 )
+from plimsoll_batch.domain.queue_metrics import QueueMeasure
 from plimsoll_batch.domain.quota import Grants, QueueConfiguration
 
 
@@ -34,6 +35,13 @@ class ClusterObjects:
     """Pods of gangs that have failed."""
     grants: Grants = field(default_factory=Grants)
     """As far as the configuration asks for them."""
+
+
+class QueueMeter(Protocol):
+    """Takes the metrics of the queues; a value that is lost is not made up for."""
+
+    def measure(self, cluster: str, measures: Sequence[QueueMeasure]) -> None:
+        """Take values of the queues of a cluster."""
 
 
 class QueueCluster(EventWriter, LeaseKeeper, Protocol):
