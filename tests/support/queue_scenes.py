@@ -17,10 +17,12 @@ from plimsoll.services.ports import Times
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain.names import ADMISSION, CONFIGURATION, STOP
 from plimsoll_batch.domain.queue_metrics import QueueMeasure
+from plimsoll_batch.services.preemption_log import PreemptionLog
 from plimsoll_batch.services.queues import QueueService
 from plimsoll_simulation.fake_cluster.conditions import is_active, is_true
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.fake_clusters import Json, Play
+from tests.support.preemptions import MemoryPreemptions
 from tests.support.repeating import VirtualTime
 
 JOBS = "/apis/batch/v1/namespaces/lab/jobs"
@@ -136,6 +138,7 @@ class Scene:
         self.wire = Wire(self.play.cluster, self.clock, user="planner")
         self.heard = Heard()
         self.meter = Metered()
+        self.preemptions = MemoryPreemptions()
         self.policy = Policy()
         self.times: Times | None = None
         self.play.apply(
@@ -163,6 +166,7 @@ class Scene:
             telemetry=self.heard,
             policy=self.policy,
             meter=self.meter,
+            preemptions=PreemptionLog(history=self.preemptions, telemetry=self.heard),
             observed_times=None
             if self.times is None
             else ObservedTimes(

@@ -15,6 +15,7 @@ from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.services.queues import QueueService
 from plimsoll_cli.batch.apply import apply, file_option
 from plimsoll_cli.batch.framework_manifests import manifests
+from plimsoll_cli.batch.history import history
 from plimsoll_cli.batch.list_queues import list_command
 from plimsoll_cli.batch.queue_plans import plan, why_command
 from plimsoll_cli.batch.read_queues import read_queues
@@ -27,6 +28,7 @@ Examples:
   plimsoll queues check -f queues.yaml
   plimsoll queues apply -f queues.yaml --context harbor
   plimsoll queues list --context harbor
+  plimsoll queues history --cluster harbor --queue research
   plimsoll queues manifests --frameworks jobset,ray | kubectl apply -f -
   plimsoll queues plan -f changed.yaml --context harbor
   plimsoll queues why lab/train -f changed.yaml --context harbor
@@ -78,6 +80,7 @@ def check(file: Path, printed: bool) -> None:
 
 
 queues.add_command(apply)
+queues.add_command(history)
 queues.add_command(list_command)
 queues.add_command(manifests)
 queues.add_command(plan)

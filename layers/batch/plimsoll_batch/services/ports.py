@@ -16,6 +16,7 @@ from plimsoll_batch.domain.jobs import (
     GangPodGroup,
     Job,
     NodeRequest,
+    PreemptionRecord,
     Stop,
 )
 from plimsoll_batch.domain.queue_metrics import QueueMeasure
@@ -35,6 +36,18 @@ class ClusterObjects:
     """Pods of gangs that have failed."""
     grants: Grants = field(default_factory=Grants)
     """As far as the configuration asks for them."""
+
+
+class PreemptionHistory(Protocol):
+    """The preemptions of the last 30 days. Every call may raise the errors of `plimsoll.domain.errors`."""
+
+    def add(self, cluster: str, record: PreemptionRecord) -> None:
+        """Keep one; added twice it is one."""
+
+    def list(
+        self, cluster: str, *, limit: int, queue: str | None = None
+    ) -> Sequence[PreemptionRecord]:
+        """Return so many of a cluster, or of gangs of one of its queues, the newest first."""
 
 
 class QueueMeter(Protocol):

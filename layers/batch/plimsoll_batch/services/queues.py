@@ -30,7 +30,9 @@ from plimsoll_batch.domain.admission import (
 from plimsoll_batch.domain.capacity import plan_leases
 from plimsoll_batch.domain.jobs import (
     GangJobs,
+    Suspend,
     plan_deadlines,
+    preemption_in,
     reclaimed_at,
     unstated_classes,
     upkeep,
@@ -39,6 +41,7 @@ from plimsoll_batch.domain.queue_metrics import step_measures, waiting_measures
 from plimsoll_batch.domain.quota import QueueConfiguration
 from plimsoll_batch.services.executor import Executor, Outcome
 from plimsoll_batch.services.ports import ClusterObjects, QueueCluster, QueueMeter
+from plimsoll_batch.services.preemption_log import PreemptionLog
 from plimsoll_batch.services.queue_observation import Seen, seen_in
 from plimsoll_batch.services.scale_up import ScaleUp
 
@@ -90,6 +93,8 @@ class QueueService:
     """None: of checkpoints only what owners state is known."""
     meter: QueueMeter | None = None
     """None: nothing is measured."""
+    preemptions: PreemptionLog | None = None
+    """None: no history is kept."""
 
     def run(self, *, holder: str, seconds: float, cycle_seconds: float = CYCLE_SECONDS) -> int:
         """Run cycles as long as gangs wait, start or stop, but no longer than so many seconds.
@@ -173,6 +178,7 @@ class QueueService:
             outcomes += carrying.run(
                 actions_of(plan, seen.gangs, configuration, now, leases.not_yet), now
             )
+        self._keep_preemptions(seen, outcomes)
         self._events(cluster, carrying)
         return Cycle(
             plan=plan,
@@ -182,6 +188,18 @@ class QueueService:
             moving=leased or any(_moves(jobs, ends) for jobs in seen.gangs.values()),
             waiting=sum(not seen.gangs[gang.uid].started for gang in seen.state.gangs),
         )
+
+    def _keep_preemptions(self, seen: Seen, outcomes: Sequence[Outcome]) -> None:
+        """Keep those of this cycle, and those of earlier ones that their Jobs tell of."""
+        if self.preemptions is None:
+            return
+        stopped = [
+            (o.step.jobs, o.step.stop) for o in outcomes if o.done and isinstance(o.step, Suspend)
+        ]
+        now = [preemption_in(stop, jobs.roles[0], jobs.gang.name) for jobs, stop in stopped]
+        before = [jobs.gang.preempted for jobs in seen.gangs.values()]
+        records = [record for record in (*now, *before) if record is not None]
+        self.preemptions.keep(self.name, records, self.clock.now())
 
     def _measure(self, cycle: Cycle, *, waiting: bool) -> bool:
         """Measure what a cycle did, and where asked who waits; say whether the latter was measured.
@@ -270,6 +288,8 @@ class ClusterQueues:
     """As in `QueueService`."""
     meter: QueueMeter | None = None
     """As in `QueueService`."""
+    preemptions: PreemptionLog | None = None
+    """As in `QueueService`."""
 
     def wake(self) -> None:
         """Send each cluster that may be written to one wake-up.
@@ -302,5 +322,6 @@ class ClusterQueues:
             growing=None if self.growing is None else self.growing(cluster),
             observed_times=self.observed_times,
             meter=self.meter,
+            preemptions=self.preemptions,
         )
         return service.run(holder=holder, seconds=seconds)
