@@ -22,7 +22,7 @@ from plimsoll_cli.service.sign_in import by_browser, by_device, issuer_of
 from plimsoll_service.adapters.identity_provider import OidcProvider
 from plimsoll_service.domain.access import Binding, PersonRole, Role, checked_grant
 from plimsoll_service.openapi import OPERATIONS
-from plimsoll_service.services.clusters import remember_cluster
+from plimsoll_service.services.cluster_rows import remember_cluster
 from plimsoll_service.services.relying_party import Attempt, RelyingParty
 from plimsoll_service.wire.audit import Action
 from plimsoll_service.wire.clusters import Clusters

@@ -21,7 +21,7 @@ from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.domain.reports import Report
 from plimsoll_service.domain.access import Binding, Grant, PersonRole, Role
 from plimsoll_service.domain.snapshots import Span
-from plimsoll_service.services.recommendations import RECOMMENDATIONS
+from plimsoll_service.services.kept_advice import RECOMMENDATIONS
 from plimsoll_service.wire.advice import Recommendations
 from plimsoll_service.wire.documents import encode
 from plimsoll_testbed.rigs.emulated.emulator import REGION

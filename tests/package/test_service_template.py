@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from functions.api import FROM_ADDRESS_PER_MINUTE, app
+from functions.api import app
+from functions.api_requests import FROM_ADDRESS_PER_MINUTE
 from functions.authorizer import policy
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE
