@@ -672,10 +672,13 @@ def test_a_row_that_cannot_be_read_is_no_fault_of_whoever_asks(
 def test_of_two_agents_neither_gets_to_the_others_cluster(gateway: Gateway):
     _, token = gateway.enrolled(KEY, Role.AGENT)
     theirs, _ = gateway.enrolled(KEY, Role.AGENT, "globex")
-    for name in ("instructions", "savings", "savings/history"):
-        path = f"/v1/clusters/{theirs.subject}/{name}"
-        headers = signed_headers(KEY, token, "GET", path, at=NOW)
-        assert Client(gateway).get(path, headers=headers).status_code == 403
+    for operation in OPERATIONS:
+        if "cluster" in operation.parts:
+            other = dict.fromkeys(operation.parts, "r1") | {"cluster": theirs.subject}
+            path = operation.path.format(**other)
+            headers = signed_headers(KEY, token, operation.method, path, at=NOW)
+            answer = Client(gateway).open(path, method=operation.method, headers=headers)
+            assert answer.status_code == 403, operation.name
 
 
 # --- Limits ------------------------------------------------------------------------------------------

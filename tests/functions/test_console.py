@@ -298,7 +298,9 @@ def test_a_recommendation_is_dismissed_with_a_reason_and_that_is_cancelled(
     assert "freeze, until 24 Dec 2026 23:59Z" in ann.get(DECISION).words
     assert "No recommendation is open" in ann.get("c/shop/decisions").words
     assert "node-of-acme" in ann.get("decisions?state=dismissed").words
+    assert "No recommendation waits for a decision." in ann.get("decisions").words
     assert ann.send(DECISION, "cancel").status == 303
+    assert "1 recommendation waits for a decision in 1 cluster." in ann.get("decisions").words
     assert "Accept version 8" in ann.get(DECISION).words
     assert {row.action for row in rows_of(hosted) if row.outcome == "done"} == {"dismiss", "cancel"}
 
@@ -559,7 +561,7 @@ def test_what_clusters_saved_stands_side_by_side_by_month_and_is_summed(
     found = re.search(r"2026-11: (\$[\d.]+) foreseen, (\$[\d.]+) realised\.", words)
     assert found
     assert f" {found[1]} {found[2]} 28 " in words
-    assert "Of 1 cluster nothing is realised yet" in words
+    assert "It leaves out 1 cluster without a comparison." in words
     assert "2026-10" in ann.get("savings?month=2026-10").words
     assert "2026-10: $0.00 foreseen" in ann.get("savings?month=2026-10").words
 

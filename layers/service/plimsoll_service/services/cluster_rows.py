@@ -1,7 +1,7 @@
 """The rows of a tenant's clusters, of which a list is one query.
 
 A row is the document `cluster#ID` of the tenant. Each token of an agent renews it, `metrics` and `advice` write their own
-columns. Who writes reads first and writes over that version, so that no writer takes back what another wrote. Where
+columns, and a decision the number of those that wait. Who writes reads first and writes over that version, so that no writer takes back what another wrote. Where
 there is no row nobody but a token makes one: what is late must not bring a removed tenant back.
 """
 
@@ -103,6 +103,21 @@ def tell_advised(
     def told(row: _Row) -> _Row:
         is_older = row.advised is not None and row.advised.taken_at > advised.taken_at
         return row if is_older else replace(row, advised=advised)
+
+    _change(data, cluster, told, now)
+
+
+def tell_decisions(data: TenantData, cluster: str, decisions: int, now: datetime) -> None:
+    """Write how many recommendations are open after a decision, until the next analysis counts them.
+
+    Raises:
+        Temporary: others write the row, again and again.
+    """
+
+    def told(row: _Row) -> _Row:
+        if row.advised is None:
+            return row
+        return replace(row, advised=replace(row.advised, decisions=decisions))
 
     _change(data, cluster, told, now)
 

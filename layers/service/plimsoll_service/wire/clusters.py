@@ -54,7 +54,7 @@ class AdvisedColumns(Columns, frozen=True, kw_only=True):
     lines_broken: Count | None = None
     """Of these, the ones with fewer Ready replicas than promised; null as above."""
     decisions: Count
-    """Recommendations that are open."""
+    """Recommendations that are open; each decision counts them anew."""
     monthly: float | None = None
     """Dollars a month of its nodes; null: the price of one of them is not known."""
     saveable: float | None = None

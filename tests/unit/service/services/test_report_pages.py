@@ -59,7 +59,7 @@ def read(stack: InterruptionStack | None, agent: str = "a-acme", **query: str) -
 def test_every_report_is_on_one_page_the_newest_first(stack, reports):
     for number in range(7):
         told(reports, number)
-    pages, after = list[list[str]](), {}
+    pages, after = list[list[str]](), dict[str, str]()
     while True:
         page = read(stack, limit="3", **after)
         assert page.counts == {"under way": 7}
