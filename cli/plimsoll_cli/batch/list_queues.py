@@ -22,7 +22,7 @@ from plimsoll_cli.options import (
 from plimsoll_cli.terminal import say
 
 _MILLI: Final = 1000
-_GAUGES: Final = {
+GAUGES: Final = {
     "plimsoll_queue_quota": "Quota of the queue itself.",
     "plimsoll_queue_used": "What running gangs of the queue use.",
     "plimsoll_queue_borrowed": "What of that is beyond the quota of the queue.",
@@ -64,7 +64,7 @@ def list_command(
 
 def metrics(queues: Sequence[QueueOverview]) -> Iterator[str]:
     """Yield the lines of a scrape: CPU in cores, memory in bytes."""
-    samples: dict[str, list[str]] = {name: [] for name in _GAUGES}
+    samples: dict[str, list[str]] = {name: [] for name in GAUGES}
 
     def add(name: str, value: float, **labels: str) -> None:
         said = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
@@ -82,7 +82,7 @@ def metrics(queues: Sequence[QueueOverview]) -> Iterator[str]:
         for wait, count in sorted(queue.waiting.items()):
             add("waiting_gangs", count, queue=queue.name, reason=wait)
         add("longest_wait_seconds", queue.longest_seconds, queue=queue.name)
-    for name, about in _GAUGES.items():
+    for name, about in GAUGES.items():
         if samples[name]:
             yield f"# HELP {name} {about}"
             yield f"# TYPE {name} gauge"
