@@ -47,7 +47,7 @@ prometheus: ## Find the Prometheus that runs the queries of the boards, or unpac
 check: $(VENV) $(SAM) $(HADOLINT) docs ## Lint, types, order of imports, template, image, site
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/mypy
+	.venv/bin/mypy --num-workers 2
 	.venv/bin/lint-imports
 	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint
 	.tools/sam/bin/cfn-lint --regions us-east-1 cn-north-1 us-gov-west-1 -- template.yaml service.yaml batch.yaml infra/spoke.yaml infra/reports.yaml

@@ -129,7 +129,7 @@ def violations(page: Page) -> list[tuple[str, str]]:
     return [(each["id"], node["html"][:200]) for each in found for node in each["nodes"]]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["dark", "narrow", pytest.param("light", marks=pytest.mark.long)])
 def test_every_screen_is_accessible_and_fits(browser: Browser, url: str, form: str):
     with looked_at(browser, url, **FORMS[form]) as page:
         signed_in(page, url, "c/shop")
