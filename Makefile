@@ -44,11 +44,12 @@ browser: ## Find the browser that some tests drive, or install Debian's (as root
 prometheus: ## Find the Prometheus that runs the queries of the boards, or unpack Debian's into .tools
 	@infra/local/prometheus.sh
 
-check: $(VENV) $(SAM) $(HADOLINT) docs ## Lint, types, order of imports, template, image, site
+check: $(VENV) $(SAM) $(HADOLINT) docs ## Lint, types, order of imports, templates, Terraform, image, site
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy --num-workers 2
 	.venv/bin/lint-imports
+	.venv/bin/pytest -q tests/package/test_terraform.py
 	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint
 	.tools/sam/bin/cfn-lint --regions us-east-1 cn-north-1 us-gov-west-1 -- template.yaml service.yaml batch.yaml infra/spoke.yaml infra/reports.yaml
 	.tools/hadolint/bin/hadolint infra/agent/Containerfile
