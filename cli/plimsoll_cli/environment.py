@@ -38,6 +38,7 @@ from plimsoll_cli.stack import Stack
 from plimsoll_cli.terminal import say
 
 if TYPE_CHECKING:
+    from plimsoll_batch.services.ports import PreemptionHistory
     from plimsoll_cli.probes.aws import AwsProbe
     from plimsoll_cli.probes.kubernetes import KubernetesProbe
     from plimsoll_cli.setup.access import ClusterAccess
@@ -96,6 +97,9 @@ class Environment(Protocol):
 
     def deployed(self, stack: str, profile: str | None = None) -> Deployed:
         """Return the stack of that name, in the account and region of a profile where one is named."""
+
+    def preemptions(self, stack: str) -> PreemptionHistory:
+        """Return the history of preemptions of a stack of batch queues."""
 
     def by_kubeconfig(
         self, file: Path | None, context: str | None

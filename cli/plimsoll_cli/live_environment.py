@@ -23,6 +23,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll_batch.adapters.preemptions import DynamoPreemptions
 from plimsoll_cli import stack as stacks
 from plimsoll_cli.environment import Administered, Deployed, warn
 from plimsoll_cli.probes.aws import AwsProbe
@@ -71,6 +72,15 @@ class LiveEnvironment:
             access=AwsClusterAccess(aws, found.name, self.clock),
             probe=partial(probe_of, clusters, self._workers),
         )
+
+    def preemptions(self, stack: str) -> DynamoPreemptions:
+        """Return the history of preemptions of a stack of batch queues.
+
+        Raises:
+            PlimsollError: see `plimsoll_cli.stack`.
+        """
+        aws = Aws()
+        return DynamoPreemptions(aws, stacks.describe(aws, stack).output("PreemptionsTable"), warn)
 
     def by_kubeconfig(
         self, file: Path | None, context: str | None

@@ -56,11 +56,11 @@ def message_of(answer: Response) -> str:
     return str(body.get("message", "")) if isinstance(body, dict) else str(body)
 
 
-def until(holds: Callable[[], bool]) -> None:
+def until(holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Wait until something is so."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, f"not so after {PATIENCE:.0f} s"
+        assert time.monotonic() < end, f"not so after {seconds:.0f} s"
         time.sleep(0.1)
 
 

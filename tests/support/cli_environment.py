@@ -50,6 +50,7 @@ from plimsoll_simulation.fake_cluster.cluster import FakeCluster
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.builders import NOON, deployment_json, node_json, pod_spec_json
 from tests.support.cluster_setups import MemoryAccess, MemoryObjects
+from tests.support.preemptions import MemoryPreemptions
 from tests.support.repeating import VirtualTime
 
 EVENTS = Path(__file__).parents[1] / "events"
@@ -153,6 +154,7 @@ class MemoryEnvironment:
     frames: MemoryFrames = field(default_factory=MemoryFrames)
     times: MemoryTimes = field(default_factory=MemoryTimes)
     layouts: MemoryLayouts = field(default_factory=MemoryLayouts)
+    history: MemoryPreemptions = field(default_factory=MemoryPreemptions)
     instances: NoInstances = field(default_factory=NoInstances)
     groups: Sequence[NodeGroup] = ()
     stack_status: str = "UPDATE_COMPLETE"
@@ -182,6 +184,11 @@ class MemoryEnvironment:
     objects: ClusterObjects = field(default_factory=MemoryObjects)
     server: str = "https://harbor.example.com"
     """Where every context leads."""
+
+    def preemptions(self, stack: str) -> MemoryPreemptions:
+        if stack != "plimsoll-batch":
+            raise BadInput(f"there is no stack {stack}: name another with --stack")
+        return self.history
 
     def deployed(self, stack: str, profile: str | None = None) -> Deployed:
         if profile is not None:

@@ -40,7 +40,7 @@ class AutoScaling:
 
     def answers(self) -> Mapping[str, Operation]:
         """Return the table of what is answered."""
-        table = {
+        table: dict[str, Operation] = {
             "CompleteLifecycleAction": self._complete,
             "CreateOrUpdateTags": partial(self._tag, tagged=True),
             "DeleteTags": partial(self._tag, tagged=False),

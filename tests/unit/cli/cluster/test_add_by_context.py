@@ -181,7 +181,7 @@ def test_files_for_argo_cd_and_flux_hold_what_add_applies_and_point_to_each_othe
     result = run(MemoryEnvironment(), "clusters", "add", "harbor", *words, "--overlay", "guard")
     assert result.exit_code == 0, result.output
 
-    def load(name: str) -> list[dict[str, Any]]:
+    def load(name: str) -> list[Any]:
         return [*yaml.safe_load_all((folder / name).read_text())]
 
     [top] = load("kustomization.yaml")
