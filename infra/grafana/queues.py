@@ -22,7 +22,8 @@ def make() -> Dashboard:
     return board(
         "queues",
         "Who waits in the batch queues and for what, whether the planner runs, and who holds the "
-        "quota. The metrics of queues are those of `plimsoll queues list --output prometheus`.",
+        "quota. The planner writes to CloudWatch; the other metrics of queues are those of "
+        "`plimsoll queues list --output prometheus`.",
         {
             "Who waits?": [
                 panel(
@@ -35,6 +36,11 @@ def make() -> Dashboard:
                     "How many gangs wait, and for what?",
                     [samples(_max("waiting_gangs", "reason"), f"{_QUEUE}: {{{{reason}}}}")],
                     "By queue and reason.",
+                ),
+                panel(
+                    "How many gangs wait because they were stopped for others?",
+                    [samples(_max("preempted_gangs"), _QUEUE)],
+                    "`plimsoll queues history` says which, by whom and when.",
                 ),
                 panel(
                     "How many gangs run?",
@@ -58,11 +64,6 @@ def make() -> Dashboard:
                     "How many gangs are stopped for others?",
                     [each_queue(QueueMetric.GANGS_PREEMPTED, "Sum")],
                     "By queue and minute. `plimsoll queues history` says for whom and why.",
-                ),
-                panel(
-                    "How many gangs wait after they were stopped for others?",
-                    [samples(_max("preempted_gangs"), _QUEUE)],
-                    "`plimsoll jobs why` says by whom a gang was preempted.",
                 ),
                 panel(
                     "For what do gangs wait, as the planner saw it?",
