@@ -47,7 +47,7 @@ prometheus: ## Find the Prometheus that runs the queries of the boards, or unpac
 check: $(VENV) $(SAM) $(HADOLINT) docs ## Lint, types, order of imports, templates, Terraform, image, site
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/mypy --num-workers 2
+	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/pytest -q tests/package/test_terraform.py
 	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint

@@ -36,6 +36,11 @@ def make() -> Dashboard:
                     "By queue and reason.",
                 ),
                 panel(
+                    "How many gangs wait because they were stopped for others?",
+                    [samples(_max("preempted_gangs"), _QUEUE)],
+                    "`plimsoll queues history` says which, by whom and when.",
+                ),
+                panel(
                     "How many gangs run?",
                     [samples(_max("running_gangs"), _QUEUE)],
                     "By queue.",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
+from plimsoll_batch.domain.frameworks import FRAMEWORKS
 from plimsoll_testbed.rigs.cluster import installation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.installed import BINDINGS, message_of, until
+from tests.cluster.test_framework_policies import a_crd
 from tests.contract.rights import CLUSTER
 from tests.support.fake_clusters import Json
 from tests.support.queue_scenes import a_bare_pod, a_job
@@ -25,16 +28,11 @@ ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ADMIN, TENANT, OPS, GRANTER = "admin", "tenant", "ops", "granter"
 OPERATOR, CONTROLLER = "operator", "controller"
-FRAMEWORKS = {
-    "jobsets": ("jobset.x-k8s.io", "JobSet"),
-    "rayjobs": ("ray.io", "RayJob"),
-    "trainjobs": ("trainer.kubeflow.org", "TrainJob"),
-    "pytorchjobs": ("kubeflow.org", "PyTorchJob"),
-}
+KINDS = {row.resource: row for row in FRAMEWORKS}
 GRANT = "queues.plimsoll.dev/lab"
 TENANT_RULES = [
     {"apiGroups": ["batch"], "resources": ["*"], "verbs": ["*"]},
-    {"apiGroups": [group for group, _ in FRAMEWORKS.values()], "resources": ["*"], "verbs": ["*"]},
+    {"apiGroups": sorted({row.group for row in FRAMEWORKS}), "resources": ["*"], "verbs": ["*"]},
     {"apiGroups": [""], "resources": ["namespaces", "pods"], "verbs": ["*"]},
 ]
 ONE_QUEUE = [
@@ -58,6 +56,9 @@ class Town:
         query = {"dryRun": "All"} if dry else {}
         api = self._plane.transport(user)
         return api.call("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
+
+    def delete(self, path: str) -> Response:
+        return self._plane.transport().call("DELETE", path, query={"gracePeriodSeconds": "0"})
 
     def label(self, user: str, labels: Mapping[str, str | None], *, dry: bool = True) -> Response:
         body = {"metadata": {"labels": {LABELS[name]: text for name, text in labels.items()}}}
@@ -90,25 +91,6 @@ def bound(town: Town, role: str, rules: Any, *users: str) -> None:
     town.apply(BINDINGS, {"metadata": {"name": role}, "roleRef": ref, "subjects": subjects})
 
 
-def a_crd(plural: str) -> Json:
-    group, kind = FRAMEWORKS[plural]
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "metadata": {
-            "name": f"{plural}.{group}",
-            # groups of kubernetes-sigs are protected
-            "annotations": {"api-approved.kubernetes.io": "unapproved, a test"},
-        },
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": plural, "kind": kind},
-            "versions": [version],
-        },
-    }
-
-
 def in_team(job: Json, **labels: str | None) -> Json:
     job["metadata"]["namespace"] = "team"
     named = job["metadata"]["labels"] | {k.replace("__", "/"): v for k, v in labels.items()}
@@ -121,16 +103,16 @@ def without_queue(job: Json) -> Json:
     return in_team(job)
 
 
-@pytest.fixture(scope="module")
-def town() -> Iterator[Town]:
+@contextmanager
+def a_town(**more: Any) -> Iterator[Town]:
     users: dict[str, tuple[str, ...]] = dict.fromkeys((TENANT, OPS, GRANTER, OPERATOR), ())
     users[CONTROLLER] = ("system:serviceaccounts:kube-system",)
-    with ControlPlane(users=users) as plane:
+    with ControlPlane(users=users, **more) as plane:
         town = Town(plane)
         for folder in (CLUSTER, CLUSTER / "batch", CLUSTER / "batch-access"):
             installation.install(plane.transport(), folder)
-        for plural in FRAMEWORKS:
-            town.apply(CRDS, a_crd(plural))
+        for row in FRAMEWORKS:
+            town.apply(CRDS, a_crd(row.kind))
         marks = {"plimsoll.dev/queues": "true"}
         town.apply(NAMESPACES, {"metadata": {"name": "team", "labels": marks}})
         town.apply(NAMESPACES, {"metadata": {"name": "plain"}})
@@ -146,19 +128,25 @@ def town() -> Iterator[Town]:
         bound(town, "plimsoll-queues-controller", None, OPERATOR)
         until(lambda: "may not use" in message_of(town.post(JOBS, in_team(a_job("probe")))))
         until(lambda: town.label(TENANT, {"lab": "true"}).status == 403)
-        until(lambda: all(town.post(path_of(p), framework(p)).status != 404 for p in FRAMEWORKS))
+        until(lambda: all(town.post(path_of(p), framework(p)).status != 404 for p in KINDS))
+        yield town
+
+
+@pytest.fixture(scope="module")
+def town() -> Iterator[Town]:
+    with a_town() as town:
         yield town
 
 
 def path_of(plural: str) -> str:
-    return f"/apis/{FRAMEWORKS[plural][0]}/v1/namespaces/team/{plural}"
+    return f"/apis/{KINDS[plural].api_version}/namespaces/team/{plural}"
 
 
 def framework(plural: str, queue: str | None = "lab") -> Json:
-    group, kind = FRAMEWORKS[plural]
+    row = KINDS[plural]
     labels = {} if queue is None else {"plimsoll.dev/queue": queue}
     meta = {"name": "one", "namespace": "team", "labels": labels}
-    return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": meta, "spec": {}}
+    return {"apiVersion": row.api_version, "kind": row.kind, "metadata": meta, "spec": {}}
 
 
 @pytest.fixture
@@ -174,7 +162,7 @@ def test_without_a_grant_no_kind_of_object_names_a_queue(town: Town):
     for path, body in (
         (JOBS, in_team(a_job("one"))),
         (PODS, in_team(a_bare_pod("one"))),
-        *((path_of(plural), framework(plural)) for plural in FRAMEWORKS),
+        *((path_of(plural), framework(plural)) for plural in KINDS),
     ):
         answer = town.post(path, body)
         assert answer.status == 403, (path, answer.body)
@@ -195,10 +183,16 @@ def test_with_a_grant_they_do_and_of_no_other_queue(town: Town, granted: None):
     assert "may not use queue other" in message_of(other)
 
 
-def test_a_job_gets_into_no_queue_later(town: Town):
-    town.apply(JOBS, without_queue(a_job("late")))
+def test_nothing_gets_into_a_queue_later(town: Town):
     named = {"metadata": {"labels": {"plimsoll.dev/queue": "lab"}}}
-    assert "may not use queue lab" in message_of(town.patch(f"{JOBS}/late", named))
+    for path, body in (
+        (JOBS, without_queue(a_job("one"))),
+        (PODS, without_queue(a_bare_pod("one"))),
+        *((path_of(plural), framework(plural, None)) for plural in KINDS),
+    ):
+        town.apply(path, body)
+        assert "may not use queue lab" in message_of(town.patch(f"{path}/one", named)), path
+        assert town.delete(f"{path}/one").status == 200, path
 
 
 def test_a_withdrawn_grant_refuses_no_update_of_what_is_there(town: Town, granted: None):
@@ -217,6 +211,24 @@ def test_controllers_of_the_cluster_make_pods_and_no_jobs_of_a_queue_that_is_not
     assert town.post(PODS, in_team(a_bare_pod("one")), CONTROLLER).status == 201
     of_a_cron_job = town.post(JOBS, in_team(a_job("tick")), CONTROLLER)
     assert "may not use queue lab" in message_of(of_a_cron_job)
+
+
+@pytest.mark.long
+def test_a_cron_job_without_a_grant_starts_nothing_and_an_event_on_it_says_why():
+    accounts = ("--use-service-account-credentials",)
+    with a_town(flags={"kube-controller-manager": accounts}) as town:
+        job = in_team(a_job("tick"))
+        template = {"metadata": {"labels": job["metadata"]["labels"]}, "spec": job["spec"]}
+        spec = {"schedule": "* * * * *", "jobTemplate": template}
+        cron_jobs = JOBS.replace("/jobs", "/cronjobs")
+        town.apply(cron_jobs, {"metadata": {"name": "tick"}, "spec": spec})
+
+        def said() -> list[str]:
+            found = town.get(f"{NAMESPACES}/team/events")["items"]
+            return [e["message"] for e in found if e["involvedObject"]["kind"] == "CronJob"]
+
+        until(lambda: any("may not use queue lab" in words for words in said()), seconds=90)
+        assert town.get(JOBS)["items"] == []
 
 
 @pytest.mark.parametrize(
@@ -264,7 +276,7 @@ def test_where_a_queue_is_required_what_names_none_is_refused(town: Town, grante
     for path, body in (
         (JOBS, without_queue(a_job("one"))),
         (PODS, without_queue(a_bare_pod("one"))),
-        *((path_of(plural), framework(plural, None)) for plural in FRAMEWORKS),
+        *((path_of(plural), framework(plural, None)) for plural in KINDS),
     ):
         answer = town.post(path, body)
         assert "namespace team requires a queue" in message_of(answer), path

@@ -29,18 +29,17 @@ from plimsoll_service.adapters.tenants import MOST_ITEM_BYTES, AwsTenants
 from plimsoll_service.domain.access import Binding, Grant, Identity, PersonRole, Principal, Role
 from plimsoll_service.domain.snapshots import Arrival
 from plimsoll_service.services import decisions
-from plimsoll_service.services.clusters import (
+from plimsoll_service.services.cluster_rows import (
     CLUSTER,
-    CLUSTER_FILTERS,
-    clusters,
     remember_cluster,
     tell_advised,
     tell_seen,
 )
+from plimsoll_service.services.clusters import CLUSTER_FILTERS, clusters
+from plimsoll_service.services.kept_advice import RECOMMENDATIONS
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.paging import page_request
 from plimsoll_service.services.ports import Members, TenantData, Tenants
-from plimsoll_service.services.recommendations import RECOMMENDATIONS
 from plimsoll_service.services.sessions import Sessions
 from plimsoll_service.wire.advice import About, Recommendation, Recommendations
 from plimsoll_service.wire.audit import Action, AuditEntry

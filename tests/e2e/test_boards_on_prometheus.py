@@ -47,6 +47,7 @@ QUEUE = QueueOverview(
     share=500,
     running=1,
     waiting={Wait.NODES: 2},
+    preempted=1,
     longest_seconds=60,
 )
 

@@ -73,7 +73,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for tree in PYPROJECT["packages"]["find"]["where"]:
         for package in (path.parent for path in (ROOT / tree).glob("*/__init__.py")):
             for pattern in ("**/*.py", *PYPROJECT["package-data"][package.name]):
-                for file in package.glob(pattern):
+                for file in package.glob(pattern, recurse_symlinks=True):
                     target = folder / file.relative_to(package.parent)
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(file, target)
@@ -135,6 +135,14 @@ def test_every_command_explains_itself(installation):
     ended = each(installation, "--help", *(f"{command} --help" for command in commands))
     assert {command: said for command, (status, said) in ended.items() if status} == {}
     assert all("Usage: " in said for _, said in ended.values())
+
+
+def test_the_manifests_of_a_cluster_are_written_for_argo_cd_and_flux(installation, tmp_path):
+    words = ["clusters", "add", "harbor", "--gitops", "deploy", "--repository", "https://x"]
+    done = python(installation, PLIMSOLL, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    written = (tmp_path / "deploy/cluster/rbac.yaml").read_text(encoding="utf-8")
+    assert written == (ROOT / "infra/cluster/rbac.yaml").read_text(encoding="utf-8")
 
 
 def test_what_needs_a_checkout_says_so_with_the_cure(installation):

@@ -6,6 +6,7 @@ what its templates say by then into theirs: https://github.com/kubernetes-sigs/j
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -128,10 +129,17 @@ class Operators:
             if pod not in pods:
                 labels = {label: name, "training.kubeflow.org/replica-type": role}
                 self._make(PODS, obj, pod, labels, template["metadata"], {"spec": template["spec"]})
-        if wanted.keys() <= pods.keys() and all(
-            pods[pod]["status"]["phase"] == "Succeeded" for pod in wanted
-        ):
+        done = Counter(
+            pods[pod]["metadata"]["labels"]["training.kubeflow.org/replica-type"]
+            for pod in wanted.keys() & pods.keys()
+            if pods[pod]["status"]["phase"] == "Succeeded"
+        )
+        if done.total() == len(wanted):
             self._end(PYTORCH, obj, "Succeeded")
+        elif done:
+            roles = spec["pytorchReplicaSpecs"]
+            counts = {role: {"succeeded": done[role.lower()]} for role in roles}
+            self._say(PYTORCH, obj, {"replicaStatuses": counts})
 
     def _job_set(self, obj: Json) -> None:
         if _ended(obj):
@@ -161,6 +169,13 @@ class Operators:
                 self._scene.play.patch(f"{JOBS}/{job}", {"spec": change})
         if done and all(done):
             self._end(JOBSETS, obj, "Completed")
+        elif any(done):
+            names = [each["name"] for each in obj["spec"]["replicatedJobs"]]
+            counts = [
+                {"name": role, "succeeded": int(ended)}
+                for role, ended in zip(names, done, strict=False)
+            ]
+            self._say(JOBSETS, obj, {"replicatedJobsStatus": counts})
 
     def _make(  # noqa: PLR0913, PLR0917 - the parts of an object
         self, path: str, owner: Json, name: str, labels: Json, meta: Json, parts: Json
@@ -183,7 +198,9 @@ class Operators:
         assert answer.status == 201, answer.body
 
     def _end(self, path: str, obj: Json, condition: str) -> None:
-        status = {"conditions": [{"type": condition, "status": "True"}]}
+        self._say(path, obj, {"conditions": [{"type": condition, "status": "True"}]})
+
+    def _say(self, path: str, obj: Json, status: Json) -> None:
         body = {"status": status}
         self._scene.play.patch(f"{path}/{obj['metadata']['name']}/status", body)
 

@@ -29,6 +29,7 @@ GAUGES: Final = {
     "plimsoll_queue_share": "Share of the queue in its tree, by the order of the tree.",
     "plimsoll_queue_running_gangs": "Gangs that run.",
     "plimsoll_queue_waiting_gangs": "Gangs that wait, by what they wait for.",
+    "plimsoll_queue_preempted_gangs": "Gangs that wait because they were stopped for others.",
     "plimsoll_queue_longest_wait_seconds": "How long the first waiting gang has waited.",
 }
 """https://prometheus.io/docs/instrumenting/exposition_formats/"""
@@ -81,6 +82,7 @@ def metrics(queues: Sequence[QueueOverview]) -> Iterator[str]:
         add("running_gangs", queue.running, queue=queue.name)
         for wait, count in sorted(queue.waiting.items()):
             add("waiting_gangs", count, queue=queue.name, reason=wait)
+        add("preempted_gangs", queue.preempted, queue=queue.name)
         add("longest_wait_seconds", queue.longest_seconds, queue=queue.name)
     for name, about in GAUGES.items():
         if samples[name]:
@@ -136,5 +138,6 @@ def _data(queue: QueueOverview) -> Mapping[str, Any]:
         "share": queue.share,
         "running": queue.running,
         "waiting": {str(wait): count for wait, count in sorted(queue.waiting.items())},
+        "preempted": queue.preempted,
         "longest_wait_seconds": round(queue.longest_seconds),
     }

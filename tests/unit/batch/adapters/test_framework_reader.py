@@ -39,6 +39,12 @@ ENDS = {
 }
 
 
+SUCCEEDED = {
+    "JobSet": ({"replicatedJobsStatus": [{"name": "workers", "succeeded": 1}]}, 1 + 3),
+    "PyTorchJob": ({"replicaStatuses": {"Worker": {"succeeded": 2}}}, 1 + 1),
+}
+
+
 def read(kind, **spec):
     obj = sample(kind)
     obj["spec"] |= spec
@@ -55,6 +61,31 @@ def test_an_object_is_read_as_its_pods_by_role(kind):
     assert {each.name: each.pods for each in job.sets} == ROLES[kind]
     assert job.parallelism == sum(ROLES[kind].values())
     assert (job.suspended, job.finished, job.wrong) == (True, False, ())
+
+
+@pytest.mark.parametrize("kind", SUCCEEDED)
+def test_pods_that_have_succeeded_count_no_more_until_it_is_suspended(kind):
+    obj, (status, left) = sample(kind), SUCCEEDED[kind]
+    obj["status"], whole = status, sum(ROLES[kind].values())
+    assert parsed(obj).job.pods == whole
+    at(obj, ROWS[kind].suspend[:-1])["suspend"] = False
+    job = parsed(obj).job
+    assert (job.pods, job.parallelism) == (left, whole)
+
+
+def test_a_job_set_that_may_restart_holds_all_of_its_pods_until_it_ends():
+    obj = sample("JobSet")
+    obj["spec"] |= {"suspend": False, "failurePolicy": {"maxRestarts": 1}}
+    obj["status"] = SUCCEEDED["JobSet"][0]
+    assert parsed(obj).job.pods == 7
+
+
+@pytest.mark.parametrize("count", [10**30, -1, True, "1", None])
+def test_a_forged_count_of_pods_that_succeeded_adds_none(count):
+    obj = sample("JobSet")
+    obj["spec"]["suspend"] = False
+    obj["status"] = {"replicatedJobsStatus": [{"name": "workers", "succeeded": count}, 7]}
+    assert 1 <= parsed(obj).job.pods <= 7
 
 
 @pytest.mark.parametrize("kind", sorted(ROLES.keys() - {"SparkApplication"}))

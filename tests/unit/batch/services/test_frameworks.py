@@ -123,6 +123,23 @@ def test_it_ends_and_gives_its_quota_to_the_next(stage):
     assert [stage.suspended(name) for name in ("second", "third")] == [False, False]
 
 
+def templates_of(obj: Json) -> list[Json]:
+    if obj["kind"] == "JobSet":
+        return [role["template"]["spec"]["template"] for role in obj["spec"]["replicatedJobs"]]
+    return [role["template"] for role in obj["spec"]["pytorchReplicaSpecs"].values()]
+
+
+def test_pods_that_have_succeeded_give_their_quota_to_others_before_the_object_ends(stage):
+    obj = stage.make("train", workers=3)
+    templates_of(obj)[1]["metadata"]["annotations"] = {"drill.plimsoll.dev/run": "3s"}
+    stage.scene.submit(obj)
+    stage.goes_on(2)
+    stage.scene.submit(stage.make("second"), stage.make("third"))
+    stage.goes_on(12)
+    running = {name: len(stage.nodes_of(name)) for name in ("train", "second", "third")}
+    assert running == {"train": 1, "second": 3, "third": 3}
+
+
 def test_the_pods_of_a_suspended_object_hold_its_quota_until_the_last_is_gone(stage):
     stage.scene.submit(stage.make("train", workers=3))
     stage.goes_on()

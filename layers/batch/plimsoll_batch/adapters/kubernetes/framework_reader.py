@@ -116,9 +116,10 @@ def _with_children(
         wrong += asked.wrong
     # The child carries no node selector that the overrides of its parent do not say.
     sets = [replace(each, at=()) for each in sets]
-    return replace(
-        job, sets=tuple(sets), parallelism=_total(sets), wrong=tuple(dict.fromkeys(wrong))
-    )
+    total = _total(sets)
+    if not job.suspended:
+        sets = _left(sets, shaped.job.framework, shaped.document)
+    return replace(job, sets=tuple(sets), parallelism=total, wrong=tuple(dict.fromkeys(wrong)))
 
 
 def _job(row: Framework, document: Json, meta: schema.Metadata, admission: PodAdmission) -> Job:
@@ -136,6 +137,9 @@ def _job(row: Framework, document: Json, meta: schema.Metadata, admission: PodAd
     twice = Counter(each.name for each in sets)
     wrong += [f"two of its roles are called {name}" for name, count in twice.items() if count > 1]
     complete, failed = _ended(row, document)
+    total = _total(sets)
+    if not suspended:
+        sets = _left(sets, row, document)
     return Job(
         **fields,
         ref=Ref(row.kind, meta.namespace, meta.name),
@@ -143,7 +147,7 @@ def _job(row: Framework, document: Json, meta: schema.Metadata, admission: PodAd
         limit=_limit(row, document),
         leaves_whole=on_interruption == "suspend",
         suspended=suspended,
-        parallelism=_total(sets),
+        parallelism=total,
         made_pods=any(found for path in row.made_pods for found in all_at(document, path)),
         finished=complete or failed,
         failure=failed,
@@ -235,6 +239,33 @@ def _sets(row: Framework, document: Json, asked: Asked, admission: PodAdmission)
             if len(found) > MOST_ROLES:
                 raise BadInput(f"has more than {MOST_ROLES} roles")
     return found
+
+
+def _left(sets: Sequence[PodSet], row: Framework, document: Json) -> list[PodSet]:
+    """Return the pods of a running object without those that have succeeded for good: these hold no quota any more."""
+    if row.repeats_nothing is not None and not row.repeats_nothing.holds(document):
+        return [*sets]
+    succeeded: Counter[str] = Counter()
+    for source in row.roles:
+        if source.succeeded:
+            *where, field = source.succeeded
+            roles = at(document, tuple(where))
+            for name, entry, path in _entries(source, document):
+                of_one = prod(
+                    _count(entry, each.path, each.default, each.most) for each in source.counts[1:]
+                )
+                said = at(_of_role(roles, source, path[-1], name), (field,))
+                if isinstance(said, int):
+                    succeeded[name] += max(said, 0) * of_one
+    return [replace(each, pods=max(each.pods - succeeded[each.name], 0)) for each in sets]
+
+
+def _of_role(roles: Any, source: RoleSource, key: str | int, name: str) -> Any:
+    """Return what the status says of a role: the entry of a map by its key, of a list by its name."""
+    if source.form is Form.MAP:
+        return at(roles, (str(key),))
+    listed = roles if isinstance(roles, list) else ()
+    return next((each for each in listed if at(each, (source.name,)) == name), None)
 
 
 type _Entry = tuple[str, Json, tuple[str | int, ...]]

@@ -66,7 +66,9 @@ class RoleSource:
     template: Path = TEMPLATE
     """From an entry to the spec of its pods."""
     counts: tuple[Count, ...] = ()
-    """The product of these; without any, one pod."""
+    """The product of these; without any, one pod. The first counts entries, which succeed one by one."""
+    succeeded: Path = ()
+    """Of a list or map of roles in the status, and of the field in it that counts the entries that have succeeded."""
     only: Says | None = None
     """None: the role is always there."""
     default: Mapping[str, str] = field(default_factory=dict)
@@ -121,6 +123,8 @@ class Framework:
     """The role of its pods without that label."""
     made_pods: tuple[Path, ...] = ()
     """Fields of which one says something once its operator has made pods; `*` is each entry of a list or map."""
+    repeats_nothing: Says | None = None
+    """Where it says this, or where this is None, what has succeeded does not run again before it is suspended."""
     limit: Path | None = None
     """Where it says after how many seconds it is ended."""
     overrides: Path | None = None

@@ -74,6 +74,7 @@ JOBSET: Final = Framework(
                     most=("template", "spec", "completions"),
                 ),
             ),
+            succeeded=("status", "replicatedJobsStatus", "succeeded"),
         ),
     ),
     ended=Ended(complete=frozenset({"Completed"}), failed=frozenset({"Failed"})),
@@ -83,6 +84,7 @@ JOBSET: Final = Framework(
         ("status", "replicatedJobsStatus", EACH, field)
         for field in ("active", "ready", "succeeded", "failed")
     ),
+    repeats_nothing=Says(path=("spec", "failurePolicy", "maxRestarts"), values=(0,), default=0),
     merges_selectors=True,
     refuses=(
         _own("jobset.sigs.k8s.io/jobset-controller"),
@@ -198,7 +200,14 @@ def _kubeflow(kind: str, resource: str, specs: str) -> Framework:
         version="v1",
         resource=resource,
         suspend=("spec", "runPolicy", "suspend"),
-        roles=(RoleSource(entries=("spec", specs), form=Form.MAP, counts=_REPLICAS),),
+        roles=(
+            RoleSource(
+                entries=("spec", specs),
+                form=Form.MAP,
+                counts=_REPLICAS,
+                succeeded=("status", "replicaStatuses", "succeeded"),
+            ),
+        ),
         ended=_FINISHED,
         pods=(PodLabel(label="training.kubeflow.org/job-name", owners=frozenset({kind})),),
         role_label="training.kubeflow.org/replica-type",
