@@ -128,8 +128,8 @@ sbom: $(BUILT) $(SUPPLY) ## List what is deployed (CycloneDX), with its licences
 	cat layers/*/requirements.txt | .tools/supply/bin/cyclonedx-py requirements --output-reproducible -o .aws-sam/sbom.json -
 	.venv/bin/python infra/local/notices.py .aws-sam/build/*Layer >.aws-sam/THIRD-PARTY-NOTICES.txt
 
-release: sbom $(SERVICE) $(BATCH) ## Build a release into .release, and print its checksums (TAG=yes also sets its tag)
-	.venv/bin/python infra/local/release.py $(if $(filter yes,$(TAG)),--tag)
+release: $(VENV) $(SAM) $(SUPPLY) ## Build a release into .release, and print its checksums (KEY=FILE signs them; TAG=yes also sets its tag)
+	.venv/bin/python infra/local/release.py $(if $(KEY),--key $(KEY)) $(if $(filter yes,$(TAG)),--tag)
 
 build: $(BUILT) $(SERVICE) $(BATCH) ## Build the functions and layers of all stacks into .aws-sam
 
