@@ -80,7 +80,8 @@ def _reasons(plan: QueuePlan) -> Mapping[str, str]:
     """Return the reason of each decision, by uid."""
     found = {each.gang.uid: each.reason for each in plan.admitted}
     found |= {each.gang.uid: each.reason for each in plan.preempting}
-    found |= {each.gang.uid: each.reason for each in (*plan.reserved, *plan.awaiting)}
+    found |= {each.gang.uid: each.reason for each in plan.reserved}
+    found |= {each.gang.uid: each.reason for each in plan.awaiting}
     return found | {gang.uid: each.reason for each in plan.waiting for gang in each.gangs}
 
 
