@@ -11,6 +11,8 @@ from plimsoll_cli.terminal import say
 
 TEMPLATES: Final = ("spoke", "reports", "spot-interruption")
 """Files of `plimsoll_cli/templates`, which are links to those in `infra`."""
+
+
 @click.command()
 @click.argument("name", type=click.Choice(TEMPLATES))
 def template(name: str) -> None:
