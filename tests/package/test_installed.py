@@ -126,7 +126,7 @@ def test_templates_that_need_no_build_are_in_the_package(installation):
     }.items():
         kept = installation / "plimsoll_cli" / "templates" / f"{name}.yaml"
         assert kept.read_bytes() == (ROOT / source / f"{name}.yaml").read_bytes()
-        result = CliRunner().invoke(main, ["template", name])
+        result = CliRunner().invoke(main, ["clusters", "template", name])
         assert result.stdout_bytes == kept.read_bytes()
 
 

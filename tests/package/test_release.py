@@ -114,7 +114,7 @@ def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def publish(repository: Path, key: Path) -> Path:
     """Commit the public key; returns its file."""
-    file = repository / RELEASE.PUBLIC_KEY
+    file: Path = repository / RELEASE.PUBLIC_KEY
     file.parent.mkdir(exist_ok=True)
     subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", file], check=True)
     _git(repository, "add", ".")
