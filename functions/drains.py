@@ -14,6 +14,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions import sqs_batch
 from plimsoll import bootstrap
+from plimsoll.adapters.sqs import TRACEPARENT
+from plimsoll.domain.fields import traceparent_of
 from plimsoll.observability import logger, metrics
 from plimsoll.services.retry_policy import HURRIED_SECONDS, RECONCILE_SECONDS, WAKE_UPS
 
@@ -37,6 +39,7 @@ def _comes_back(record: dict[str, Any], error: Exception) -> dict[str, object]:
 
 
 def _work(record: dict[str, Any], context: LambdaContext) -> None:
+    attribute = record.get("messageAttributes", {}).get(TRACEPARENT, {})
     seconds_left = context.get_remaining_time_in_millis() / 1000 - END_SECONDS
     bootstrap.services().drains.reconcile(
         json.loads(record["body"])["cluster"],
@@ -44,4 +47,5 @@ def _work(record: dict[str, Any], context: LambdaContext) -> None:
         holder=context.aws_request_id,
         seconds=min(RECONCILE_SECONDS, seconds_left),
         hurried=min(HURRIED_SECONDS, seconds_left),
+        traceparent=traceparent_of(attribute.get("stringValue")),
     )

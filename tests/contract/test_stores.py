@@ -28,7 +28,7 @@ from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.dynamodb.tables import READ_BATCH_ITEMS, ROUNDS
-from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
+from plimsoll.adapters.sqs import TRACEPARENT, SqsResyncs, SqsWakeUps
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.interruptions import MaintenanceWindow, Policy, Response
 from plimsoll.domain.kubernetes import Ref, Resources
@@ -120,8 +120,8 @@ class Stores:
     times: Times
     layouts: LayoutStore
     wake_ups: WakeUps
-    sent: Callable[[], Sequence[str]]
-    """Bodies of the messages that a reader of the queue sees now."""
+    sent: Callable[[], Sequence[tuple[str, str | None]]]
+    """Bodies and traceparents of the messages that a reader of the queue sees now."""
 
 
 def in_memory() -> Stores:
@@ -134,7 +134,11 @@ def in_memory() -> Stores:
         MemoryTimes(),
         MemoryLayouts(),
         wake_ups,
-        lambda: [f'{{"cluster": "{cluster}"}}' for cluster, delay in wake_ups.sent if delay == 0],
+        lambda: [
+            (f'{{"cluster": "{cluster}"}}', trace)
+            for (cluster, delay), trace in zip(wake_ups.sent, wake_ups.traceparents, strict=True)
+            if delay == 0
+        ],
     )
 
 
@@ -152,17 +156,20 @@ def in_aws(aws: Aws) -> Stores:
         DynamoObservedTimes(aws, f"TimesTable-{run}"),
         DynamoLayouts(aws, f"TimesTable-{run}"),
         SqsWakeUps(aws, queue),
-        partial(bodies_of, aws, queue),
+        partial(messages_of, aws, queue),
     )
 
 
-def bodies_of(aws: Aws, queue: str) -> list[str]:
-    bodies: list[str] = []
-    while messages := aws.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get(
-        "Messages"
-    ):
-        bodies += [m["Body"] for m in messages]
-    return bodies
+def messages_of(aws: Aws, queue: str) -> list[tuple[str, str | None]]:
+    found: list[tuple[str, str | None]] = []
+    while messages := aws.sqs.receive_message(
+        QueueUrl=queue, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+    ).get("Messages"):
+        for message in messages:
+            attributes = message.get("MessageAttributes", {})
+            said = attributes[TRACEPARENT]["StringValue"] if attributes else None
+            found.append((message["Body"], said))
+    return found
 
 
 @pytest.fixture(
@@ -346,7 +353,13 @@ def test_a_score_is_no_report(stores: Stores) -> None:
 
 def test_a_tick_for_each_delay_names_its_cluster(stores: Stores) -> None:
     stores.wake_ups.send("shop", [0] * 12)
-    assert [*stores.sent()] == ['{"cluster": "shop"}'] * 12
+    assert [*stores.sent()] == [('{"cluster": "shop"}', None)] * 12
+
+
+def test_a_tick_carries_the_trace_of_who_sent_it(stores: Stores) -> None:
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    stores.wake_ups.send("shop", [0, 0], trace)
+    assert [*stores.sent()] == [('{"cluster": "shop"}', trace)] * 2
 
 
 def test_no_delay_is_no_tick(stores: Stores) -> None:
@@ -358,7 +371,8 @@ def test_each_resync_is_a_message_of_its_own(moto_aws: Aws) -> None:
     queue = moto_aws.sqs.create_queue(QueueName="resyncs")["QueueUrl"]
     asked = resync_requests([replace(SHOP, name=f"shop-{n:02}") for n in range(12)], T0)
     SqsResyncs(moto_aws, queue).send(asked)
-    assert {*map(ResyncRequest.read, bodies_of(moto_aws, queue))} == {*asked}
+    bodies = [body for body, _ in messages_of(moto_aws, queue)]
+    assert {*map(ResyncRequest.read, bodies)} == {*asked}
     assert len(asked) == 12 + 1
 
 

@@ -36,6 +36,7 @@ class FakeService:
 
     answers: dict[str, Any] = field(default_factory=dict)
     asked: list[Any] = field(default_factory=list)
+    traceparents: list[Any] = field(default_factory=list)
 
     def receive(self, bodies):
         self.asked.append(list(bodies))
@@ -45,7 +46,8 @@ class FakeService:
             raise crash
         return answers
 
-    def reconcile(self, cluster, holder, seconds, hurried):
+    def reconcile(self, cluster, holder, seconds, hurried, traceparent=None):
+        self.traceparents.append(traceparent)
         self.asked.append((cluster, holder, seconds, hurried))
         self._fail(cluster)
         return 1
@@ -114,7 +116,9 @@ def log(monkeypatch):
     return lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def batch(*bodies: str, attempts: int = 1, sent: float = 1767268800) -> dict[str, Any]:
+def batch(
+    *bodies: str, attempts: int = 1, sent: float = 1767268800, attributes: Any = None
+) -> dict[str, Any]:
     """A batch as Lambda's event source mapping makes it."""
     return {
         "Records": [
@@ -128,7 +132,7 @@ def batch(*bodies: str, attempts: int = 1, sent: float = 1767268800) -> dict[str
                     "SenderId": "AIDAEXAMPLE",
                     "ApproximateFirstReceiveTimestamp": "1767268800001",
                 },
-                "messageAttributes": {},
+                "messageAttributes": attributes or {},
                 "md5OfBody": "",
                 "eventSource": "aws:sqs",
                 "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:queue",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from functions import drains
 from plimsoll.domain.errors import Temporary
 from plimsoll.services.retry_policy import HURRIED_SECONDS, RECONCILE_SECONDS, WAKE_UPS
@@ -27,6 +29,30 @@ def test_a_reconcile_never_outlasts_its_invocation(service, context):
     drains.handler(batch(WAKE_UP), context)
     [(_, _, seconds, hurried)] = service.asked
     assert seconds == hurried == 10 - drains.END_SECONDS
+
+
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        (TRACEPARENT, TRACEPARENT),
+        (TRACEPARENT.upper(), None),
+        (TRACEPARENT.replace("00", "01", 1), None),  # another version
+        (f"00-{'0' * 32}-00f067aa0ba902b7-01", None),
+        (f"{TRACEPARENT}-{'x' * 100_000}", None),
+        ("1-5759e988-bd862e3fe1be46a994272793", None),  # X-Ray's
+        ({"nested": []}, None),
+        (None, None),
+    ],
+)
+def test_a_wake_up_continues_a_trace_of_the_w3c_and_any_other_header_is_ignored(
+    service, context, said, taken
+):
+    attributes = {"traceparent": {"dataType": "String", "stringValue": said}}
+    assert failed(drains.handler(batch(WAKE_UP, attributes=attributes), context)) == []
+    assert service.traceparents == [taken]
 
 
 def test_a_wake_up_that_fails_is_left_to_its_queue_with_its_reason_logged(service, context, log):

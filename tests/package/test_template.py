@@ -25,13 +25,17 @@ from tests.package.template import ROOT, functions, listed, resources, statement
 
 READ_BY_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
 READ_BY_LAMBDA = {"AWS_LAMBDA_EXEC_WRAPPER"}
+READ_BY_THE_LAYER = {"OTEL_SERVICE_NAME", "OTEL_EXPORTER_OTLP_TIMEOUT"}
 SET_BY_LAMBDA = {"AWS_REGION": REGION}
 
 
 def test_every_environment_variable_is_a_field_of_the_configuration_and_the_other_way_round():
     given = set(template()["Globals"]["Function"]["Environment"]["Variables"])
     read = {field.name.upper() for field in fields(Config)}
-    assert given - READ_BY_POWERTOOLS - READ_BY_LAMBDA == read - SET_BY_LAMBDA.keys()
+    assert (
+        given - READ_BY_POWERTOOLS - READ_BY_LAMBDA - READ_BY_THE_LAYER
+        == read - SET_BY_LAMBDA.keys()
+    )
 
 
 def test_no_function_has_variables_of_its_own():
@@ -318,9 +322,10 @@ def test_alarms_on_our_metrics_name_metrics_that_exist():
 
 def test_functions_export_opentelemetry_only_where_a_layer_for_it_is_named():
     layer = "arn:aws:lambda:us-east-1:901920570463:layer:aws-otel-python-amd64-ver-1-32-0:2"
-    wrapper = "AWS_LAMBDA_EXEC_WRAPPER"
     plain, exporting = of_every_function(), of_every_function(TelemetryLayer=layer)
-    assert wrapper not in plain["Environment"]["Variables"]
-    assert exporting["Environment"]["Variables"][wrapper] == "/opt/otel-instrument"
+    told = exporting["Environment"]["Variables"]
+    assert told.keys() - plain["Environment"]["Variables"] == READ_BY_LAMBDA | READ_BY_THE_LAYER
+    assert told["AWS_LAMBDA_EXEC_WRAPPER"] == "/opt/otel-instrument"
+    assert float(told["OTEL_EXPORTER_OTLP_TIMEOUT"]) <= 1  # an answer waits for the export
     assert exporting["Layers"] == [*plain["Layers"], layer]
     assert all("Layers" not in each["Properties"] for each in functions().values())

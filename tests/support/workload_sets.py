@@ -22,7 +22,8 @@ from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.notices import InstanceNotice, SpotInterruption, ZonalShift
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll.domain.reports import Metric
-from plimsoll.services.ports import FrameSink, Limits, NodeGroups
+from plimsoll.services.ports import FrameSink, Limits, NodeGroups, Traces
+from plimsoll.services.untraced import UNTRACED
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_simulation.fake_aws.machines import zone_id_of
 from plimsoll_simulation.fake_aws.stores import (
@@ -163,6 +164,7 @@ class WiredServices(VirtualTime):
         kill_switch: bool = False,
         times: MemoryTimes | None = None,
         frames: FrameSink | None = None,
+        traces: Traces = UNTRACED,
     ) -> None:
         super().__init__(NOON)
         self.fake_cluster = FakeCluster(
@@ -214,6 +216,7 @@ class WiredServices(VirtualTime):
             workers=self.workers,
             cluster_workers=self.workers,
             telemetry=self.telemetry,
+            traces=traces,
         )
         self.services = wire(ports, kill_switch=kill_switch)
         self.notices = self.services.notices

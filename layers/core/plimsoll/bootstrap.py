@@ -27,11 +27,12 @@ from plimsoll.adapters.notices_queue import NoticesQueue
 from plimsoll.adapters.sns import SnsAnnouncer
 from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.config import Config, in_lambda
+from plimsoll.config import Config, in_lambda, is_exported
 from plimsoll.domain.registry import Cluster
 from plimsoll.observability import CloudWatch
-from plimsoll.services.ports import FrameSink, LayoutStore, Limits
+from plimsoll.services.ports import FrameSink, LayoutStore, Limits, Traces
 from plimsoll.services.trusted_sources import TrustedSources
+from plimsoll.services.untraced import UNTRACED
 from plimsoll.services.wiring import Ports, Services, wire
 
 
@@ -135,6 +136,18 @@ def _layouts() -> LayoutStore:
 
 
 @cache
+def _traces() -> Traces:
+    if not is_exported():
+        return UNTRACED
+    try:
+        from plimsoll.adapters.opentelemetry import OpenTelemetryTraces  # noqa: PLC0415 - the layer's
+    except ImportError as error:
+        _warn(f"no traces, since the layer has no OpenTelemetry: {error}")
+        return UNTRACED
+    return OpenTelemetryTraces(_warn)
+
+
+@cache
 def services() -> Services:
     """Return what the functions run."""
     clock, telemetry = SystemClock(), CloudWatch()
@@ -162,6 +175,7 @@ def services() -> Services:
         workers=_workers(),
         cluster_workers=ThreadWorkers(8),
         telemetry=telemetry,
+        traces=_traces(),
     )
     return wire(
         ports,

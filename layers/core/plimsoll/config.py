@@ -74,6 +74,11 @@ def in_lambda() -> bool:
     return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
+def is_exported() -> bool:
+    """Whether a layer exports OpenTelemetry: it starts the function by a wrapper (`TelemetryLayer` of the template)."""
+    return "AWS_LAMBDA_EXEC_WRAPPER" in os.environ
+
+
 def _read(name: str, kind: Any, text: str) -> object:
     try:
         return _READERS[kind](text)

@@ -1,7 +1,7 @@
 """Logs and metrics of the functions: structured lines and embedded metrics on standard output.
 
-Both are written by the runtime's own log stream, so they cost no call and no right. Tracing is the
-template's business (`Tracing`): Lambda carries the trace through the queues by itself.
+Both are written by the runtime's own log stream, so they cost no call and no right. Spans are the business
+of `plimsoll.adapters.opentelemetry`.
 """
 
 from __future__ import annotations

@@ -291,10 +291,13 @@ class MemoryWakeUps:
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, int]] = []
+        self.traceparents: list[str | None] = []
+        """Of each."""
 
-    def send(self, cluster: str, delays: Sequence[int]) -> None:
+    def send(self, cluster: str, delays: Sequence[int], traceparent: str | None = None) -> None:
         """Send one wake-up for each delay, in seconds."""
         self.sent += [(cluster, delay) for delay in delays]
+        self.traceparents += [traceparent for _ in delays]
 
 
 class MemoryResyncs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import batched
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
@@ -11,7 +11,10 @@ from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import Temporary
 
 if TYPE_CHECKING:
-    from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
+    from mypy_boto3_sqs.type_defs import (
+        MessageAttributeValueTypeDef,
+        SendMessageBatchRequestEntryTypeDef,
+    )
 
     from plimsoll.adapters.aws import Aws
     from plimsoll.domain.registry import ResyncRequest
@@ -20,12 +23,17 @@ BATCH_MESSAGES: Final = 10
 """The most that one SendMessageBatch takes."""
 
 
+TRACEPARENT: Final = "traceparent"
+"""The message attribute by which a trace goes on: https://www.w3.org/TR/trace-context/"""
+
+
 class Message(TypedDict):
     """A message as SQS takes it."""
 
     MessageBody: str
     DelaySeconds: NotRequired[int]
     MessageGroupId: NotRequired[str]
+    MessageAttributes: NotRequired[Mapping[str, MessageAttributeValueTypeDef]]
 
 
 class SqsWakeUps:
@@ -35,8 +43,8 @@ class SqsWakeUps:
         self._aws = aws
         self._queue_url = queue_url
 
-    def send(self, cluster: str, delays: Sequence[int]) -> None:
-        """Send one wake-up for each delay, in seconds.
+    def send(self, cluster: str, delays: Sequence[int], traceparent: str | None = None) -> None:
+        """Send one wake-up for each delay, in seconds; the traceparent becomes an attribute of each.
 
         Raises:
             Temporary: some were not taken. Sending all again is harmless: wake-ups are idempotent.
@@ -45,6 +53,13 @@ class SqsWakeUps:
         # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues-at-least-once-delivery.html
         body = json.dumps({"cluster": cluster})
         messages: list[Message] = [{"MessageBody": body, "DelaySeconds": d} for d in delays]
+        if traceparent is not None:
+            attribute: MessageAttributeValueTypeDef = {
+                "DataType": "String",
+                "StringValue": traceparent,
+            }
+            for message in messages:
+                message["MessageAttributes"] = {TRACEPARENT: attribute}
         send_all(self._aws, self._queue_url, messages, f"wake-ups for cluster {cluster}")
 
 

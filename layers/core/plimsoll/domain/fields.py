@@ -25,6 +25,7 @@ ARN_LIMIT_CHARACTERS: Final = 1024
 INSTANCE: Final = re.compile(r"i-(?:[0-9a-f]{8}|[0-9a-f]{17})")
 """Instance ids have 17 digits since 2016; older accounts still hold some with 8."""
 
+_TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _REGION: Final = re.compile(r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}")
 _YEARS: Final = range(2000, 2101)
@@ -44,6 +45,14 @@ def clip(value: object, limit: int = 80) -> str:
         case _:
             shown = type(value).__name__
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def traceparent_of(said: object) -> str | None:
+    """Return a traceparent of W3C Trace Context, version 00; None for whatever else it is: nothing fails by a trace.
+
+    https://www.w3.org/TR/trace-context/#traceparent-header
+    """
+    return said if isinstance(said, str) and _TRACEPARENT.fullmatch(said) else None
 
 
 def retry_after_of(*said: object) -> float | None:

@@ -29,7 +29,9 @@ from plimsoll.services.ports import (
     RegisteredClusters,
     RepeatingClock,
     Reports,
+    Span,
     Telemetry,
+    Traces,
     WakeUps,
     Workers,
 )
@@ -61,6 +63,7 @@ class DrainService:
     clock: RepeatingClock
     workers: Workers
     telemetry: Telemetry
+    traces: Traces
     frames: Callable[[], FrameSink] | None = None
     """As in `Ports`."""
     refusals: dict[str, Mapping[str, Sequence[Refusal]]] = field(init=False, default_factory=dict)
@@ -72,6 +75,7 @@ class DrainService:
         holder: str,
         seconds: float = RECONCILE_SECONDS,
         hurried: float = HURRIED_SECONDS,
+        traceparent: str | None = None,
     ) -> int:
         """Work on one cluster; return how often it was observed.
 
@@ -83,6 +87,7 @@ class DrainService:
             holder: who we are, for the Lease: different for every invocation.
             seconds: the time for work; ending needs about two seconds more.
             hurried: the same while a plan is hurried.
+            traceparent: of the span that woke the cluster.
 
         Raises:
             Temporary: the cluster cannot be reached now; another wake-up will try.
@@ -95,12 +100,16 @@ class DrainService:
             self.telemetry.log("wake-up of a cluster that is only observed", cluster=cluster)
             return 0
         # Opening the cluster reads nothing, so it may come before the Lease.
-        with self.clusters.open(known).following() as api:
-            return self._reconcile(
-                known, api, holder, TimeLimit.of(self.clock.now(), seconds, hurried)
-            )
+        with (
+            self.traces.begin("reconcile", parent=traceparent, cluster=known.name) as span,
+            self.clusters.open(known).following() as api,
+        ):
+            time = TimeLimit.of(self.clock.now(), seconds, hurried)
+            return self._reconcile(known, api, holder, time, span)
 
-    def _reconcile(self, known: Cluster, api: ClusterApi, holder: str, time: TimeLimit) -> int:
+    def _reconcile(
+        self, known: Cluster, api: ClusterApi, holder: str, time: TimeLimit, span: Span
+    ) -> int:
         groups, memory = self.groups(known), ReconcileMemory()
         # Refusals of node groups from earlier reconciles in this process. Another process finds them again.
         memory.keep_refusals(self.refusals.get(known.name, {}), self.clock.now())
@@ -108,12 +117,14 @@ class DrainService:
             writers=Writers(cluster=api, capacity=groups),
             workers=self.workers,
             telemetry=self.telemetry,
+            span=span,
         )
         lease = Lease(api=api, clock=self.clock, cluster=known.name, holder=holder)
         # The Lease comes before the first observation: without
         # it, another reconcile may change the cluster meanwhile.
         if not self._take(lease, time, lambda: self._grow_unseen(known, groups, executor)):
             self.telemetry.log("another reconcile is at work", cluster=known.name)
+            span.note(because="another reconcile is at work")
             return 0
         sink = None if self.frames is None else self.frames()
         frames = StormFrames(cluster=known.name, sink=sink, telemetry=self.telemetry)
@@ -141,6 +152,7 @@ class DrainService:
             telemetry=self.telemetry,
             memory=memory,
             frames=frames,
+            span=span,
         )
         try:
             with lease.kept():
@@ -163,6 +175,8 @@ class DrainService:
 
     def _wake_next(self, cluster: str, pause: float) -> None:
         """Wake the drain for what is left: the next wake-up of the series may be too late for an eviction deadline.
+
+        It begins a trace of its own, since a drain may last for days: links lead back to the notices.
 
         Only who had the Lease until its time was over does so, and one that finds a live Lease ends at
         once, so however many series and copies there are, one reconcile follows another.

@@ -8,7 +8,7 @@ observation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -63,7 +63,8 @@ from plimsoll.domain.kubernetes import (
 )
 from plimsoll.domain.reports import Metric
 from plimsoll.services.cluster_events import MOST_EVENTS, create_events
-from plimsoll.services.ports import CapacityWriter, ClusterWriter, Telemetry, Workers
+from plimsoll.services.ports import CapacityWriter, ClusterWriter, Span, Telemetry, Workers
+from plimsoll.services.untraced import UNTRACED
 
 ACTIONS_TOGETHER: Final = 48
 """How many of a wave are begun at least. Once the API has asked one of them for patience, no more of their wave
@@ -244,6 +245,8 @@ class Executor:
     writers: Writers
     workers: Workers
     telemetry: Telemetry
+    span: Span = UNTRACED
+    """Of whoever carries plans out; each action is a span within."""
     noted: dict[str, ClusterEvent] = field(default_factory=dict)
     """Events to create, by name: so often repeated, so often the same."""
     failures: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -295,18 +298,25 @@ class Executor:
             Exception: whatever no action is meant to raise, after those begun with it are done.
         """
         results: list[ActionResult] = []
+        interruptions = {report.node: report.interruption for report in plan.reports}
         for _, wave in groupby(plan.steps, key=lambda step: step.action.wave):
             # Checked before each wave: heartbeats are in an earlier
             # wave than evictions and give these pods more time.
             kept_up = _kept_up(results)
-            begun, over = self._carry_out([_timed(step, kept_up) for step in wave], held, enough)
+            begun, over = self._carry_out(
+                [_timed(step, kept_up) for step in wave], held, enough, interruptions
+            )
             results += begun
             if over:
                 break
         return results
 
     def _carry_out(
-        self, steps: Sequence[Step], held: Callable[[], bool], enough: Callable[[], bool]
+        self,
+        steps: Sequence[Step],
+        held: Callable[[], bool],
+        enough: Callable[[], bool],
+        interruptions: Mapping[str, str],
     ) -> tuple[Sequence[ActionResult], bool]:
         """Return what came of one wave, and whether nothing may follow it.
 
@@ -324,7 +334,10 @@ class Executor:
                 return None
             if throttled and place >= ACTIONS_TOGETHER:
                 return None
-            result = perform(step.action, self.writers)
+            with self.span.child(step.action.verb, **_facts(step, interruptions)) as span:
+                result = perform(step.action, self.writers)
+                if result.error is not None:
+                    span.fail(result.error)
             if isinstance(result.error, Throttled):
                 # Threads share both flags, and only ever set them: `throttled or …` would write an old False back.
                 throttled = True
@@ -358,6 +371,13 @@ class Executor:
             self.telemetry.log(message, **facts, because=action.reason, nodes=nodes)
         if not result.gone:
             self.note(event_of_action(action, overruled=overruled, error=error))
+
+
+def _facts(step: Step, interruptions: Mapping[str, str]) -> dict[str, str]:
+    """Return what a span says of a step. One that serves several interruptions names none of them."""
+    facts = {"target": step.action.target}
+    served = [interruptions[node] for node in step.nodes if node in interruptions]
+    return {**facts, "interruption": served[0]} if len(served) == 1 else facts
 
 
 def requested_pause(results: Sequence[ActionResult]) -> float:

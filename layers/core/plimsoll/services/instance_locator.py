@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 from plimsoll.domain.errors import PlimsollError, Temporary
@@ -18,8 +18,9 @@ from plimsoll.domain.node_groups import Instance
 from plimsoll.domain.notices import Decision, InstanceNotice
 from plimsoll.domain.registry import Cluster, IndexEntry
 from plimsoll.domain.reports import Metric
-from plimsoll.services.ports import Clock, Instances, NodeIndex, RegisteredClusters, Telemetry
+from plimsoll.services.ports import Clock, Instances, NodeIndex, RegisteredClusters, Span, Telemetry
 from plimsoll.services.trusted_sources import TrustedSources
+from plimsoll.services.untraced import UNTRACED
 
 type Owner = IndexEntry | str | PlimsollError
 """Where the node is; or why it is not ours; or why that cannot be told now."""
@@ -40,6 +41,8 @@ class LocatedNotice:
     entry: IndexEntry
     node: Node | None = None
     """The instance's node, where it has just been listed."""
+    span: Span = field(default=UNTRACED, compare=False)
+    """In which the notice is handled."""
 
     @classmethod
     def of(cls, notice: InstanceNotice, entry: IndexEntry, node: Node | None = None) -> Self:

@@ -158,8 +158,12 @@ def cordon(api: NodeWriter, batch: Batch, clock: Clock) -> Cordoned | str:
         # If somebody uncordoned the node since, it is cordoned again although its record is complete.
         if node.interruption == interruption and (waits or node.unschedulable):
             return stands
+        write, verb = (api.record, "record") if waits else (api.cordon, "cordon")
+        for located in notices:
+            located.span.note(interruption=interruption.identity, node=node.name)
         try:
-            (api.record if waits else api.cordon)(node, interruption)
+            with notices[0].span.child(verb, interruption=interruption.identity, node=node.name):
+                write(node, interruption)
         except Conflict:
             node = api.node(node.name)
         except NotFound:
@@ -208,6 +212,7 @@ def interruption_on(
                 node=node.name,
                 launched=located.entry.launched,
                 decision=decision,
+                traceparent=located.span.traceparent,
             )
     if merged is None:
         return why

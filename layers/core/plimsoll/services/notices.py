@@ -8,6 +8,7 @@ writes nothing, but wakes the drain again, for whoever handled it before may hav
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -42,12 +43,15 @@ from plimsoll.services.ports import (
     Pools,
     RegisteredClusters,
     Reports,
+    Span,
     Telemetry,
+    Traces,
     WakeUps,
     Workers,
 )
 from plimsoll.services.taint_confirmation import TaintConfirmation
 from plimsoll.services.trusted_sources import TrustedSources
+from plimsoll.services.untraced import UNTRACED
 from plimsoll.services.wake_up_series import WakeUpSeries
 from plimsoll.services.zonal_shifts import ZonalShiftService
 
@@ -74,6 +78,7 @@ class NoticeService:
     clock: Clock
     workers: Workers
     telemetry: Telemetry
+    traces: Traces
     sources: TrustedSources
 
     def receive(self, bodies: Sequence[str]) -> Sequence[Exception | None]:
@@ -115,7 +120,8 @@ class NoticeService:
         # first. The sort is stable and keeps the order by name.
         for cluster, found in sorted(clusters, key=lambda item: item[0].mode is not Mode.ACT):
             try:
-                failed |= self.deliver(cluster, self.clusters.open(cluster), found)
+                with self.spans(cluster, found) as traced:
+                    failed |= self.deliver(cluster, self.clusters.open(cluster), traced)
             except PlimsollError as error:
                 failed |= dict.fromkeys((each.notice for each in found), error)
         # A body comes back as a whole if one of its notices failed. The others change nothing the second time.
@@ -163,16 +169,45 @@ class NoticeService:
                 case Exception() as why:
                     failed |= dict.fromkeys((each.notice for each in batch), why)
         if not urgent and any(isinstance(error, Temporary) for error in failed.values()):
-            self.wake_ups.send(cluster.name, (0,))  # it asks for capacity where the cluster is away
+            # It asks for capacity where the cluster is away.
+            self.wake_ups.send(cluster.name, (0,), kept[0].span.traceparent)
         # Also for a notice that stood on the node already: the
         # invocation that wrote it may have died before the wake-ups.
         if urgent:
-            self.series.send(cluster.name, urgent=any(urgent))
+            self._wake(cluster, kept, urgent=any(urgent))
         # After the wake-ups: those decide when pods move, and Events only inform people.
         create_events(api, events, self.workers, self.telemetry)
         self._remember(cluster, kept)
         # Last: the dry run lists the whole cluster, and no cordon may wait for that.
-        return failed | self._report_observed(cluster, api, observed)
+        return _noted(found, failed | self._report_observed(cluster, api, observed))
+
+    @contextmanager
+    def spans(
+        self, cluster: Cluster, found: Sequence[LocatedNotice]
+    ) -> Iterator[Sequence[LocatedNotice]]:
+        """Give the notices each a span that lasts as long as the block."""
+        with ExitStack() as stack:
+            yield [
+                replace(each, span=stack.enter_context(self._span(cluster, each.notice)))
+                for each in found
+            ]
+
+    def _span(self, cluster: Cluster, notice: InstanceNotice) -> Span:
+        """Begin the span of a notice, within that of its event, which lasts from when AWS says it happened until now."""
+        now = self.clock.now()
+        facts = {
+            "cluster": cluster.name,
+            "instance": notice.instance,
+            "kind": notice.kind,
+            "notice": notice.id,
+        }
+        with self.traces.begin("event", at=min(notice.time, now), **facts) as event:
+            return event.child("notice", **facts)
+
+    def _wake(self, cluster: Cluster, found: Sequence[LocatedNotice], *, urgent: bool) -> None:
+        with found[0].span.child("wake-up", cluster=cluster.name) as span:
+            span.link(each.span.traceparent for each in found[1:])
+            self.series.send(cluster.name, urgent=urgent, traceparent=span.traceparent)
 
     def _count_ignored(self, cluster: Cluster, ignored: int) -> None:
         if ignored:
@@ -182,7 +217,8 @@ class NoticeService:
     def _report(self, cluster: Cluster, api: ClusterApi, found: Sequence[LocatedNotice]) -> None:
         """Report what would be done. Nothing depends on it."""
         try:
-            self.dry_run().report(cluster, api, found, self.reports)
+            untraced = [replace(each, span=UNTRACED) for each in found]  # nothing is cordoned
+            self.dry_run().report(cluster, api, untraced, self.reports)
         except Permanent as error:
             self.telemetry.warn("dry run failed", cluster=cluster.name, because=str(error))
 
@@ -311,3 +347,13 @@ class NoticeService:
         for each in () if waits else batch:
             age = (now - each.notice.time).total_seconds()
             self.telemetry.count(Metric.NOTICE_AGE_AT_CORDON, max(0.0, age))
+
+
+def _noted(
+    found: Sequence[LocatedNotice], failed: Mapping[Notice, Exception]
+) -> Mapping[Notice, Exception]:
+    """Note in the spans of notices why they failed."""
+    for each in found:
+        if (error := failed.get(each.notice)) is not None:
+            each.span.fail(error)
+    return failed

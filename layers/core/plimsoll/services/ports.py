@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
 
 from plimsoll.domain.interruptions import Interruption, LifecycleHook
 from plimsoll.domain.kubernetes import (
@@ -426,8 +427,8 @@ class LayoutStore(Protocol):
 class WakeUps(Protocol):
     """The queue that wakes the drain of a cluster."""
 
-    def send(self, cluster: str, delays: Sequence[int]) -> None:
-        """Send one wake-up for each delay, in seconds."""
+    def send(self, cluster: str, delays: Sequence[int], traceparent: str | None = None) -> None:
+        """Send one wake-up for each delay, in seconds; `traceparent` is of the span that sends them."""
 
 
 class Resyncs(Protocol):
@@ -455,3 +456,44 @@ class Telemetry(Protocol):
 
     def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None:
         """Add to a metric, of one cluster where it is named."""
+
+
+class Traces(Protocol):
+    """Begins spans of OpenTelemetry; where no layer exports them, `plimsoll.services.untraced.UNTRACED`.
+
+    No call raises, or waits for whoever takes the spans. Facts become attributes `plimsoll.<fact>`: names and
+    identities, never what an API said.
+    """
+
+    def begin(
+        self, name: str, *, parent: str | None = None, at: datetime | None = None, **facts: str
+    ) -> Span:
+        """Begin a span, now or `at`: as a child of the traceparent `parent`, else of a trace of its own."""
+
+
+class Span(Protocol):
+    """A span that has begun. Its block ends it; an error that leaves the block is named in it."""
+
+    @property
+    def traceparent(self) -> str | None:
+        """What another process continues it by, as W3C Trace Context has it; None where nobody traces."""
+
+    def child(self, name: str, **facts: str) -> Span:
+        """Begin a span within this one."""
+
+    def note(self, **facts: str) -> None:
+        """Add facts."""
+
+    def link(self, traceparents: Iterable[str | None]) -> None:
+        """Link to other spans, to each once and to so many at most; None links to nothing."""
+
+    def fail(self, error: Exception) -> None:
+        """Name an error by its type: its words may be a tenant's."""
+
+    def __enter__(self) -> Self:
+        """Make it the span of whatever libraries trace within its block."""
+
+    def __exit__(
+        self, kind: object, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End it."""

@@ -31,7 +31,7 @@ from plimsoll.domain.reports import Report
 from plimsoll.services.collector import collector_paused
 from plimsoll.services.executor import ActionResult, Executor, requested_pause
 from plimsoll.services.lease import Lease, LeaseLost
-from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry, Workers
+from plimsoll.services.ports import Clock, ClusterApi, Reports, Span, Telemetry, Workers
 from plimsoll.services.reconcile_inputs import ReconcileInputs
 from plimsoll.services.reconcile_memory import EVICTED_AGAIN, ReconcileMemory
 from plimsoll.services.storm_frames import StormFrames
@@ -87,6 +87,7 @@ class Reconcile:
     telemetry: Telemetry
     memory: ReconcileMemory
     frames: StormFrames
+    span: Span
 
     def work(self) -> tuple[int, float | None]:
         """Return how often the cluster was observed, and in how many seconds it is to be again, if it is.
@@ -193,7 +194,15 @@ class Reconcile:
             memory.shifts, memory.pools = inputs.shifts(), inputs.pool_ranks()
             memory.zones_read = True
         began = self.clock.now()  # no later plan waits for what is read once
-        seen = replace(self.api.observe(), policy=self.cluster.policy, shifts=memory.shifts)
+        with self.span.child("observe"):
+            observed = self.api.observe()
+        seen = replace(observed, policy=self.cluster.policy, shifts=memory.shifts)
+        self.span.link(
+            notice.traceparent
+            for node in seen.nodes
+            if node.interruption is not None
+            for notice in node.interruption.notices
+        )
         # `terminated` dates from the previous observation: EC2 is asked after this.
         memory.endings.note(seen, began, self.clock.now(), memory.terminated)
         if reports_wanted(seen):

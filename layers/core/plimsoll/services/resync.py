@@ -273,7 +273,9 @@ class ResyncService:
         merging = heeded(cluster, [located for located in found if located.decision.merges])
         if merging:
             self.telemetry.count(Metric.NOTICES_FOUND_BY_RESYNC, len(merging))
-            for error in self.notices.deliver(cluster, api, merging).values():
+            with self.notices.spans(cluster, merging) as traced:
+                failed = self.notices.deliver(cluster, api, traced)
+            for error in failed.values():
                 raise error
 
     def _close_reports(

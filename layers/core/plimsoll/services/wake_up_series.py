@@ -16,13 +16,19 @@ class WakeUpSeries:
         self._clock = clock
         self._urgent: dict[str, datetime] = {}
 
-    def send(self, cluster: str, *, urgent: bool) -> None:
-        """Send a series of wake-ups, or a single one if an urgent series was sent just before."""
+    def send(self, cluster: str, *, urgent: bool, traceparent: str | None = None) -> None:
+        """Send a series of wake-ups, or a single one if an urgent series was sent just before.
+
+        Args:
+            cluster: whose drain is woken.
+            urgent: some deadline is near.
+            traceparent: of the span that sends them.
+        """
         now, last = self._clock.now(), self._urgent.get(cluster)
         if urgent and last is not None and now - last < SERIES_SHARED:
-            self._wake_ups.send(cluster, (0,))
+            self._wake_ups.send(cluster, (0,), traceparent)
             return
-        self._wake_ups.send(cluster, URGENT_WAKE_UPS if urgent else SLOW_WAKE_UPS)
+        self._wake_ups.send(cluster, URGENT_WAKE_UPS if urgent else SLOW_WAKE_UPS, traceparent)
         # Noted only when all were sent: a series that failed in part is sent again as a whole.
         if urgent:
             self._urgent[cluster] = now

@@ -29,12 +29,14 @@ from plimsoll.services.ports import (
     Resyncs,
     Telemetry,
     Times,
+    Traces,
     WakeUps,
     Workers,
     ZonalShifts,
 )
 from plimsoll.services.taint_confirmation import TaintConfirmation
 from plimsoll.services.trusted_sources import TrustedSources
+from plimsoll.services.untraced import UNTRACED
 from plimsoll.services.wake_up_series import WakeUpSeries
 from plimsoll.services.zonal_shifts import ZonalShiftService
 
@@ -84,6 +86,7 @@ class Ports:
     cluster_workers: Workers
     """Places clusters side by side. Not `workers`: the placement of a cluster waits for those."""
     telemetry: Telemetry
+    traces: Traces = UNTRACED
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class SimulatedWakeUps:
         self._wire = wire
         self._queue = queue
 
-    def send(self, cluster: str, delays: Sequence[int]) -> None:
+    def send(self, cluster: str, delays: Sequence[int], traceparent: str | None = None) -> None:  # noqa: ARG002 - drills are not traced
         """Send one wake-up for each delay, in seconds."""
         _send(self._wire, partial(self._queue, cluster), delays)
 

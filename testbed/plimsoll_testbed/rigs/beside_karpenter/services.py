@@ -102,7 +102,7 @@ class InProcessPlimsoll:
         """Take events, as the function `notices` does."""
         self.errors += filter(None, self._services.notices.receive(bodies))
 
-    def send(self, cluster: str, delays: Sequence[int]) -> None:
+    def send(self, cluster: str, delays: Sequence[int], traceparent: str | None = None) -> None:  # noqa: ARG002 - nobody traces here
         """Be the port `WakeUps`."""
         for delay in delays:
             thread = threading.Thread(target=self._wake, args=(cluster, delay), daemon=True)

@@ -56,6 +56,8 @@ from tests.support.strategies import (
     moments,
 )
 
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 
 def after(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
@@ -522,6 +524,14 @@ def test_times_are_written_in_utc_whatever_zone_they_were_told_in():
     said = json.loads(to_record(interruption))
     assert said["cordoned"] == "2026-11-17T14:00:00Z"
     assert from_record(to_record(interruption)).cordoned == START.astimezone(UTC)
+
+
+def test_a_record_keeps_the_trace_of_a_notice_and_reads_anything_else_there_as_none():
+    said = json.loads(to_record(merge(None, spot(0), node=NODE, traceparent=TRACE)))
+    assert from_record(json.dumps(said)).notices[0].traceparent == TRACE
+    for other in ("x" * 100_000, TRACE.upper(), f"{TRACE}-more", {"nested": [TRACE]}, 7):
+        said["notices"][0]["traceparent"] = other
+        assert from_record(json.dumps(said)).notices[0].traceparent is None
 
 
 @pytest.mark.parametrize(

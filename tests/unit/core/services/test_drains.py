@@ -188,9 +188,9 @@ def test_a_reconcile_whose_time_is_over_before_its_work_wakes_the_next_once_its_
     rig.wake_ups.sent.clear()
     send, free = rig.wake_ups.send, []
 
-    def sent(cluster, delays):
+    def sent(cluster, delays, traceparent=None):
         free.append(rig.api.acquire("the next", 1))
-        send(cluster, delays)
+        send(cluster, delays, traceparent)
 
     monkeypatch.setattr(rig.wake_ups, "send", sent)
     rig.drains.reconcile("harbor", "me", seconds=5)

@@ -53,17 +53,19 @@ def _of_former_life(time: datetime, *, launched: datetime | None) -> str | None:
     )
 
 
-def merge(
+def merge(  # noqa: PLR0913 - all but two by name
     existing: Interruption | None,
     notice: InstanceNotice,
     *,
     node: str,
     launched: datetime | None = None,
     decision: Decision | None = None,
+    traceparent: str | None = None,
 ) -> Interruption:
     """Merge a notice that `actionable` says belongs in an interruption.
 
-    `decision` is what it said of the notice alone, where that is known already.
+    `decision` is what it said of the notice alone, where that is known already; `traceparent` is that
+    of the span that handles the notice.
 
     A record of a former life is replaced; a notice of a former life changes nothing. Of two launch
     times that are known the later counts, because an index may lag behind EC2.
@@ -81,7 +83,7 @@ def merge(
         if existing is None:
             raise ValueError(f"{notice.kind} opens no interruption: {former or decision.reason}")
         return existing
-    record = _record(notice)
+    record = replace(_record(notice), traceparent=traceparent)
     fresh = Interruption(
         instance=notice.instance,
         launched=launched,

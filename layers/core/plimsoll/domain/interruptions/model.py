@@ -11,7 +11,7 @@ hibernated is reborn under its id, on its old Node object, with what was written
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Final, Literal, get_args
@@ -74,6 +74,8 @@ class NoticeRecord:
     """Whether `ends` is only assumed: such a deadline cuts nobody short and overrules nothing."""
     heartbeat: datetime | None = None
     """When the lifecycle hook was last told that we are at work."""
+    traceparent: str | None = field(default=None, compare=False)
+    """Of the span that handled the notice last. A copy that is traced anew is no news, and writes nothing."""
 
     @property
     def order(self) -> tuple[datetime, str, bool, datetime, datetime, str, str, str]:

@@ -13,7 +13,13 @@ from datetime import UTC, datetime
 from typing import Final
 
 from plimsoll.domain.errors import BadInput, Permanent
-from plimsoll.domain.fields import ARN_LIMIT_CHARACTERS, TEXT_LIMIT_CHARACTERS, Field, clip
+from plimsoll.domain.fields import (
+    ARN_LIMIT_CHARACTERS,
+    TEXT_LIMIT_CHARACTERS,
+    Field,
+    clip,
+    traceparent_of,
+)
 from plimsoll.domain.interruptions.model import Interruption, NoticeRecord, kept
 
 VERSION: Final = 1
@@ -102,6 +108,7 @@ def _notice(notice: NoticeRecord) -> dict[str, object]:
         "state": notice.state,
         "guessed": notice.guessed or None,
         "heartbeat": _written(notice.heartbeat),
+        "traceparent": notice.traceparent,
     }
     return {key: value for key, value in said.items() if value is not None}
 
@@ -116,6 +123,7 @@ def _read_notice(fields: Field) -> NoticeRecord:
         state=fields["state"].optional(limit=TEXT_LIMIT_CHARACTERS),
         guessed=fields["guessed"].flag(),
         heartbeat=fields["heartbeat"].optional_time(),
+        traceparent=traceparent_of(fields["traceparent"].value),
     )
 
 
