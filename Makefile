@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check docs references audit sbom release test coverage test-cluster test-localstack test-long test-upgrade localstack localstack-down demo demo-gpu screenshots build deploy clean
+.PHONY: help setup browser prometheus check docs references audit sbom release test coverage test-cluster test-localstack test-long test-upgrade localstack localstack-down demo demo-gpu screenshots build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -41,11 +41,15 @@ setup: $(VENV) $(SAM) $(MINISTACK) $(OIDC) ## Install everything into .venv and 
 browser: ## Find the browser that some tests drive, or install Debian's (as root; else it says how)
 	@infra/local/browser.sh
 
-check: $(VENV) $(SAM) $(HADOLINT) docs ## Lint, types, order of imports, template, image, site
+prometheus: ## Find the Prometheus that runs the queries of the boards, or unpack Debian's into .tools
+	@infra/local/prometheus.sh
+
+check: $(VENV) $(SAM) $(HADOLINT) docs ## Lint, types, order of imports, templates, Terraform, image, site
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	.venv/bin/pytest -q tests/package/test_terraform.py
 	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint
 	.tools/sam/bin/cfn-lint --regions us-east-1 cn-north-1 us-gov-west-1 -- template.yaml service.yaml batch.yaml infra/spoke.yaml infra/reports.yaml
 	.tools/hadolint/bin/hadolint infra/agent/Containerfile
@@ -53,8 +57,9 @@ check: $(VENV) $(SAM) $(HADOLINT) docs ## Lint, types, order of imports, templat
 docs: $(DOCS) ## Build the site of the pages into .site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --strict --quiet
 
-references: $(VENV) ## Write the pages under docs/reference anew, from the code
+references: $(VENV) ## Write the pages under docs/reference and the boards of Grafana anew, from the code
 	.venv/bin/python -m plimsoll_cli.references
+	.venv/bin/python -m infra.grafana
 
 test: $(VENV) $(MINISTACK) $(OIDC) $(BUILT) $(SERVICE) $(BATCH) ## Run every test
 	$(COMPILED) .venv/bin/pytest -n 2 $(BY_MODULE) -m "not cluster and not long and not localstack" --ignore=tests/cluster --ignore=tests/localstack
@@ -69,6 +74,7 @@ test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs L
 	.venv/bin/pytest -m "localstack and not long" $(AGAIN)
 
 test-long: $(VENV) $(MINISTACK) $(LOCALSTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane karpenter operators ## Run what takes too long for every change
+	@infra/local/prometheus.sh || echo "==> no Prometheus: its tests will be skipped" >&2
 	HYPOTHESIS_PROFILE=long .venv/bin/pytest -m "long or drawn"
 	PLIMSOLL_KUBERNETES=1.36 $(ON_OLDER)
 	PLIMSOLL_KUBERNETES=1.34 $(ON_OLDER)
@@ -125,8 +131,8 @@ sbom: $(BUILT) $(SUPPLY) ## List what is deployed (CycloneDX), with its licences
 	cat layers/*/requirements.txt | .tools/supply/bin/cyclonedx-py requirements --output-reproducible -o .aws-sam/sbom.json -
 	.venv/bin/python infra/local/notices.py .aws-sam/build/*Layer >.aws-sam/THIRD-PARTY-NOTICES.txt
 
-release: sbom $(SERVICE) $(BATCH) ## Build a release into .release, and print its checksums (TAG=yes also sets its tag)
-	.venv/bin/python infra/local/release.py $(if $(filter yes,$(TAG)),--tag)
+release: $(VENV) $(SAM) $(SUPPLY) ## Build a release into .release, and print its checksums (KEY=FILE signs them; TAG=yes also sets its tag)
+	.venv/bin/python infra/local/release.py $(if $(KEY),--key $(KEY)) $(if $(filter yes,$(TAG)),--tag)
 
 build: $(BUILT) $(SERVICE) $(BATCH) ## Build the functions and layers of all stacks into .aws-sam
 

@@ -58,7 +58,7 @@ from plimsoll_service.domain.access import (
 from plimsoll_service.domain.advice import AdviceRequest
 from plimsoll_service.domain.errors import Forbidden, Unproven
 from plimsoll_service.domain.metrics import ServiceMetric
-from plimsoll_service.services.clusters import has_cluster, known_clusters
+from plimsoll_service.services.cluster_rows import has_cluster, known_clusters
 from plimsoll_service.services.limits import count
 
 SIGN_INS_PER_MINUTE: Final = 60
@@ -227,6 +227,7 @@ def _page(route: HostedRoute, named: Mapping[str, str], person: Principal, beare
         data=bootstrap.tenants().of(person.tenant),
         reads=bootstrap.reads(),
         people=bootstrap.people(),
+        members=bootstrap.members(),
         stack=stack,
         storms=TenantStorms(
             stack=stack,

@@ -236,7 +236,7 @@ class Hour:
         self._key = Key()
 
     def play(self) -> None:
-        """Play some minutes in which all is new, and then the hour that is counted."""
+        """Play some minutes in which all is new or written once a day, and then the hour that is counted."""
         members, clock = self._members, self._clock
         members.invite(digest_of("join"), invitation(role=Role.AGENT, now=clock.now()))
         cluster = self._access.enrol(self._key.enrolment("join"), clock.now()).cluster_id
@@ -265,7 +265,7 @@ class Hour:
             while self._queue.sent:
                 with self._function("metrics"):
                     self._ingest.work(self._queue.sent.pop())
-            if minute >= 0 and minute % ADVICE_MINUTES == 0:
+            if minute % ADVICE_MINUTES == 0:
                 self._requests.sent.clear()
                 self._schedule.run()
                 clock.time += timedelta(seconds=2)

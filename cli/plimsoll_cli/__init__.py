@@ -54,6 +54,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
             "cluster.install_policy:install_policy",
             "Keep on-demand floors with an admission policy.",
         ),
+        "template": Entry(
+            "cluster.template:template", "Print a CloudFormation template that needs no build."
+        ),
     },
     "Plan and report": {
         "plan": Entry("plan.plan:plan", "Show on-demand floors and the moves that restore them."),

@@ -33,12 +33,15 @@ from plimsoll.services.ports import (
     Telemetry,
     Times,
 )
+from plimsoll_cli.setup.objects import ClusterObjects
 from plimsoll_cli.stack import Stack
 from plimsoll_cli.terminal import say
 
 if TYPE_CHECKING:
+    from plimsoll_batch.services.ports import PreemptionHistory
     from plimsoll_cli.probes.aws import AwsProbe
     from plimsoll_cli.probes.kubernetes import KubernetesProbe
+    from plimsoll_cli.setup.access import ClusterAccess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,8 @@ class Deployed:
     """What makes calls to a cluster that no service makes."""
     groups: Callable[[Cluster], NodeGroups]
     aws: AwsProbe
+    access: ClusterAccess
+    """What lets the roles of the stack into a cluster, and lets them grow node groups."""
     probe: Callable[[Cluster], KubernetesProbe]
     """What asks a cluster about our rights in it."""
 
@@ -69,6 +74,18 @@ class Deployed:
         return ObservedTimes(
             times=self.times, clock=clock, workers=SerialWorkers(), telemetry=telemetry
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Administered:
+    """A cluster as its administrator reaches it, by a kubeconfig."""
+
+    context: str
+    server: str
+    """The address of its API server."""
+    ca: str | None
+    """The CA certificate that the kubeconfig trusts, in PEM; None: it names none."""
+    objects: ClusterObjects
 
 
 class Environment(Protocol):
@@ -81,10 +98,16 @@ class Environment(Protocol):
     def deployed(self, stack: str, profile: str | None = None) -> Deployed:
         """Return the stack of that name, in the account and region of a profile where one is named."""
 
+    def preemptions(self, stack: str) -> PreemptionHistory:
+        """Return the history of preemptions of a stack of batch queues."""
+
     def by_kubeconfig(
         self, file: Path | None, context: str | None
     ) -> tuple[str, KubernetesCluster]:
         """Return the cluster of a context and the context's name."""
+
+    def administered(self, file: Path | None, context: str) -> Administered:
+        """Return the cluster of a context, to write manifests into it."""
 
 
 class Said:

@@ -23,10 +23,13 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll_batch.adapters.preemptions import DynamoPreemptions
 from plimsoll_cli import stack as stacks
-from plimsoll_cli.environment import Deployed, warn
+from plimsoll_cli.environment import Administered, Deployed, warn
 from plimsoll_cli.probes.aws import AwsProbe
 from plimsoll_cli.probes.kubernetes import probe_of
+from plimsoll_cli.setup.access import AwsClusterAccess
+from plimsoll_cli.setup.objects import AppliedObjects
 
 
 class LiveEnvironment:
@@ -66,8 +69,18 @@ class LiveEnvironment:
                 warn=warn,
             ),
             aws=AwsProbe(aws, found, self.clock),
+            access=AwsClusterAccess(aws, found.name, self.clock),
             probe=partial(probe_of, clusters, self._workers),
         )
+
+    def preemptions(self, stack: str) -> DynamoPreemptions:
+        """Return the history of preemptions of a stack of batch queues.
+
+        Raises:
+            PlimsollError: see `plimsoll_cli.stack`.
+        """
+        aws = Aws()
+        return DynamoPreemptions(aws, stacks.describe(aws, stack).output("PreemptionsTable"), warn)
 
     def by_kubeconfig(
         self, file: Path | None, context: str | None
@@ -80,3 +93,17 @@ class LiveEnvironment:
         transport, name = load(file, context)
         api = KubernetesCluster(transport, name, self.clock, workers=self._workers, warn=warn)
         return name, api
+
+    def administered(self, file: Path | None, context: str) -> Administered:
+        """Return the cluster of a context, to write manifests into it.
+
+        Raises:
+            PlimsollError: see `plimsoll.adapters.kubernetes.kubeconfig`.
+        """
+        transport, name = load(file, context)
+        return Administered(
+            context=name,
+            server=transport.server,
+            ca=transport.ca,
+            objects=AppliedObjects(transport, name),
+        )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from plimsoll.adapters.kubernetes import Response
+from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll_cli.probes.kubernetes import GROUP
@@ -62,3 +62,14 @@ def until(holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
     while not holds():
         assert time.monotonic() < end, f"not so after {seconds:.0f} s"
         time.sleep(0.1)
+
+
+def everything(api: Transport) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every object that can be listed, with its resource."""
+    groups = api.call("GET", "/apis").body["groups"]
+    roots = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+    for root in roots:
+        for resource in api.call("GET", root).body["resources"]:
+            if "list" in resource["verbs"]:
+                for item in api.call("GET", f"{root}/{resource['name']}").body["items"]:
+                    yield resource["name"], item

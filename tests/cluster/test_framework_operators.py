@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -160,7 +161,7 @@ def queued(yard: Yard, case: Case) -> Iterator[None]:
 
 def eager(case: Case) -> Json:
     """Return the object as its owner writes it who forgot to suspend it."""
-    row, found = ROWS[case.obj["kind"]], json.loads(json.dumps(case.obj))
+    row, found = ROWS[case.obj["kind"]], deepcopy(case.obj)
     at(found, row.suspend[:-1])[row.suspend[-1]] = False
     return found
 

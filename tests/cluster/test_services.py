@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -23,6 +23,7 @@ from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.endpoints import Service
 from tests.cluster.clients import BETWEEN_REQUESTS, Client, send
+from tests.cluster.installed import everything
 from tests.cluster.target_health import TargetHealth
 
 pytestmark = pytest.mark.cluster
@@ -104,17 +105,6 @@ class Watch:
                 self.managed.add(resource)
             if resource == "deployments":
                 self.replicas[obj["metadata"]["name"]] = obj["spec"]["replicas"]
-
-
-def everything(api: Transport) -> Iterator[tuple[str, Json]]:
-    """Yield every object that can be listed, with its resource."""
-    groups = api.call("GET", "/apis").body["groups"]
-    roots = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
-    for root in roots:
-        for resource in api.call("GET", root).body["resources"]:
-            if "list" in resource["verbs"]:
-                for item in api.call("GET", f"{root}/{resource['name']}").body["items"]:
-                    yield resource["name"], item
 
 
 @dataclass(kw_only=True)

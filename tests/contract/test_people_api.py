@@ -22,7 +22,7 @@ from plimsoll_cli.service.sign_in import by_browser, by_device, issuer_of
 from plimsoll_service.adapters.identity_provider import OidcProvider
 from plimsoll_service.domain.access import Binding, PersonRole, Role, checked_grant
 from plimsoll_service.openapi import OPERATIONS
-from plimsoll_service.services.clusters import remember_cluster
+from plimsoll_service.services.cluster_rows import remember_cluster
 from plimsoll_service.services.relying_party import Attempt, RelyingParty
 from plimsoll_service.wire.audit import Action
 from plimsoll_service.wire.clusters import Clusters
@@ -225,9 +225,8 @@ def test_two_tenants_see_nothing_of_each_other_on_any_route(company: Company):
     ours = {company.clusters["acme"], "acme-admins", *mine}
     asked = [o for o in OPERATIONS if o.role is Role.PERSON and o.name != "end_session"]
     for operation, access in product(asked, mine):
-        path = operation.path.format(
-            cluster=company.clusters["acme"], recommendation="r-1", instruction="1", access=access
-        )
+        named = dict.fromkeys(operation.parts, "1") | {"access": access}
+        path = operation.path.format(**named | {"cluster": company.clusters["acme"]})
         body = token("theirs") if operation.name == "make_token" else {}
         status, answer = company.asked(operation.method, path, kim, body)
         if "{" in operation.path:

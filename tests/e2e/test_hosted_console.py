@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import requests
 from playwright.sync_api import Browser, Page, expect
 
 from plimsoll.adapters.dynamodb.frames import DynamoFrames
@@ -19,16 +20,17 @@ from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.domain.reports import Report
-from plimsoll_service.domain.access import Binding, Grant, PersonRole, Role
+from plimsoll_console.hosted.cookies import SESSION
+from plimsoll_service.domain.access import Binding, Grant, PersonRole, Role, subject_of
 from plimsoll_service.domain.snapshots import Span
-from plimsoll_service.services.recommendations import RECOMMENDATIONS
+from plimsoll_service.services.kept_advice import RECOMMENDATIONS
 from plimsoll_service.wire.advice import Recommendations
 from plimsoll_service.wire.documents import encode
 from plimsoll_testbed.rigs.emulated.emulator import REGION
 from plimsoll_testbed.rigs.emulated.service import ServiceRig
 from tests.package.template import requests_for_tables
 from tests.support.browsers import launched, looked
-from tests.support.hosted_consoles import a_recommendation
+from tests.support.hosted_consoles import a_recommendation, screens
 from tests.support.oidc import CLIENT, Issuer, an_issuer
 from tests.unit.core.frames.test_storm_messages import a_frame
 
@@ -38,7 +40,6 @@ pytestmark = [
     pytest.mark.skipif(looked.returncode != 0, reason=looked.stderr.strip()),
 ]
 DECISION = "c/shop/decisions/r-1"
-SCREENS = ("", "c/shop", "c/shop/storm", "c/shop/interruptions", "c/shop/decisions", DECISION)
 TABLES = ("ClustersTable", "FramesTable", "ReportsTable")
 PEOPLE = {"ann": ["acme-operators"], "ada": ["acme-admins"], "eve": ["globex-admins"]}
 
@@ -150,7 +151,7 @@ def test_a_revoked_session_is_out_at_its_next_request(rig: ServiceRig, browser: 
         expect(ada.get_by_role("cell", name="revoke").first).to_be_visible()
 
 
-def test_the_storm_of_a_bound_cluster_is_read_by_a_role_that_reads_nothing_else(
+def test_storm_and_reports_of_a_bound_cluster_are_read_by_roles_that_read_nothing_else(
     rig: ServiceRig, browser: Browser
 ):
     with opened(browser, rig) as page:
@@ -158,13 +159,25 @@ def test_the_storm_of_a_bound_cluster_is_read_by_a_role_that_reads_nothing_else(
         expect(page.locator("h1")).to_contain_text("3 of 15 pods are safe")
         page.goto(f"{rig.console_url}/c/shop/interruptions")
         expect(page.get_by_text("n-1")).to_be_visible()
+        (bearer,) = (
+            c["value"] for c in page.context.cookies(rig.console_url) if c["name"] == SESSION
+        )
+    agent = subject_of("acme", Role.AGENT, "shop")
+    answer = requests.get(
+        f"{rig.url}/v1/clusters/{agent}/reports",
+        headers={"Authorization": f"Bearer {bearer}"},
+        timeout=30,
+    )
+    assert answer.status_code == 200, answer.text
+    (row,) = answer.json()["items"]
+    assert (row["node"], row["outcome"]) == ("n-1", "under way")
 
 
 def test_two_tenants_see_nothing_of_each_other_on_any_screen(rig: ServiceRig, browser: Browser):
     with opened(browser, rig) as page:
         sign_in(page, rig, "eve", "")
         assert "quay" in page.content()
-        for path in (*SCREENS, "c/harbor/storm", "c/shop/savings", "audit", "people"):
+        for path in (*screens(), "c/harbor/storm"):
             answer = page.goto(f"{rig.console_url}/{path}")
             assert answer is not None
             assert answer.status == (404 if path.startswith("c/") else 200), path

@@ -144,12 +144,12 @@ def kill_points() -> list[int]:
 
 
 def tried() -> list[int]:
-    """Return the calls after which runs are killed: in `make test` every third, and the first of each function."""
+    """Return the calls after which runs are killed: in `make test` every sixth, and the first of each function."""
     points = kill_points()
     if IN_TEST_LONG:
         return points
     first = {calls()[number].partition(":")[0]: number for number in reversed(points)}
-    return sorted({*points[::3], *first.values()})
+    return sorted({*points[::6], *first.values()})
 
 
 class Killer:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from functions import api, authorizer, metrics
+from functions import api, api_requests, authorizer, metrics
 from plimsoll.domain.errors import (
     BadInput,
     Discardable,
@@ -175,7 +175,7 @@ def test_each_error_is_a_problem_with_its_status_and_a_fault_says_nothing(
 
     monkeypatch.setattr(bootstrap, "reads", fails)
     context = {"authorizer": authorizer.policy(AGENT, "a/live/GET/x")["context"]}
-    monkeypatch.setattr(api, "refuse_unsigned", lambda *_: None)
+    monkeypatch.setattr(api_requests, "refuse_unsigned", lambda *_: None)
     answer = api.handler(asked("/v1/clusters", **context), Context())
     assert answer["statusCode"] == status
     assert answer["headers"]["Content-Type"] == "application/problem+json"
@@ -245,7 +245,7 @@ def test_a_fault_that_a_holder_of_a_token_meets_is_counted_and_none_of_their_own
     error: Exception, counted: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: Any
 ):
     monkeypatch.setattr(bootstrap, "reads", failing(error))
-    monkeypatch.setattr(api, "refuse_unsigned", lambda *_: None)
+    monkeypatch.setattr(api_requests, "refuse_unsigned", lambda *_: None)
     context = {"authorizer": authorizer.policy(AGENT, "a/live/GET/x")["context"]}
     api.handler(asked("/v1/clusters", **context), Context())
     assert embedded_metrics(capsys.readouterr().out) == counted

@@ -1,4 +1,4 @@
-"""docs/install.md as a list of commands, and `aws` commands as calls of botocore."""
+"""docs/install.md, and the pages that its parameters lead to, as a list of commands; `aws` commands as calls of botocore."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ from botocore.model import ListShape, Shape, StringShape, StructureShape
 from tests.package.template import ROOT
 
 PAGE: Final = ROOT / "docs" / "install.md"
+PAGES: Final = (
+    PAGE,
+    *(ROOT / "docs/operate" / f"{name}.md" for name in ("networks", "concurrency")),
+)
 PLIMSOLL: Final = ".venv/bin/plimsoll"
 SAM: Final = ".tools/sam/bin/sam"
 _FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -37,24 +41,26 @@ class Command:
         return shlex.split(self.text)
 
 
-def anti_affinity_index() -> list[tuple[str, str]]:
-    """Return the page's blocks of code: (language, text)."""
-    return _FENCE.findall(PAGE.read_text(encoding="utf-8"))
+def text() -> str:
+    """Return the pages, one after the other."""
+    return "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+
+
+def code_blocks() -> list[tuple[str, str]]:
+    """Return the pages' blocks of code: (language, text)."""
+    return _FENCE.findall(text())
 
 
 def commands() -> list[Command]:
     """Return the commands in the order of the page."""
     lines = [
-        line
-        for language, text in anti_affinity_index()
-        if language == "sh"
-        for line in _joined(text)
+        line for language, block in code_blocks() if language == "sh" for line in _joined(block)
     ]
     return [Command(line) for line in lines]
 
 
-def _joined(text: str) -> Iterator[str]:
-    for line in text.replace("\\\n", " ").splitlines():
+def _joined(block: str) -> Iterator[str]:
+    for line in block.replace("\\\n", " ").splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
             yield line.strip()
 
@@ -122,11 +128,6 @@ def _required(shape: StructureShape | None) -> set[str]:
     }
 
 
-def chosen(query: str, answer: Mapping[str, Any]) -> Any:
-    """Return what `--query` lets through of an answer."""
-    return jmespath.search(query, answer)
-
-
 def _options(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     name = ""
     values: list[str] = []
@@ -151,7 +152,7 @@ def _parameters(
     for option, values in given.items():
         if option in _GLOBAL:
             if option == "query":
-                chosen(values[0], {})
+                jmespath.compile(values[0])
             continue
         known = members.get(_RENAMED.get((service, operation, option), option))
         negated = members.get(option.removeprefix("no-"))
@@ -197,11 +198,10 @@ def _structure(shape: StructureShape, text: str) -> dict[str, Any]:
 
 
 def rows(heading: str) -> list[list[str]]:
-    """Return the cells of the page's table whose first column has that heading."""
-    text = PAGE.read_text(encoding="utf-8")
+    """Return the cells of the one table whose first column has that heading."""
     found = re.findall(
-        rf"^\| {re.escape(heading)} \|.*\n\|[-| ]+\n((?:\|.*\n)+)", text, re.MULTILINE
+        rf"^\| {re.escape(heading)} \|.*\n\|[-| ]+\n((?:\|.*\n)+)", text(), re.MULTILINE
     )
     if len(found) != 1:
-        raise LookupError(f"{len(found)} tables of {PAGE.name} begin with {heading!r}")
+        raise LookupError(f"{len(found)} tables of the pages begin with {heading!r}")
     return [[c.strip() for c in line.strip("|").split("|")] for line in found[0].splitlines()]

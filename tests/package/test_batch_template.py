@@ -29,6 +29,7 @@ RIGHTS = {
         "sqs:DeleteMessage",
         "sqs:GetQueueAttributes",
         "dynamodb:GetItem",
+        "dynamodb:PutItem",
         "eks:DescribeCluster",
         "secretsmanager:GetSecretValue",
     },

@@ -11,6 +11,7 @@ from functions.console import app
 from functions.console_requests import PREFIX
 from plimsoll_cli.probes.iam_requests import Request
 from plimsoll_console.hosted.routes import ROUTES
+from plimsoll_service.bootstrap import READER
 from tests.package.template import listed, template
 from tests.support.iam_evaluator import Decision, decide
 
@@ -79,21 +80,32 @@ def test_it_reaches_no_data_of_tenants_no_key_and_no_token_by_its_own_role():
         assert name not in said
 
 
-def test_an_interruption_stack_is_read_by_a_role_that_reads_nothing_else():
-    may = {
-        (action, json.dumps(statement["Resource"]))
-        for statement in statements("InterruptionReaderRole")
-        for action in listed(statement["Action"])
+@pytest.mark.parametrize(
+    ("role", "function", "tables", "policy"),
+    [
+        ("InterruptionReaderRole", "ConsoleRole", [0, 2, 1], "ForInterruptions"),
+        ("ReportsReaderRole", "ApiRole", [0, 2], "ForReports"),
+    ],
+)
+def test_an_interruption_stack_is_read_by_a_role_that_reads_nothing_else(
+    role: str, function: str, tables: list[int], policy: str
+):
+    """Of its tables, in the order of InterruptionTables: clusters, frames, reports."""
+    held = statements(role)
+    read = [each["Resource"]["Fn::Sub"][1]["Table"]["Fn::Select"][0] for each in held]
+    assert read == tables
+    assert {action for s in held for action in listed(s["Action"])} == {
+        "dynamodb:Scan",
+        "dynamodb:Query",
     }
-    assert {action for action, _ in may} == {"dynamodb:Scan", "dynamodb:Query"}
-    (names,) = (s for s in statements("InterruptionReaderRole") if s["Action"] == "dynamodb:Scan")
+    (names,) = (s for s in held if s["Action"] == "dynamodb:Scan")
     assert names["Condition"] == {
         "ForAllValues:StringEquals": {"dynamodb:Attributes": ["cluster", "agent"]},
         "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
     }
-    (trust,) = RESOURCES["InterruptionReaderRole"]["Properties"]["AssumeRolePolicyDocument"][
-        "Statement"
-    ]
-    assert trust["Principal"] == {"AWS": {"Fn::GetAtt": ["ConsoleRole", "Arn"]}}
-    for name in ("InterruptionReaderRole", "ForInterruptions"):
+    (trust,) = RESOURCES[role]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"AWS": {"Fn::GetAtt": [function, "Arn"]}}
+    assert trust["Condition"] == {"StringEquals": {"sts:ExternalId": READER}}
+    assert RESOURCES[policy]["Properties"]["Roles"] == [{"Ref": function}]
+    for name in (role, policy):
         assert RESOURCES[name]["Condition"] == "HasInterruptionTables"

@@ -16,7 +16,7 @@ import yaml
 
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Reason, Report
-from plimsoll_cli.probes.kubernetes import GROUP
+from plimsoll_cli.setup.access import TaggedGroup
 from tests.package.install_page import (
     PAGE,
     PLIMSOLL,
@@ -26,6 +26,7 @@ from tests.package.install_page import (
     call_of,
     commands,
     rows,
+    text,
 )
 from tests.package.template import ROOT, resources, template
 from tests.support.builders import NOON
@@ -37,6 +38,7 @@ from tests.support.cli_environment import (
     interrupt,
     run,
 )
+from tests.support.cluster_setups import MemoryAccess
 
 INSTANCE: Final = "i-0123456789abcdef0"
 """The one that the page names; it is that of the node `spot-1` too."""
@@ -47,8 +49,6 @@ TRIED: Final = (
     ("aws",),  # AWS
     (SAM, "deploy", "--parameter-overrides"),  # the stack
     ("make",),  # the stack
-    ("kubectl", "apply", "-k"),  # the manifests
-    ("kubectl", "delete", "-k"),
 )
 
 UNTRIED: Final = {
@@ -78,7 +78,9 @@ def test_every_command_is_tried_or_has_a_reason_why_not(command: Command):
 
 ANSWERS: Final = {
     "clusters set harbor --mode act": "y\n",
-    "clusters remove harbor": "y\n",
+    "clusters add harbor --context harbor --grow on-demand": "y\n",
+    "clusters add lab --context lab --endpoint https://lab.example.com:6443 --ca ca.pem --secret plimsoll/lab": "y\n",
+    "clusters remove harbor --context harbor": "y\ny\n",
 }
 """What the reader types when he is asked."""
 
@@ -108,12 +110,14 @@ def what_happens_meanwhile(environment: MemoryEnvironment, words: str) -> None:
                 reasons=(Reason(why="would cordon Node spot-1"),),
             )
         )
-    elif words == "clusters remove harbor --dry-run":
+    elif words == "clusters remove harbor --context harbor --dry-run":
         interrupt(environment, kind="rebalance-recommendation", seconds=None)
 
 
 def test_the_commands_of_the_page_lead_from_nothing_to_acting_and_out_again(checkout: Path):
     environment, counting = an_environment(registered=False)
+    group = TaggedGroup(name="on-demand", resource="on-demand", managed=False, may_grow=False)
+    environment.access = MemoryAccess(groups=[group])
     modes = []
     for command in beginning(PLIMSOLL):
         words = " ".join(command.words[1:])
@@ -121,6 +125,8 @@ def test_the_commands_of_the_page_lead_from_nothing_to_acting_and_out_again(chec
         result = run(environment, *command.words[1:], input=ANSWERS.get(words))
         doctor = words.startswith("doctor")  # may find something to fix in a cluster of two nodes
         assert result.exit_code in ({0, 1} if doctor else {0}), f"{command.text}\n{result.output}"
+        if words.startswith("clusters add"):
+            counting.writes.clear()  # the doctor's questions, as below
         if doctor:
             assert "a canary came through" in result.stdout
             counting.writes.clear()  # questions about rights are written, and change nothing
@@ -147,11 +153,6 @@ def test_an_aws_command_is_one_that_the_service_knows(command: Command):
     for value in call.parameters.values():
         if isinstance(value, str) and value.startswith("file://infra/"):
             assert (ROOT / value.removeprefix("file://")).is_file()
-
-
-def test_access_entries_put_the_roles_into_the_group_of_the_manifests():
-    [command] = beginning("aws", "eks", "create-access-entry")
-    assert call_of(command.words).parameters["kubernetesGroups"] == [GROUP]
 
 
 def test_secrets_are_named_as_the_roles_may_read_them():
@@ -218,6 +219,18 @@ def test_the_page_has_every_parameter_with_its_default():
     }
 
 
+def test_a_first_rehearsal_takes_six_commands_at_most_and_the_page_stays_short():
+    quickstart = (ROOT / "docs/quickstart.md").read_text(encoding="utf-8")
+    typed = [
+        line
+        for block in re.findall(r"^```\n(.*?)^```", quickstart, re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+    ]
+    first = next(n for n, line in enumerate(typed, start=1) if line.startswith("plimsoll rehearse"))
+    assert first <= 6
+    assert len(PAGE.read_text(encoding="utf-8").split()) <= 1400
+
+
 def test_the_page_has_every_size():
     said = {row[0].strip("`"): [int(cell) for cell in row[1:4]] for row in rows("`Size`")}
     sizes = template()["Mappings"]["Concurrency"]
@@ -226,7 +239,7 @@ def test_the_page_has_every_size():
 
 def test_the_quotas_that_reserving_needs_are_those_of_the_sizes():
     kept_free_by_lambda, schedules = 100, 2
-    page = PAGE.read_text(encoding="utf-8")
+    page = text()
     for name, size in template()["Mappings"]["Concurrency"].items():
         at_once = 2 * size["Each"] + size["Resyncs"] + schedules
         if name == "small":
@@ -272,7 +285,7 @@ def test_the_page_has_the_sum_of_concurrency_for_every_size():
 
 def test_the_page_says_what_is_left_of_a_quota_of_a_thousand():
     path, capped, *pooled = ([int(c) for c in row[1:4]][1] for row in rows("functions at once"))
-    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    page = " ".join(text().split())
     left = 1000 - path - capped
     assert (
         f"{path + capped} are reserved and {left} are left, of which Plimsoll uses {sum(pooled)}"

@@ -15,9 +15,11 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from plimsoll_cli import main
 from tests.package.template import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
@@ -71,7 +73,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for tree in PYPROJECT["packages"]["find"]["where"]:
         for package in (path.parent for path in (ROOT / tree).glob("*/__init__.py")):
             for pattern in ("**/*.py", *PYPROJECT["package-data"][package.name]):
-                for file in package.glob(pattern):
+                for file in package.glob(pattern, recurse_symlinks=True):
                     target = folder / file.relative_to(package.parent)
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(file, target)
@@ -116,11 +118,31 @@ def each(installation: Path, *commands: str) -> dict[str, tuple[int, str]]:
     return {words: (status, said) for words, (status, said) in json.loads(done.stdout).items()}
 
 
+def test_templates_that_need_no_build_are_in_the_package(installation):
+    for name, source in {
+        "spoke": "infra",
+        "reports": "infra",
+        "spot-interruption": "infra/fis",
+    }.items():
+        kept = installation / "plimsoll_cli" / "templates" / f"{name}.yaml"
+        assert kept.read_bytes() == (ROOT / source / f"{name}.yaml").read_bytes()
+        result = CliRunner().invoke(main, ["template", name])
+        assert result.stdout_bytes == kept.read_bytes()
+
+
 def test_every_command_explains_itself(installation):
     commands = ["rehearse", "clusters", "status", "reports", "doctor", "demo", "controlplane"]
     ended = each(installation, "--help", *(f"{command} --help" for command in commands))
     assert {command: said for command, (status, said) in ended.items() if status} == {}
     assert all("Usage: " in said for _, said in ended.values())
+
+
+def test_the_manifests_of_a_cluster_are_written_for_argo_cd_and_flux(installation, tmp_path):
+    words = ["clusters", "add", "harbor", "--gitops", "deploy", "--repository", "https://x"]
+    done = python(installation, PLIMSOLL, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    written = (tmp_path / "deploy/cluster/rbac.yaml").read_text(encoding="utf-8")
+    assert written == (ROOT / "infra/cluster/rbac.yaml").read_text(encoding="utf-8")
 
 
 def test_what_needs_a_checkout_says_so_with_the_cure(installation):

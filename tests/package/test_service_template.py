@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from functions.api import FROM_ADDRESS_PER_MINUTE, app
+from functions.api import app
+from functions.api_requests import FROM_ADDRESS_PER_MINUTE
 from functions.authorizer import policy
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import SERVICE_SOURCE, TAINT_DETAIL_TYPE
@@ -184,9 +185,7 @@ def test_a_token_opens_the_paths_of_its_role_and_an_agents_only_its_own_cluster(
 ):
     """The policy does not know the path that was asked: what is kept of it holds for any other."""
     said = policy(holder(role, "a-mine"), ARN)
-    path = operation.path.format(
-        cluster=cluster, recommendation="r1", access="s-1", instruction="1"
-    )
+    path = operation.path.format(**dict.fromkeys(operation.parts, "1") | {"cluster": cluster})
     request = Request(
         action="execute-api:Invoke",
         resource=f"arn:aws:execute-api:us-east-1:123456789012:api1/live/{operation.method}{path}",
@@ -210,7 +209,7 @@ def test_a_role_opens_what_it_is_for_and_what_the_roles_before_it_open(operation
     if operation.role is not Role.PERSON:
         return
     person = replace(holder(Role.PERSON, "u-1"), grants=(Grant(role=role),))
-    path = operation.path.format(cluster="a-1", recommendation="r1", access="s-1", instruction="1")
+    path = operation.path.format(**dict.fromkeys(operation.parts, "1"))
     request = Request(
         action="execute-api:Invoke",
         resource=f"arn:aws:execute-api:us-east-1:123456789012:api1/live/{operation.method}{path}",

@@ -14,8 +14,9 @@ from plimsoll_service.adapters.signers import LocalSigner, is_signed
 from plimsoll_service.domain.analysis.prices import PriceTable
 from plimsoll_service.domain.snapshots.arrivals import Newest
 from plimsoll_service.domain.snapshots.rollups import Span
-from plimsoll_service.services import decisions, instructions, recommendations
+from plimsoll_service.services import decisions, instructions
 from plimsoll_service.services.history import NEWEST
+from plimsoll_service.services.kept_advice import recommendations
 from plimsoll_service.services.recommendations import Advised, advise
 from plimsoll_service.wire.advice import Recommendation
 from plimsoll_service.wire.instructions import Instruction, Outcome, Result, verify
@@ -96,7 +97,7 @@ class AdvisedCluster:
 
     def all(self) -> dict[str, Recommendation]:
         """Return the recommendations by kind and name, as in `consolidate-node a`."""
-        found = recommendations.recommendations(self.data, "harbor").recommendations
+        found = recommendations(self.data, "harbor").recommendations
         return {f"{each.kind} {each.about.name}": each for each in found}
 
     def accept(self, name: str, who: str = "ada") -> Recommendation:

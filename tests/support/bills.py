@@ -10,8 +10,8 @@ from typing import Any
 from plimsoll_service.domain.savings import history_of, priced_days
 from plimsoll_service.domain.snapshots.billed import Billed
 from plimsoll_service.domain.snapshots.rollups import Amount, Span, Totals
+from plimsoll_service.services.kept_advice import RECOMMENDATIONS
 from plimsoll_service.services.ports import TenantData
-from plimsoll_service.services.recommendations import RECOMMENDATIONS
 from plimsoll_service.wire.advice import About, Frees, Recommendation, Recommendations
 from plimsoll_service.wire.documents import encode
 from plimsoll_service.wire.savings import DayPrices, RealisedRecommendation, SavingsHistory

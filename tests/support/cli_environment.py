@@ -24,7 +24,7 @@ from plimsoll.domain.registry import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.reports import canary_echo
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from plimsoll_cli import main
-from plimsoll_cli.environment import Deployed
+from plimsoll_cli.environment import Administered, Deployed
 from plimsoll_cli.probes.aws import (
     AwsProbe,
     Concurrency,
@@ -34,6 +34,8 @@ from plimsoll_cli.probes.aws import (
     Target,
 )
 from plimsoll_cli.probes.kubernetes import GROUP, KubernetesProbe
+from plimsoll_cli.setup.access import ClusterAccess
+from plimsoll_cli.setup.objects import ClusterObjects
 from plimsoll_cli.stack import RESERVES, Stack
 from plimsoll_simulation.fake_aws.stores import (
     MemoryFrames,
@@ -47,6 +49,8 @@ from plimsoll_simulation.fake_aws.stores import (
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.builders import NOON, deployment_json, node_json, pod_spec_json
+from tests.support.cluster_setups import MemoryAccess, MemoryObjects
+from tests.support.preemptions import MemoryPreemptions
 from tests.support.repeating import VirtualTime
 
 EVENTS = Path(__file__).parents[1] / "events"
@@ -150,6 +154,7 @@ class MemoryEnvironment:
     frames: MemoryFrames = field(default_factory=MemoryFrames)
     times: MemoryTimes = field(default_factory=MemoryTimes)
     layouts: MemoryLayouts = field(default_factory=MemoryLayouts)
+    history: MemoryPreemptions = field(default_factory=MemoryPreemptions)
     instances: NoInstances = field(default_factory=NoInstances)
     groups: Sequence[NodeGroup] = ()
     stack_status: str = "UPDATE_COMPLETE"
@@ -175,6 +180,15 @@ class MemoryEnvironment:
     account: str = "111122223333"
     transports: dict[str, Transport] = field(default_factory=dict)
     """By the name of the cluster."""
+    access: ClusterAccess = field(default_factory=MemoryAccess)
+    objects: ClusterObjects = field(default_factory=MemoryObjects)
+    server: str = "https://harbor.example.com"
+    """Where every context leads."""
+
+    def preemptions(self, stack: str) -> MemoryPreemptions:
+        if stack != "plimsoll-batch":
+            raise BadInput(f"there is no stack {stack}: name another with --stack")
+        return self.history
 
     def deployed(self, stack: str, profile: str | None = None) -> Deployed:
         if profile is not None:
@@ -205,6 +219,7 @@ class MemoryEnvironment:
             requests=lambda cluster: self._api(cluster.name).requests,
             groups=self._groups,
             aws=MemoryProbe(self),
+            access=self.access,
             probe=self._probe,
         )
 
@@ -215,6 +230,9 @@ class MemoryEnvironment:
         if name not in self.transports:
             raise BadInput(f"the kubeconfig has no context {name!r}")
         return name, self._api(name)
+
+    def administered(self, file: Path | None, context: str) -> Administered:
+        return Administered(context=context, server=self.server, ca=None, objects=self.objects)
 
     def open(self, cluster: Cluster) -> ClusterApi:
         return self._api(cluster.name)

@@ -19,17 +19,19 @@ import pytest
 
 from functions import console
 from plimsoll.domain.registry import Cluster, ClusterKind
+from plimsoll_console.hosted.routes import ROUTES
 from plimsoll_service import bootstrap
 from plimsoll_service.domain.access import Binding, Grant, PersonRole, Role, subject_of
-from plimsoll_service.domain.snapshots import Span
-from plimsoll_service.services.clusters import remember_cluster
+from plimsoll_service.domain.snapshots import Arrival, Span
+from plimsoll_service.services.cluster_rows import remember_cluster, tell_advised, tell_seen
 from plimsoll_service.services.interruption_stack import InterruptionStack
+from plimsoll_service.services.kept_advice import RECOMMENDATIONS
 from plimsoll_service.services.people import PeopleService
 from plimsoll_service.services.reads import Reads
-from plimsoll_service.services.recommendations import RECOMMENDATIONS
 from plimsoll_service.services.relying_party import Client, Device, Endpoints, RelyingParty
 from plimsoll_service.services.sessions import Sessions
 from plimsoll_service.wire.advice import About, Recommendation, Recommendations
+from plimsoll_service.wire.clusters import AdvisedColumns, SeenColumns
 from plimsoll_simulation.fake_aws.people_store import MemoryPeople
 from plimsoll_simulation.fake_aws.service_stores import (
     MemoryAdviceQueue,
@@ -154,9 +156,38 @@ class HostedConsole:
             Cluster(name=name, kind=ClusterKind.EKS, region="us-east-1", added=NOW, agent=agent)
         )
 
+    def see(self, tenant: str, cluster: str, *, interrupted: int = 0) -> None:
+        """Work a snapshot of a cluster in, as far as its row goes."""
+        seen = SeenColumns(
+            taken_at=self.time,
+            received_at=self.time,
+            nodes=4,
+            spot=3,
+            open_interruptions=interrupted,
+        )
+        arrival = Arrival(
+            tenant=tenant,
+            cluster=cluster,
+            epoch="e",
+            sequence=1,
+            base=0,
+            received_at=self.time,
+            digest="",
+        )
+        tell_seen(self.tenants.of(tenant), arrival, seen, self.time)
+
     def advise(self, tenant: str, cluster: str, *found: Recommendation) -> None:
-        """Keep recommendations of a cluster."""
+        """Keep recommendations of a cluster, and tell of them in its row."""
         data = self.tenants.of(tenant)
+        told = AdvisedColumns(
+            taken_at=self.time,
+            floors=2,
+            floors_missed=1,
+            decisions=sum(each.state == "open" for each in found),
+            monthly=280.32,
+            saveable=61.32,
+        )
+        tell_advised(data, cluster, told, self.time)
         before = data.get(cluster, RECOMMENDATIONS)
         data.put(
             cluster,
@@ -165,6 +196,13 @@ class HostedConsole:
             version=before.version if before else 0,
             expires=self.time + Span.DAY.kept,
         )
+
+
+def screens(**named: str) -> set[str]:
+    """The path of every screen from the root of the console, with these names in it: a new route is among them."""
+    usual = {"cluster": "shop", "recommendation": "r-1", "interruption": "i-1@x"}
+    usual |= {"kind": "Deployment", "namespace": "shop", "name": "web"}
+    return {r.path.format(**usual | named).strip("/") for r in ROUTES if r.method == "GET"}
 
 
 def a_recommendation(id_: str = "r-1", name: str = "ip-10-0-3-7", **facts: Any) -> Recommendation:

@@ -16,10 +16,13 @@ from plimsoll.services.observed_times import ObservedTimes
 from plimsoll.services.ports import Times
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain.names import ADMISSION, CONFIGURATION, STOP
+from plimsoll_batch.domain.queue_metrics import QueueMeasure
+from plimsoll_batch.services.preemption_log import PreemptionLog
 from plimsoll_batch.services.queues import QueueService
 from plimsoll_simulation.fake_cluster.conditions import is_active, is_true
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
 from tests.support.fake_clusters import Json, Play
+from tests.support.preemptions import MemoryPreemptions
 from tests.support.repeating import VirtualTime
 
 JOBS = "/apis/batch/v1/namespaces/lab/jobs"
@@ -80,6 +83,17 @@ class Heard:
     def count(self, metric: object, value: float = 1, *, cluster: str | None = None) -> None: ...
 
 
+class Metered:
+    """Implements `QueueMeter`; keeps what was measured."""
+
+    def __init__(self) -> None:
+        self.measured: list[tuple[str, str, str | None, float]] = []
+
+    def measure(self, cluster: str, measures: Sequence[QueueMeasure]) -> None:
+        assert cluster == "harbor"
+        self.measured += [(m.metric, m.queue, m.reason, m.value) for m in measures]
+
+
 class Wire(FakeTransport):
     """Says each write to a listener, before and after it is made. Of who was killed no call arrives."""
 
@@ -123,6 +137,8 @@ class Scene:
         self.clock = _Clock(self.play)
         self.wire = Wire(self.play.cluster, self.clock, user="planner")
         self.heard = Heard()
+        self.meter = Metered()
+        self.preemptions = MemoryPreemptions()
         self.policy = Policy()
         self.times: Times | None = None
         self.play.apply(
@@ -149,6 +165,8 @@ class Scene:
             workers=SerialWorkers(),
             telemetry=self.heard,
             policy=self.policy,
+            meter=self.meter,
+            preemptions=PreemptionLog(history=self.preemptions, telemetry=self.heard),
             observed_times=None
             if self.times is None
             else ObservedTimes(

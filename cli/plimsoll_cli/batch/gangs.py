@@ -24,6 +24,7 @@ from plimsoll_batch.domain import names
 from plimsoll_batch.domain.explanation import Explanation, in_words, why
 from plimsoll_batch.domain.jobs import GangJobs, Job
 from plimsoll_batch.domain.names import NOT_LEASED
+from plimsoll_batch.domain.quota import QueueConfiguration
 from plimsoll_batch.services.queue_observation import Seen, seen_in
 from plimsoll_cli.environment import Environment, warn
 from plimsoll_cli.options import (
@@ -51,8 +52,20 @@ class Queues:
     seen: Seen
 
     @classmethod
-    def of(cls, environment: Environment, file: Path | None, context: str | None) -> Queues:
+    def of(
+        cls,
+        environment: Environment,
+        file: Path | None,
+        context: str | None,
+        instead: QueueConfiguration | None = None,
+    ) -> Queues:
         """Read the cluster of a kubeconfig.
+
+        Args:
+            environment: of the command.
+            file: the kubeconfig.
+            context: in it.
+            instead: what the cluster is seen by in the place of its own configuration.
 
         Raises:
             BadInput: it has no queues.
@@ -60,7 +73,9 @@ class Queues:
         _, api = environment.by_kubeconfig(file, context)
         clock = environment.clock
         cluster = KubernetesQueues(api.requests, clock, workers=SerialWorkers(), warn=warn)
-        configuration = cluster.configuration()
+        if instead is not None:
+            cluster.assume(instead)
+        configuration = instead or cluster.configuration()
         if configuration is None:
             raise BadInput(
                 "the cluster has no queues: configure them with `plimsoll queues apply -f FILE`"
@@ -112,11 +127,21 @@ def why_command(
     told = why(found.seen.state, asked.gang.uid, environment.clock.now())
     unsure = told is not None and not told.held and asked.gang.shape.leases
     refused = _not_leased(found, asked) if unsure else None
+    past = asked.gang.preempted
     if output != "table":
-        about = {"gang": str(asked.gang), "state": _state(asked), "not_leased": refused}
+        about = {
+            "gang": str(asked.gang),
+            "state": gang_state(asked),
+            "not_leased": refused,
+            "preempted": None
+            if past is None
+            else {"at": past.at, "by": past.by or None, "reason": past.why},
+        }
         print_answer(about | ({} if told is None else explained(told)), output)
         return
-    say(f"{gang}: {_state(asked)}" if told is None else in_words(told))
+    say(f"{gang}: {gang_state(asked)}" if told is None else in_words(told))
+    if told is None and past is not None:
+        say(f"  it was {past.in_words()}")
     if refused:
         say(f"  {refused}")
 
@@ -128,6 +153,7 @@ def explained(found: Explanation) -> dict[str, Any]:
         "queue": found.gang.queue,
         "ahead": found.ahead,
         "held": found.held,
+        "flavors": found.flavors,
         "after": [str(gang) for gang in found.after],
         "expected": found.at,
         "costs": found.costs,
@@ -205,7 +231,7 @@ def _row(jobs: GangJobs) -> dict[str, Any]:
     return {
         "gang": str(gang),
         "queue": gang.queue,
-        "state": _state(jobs),
+        "state": gang_state(jobs),
         "running": sum(pod.phase == "Running" for pod in jobs.pods),
         "pods": sum(role.pods for role in jobs.roles),
         "since": gang.since,
@@ -213,7 +239,8 @@ def _row(jobs: GangJobs) -> dict[str, Any]:
     }
 
 
-def _state(jobs: GangJobs) -> str:
+def gang_state(jobs: GangJobs) -> str:
+    """Return what a gang is doing, in a word or three."""
     if jobs.stopping:
         return "stopping"
     if jobs.plan is not None:

@@ -22,13 +22,14 @@ from plimsoll_cli.options import (
 from plimsoll_cli.terminal import say
 
 _MILLI: Final = 1000
-_GAUGES: Final = {
+GAUGES: Final = {
     "plimsoll_queue_quota": "Quota of the queue itself.",
     "plimsoll_queue_used": "What running gangs of the queue use.",
     "plimsoll_queue_borrowed": "What of that is beyond the quota of the queue.",
     "plimsoll_queue_share": "Share of the queue in its tree, by the order of the tree.",
     "plimsoll_queue_running_gangs": "Gangs that run.",
     "plimsoll_queue_waiting_gangs": "Gangs that wait, by what they wait for.",
+    "plimsoll_queue_preempted_gangs": "Gangs that wait because they were stopped for others.",
     "plimsoll_queue_longest_wait_seconds": "How long the first waiting gang has waited.",
 }
 """https://prometheus.io/docs/instrumenting/exposition_formats/"""
@@ -64,7 +65,7 @@ def list_command(
 
 def metrics(queues: Sequence[QueueOverview]) -> Iterator[str]:
     """Yield the lines of a scrape: CPU in cores, memory in bytes."""
-    samples: dict[str, list[str]] = {name: [] for name in _GAUGES}
+    samples: dict[str, list[str]] = {name: [] for name in GAUGES}
 
     def add(name: str, value: float, **labels: str) -> None:
         said = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
@@ -81,8 +82,9 @@ def metrics(queues: Sequence[QueueOverview]) -> Iterator[str]:
         add("running_gangs", queue.running, queue=queue.name)
         for wait, count in sorted(queue.waiting.items()):
             add("waiting_gangs", count, queue=queue.name, reason=wait)
+        add("preempted_gangs", queue.preempted, queue=queue.name)
         add("longest_wait_seconds", queue.longest_seconds, queue=queue.name)
-    for name, about in _GAUGES.items():
+    for name, about in GAUGES.items():
         if samples[name]:
             yield f"# HELP {name} {about}"
             yield f"# TYPE {name} gauge"
@@ -136,5 +138,6 @@ def _data(queue: QueueOverview) -> Mapping[str, Any]:
         "share": queue.share,
         "running": queue.running,
         "waiting": {str(wait): count for wait, count in sorted(queue.waiting.items())},
+        "preempted": queue.preempted,
         "longest_wait_seconds": round(queue.longest_seconds),
     }

@@ -13,6 +13,10 @@ from plimsoll_cli.cluster.set_cluster import set_
 
 EXAMPLES: Final = """\b
 Examples:
+  plimsoll clusters add harbor --context harbor --dry-run
+  plimsoll clusters add harbor --context harbor --grow on-demand
+  plimsoll clusters add harbor --context harbor --print
+  plimsoll clusters add harbor --gitops clusters/harbor --repository https://git.example.com/platform.git
   plimsoll clusters add harbor
   plimsoll clusters add lab --endpoint https://10.0.0.1:6443 --ca ca.pem --secret plimsoll/lab
   plimsoll clusters add quay --role arn:aws:iam::210987654321:role/plimsoll-spoke-us-east-1 --external-id KEY
@@ -27,11 +31,12 @@ Examples:
   plimsoll clusters set quay --external-id KEY
   plimsoll clusters remove lab --dry-run
   plimsoll clusters remove lab
+  plimsoll clusters remove harbor --context harbor
 
 \b
 Exit status:
   0  done
-  1  you did not confirm, or an interruption is still open in the cluster
+  1  you did not confirm, a step failed, or an interruption is still open in the cluster
   2  an argument is wrong, or the stack or the cluster cannot be reached
 """
 

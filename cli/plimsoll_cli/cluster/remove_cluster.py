@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 import click
 
+from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions import Plan
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
 from plimsoll.domain.kubernetes import FLOORS
-from plimsoll.domain.registry import Cluster
+from plimsoll.domain.registry import Cluster, ClusterKind
+from plimsoll_cli.cluster.cluster_setup import ClusterSetup, is_eks, listed
 from plimsoll_cli.cluster.open_interruptions import status_of
 from plimsoll_cli.cluster.uninstall_plan import UninstallPlan
 from plimsoll_cli.cluster.uninstall_service import UninstallService
-from plimsoll_cli.environment import Deployed, Environment, Said, warn
+from plimsoll_cli.environment import Administered, Deployed, Environment, Said, warn
 from plimsoll_cli.options import environment_of, registered, stack_option
+from plimsoll_cli.setup.plan import kept, plan_remove, unproven
 from plimsoll_cli.terminal import ask, say
 
 PATIENCE_SECONDS: Final = 60.0
@@ -33,6 +37,17 @@ PATIENCE_SECONDS: Final = 60.0
     is_flag=True,
     help="Remove only the registration, whatever is open: for a cluster that no longer exists.",
 )
+@click.option(
+    "--context",
+    metavar="NAME",
+    help="Also delete the manifests, access entries and tags, with your rights, in the cluster of this context.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --context: use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]",
+)
 @stack_option
 @click.pass_context
 def remove(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -41,6 +56,8 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     dry_run: bool,
     yes: bool,
     force: bool,
+    context: str | None,
+    kubeconfig: Path | None,
     stack: str,
 ) -> None:
     """Revert Plimsoll's changes in a cluster, then remove the cluster.
@@ -50,11 +67,22 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
 
     The command writes with your own rights in an EKS cluster, and with the functions' token in another,
     even while the kill switch is on.
+
+    With --context it is the inverse of `plimsoll clusters add --context`, and can be repeated after a failure.
     """
     if dry_run and force:
         raise click.UsageError("give either --force, which reverts nothing, or --dry-run")
+    if context is None and kubeconfig is not None:
+        raise click.UsageError("--kubeconfig needs --context")
+    if context is not None and force:
+        raise click.UsageError("give either --force, for a cluster that is gone, or --context")
     environment = environment_of(ctx)
     deployed = environment.deployed(stack)
+    if context is not None:
+        administered = environment.administered(kubeconfig, context)
+        if not _take_down(environment, deployed, administered, name, dry_run=dry_run, yes=yes):
+            ctx.exit(1)
+        return
     cluster = registered(deployed, name)
     if force:
         _name_what_is_left(deployed, cluster)
@@ -68,6 +96,63 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     # Last: the command can be repeated while the cluster is registered.
     deployed.registry.remove(name)
     say(f"{name} is removed.")
+
+
+def _take_down(  # noqa: PLR0913 - the options
+    environment: Environment,
+    deployed: Deployed,
+    administered: Administered,
+    name: str,
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> bool:
+    """Revert, then remove everything that adding the cluster made; return whether nothing is left."""
+    there = deployed.registry.get(name)
+    cluster = there or Cluster(
+        name=name,
+        kind=ClusterKind.EKS,
+        region=deployed.stack.region,
+        added=environment.clock.now(),
+    )
+    if cluster.role is not None:
+        raise click.UsageError(
+            "--context is for clusters in the account of the stack: for another account see docs/operate/accounts.md"
+        )
+    setup = ClusterSetup(deployed=deployed, administered=administered, cluster=cluster)
+    eks = is_eks(cluster) and (there is not None or deployed.access.find(cluster) is not None)
+    if eks:
+        setup.check_identity()
+    objects = administered.objects
+    seen = replace(
+        setup.seen([None, *OVERLAYS], objects.exists, grown=None, eks=eks), others=objects.others()
+    )
+    steps = plan_remove(setup.place(), seen)
+    say(setup.title())
+    if there is not None:
+        # Before the steps: with our rights the drains would lose what they need to end.
+        if not _put_back(environment, deployed, cluster, dry_run=dry_run, yes=yes):
+            return False
+        _unbind_injection(deployed, cluster, dry_run=dry_run)
+    for line in (*listed(steps), *filter(None, [kept(seen), _doubt(setup, eks=eks)])):
+        say(line)
+    if dry_run:
+        say("Nothing was written.")
+        return True
+    if not yes and not all(step.done for step in steps):
+        ask("Take these steps?")
+    return setup.carried_out(steps)
+
+
+def _doubt(setup: ClusterSetup, *, eks: bool) -> str | None:
+    """Say what nothing proves about a cluster whose objects are about to be deleted."""
+    server, name = setup.administered.server, setup.cluster.name
+    if eks:
+        return None
+    if is_eks(setup.cluster):
+        return f"Not proven: {name} is not registered, and EKS knows none of that name. Everything is deleted at {server}."
+    doubt = unproven(setup.cluster, server)
+    return None if doubt is None else f"Not proven: {doubt}."
 
 
 def _put_back(

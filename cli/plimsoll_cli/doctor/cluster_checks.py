@@ -123,6 +123,9 @@ def index(installation: Installation) -> Iterator[Finding]:
     if len(fresh) == len(wanted):
         yield ok(f"{says}: the functions reach the cluster")
         return
+    if not known and installation.now - installation.cluster.added < NEW:
+        yield info(f"{says}: it was registered just now", "ask again in two minutes")
+        return
     if known:
         oldest = min(e.seen for e in known)
         says = f"{says}; the oldest entry is of {oldest:%Y-%m-%dT%H:%M:%SZ}"

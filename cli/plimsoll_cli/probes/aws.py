@@ -21,9 +21,9 @@ from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.notices import CANARY_DETAIL_TYPE, CANARY_SOURCE
 from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import Limits
-from plimsoll_cli import stack as stacks
 from plimsoll_cli.probes.iam_requests import Case, Place, cases
 from plimsoll_cli.probes.kubernetes import GROUP
+from plimsoll_cli.setup.access import AwsClusterAccess
 from plimsoll_cli.stack import Stack
 
 if TYPE_CHECKING:
@@ -255,17 +255,20 @@ class AwsProbe:
             NotFound: there is no such cluster.
             Refused: it has no access entries, but the ConfigMap `aws-auth`.
         """
-        eks, cluster = self._aws.of_cluster(registered).eks, registered.name
-        with translated(f"describe EKS cluster {cluster}"):
-            config = eks.describe_cluster(name=cluster)["cluster"].get("accessConfig", {})
-        if config.get("authenticationMode") == "CONFIG_MAP":
+        access = AwsClusterAccess(self._aws, self._stack.name, self._clock)
+        found = access.find(registered)
+        if found is None:
+            raise NotFound(f"there is no EKS cluster {registered.name} in {registered.place}")
+        if not found.entries:
             raise Refused(
-                f"EKS cluster {cluster} has no access entries: see that the ConfigMap "
+                f"EKS cluster {registered.name} has no access entries: see that the ConfigMap "
                 f"kube-system/aws-auth puts the roles of the stack into the group {GROUP}"
             )
-        own = registered.role
-        roles = stacks.roles(self._aws, self._stack.name) if own is None else [own]
-        return [arn for arn in roles if not _is_in_group(eks, cluster, arn)]
+        return [
+            role
+            for role in access.roles(registered)
+            if GROUP not in (access.groups_of(registered, role) or ())
+        ]
 
     def _resources(self) -> Sequence[Mapping[str, Any]]:
         answer = self._aws.client("cloudformation").describe_stack_resources(
@@ -303,12 +306,3 @@ def _slow(group: Mapping[str, Any]) -> str | None:
     if share == 100 or (share == 0 and not said.get("OnDemandBaseCapacity")):  # noqa: PLR2004 - per cent
         return None
     return "it mixes on-demand and spot"
-
-
-def _is_in_group(eks: Any, cluster: str, arn: str) -> bool:
-    try:
-        with translated(f"read the access entry of {arn} in cluster {cluster}"):
-            answer = eks.describe_access_entry(clusterName=cluster, principalArn=arn)
-    except NotFound:
-        return False
-    return GROUP in answer["accessEntry"].get("kubernetesGroups", ())

@@ -14,6 +14,9 @@ from typing import Any, Final
 
 from plimsoll.domain.reports import Metric
 from plimsoll_batch.domain import names as batch_names
+from plimsoll_batch.domain.overview import Wait
+from plimsoll_batch.domain.queue_metrics import LABELLED_QUEUES, QueueMetric
+from plimsoll_cli.batch.list_queues import GAUGES
 from plimsoll_cli.references.markdown import code, page, table, text
 from plimsoll_cli.references.templates import STACKS, loaded
 from plimsoll_service.domain.metrics import ServiceMetric
@@ -32,10 +35,16 @@ _NAMES: Final = (
     "Every annotation, label, taint and tag that Plimsoll reads or writes. You set those that state a wish. "
     "Plimsoll writes those that record its own work; you never need to change them."
 )
+_GAUGES: Final = (
+    "[`plimsoll queues list --output prometheus`](../guides/batch.md#submit-a-gang) prints these gauges, each with the label "
+    "`queue`; those of quota also have `flavor` and `resource`, with CPU in cores and memory in bytes."
+)
 _METRICS: Final = (
     "The functions write these metrics to CloudWatch, namespace `Plimsoll`, with the name of the stack as the dimension "
     f"`service`. Metrics of one cluster also have the dimension `cluster`; from cluster {clusters.LABELLED_CLUSTERS + 1} on it is "
-    f"`{clusters.OTHERS}`. [Alarms](../operate/alarms.md) says what to do about each alarm."
+    f"`{clusters.OTHERS}`. Metrics of gangs always name their `cluster`, and have the dimension `queue`; `GangsWaiting` also has `reason`: "
+    f"{', '.join(f'`{wait}`' for wait in Wait)}. From queue {LABELLED_QUEUES + 1} of a cluster on, `queue` is "
+    f"`{clusters.OTHERS}`; where no gang waits, nothing is written. [Alarms](../operate/alarms.md) says what to do about each alarm."
 )
 
 
@@ -66,6 +75,7 @@ def render_metrics(root: Path) -> str:
         for m, unit, about in (
             *((m, m.unit, about) for m, about in _documented(Metric)),
             *((m, "Count", about) for m, about in _documented(ServiceMetric)),
+            *((m, m.unit, about) for m, about in _documented(QueueMetric)),
         )
     ]
     rows = [
@@ -76,6 +86,9 @@ def render_metrics(root: Path) -> str:
         "Metrics and alarms",
         _METRICS,
         "## Metrics\n\n" + table(("metric", "unit", "meaning", "alarm"), ours),
+        "## Metrics of queues for Prometheus",
+        _GAUGES,
+        table(("metric", "meaning"), [(f"`{name}`", about) for name, about in GAUGES.items()]),
         "## Alarms\n\n" + table(("alarm", "stack", "it rings when", "metric"), rows),
     )
 

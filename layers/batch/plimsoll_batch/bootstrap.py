@@ -23,7 +23,10 @@ from plimsoll.domain.registry import Cluster
 from plimsoll.observability import CloudWatch
 from plimsoll.services.observed_times import ObservedTimes
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
+from plimsoll_batch.adapters.preemptions import DynamoPreemptions
 from plimsoll_batch.config import Config
+from plimsoll_batch.observability import CloudWatchQueues
+from plimsoll_batch.services.preemption_log import PreemptionLog
 from plimsoll_batch.services.queues import ClusterQueues
 from plimsoll_batch.services.scale_up import ScaleUp
 from plimsoll_batch.services.wake_ups import WakeUpService
@@ -104,6 +107,11 @@ def queues() -> ClusterQueues:
         growing=_growing if config().grow_groups else None,
         pods_per_second=config().pods_per_second,
         observed_times=_observed_times(),
+        meter=CloudWatchQueues(),
+        preemptions=PreemptionLog(
+            history=DynamoPreemptions(_aws(), config().preemptions_table, _warn),
+            telemetry=CloudWatch(),
+        ),
     )
 
 

@@ -23,6 +23,8 @@ class Config(Settings):
     """DynamoDB: instance -> node, of the same stack. It is only read."""
     times_table: str
     """DynamoDB: how long checkpoints took, of the same stack. It is only read; empty: nothing is known."""
+    preemptions_table: str
+    """DynamoDB: the preemptions of the last 30 days."""
     accept_drills: bool
     """Whether notices of the source `plimsoll.drill` count."""
     wake_ups_queue: str

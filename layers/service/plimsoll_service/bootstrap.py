@@ -48,7 +48,7 @@ from plimsoll_service.wire.instructions import Signer, succeed
 PRICE_LIST_REGION: Final = "us-east-1"
 """Few regions have the API of the price list, and each has the prices of all."""
 READER: Final = "plimsoll-console"
-"""The external id with which the console reads an interruption stack."""
+"""The external id with which the console and the API read an interruption stack."""
 
 
 @cache

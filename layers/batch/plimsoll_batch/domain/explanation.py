@@ -40,6 +40,8 @@ class Explanation:
     """What holds it: quota, borrowers, nodes, gates. Empty: it fits now, and starts when its turn comes."""
     ahead: int
     """Gangs before it in its queue."""
+    flavors: tuple[str, ...] = ()
+    """Where it fits now."""
     after: tuple[Gang, ...] = ()
     """What would have to end first."""
     at: datetime | None = None
@@ -62,7 +64,7 @@ def why(seen: QueueState, uid: str, now: datetime) -> Explanation | None:
     snapshot = QueueSnapshot(seen)
     mates = [each for each in seen.gangs if each.queue == gang.queue and not each.gates]
     ahead = sum(age_of(each) < age_of(gang) for each in mates)
-    held, after = _held(seen, snapshot, gang, now)
+    held, after, flavors = _held(seen, snapshot, gang, now)
     queue = snapshot.queues.get(gang.queue)
     if queue is not None and queue.order is QueueOrder.STRICT_FIFO and ahead:
         strict = f"queue {queue.name} is strictly first in, first out: {ahead} are before it"
@@ -72,6 +74,7 @@ def why(seen: QueueState, uid: str, now: datetime) -> Explanation | None:
         gang=gang,
         held=held,
         ahead=ahead,
+        flavors=flavors,
         after=tuple(each.gang for each in after),
         at=max(ends) if ends and len(ends) == len(after) else None,
         costs=() if queue is None else costs_in_words(gang.shape, queue, snapshot.flavors),
@@ -101,14 +104,14 @@ def hopeless(configuration: QueueConfiguration, gang: Gang) -> tuple[str, ...]:
 
 def _held(
     seen: QueueState, snapshot: QueueSnapshot, gang: Gang, now: datetime
-) -> tuple[tuple[str, ...], Sequence[RunningGang]]:
-    """Return what holds a gang, and what would have to end first."""
+) -> tuple[tuple[str, ...], Sequence[RunningGang], tuple[str, ...]]:
+    """Return what holds a gang, and what would have to end first; or the flavors in which it fits now."""
     excluded = snapshot.why_held(gang)
     if excluded is not None:
-        return (excluded,), ()
+        return (excluded,), (), ()
     options = snapshot.options(gang)
     if isinstance(options, Unassigned):
-        return options.reasons, ()
+        return options.reasons, (), ()
     node, queue = snapshot.quotas.queues[gang.queue], snapshot.queues[gang.queue]
     placement = seen.placement()
     reasons: list[str] = []
@@ -122,13 +125,13 @@ def _held(
             break
         short = None if placement is None else _short_of_nodes(seen, placement, gang, found, now)
         if short is None:
-            return (), ()
+            return (), (), _named(found)
         reasons.append(short[0])
         after = after or short[1]
         refused.add(found.flavors)
     if isinstance(found, Unassigned) and not refused:
         reasons += found.reasons
-    return tuple(reasons), after
+    return tuple(reasons), after, ()
 
 
 def _short_of_nodes(
@@ -138,7 +141,7 @@ def _short_of_nodes(
     place = placement.place(gang, found.flavors)
     if not isinstance(place, NoPlace):
         return None
-    names = ", ".join(dict.fromkeys(name for flavors in found.flavors for name in flavors))
+    names = ", ".join(_named(found))
     reason = f"flavor {names}: {placement.explain(gang, found.flavors) or place.reason}"
     if gang.request is not None:
         reason = f"{gang.request.in_words()}; {reason}"
@@ -154,12 +157,18 @@ def _short_of_nodes(
     return reason, earliest[1]
 
 
+def _named(found: Assignment) -> tuple[str, ...]:
+    """Return the flavors of all roles."""
+    return tuple(dict.fromkeys(name for flavors in found.flavors for name in flavors))
+
+
 def _notes(gang: Gang) -> tuple[str, ...]:
-    if gang.asked_priority is None:
-        return ()
-    return (
-        f"its priority {gang.asked_priority} counts as {gang.priority}: queue {gang.queue} allows no more",
-    )
+    found = [] if gang.preempted is None else [f"it was {gang.preempted.in_words()}"]
+    if gang.asked_priority is not None:
+        found.append(
+            f"its priority {gang.asked_priority} counts as {gang.priority}: queue {gang.queue} allows no more"
+        )
+    return tuple(found)
 
 
 def in_words(found: Explanation) -> str:
@@ -167,7 +176,8 @@ def in_words(found: Explanation) -> str:
     lines = [f"{found.gang} waits in queue {found.gang.queue}; {found.ahead} are before it."]
     lines += [f"  {each}" for each in (*found.notes, *found.costs)]
     if not found.held:
-        lines.append("It fits now: it starts when its turn comes.")
+        where = f" in flavor {', '.join(found.flavors)}" if found.flavors else ""
+        lines.append(f"It fits now{where}: it starts when its turn comes.")
     lines += [f"  {reason}" for reason in found.held]
     if found.after:
         named = _listed([str(gang) for gang in found.after])

@@ -56,8 +56,10 @@ class QueueOverview:
     """Gangs."""
     waiting: Mapping[Wait, int]
     """Gangs, by what they wait for."""
+    preempted: int
+    """How many of these were stopped for another gang."""
     longest_seconds: float
-    """How long the first of those has waited; 0 where none waits."""
+    """How long the first of the waiting gangs has waited; 0 where none waits."""
 
 
 def overview(seen: QueueState, plan: QueuePlan, now: datetime) -> Sequence[QueueOverview]:
@@ -72,7 +74,7 @@ def overview(seen: QueueState, plan: QueuePlan, now: datetime) -> Sequence[Queue
         BadInput: the configuration has problems.
     """
     snapshot = QueueSnapshot(seen)
-    waits = _waits(snapshot, plan)
+    waits = waits_of(seen, snapshot, plan)
     shares = snapshot.shares(())
     running = Counter(each.gang.queue for each in seen.running)
     found = []
@@ -89,15 +91,18 @@ def overview(seen: QueueState, plan: QueuePlan, now: datetime) -> Sequence[Queue
                 quotas=[_use(node, i) for i in _counted(node)],
                 share=shares[node.order].of(node)[1] if measured else None,
                 running=running[name],
-                waiting=Counter(waits.get(gang.uid, Wait.QUOTA_OR_NODES) for gang in mine),
+                waiting=Counter(waits[gang.uid] for gang in mine),
+                preempted=sum(gang.preempted is not None for gang in mine),
                 longest_seconds=max(0.0, (now - oldest).total_seconds()),
             )
         )
     return found
 
 
-def _waits(snapshot: QueueSnapshot, plan: QueuePlan) -> Mapping[str, Wait]:
-    decided: list[tuple[Wait, Gang]] = [(Wait.STARTING, each.gang) for each in plan.admitted]
+def waits_of(seen: QueueState, snapshot: QueueSnapshot, plan: QueuePlan) -> Mapping[str, Wait]:
+    """Return what each waiting gang waits for, by uid."""
+    decided: list[tuple[Wait, Gang]] = [(Wait.QUOTA_OR_NODES, gang) for gang in seen.gangs]
+    decided += [(Wait.STARTING, each.gang) for each in plan.admitted]
     decided += [(Wait.PREEMPTING, each.gang) for each in plan.preempting]
     decided += [(Wait.NODES, each.gang) for each in plan.reserved]
     decided += [(Wait.NODES, each.gang) for each in plan.awaiting]

@@ -16,8 +16,10 @@ from plimsoll_batch.domain.jobs import (
     GangPodGroup,
     Job,
     NodeRequest,
+    PreemptionRecord,
     Stop,
 )
+from plimsoll_batch.domain.queue_metrics import QueueMeasure
 from plimsoll_batch.domain.quota import Grants, QueueConfiguration
 
 
@@ -34,6 +36,25 @@ class ClusterObjects:
     """Pods of gangs that have failed."""
     grants: Grants = field(default_factory=Grants)
     """As far as the configuration asks for them."""
+
+
+class PreemptionHistory(Protocol):
+    """The preemptions of the last 30 days. Every call may raise the errors of `plimsoll.domain.errors`."""
+
+    def add(self, cluster: str, record: PreemptionRecord) -> None:
+        """Keep one; added twice it is one."""
+
+    def list(
+        self, cluster: str, *, limit: int, queue: str | None = None
+    ) -> Sequence[PreemptionRecord]:
+        """Return so many of a cluster, or of gangs of one of its queues, the newest first."""
+
+
+class QueueMeter(Protocol):
+    """Takes the metrics of the queues; a value that is lost is not made up for."""
+
+    def measure(self, cluster: str, measures: Sequence[QueueMeasure]) -> None:
+        """Take values of the queues of a cluster."""
 
 
 class QueueCluster(EventWriter, LeaseKeeper, Protocol):

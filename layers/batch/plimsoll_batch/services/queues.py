@@ -20,18 +20,28 @@ from plimsoll.services.cluster_events import create_events
 from plimsoll.services.lease import Lease
 from plimsoll.services.observed_times import KnownTimes, ObservedTimes
 from plimsoll.services.ports import Registry, RepeatingClock, Telemetry, WakeUps, Workers
-from plimsoll_batch.domain.admission import QueuePlan, QueueSnapshot, actions_of, plan_queues
+from plimsoll_batch.domain.admission import (
+    QueuePlan,
+    QueueSnapshot,
+    QueueState,
+    actions_of,
+    plan_queues,
+)
 from plimsoll_batch.domain.capacity import plan_leases
 from plimsoll_batch.domain.jobs import (
     GangJobs,
+    Suspend,
     plan_deadlines,
+    preemption_in,
     reclaimed_at,
     unstated_classes,
     upkeep,
 )
+from plimsoll_batch.domain.queue_metrics import step_measures, waiting_measures
 from plimsoll_batch.domain.quota import QueueConfiguration
 from plimsoll_batch.services.executor import Executor, Outcome
-from plimsoll_batch.services.ports import ClusterObjects, QueueCluster
+from plimsoll_batch.services.ports import ClusterObjects, QueueCluster, QueueMeter
+from plimsoll_batch.services.preemption_log import PreemptionLog
 from plimsoll_batch.services.queue_observation import Seen, seen_in
 from plimsoll_batch.services.scale_up import ScaleUp
 
@@ -54,6 +64,10 @@ class Cycle:
 
     plan: QueuePlan | None
     """None: there are no queues, or what was begun before had to be carried on first."""
+    state: QueueState | None = None
+    """What was planned for; None: there are no queues."""
+    at: datetime | None = None
+    """When it was read."""
     outcomes: Sequence[Outcome] = ()
     moving: bool = False
     """Whether gangs start or stop at this moment."""
@@ -77,6 +91,10 @@ class QueueService:
     """None: no nodes are asked for."""
     observed_times: ObservedTimes | None = None
     """None: of checkpoints only what owners state is known."""
+    meter: QueueMeter | None = None
+    """None: nothing is measured."""
+    preemptions: PreemptionLog | None = None
+    """None: no history is kept."""
 
     def run(self, *, holder: str, seconds: float, cycle_seconds: float = CYCLE_SECONDS) -> int:
         """Run cycles as long as gangs wait, start or stop, but no longer than so many seconds.
@@ -99,11 +117,12 @@ class QueueService:
             self.telemetry.log("another planner is at work", cluster=self.name)
             return 0
         end = self.clock.now() + timedelta(seconds=seconds)
-        known, cycles = KnownTimes(), 0
+        known, cycles, measured = KnownTimes(), 0, False
         with lease.kept(), self.cluster.following() as followed:
             while lease.held:
                 cycles += 1
                 cycle = self.cycle(followed, lease, known)
+                measured = self._measure(cycle, waiting=not measured) or measured
                 moving = cycle.moving or bool(cycle.outcomes)
                 pause = cycle_seconds if moving else max(cycle_seconds, IDLE_SECONDS)
                 # Nothing moves or waits: the schedule or an event wakes the queues again.
@@ -159,13 +178,43 @@ class QueueService:
             outcomes += carrying.run(
                 actions_of(plan, seen.gangs, configuration, now, leases.not_yet), now
             )
+        self._keep_preemptions(seen, outcomes)
         self._events(cluster, carrying)
         return Cycle(
             plan=plan,
+            state=seen.state,
+            at=now,
             outcomes=outcomes,
             moving=leased or any(_moves(jobs, ends) for jobs in seen.gangs.values()),
             waiting=sum(not seen.gangs[gang.uid].started for gang in seen.state.gangs),
         )
+
+    def _keep_preemptions(self, seen: Seen, outcomes: Sequence[Outcome]) -> None:
+        """Keep those of this cycle, and those of earlier ones that their Jobs tell of."""
+        if self.preemptions is None:
+            return
+        stopped = [
+            (o.step.jobs, o.step.stop) for o in outcomes if o.done and isinstance(o.step, Suspend)
+        ]
+        now = [preemption_in(stop, jobs.roles[0], jobs.gang.name) for jobs, stop in stopped]
+        before = [jobs.gang.preempted for jobs in seen.gangs.values()]
+        records = [record for record in (*now, *before) if record is not None]
+        self.preemptions.keep(self.name, records, self.clock.now())
+
+    def _measure(self, cycle: Cycle, *, waiting: bool) -> bool:
+        """Measure what a cycle did, and where asked who waits; say whether the latter was measured.
+
+        Who waits is measured once in a run, in the first cycle that plans.
+        """
+        if self.meter is None or cycle.state is None or cycle.at is None:
+            return False
+        done = [each.step for each in cycle.outcomes if each.done]
+        measures = [*step_measures(done, cycle.state.configuration, cycle.at)]
+        counts = waiting and cycle.plan is not None
+        if counts and cycle.plan is not None:
+            measures += waiting_measures(cycle.state, cycle.plan)
+        self.meter.measure(self.name, measures)
+        return counts
 
     def _times(
         self, seen: Seen, ends: Mapping[str, datetime], known: KnownTimes
@@ -237,6 +286,10 @@ class ClusterQueues:
     """Returns what asks the node groups of a cluster, the same object every time; None: none is asked."""
     observed_times: ObservedTimes | None = None
     """As in `QueueService`."""
+    meter: QueueMeter | None = None
+    """As in `QueueService`."""
+    preemptions: PreemptionLog | None = None
+    """As in `QueueService`."""
 
     def wake(self) -> None:
         """Send each cluster that may be written to one wake-up.
@@ -268,5 +321,7 @@ class ClusterQueues:
             pods_per_second=self.pods_per_second,
             growing=None if self.growing is None else self.growing(cluster),
             observed_times=self.observed_times,
+            meter=self.meter,
+            preemptions=self.preemptions,
         )
         return service.run(holder=holder, seconds=seconds)

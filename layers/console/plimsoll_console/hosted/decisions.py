@@ -7,15 +7,23 @@ from datetime import UTC, date, datetime, time
 from typing import Final
 
 from plimsoll.domain.errors import NotFound
-from plimsoll_console.hosted.asked import Asked
+from plimsoll_console.hosted.asked import ALL, Asked, Listed, listed
 from plimsoll_console.pages import Page, Request, url
+from plimsoll_console.views.words import counted
 from plimsoll_service.domain.advice import awaits_instruction
 from plimsoll_service.services.decisions import accept, cancel, dismiss
-from plimsoll_service.services.recommendations import recommendations
+from plimsoll_service.services.kept_advice import recommendations
+from plimsoll_service.services.recommendation_pages import (
+    DECISION,
+    DECISION_FILTERS,
+    RECOMMENDATION,
+    RECOMMENDATION_FILTERS,
+    recommendation_page,
+)
+from plimsoll_service.services.recommendation_pages import decisions as tenant_decisions
 from plimsoll_service.wire.advice import DismissRequest, Recommendation
 from plimsoll_service.wire.documents import Malformed
 
-PAGE: Final = 50
 MOST_REASON_CHARACTERS: Final = 1000
 STATES: Final = ("open", "accepted", "done", "dismissed", "refused", "withdrawn")
 LEVELS: Final = {"open": "go", "accepted": "go", "done": "ok", "refused": "warn"}
@@ -29,27 +37,62 @@ WORDS: Final = {
 }
 
 
+def decisions(request: Request, asked: Asked) -> Page:
+    """List the recommendations of all clusters that the person may see.
+
+    Raises:
+        Malformed: the query names no such page or filter.
+    """
+    wanted = listed(request, DECISION, DECISION_FILTERS, state="open")
+    found = tenant_decisions(asked.data, wanted.page, asked.now, asked.sees)
+    clusters = counted(found.clusters, "cluster", "clusters")
+    return _list(
+        wanted,
+        title=f"{_waiting(found.waiting)} in {clusters}." if found.waiting else _waiting(0) + ".",
+        rows=[(each.cluster.name, each.each) for each in found.items],
+        next=found.next,
+    )
+
+
 def cluster_decisions(request: Request, asked: Asked) -> Page:
-    """List the recommendations of a cluster, the one that saves most first."""
-    state = request.query.get("state", "open")
-    found = recommendations(asked.data, asked.cluster)
-    rows = [each for each in found.recommendations if state in {"all", each.state}]
-    start = int(request.number("from") or 0)
-    waiting = sum(each.state == "open" for each in found.recommendations)
+    """List the recommendations of a cluster, the one that saves most first.
+
+    Raises:
+        Malformed: the query names no such page or filter.
+    """
+    name = request.named["cluster"]
+    wanted = listed(request, RECOMMENDATION, RECOMMENDATION_FILTERS, state="open")
+    found = recommendation_page(asked.data, asked.cluster, wanted.page, asked.now)
+    many, state = sum(found.counts.values()), wanted.page.filters.get("state", ALL)
+    matching = counted(many, "recommendation matches", "recommendations match")
+    return _list(
+        wanted,
+        title=f"{_waiting(many) if state == 'open' else matching}.",
+        cluster=name,
+        rows=[(name, each) for each in found.items],
+        next=found.next,
+        left_out=found.left_out,
+    )
+
+
+def _waiting(many: int) -> str:
+    words = counted(many, "recommendation waits", "recommendations wait")
+    return f"{words} for a decision" if many else "No recommendation waits for a decision"
+
+
+def _list(wanted: Listed, **given: object) -> Page:
+    shown = wanted.given
     return Page(
-        template="hosted/cluster_decisions.html.j2",
+        template="hosted/decisions.html.j2",
         given={
+            **shown,
             "here": "decisions",
-            "cluster": request.named["cluster"],
-            "rows": rows[start : start + PAGE],
-            "of": len(rows),
-            "waiting": waiting,
-            "left_out": found.left_out,
-            "next": start + PAGE if start + PAGE < len(rows) else None,
-            "state": state,
-            "states": STATES,
+            "filters": {**shown["filters"], "state": shown["filters"]["state"] or ALL},
+            "choices": {**shown["choices"], "state": (*STATES, ALL)},
             "words": WORDS,
             "levels": LEVELS,
+            "left_out": 0,
+            **given,
         },
     )
 

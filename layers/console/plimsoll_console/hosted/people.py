@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll_console.hosted.asked import Asked
+from plimsoll_console.hosted.asked import ALL, Asked, listed
 from plimsoll_console.pages import Page, Request
 from plimsoll_console.views.words import ago
+from plimsoll_service.domain.access import Role
+from plimsoll_service.services.clusters import MEMBER, MEMBER_FILTERS, members
 
 MOST: Final = 200
 """Rows of a table. `plimsoll tenants` lists all."""
 
 
-def people(request: Request, asked: Asked) -> Page:  # noqa: ARG001 - of every view
-    """List the sessions, the API tokens and the bindings of groups of the tenant."""
+def people(request: Request, asked: Asked) -> Page:
+    """List the sessions, the API tokens, who holds a key, and the bindings of groups of the tenant.
+
+    Raises:
+        Forbidden: the person is no admin.
+        Malformed: the query names no such page of those who hold a key.
+    """
     now = asked.now
     found = asked.people.people(asked.person, now)
+    wanted = listed(request, MEMBER, MEMBER_FILTERS, role=Role.PERSON.value)
+    holders = members(asked.members, asked.person.tenant, wanted.page, now)
+    shown = wanted.given
     return Page(
         template="hosted/people.html.j2",
         given={
+            **shown,
             "here": "people",
+            "filters": {"role": shown["filters"]["role"] or ALL},
+            "choices": {"role": (*Role, ALL)},
+            "holders": holders.items,
+            "next": holders.next,
             "sessions": [
                 (each, ago(each.seen, now), each.id == asked.person.kid)
                 for each in found.sessions[:MOST]

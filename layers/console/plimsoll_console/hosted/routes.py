@@ -6,10 +6,10 @@ from typing import Final
 
 from plimsoll_console.hosted.asked import HostedRoute
 from plimsoll_console.hosted.audit import audit
-from plimsoll_console.hosted.decisions import cluster_decisions, decide, decision
+from plimsoll_console.hosted.decisions import cluster_decisions, decide, decision, decisions
 from plimsoll_console.hosted.fleet import cluster, fleet, of_storms
 from plimsoll_console.hosted.people import end_access, people
-from plimsoll_console.hosted.savings import cluster_savings
+from plimsoll_console.hosted.savings import cluster_savings, savings
 from plimsoll_console.views.interruptions import interruption, interruptions
 from plimsoll_console.views.storm import storm
 from plimsoll_console.views.workload import workload
@@ -34,6 +34,8 @@ ROUTES: Final = (
     HostedRoute("GET", _DECISION, decision),
     HostedRoute("POST", _DECISION, decide),
     HostedRoute("GET", f"{_CLUSTER}/savings", cluster_savings),
+    HostedRoute("GET", "/decisions", decisions),
+    HostedRoute("GET", "/savings", savings),
     HostedRoute("GET", "/audit", audit),
     HostedRoute("GET", "/people", people),
     HostedRoute("POST", "/people", end_access),

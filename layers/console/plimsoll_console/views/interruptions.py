@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
-from plimsoll.domain.reports import Report
+from plimsoll.domain.reports import Outcome, Report
 from plimsoll_console.pages import Page, Request, missing
 from plimsoll_console.sources import Source
 
 PAGE = 50
+_LEVELS: Final[Mapping[Outcome, str]] = {
+    "killed": "bad",
+    "below floor": "bad",
+    "past a budget": "warn",
+    "unhurt": "ok",
+    "under way": "go",
+}
 _STEPS = (
     ("cordoned", "cordoned"),
     ("capacity_asked", "capacity requested"),
@@ -75,10 +84,10 @@ def after(report: Report, time: datetime | None) -> float | None:
 
 
 def _word(report: Report) -> tuple[str, str]:
-    if report.killed:
-        return f"{len(report.killed)} killed", "bad"
-    if report.below_floor:
-        return f"{len(report.below_floor)} below floor", "bad"
-    if report.overruled:
-        return f"{len(report.overruled)} past a budget", "warn"
-    return ("unhurt", "ok") if report.emptied or report.closed else ("under way", "go")
+    count = {
+        "killed": len(report.killed),
+        "below floor": len(report.below_floor),
+        "past a budget": len(report.overruled),
+    }.get(report.outcome)
+    words = report.outcome if count is None else f"{count} {report.outcome}"
+    return words, _LEVELS[report.outcome]

@@ -29,6 +29,8 @@ class StormFrames:
     """None: nobody watches."""
     telemetry: Telemetry
     last: Frame | None = field(init=False, default=None)
+    _done: list[Action] = field(init=False, default_factory=list)
+    """Carried out since the last frame."""
 
     def begin(self) -> None:
         """Let the last frame be read, which the first one of this reconcile follows."""
@@ -52,14 +54,17 @@ class StormFrames:
         """
         if self.sink is None:
             return
+        self._done += done
         before = self.last or self.sink.latest(self.cluster)
         if plan.hurried and before is not None and plan.at - before.at < OLDEST:
             return
         try:
-            frame = frame_of(plan, before, done=done, refusals=refusals)
+            frame = frame_of(plan, before, done=self._done, refusals=refusals)
         except Exception as error:  # noqa: BLE001 - the drain goes on
             self.telemetry.warn("frame not made", cluster=self.cluster, because=repr(error))
             return
+        finally:
+            self._done = []
         if frame is None or (before is not None and before.over and frame.over):
             return
         self.last = frame

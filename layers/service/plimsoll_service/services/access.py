@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from plimsoll_service.domain.access import TOKEN_LIFE, Principal, Role
 from plimsoll_service.domain.errors import Forbidden, Unproven
-from plimsoll_service.services.clusters import remember_cluster
+from plimsoll_service.services.cluster_rows import remember_cluster
 from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Members, Tenants
 from plimsoll_service.wire.access import (

@@ -17,12 +17,10 @@ from plimsoll_service.domain.advice import Decider, accepted, cancelled, dismiss
 from plimsoll_service.domain.errors import Forbidden
 from plimsoll_service.domain.snapshots import Span
 from plimsoll_service.services.audit import entry_of
+from plimsoll_service.services.cluster_rows import tell_decisions
+from plimsoll_service.services.kept_advice import RECOMMENDATIONS, read_recommendations
 from plimsoll_service.services.ports import TenantData
-from plimsoll_service.services.recommendations import (
-    ATTEMPTS,
-    RECOMMENDATIONS,
-    read_recommendations,
-)
+from plimsoll_service.services.recommendations import ATTEMPTS
 from plimsoll_service.wire.advice import DismissRequest, Recommendation
 from plimsoll_service.wire.audit import Action
 from plimsoll_service.wire.documents import encode
@@ -40,7 +38,7 @@ def accept(  # noqa: PLR0913 - a decision, each part named
         NotFound: there is none of that id.
         Changed: it has another version.
         Refused: it is not open.
-        Conflict: others wrote meanwhile, again and again: try again.
+        Temporary: others wrote meanwhile, again and again: try again.
     """
     return _decide(data, cluster, id_, Action.ACCEPT, accepted, by=by, seen=seen, now=now)
 
@@ -59,7 +57,7 @@ def dismiss(  # noqa: PLR0913 - as above
 
     Raises:
         Malformed: the time is past or too far away.
-        Forbidden, NotFound, Changed, Refused, Conflict: as above.
+        Forbidden, NotFound, Changed, Refused, Temporary: as above.
     """
 
     def decide(each: Recommendation, decider: Decider) -> Recommendation:
@@ -77,7 +75,7 @@ def cancel(  # noqa: PLR0913 - as above
 
     Raises:
         Refused: nothing is decided, or an instruction was signed.
-        Forbidden, NotFound, Changed, Conflict: as above.
+        Forbidden, NotFound, Changed, Temporary: as above.
     """
     return _decide(data, cluster, id_, Action.CANCEL, cancelled, by=by, seen=seen, now=now)
 
@@ -106,11 +104,12 @@ def _decide(  # noqa: PLR0913 - as above
         if before is None:
             raise NotFound(f"there is no recommendation {id_[:64]!r}")
         after = decide(before, decider)
+        every = tuple(after if each is before else each for each in kept.recommendations)
         if after != before:
-            others = (after if each is before else each for each in kept.recommendations)
-            body = encode(replace(kept, recommendations=tuple(others)))
-            expires = now + Span.DAY.kept
+            body, expires = encode(replace(kept, recommendations=every)), now + Span.DAY.kept
             data.put(cluster, RECOMMENDATIONS, body, version=version, expires=expires, audit=row)
+        # Also when it was decided before: whoever died in between repeats the decision.
+        tell_decisions(data, cluster, sum(each.state == "open" for each in every), now)
         return after
 
     try:

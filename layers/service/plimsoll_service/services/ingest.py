@@ -28,7 +28,7 @@ from plimsoll_service.domain.snapshots import (
     rollup_of,
     seen_columns,
 )
-from plimsoll_service.services.clusters import tell_seen
+from plimsoll_service.services.cluster_rows import tell_seen
 from plimsoll_service.services.gpu_history import keep_class_days
 from plimsoll_service.services.history import NEWEST, last_advice
 from plimsoll_service.services.instructions import pending

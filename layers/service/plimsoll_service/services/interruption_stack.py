@@ -64,10 +64,10 @@ class InterruptionStack:
         then = self.frames.latest(registered, last.storm + timedelta(seconds=at))
         return (then, last) if then is not None and then.storm == last.storm else (last,)
 
-    def newest_reports(self, registered: str) -> Sequence[Report]:
-        """Return the newest reports of a cluster, the newest first.
+    def newest_reports(self, registered: str, limit: int = 50) -> Sequence[Report]:
+        """Return so many of the newest reports of a cluster, the newest first.
 
         Raises:
             PlimsollError: they cannot be read.
         """
-        return self.reports.list(registered)
+        return self.reports.list(registered, limit)

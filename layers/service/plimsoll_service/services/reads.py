@@ -19,7 +19,8 @@ from plimsoll_service.domain.snapshots import (
     workload_rows,
 )
 from plimsoll_service.services.access import refuse_others
-from plimsoll_service.services.clusters import agents, clusters, has_cluster, members
+from plimsoll_service.services.cluster_rows import has_cluster
+from plimsoll_service.services.clusters import agents, clusters, members
 from plimsoll_service.services.gpu_history import CLASS_DAYS_KEPT, class_days
 from plimsoll_service.services.history import (
     Known,

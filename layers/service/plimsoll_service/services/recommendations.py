@@ -41,7 +41,7 @@ from plimsoll_service.domain.analysis import (
     never,
 )
 from plimsoll_service.domain.snapshots import Span
-from plimsoll_service.services.clusters import SILENCE, tell_advised
+from plimsoll_service.services.cluster_rows import SILENCE, tell_advised
 from plimsoll_service.services.day_prices import keep_prices
 from plimsoll_service.services.history import (
     ADVISED,
@@ -52,6 +52,7 @@ from plimsoll_service.services.history import (
     usage,
 )
 from plimsoll_service.services.instructions import post, result_of
+from plimsoll_service.services.kept_advice import RECOMMENDATIONS, SAVINGS, read_recommendations
 from plimsoll_service.services.ports import (
     AdviceQueue,
     Clock,
@@ -59,6 +60,7 @@ from plimsoll_service.services.ports import (
     TenantData,
     Tenants,
 )
+from plimsoll_service.services.savings import tell_what_was_saved
 from plimsoll_service.services.stored import stored
 from plimsoll_service.wire.advice import Advice, Kind, Recommendation, Recommendations
 from plimsoll_service.wire.documents import Unwritable, encode
@@ -67,8 +69,6 @@ from plimsoll_service.wire.instructions import Instruction, SignedInstruction, S
 type Prices = Callable[[str | None], PriceTable]
 """Returns the prices of a region."""
 
-SAVINGS: Final = "savings"
-RECOMMENDATIONS: Final = "recommendations"
 IDLE: Final = "idle-load-balancers"
 """The document that holds since when load balancers were seen idle."""
 NUMBER: Final = "last-number"
@@ -194,6 +194,7 @@ def advise(  # noqa: PLR0913 - what a run is made of, each part named
     for instruction, signed in issued:
         post(data, cluster, instruction.number, signed, instruction.expires_at)
     tell_advised(data, cluster, advised_columns(view, analysis.advice, made.recommendations), now)
+    tell_what_was_saved(data, cluster, now)
     return Advised(
         found=len(analysis.recommendations),
         changed=sum(known.get(each.id) != each for each in made.recommendations),
@@ -212,19 +213,6 @@ def _idle_since(
     if after != before:
         data.put(cluster, IDLE, msgspec.json.encode(after), version=version, expires=expires)
     return after
-
-
-def recommendations(data: TenantData, cluster: str) -> Recommendations:
-    """Return the recommendations of a cluster, the one that saves most first."""
-    kept, _ = read_recommendations(data, cluster)
-    found = sorted(kept.recommendations, key=lambda each: (-each.monthly, each.id))
-    return replace(kept, recommendations=tuple(found))
-
-
-def read_recommendations(data: TenantData, cluster: str) -> tuple[Recommendations, int]:
-    """Return what is kept, and the version of its document."""
-    found, version = stored(data, cluster, RECOMMENDATIONS, Recommendations)
-    return found or Recommendations(recommendations=()), version
 
 
 def _writable(

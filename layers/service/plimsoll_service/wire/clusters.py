@@ -1,20 +1,19 @@
 """The list of clusters: a row for each, and which function writes which of its columns.
 
 A column that nobody told is null, and never 0: `seen` before the first snapshot, `seen.agent` of an agent of an older
-version, `advised` before the first analysis.
+version, `advised` before the first analysis, `saved` before the first whole day.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from plimsoll_service.wire.documents import Count
+from plimsoll_service.wire.documents import Count, Time
 from plimsoll_service.wire.pages import Page
 from plimsoll_service.wire.snapshot import AgentState
-from plimsoll_service.wire.views import Cluster
 
 WRITER: Final = "x-plimsoll-writer"
 """In the description of the API: who writes a column."""
@@ -27,9 +26,9 @@ class Columns(Struct, frozen=True, kw_only=True):
 class SeenColumns(Columns, frozen=True, kw_only=True):
     """Columns of the newest snapshot. The function `metrics` writes them when it works a snapshot in."""
 
-    taken_at: datetime
+    taken_at: Time
     """When the agent took the snapshot."""
-    received_at: datetime
+    received_at: Time
     """When the service received it: the agent was last seen then."""
     nodes: Count
     spot: Count
@@ -43,7 +42,7 @@ class SeenColumns(Columns, frozen=True, kw_only=True):
 class AdvisedColumns(Columns, frozen=True, kw_only=True):
     """Columns of the last analysis. The function `advice` writes them at the end of a run."""
 
-    taken_at: datetime
+    taken_at: Time
     """When the snapshot was taken that was analysed."""
     floors: Count
     """Workloads whose owner states an on-demand floor."""
@@ -55,11 +54,37 @@ class AdvisedColumns(Columns, frozen=True, kw_only=True):
     lines_broken: Count | None = None
     """Of these, the ones with fewer Ready replicas than promised; null as above."""
     decisions: Count
-    """Recommendations that are open."""
+    """Recommendations that are open; each decision counts them anew."""
     monthly: float | None = None
     """Dollars a month of its nodes; null: the price of one of them is not known."""
     saveable: float | None = None
     """Of these, what the cheapest mix found for the same pods saves; null as above."""
+
+
+class SavedMonth(Columns, frozen=True, kw_only=True):
+    """A month of a cluster, as `savings/history` compares it."""
+
+    month: str
+    """Such as 2026-11."""
+    days: Count
+    """Days that are known."""
+    gaps: Count
+    """Days that are not."""
+    cost: float
+    """Dollars of the days that are known."""
+    foreseen: float
+    """Dollars of these days, by recommendations that were carried out."""
+    realised: float | None = None
+    """Dollars of these days, against the days before the changes; null: there is nothing to compare, or it cannot be."""
+
+
+class SavedColumns(Columns, frozen=True, kw_only=True):
+    """Columns of the bill. The function `advice` writes them once a day."""
+
+    until: date
+    """The last whole day."""
+    months: tuple[SavedMonth, ...]
+    """The last month and the one before it, as far as a day of theirs is known."""
 
 
 class ClusterRow(Struct, frozen=True, kw_only=True):
@@ -73,6 +98,8 @@ class ClusterRow(Struct, frozen=True, kw_only=True):
     """Null: no snapshot was worked in yet."""
     advised: Annotated[AdvisedColumns | None, Meta(extra_json_schema={WRITER: "advice"})] = None
     """Null: it was not analysed yet."""
+    saved: Annotated[SavedColumns | None, Meta(extra_json_schema={WRITER: "advice"})] = None
+    """Null: no run of the advice looked at its days yet."""
 
 
 class ClusterCounts(Struct, frozen=True, kw_only=True):
@@ -93,6 +120,16 @@ class ClusterCounts(Struct, frozen=True, kw_only=True):
     """Clusters that `monthly` and `saveable` leave out, because they were not analysed or have a node without a price."""
 
 
+class Cluster(Struct, frozen=True, kw_only=True):
+    """A cluster with an agent, as clients of version 0.2 and before read it."""
+
+    id: str
+    name: str
+    taken_at: Time | None = None
+    """When its newest snapshot was taken; None: none came yet."""
+    age_s: int | None = None
+
+
 class Clusters(Page, frozen=True, kw_only=True):
     """The clusters of a tenant, by name."""
 
@@ -111,7 +148,7 @@ class AgentRow(Struct, frozen=True, kw_only=True):
     cluster_id: str
     name: str
     silent: bool
-    last_seen: datetime | None = None
+    last_seen: Time | None = None
     """When the service received its newest snapshot; null: none was worked in yet."""
     agent: AgentState | None = None
     """What it tells of itself; null: no snapshot came, or the agent is of an older version."""

@@ -13,16 +13,6 @@ class Part(Struct, frozen=True, kw_only=True):
     """Part of a view."""
 
 
-class Cluster(Part, frozen=True, kw_only=True):
-    """A cluster with an agent, as clients of version 0.2 and before read it."""
-
-    id: str
-    name: str
-    taken_at: datetime | None = None
-    """When its newest snapshot was taken; None: none came yet."""
-    age_s: int | None = None
-
-
 class View(Part, frozen=True, kw_only=True):
     """Part of a cluster, by its newest snapshot."""
 

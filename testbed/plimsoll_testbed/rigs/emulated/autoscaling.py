@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from plimsoll.domain.errors import NotFound
+from plimsoll.domain.kubernetes import GROW
 from plimsoll_simulation.fake_aws.fleet import Fleet
 from plimsoll_simulation.fake_aws.launch_refusals import LaunchRefused
 from plimsoll_simulation.fake_aws.machines import region_of
@@ -24,6 +26,8 @@ class AutoScaling:
     def __init__(self, fleets: Sequence[Fleet], clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self._groups = {named.name: named for named in terms.named_groups(fleets)}
+        self._untagged: set[str] = set()
+        """Names of groups that have lost the tag `plimsoll.dev/grow`."""
         self._asked: dict[str, tuple[Parameters, Mapping[str, Any]]] = {}
 
     def name_of(self, cluster: str, group: str) -> str:
@@ -36,8 +40,10 @@ class AutoScaling:
 
     def answers(self) -> Mapping[str, Operation]:
         """Return the table of what is answered."""
-        table = {
+        table: dict[str, Operation] = {
             "CompleteLifecycleAction": self._complete,
+            "CreateOrUpdateTags": partial(self._tag, tagged=True),
+            "DeleteTags": partial(self._tag, tagged=False),
             "DescribeAutoScalingGroups": self._describe,
             "DescribeLifecycleHooks": self._hooks,
             "DescribeScalingActivities": self._activities,
@@ -60,6 +66,14 @@ class AutoScaling:
             and all(terms.passes(terms.tags_of(n), f) for f in parameters.get("Filters", []))
         ]
         return {"AutoScalingGroups": found}
+
+    def _tag(self, parameters: Parameters, *, tagged: bool) -> Mapping[str, Any]:
+        """Set or remove the only tag that is changed here."""
+        for tag in parameters["Tags"]:
+            if tag["Key"] != GROW or tag["ResourceId"] not in self._groups:
+                raise AwsError("ValidationError", f"the drill's fleet knows no such tag: {tag}")
+            (self._untagged.discard if tagged else self._untagged.add)(tag["ResourceId"])
+        return {}
 
     def _template_versions(self, parameters: Parameters) -> Mapping[str, Any]:
         wanted = {parameters.get("LaunchTemplateId"), parameters.get("LaunchTemplateName")}
@@ -214,5 +228,6 @@ class AutoScaling:
                     "PropagateAtLaunch": True,
                 }
                 for key, value in terms.tags_of(named).items()
+                if not (key == GROW and named.name in self._untagged)
             ],
         }

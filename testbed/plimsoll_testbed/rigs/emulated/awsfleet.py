@@ -12,10 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll_simulation.fake_aws.fleet import Fleet
+from plimsoll_simulation.rigs.access import Access
+from plimsoll_testbed.rigs.emulated.access_entries import AccessEntries
 from plimsoll_testbed.rigs.emulated.autoscaling import AutoScaling
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, AwsServer, Operation, Parameters
 from plimsoll_testbed.rigs.emulated.ec2 import Ec2
@@ -46,6 +49,7 @@ class AwsFleet(AwsServer):
         lock: held during every answer: whoever steps the fleets holds it too.
         changed: told of a fleet that may have been changed, so that it is stepped before time goes on;
             nobody where the fleets are stepped anyhow.
+        api_servers: cluster -> the way to its API server, for EKS to tell.
     """
 
     def __init__(
@@ -55,12 +59,13 @@ class AwsFleet(AwsServer):
         clock: Callable[[], datetime],
         lock: AbstractContextManager[Any],
         changed: Callable[[Fleet], None] = lambda _: None,
+        api_servers: Mapping[str, Access] = MappingProxyType({}),
     ) -> None:
         self._lock = lock
         self._fleets = fleets
         self._changed = changed
         groups = AutoScaling(fleets, clock)
-        parts = (Ec2(fleets), groups, Eks(fleets, groups, clock))
+        parts = (Ec2(fleets), groups, Eks(fleets, groups, clock), AccessEntries(api_servers))
         answers = {action: answer for part in parts for action, answer in part.answers().items()}
         super().__init__({action: self._locked(answers[action]) for action in answers})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes import GROW
@@ -30,6 +31,8 @@ class Eks:
         self._groups = groups
         self._clock = clock
         self._updates: dict[str, Mapping[str, Any]] = {}
+        self._untagged: set[str] = set()
+        """ARNs of node groups that have lost their tag."""
 
     def answers(self) -> Mapping[str, Operation]:
         """Return the table of what is answered."""
@@ -37,6 +40,8 @@ class Eks:
             "eks:ListNodegroups": self._list,
             "eks:DescribeNodegroup": self._describe,
             "eks:UpdateNodegroupConfig": self._update,
+            "eks:TagResource": partial(self._tag, tagged=True),
+            "eks:UntagResource": partial(self._tag, tagged=False),
         }
 
     def _list(self, parameters: Parameters) -> Mapping[str, Any]:
@@ -46,13 +51,11 @@ class Eks:
     def _describe(self, parameters: Parameters) -> Mapping[str, Any]:
         fleet, group = self._find(parameters)
         spec = group.spec
+        arn = f"arn:aws:eks:{region_of(spec.zones[0])}:{ACCOUNT}:nodegroup/{fleet.cluster}/{spec.name}/drill"
         return {
             "nodegroup": {
                 "nodegroupName": spec.name,
-                "nodegroupArn": (
-                    f"arn:aws:eks:{region_of(spec.zones[0])}:{ACCOUNT}:nodegroup/"
-                    f"{fleet.cluster}/{spec.name}/drill"
-                ),
+                "nodegroupArn": arn,
                 "clusterName": fleet.cluster,
                 "status": "ACTIVE",
                 "capacityType": "SPOT" if spec.capacity == "spot" else "ON_DEMAND",
@@ -60,7 +63,7 @@ class Eks:
                 "instanceTypes": [spec.instance_type],
                 "subnets": [f"subnet-{zone}" for zone in spec.zones],
                 "labels": dict(spec.labels),
-                "tags": {GROW: "true"},
+                "tags": {} if arn in self._untagged else {GROW: "true"},
                 "taints": [
                     {
                         "key": t["key"],
@@ -105,6 +108,16 @@ class Eks:
         if token:
             self._updates[token] = answer
         return answer
+
+    def _tag(self, parameters: Parameters, *, tagged: bool) -> Mapping[str, Any]:
+        """Set or remove the only tag that is asked about."""
+        if [*parameters.get("tags" if tagged else "tagKeys", ())] != [GROW]:
+            raise AwsError(
+                "InvalidParameterException", f"the drill's fleet knows no tag but {GROW}"
+            )
+        arn = parameters["resourceArn"]
+        (self._untagged.discard if tagged else self._untagged.add)(arn)
+        return {}
 
     def _fleet(self, parameters: Parameters) -> Fleet:
         name = parameters["clusterName"]

@@ -150,7 +150,7 @@ def test_it_counts_who_is_before_it_and_says_so_of_strict_queues():
 def test_of_a_gang_that_fits_it_says_that_it_starts_in_its_turn():
     found = explained(SHARED, a_gang("g", "mine"), nodes=[a_gpu_node("n1", 2)])
     assert found.held == ()
-    assert in_words(found).endswith("It fits now: it starts when its turn comes.")
+    assert in_words(found).endswith("It fits now in flavor default: it starts when its turn comes.")
 
 
 def test_of_a_gang_that_does_not_wait_nothing_is_said():

@@ -119,7 +119,7 @@ def test_why_says_what_a_gang_waits_for(desk):
     told = json.loads(desk.types("jobs", "why", "lab/two", "--output", "json").output)
     assert (told["queue"], told["state"], told["after"]) == ("lab", "waiting", ["lab/one"])
     told = json.loads(desk.types("jobs", "why", "lab/one", "--output", "json").output)
-    assert told == {"gang": "lab/one", "state": "running", "not_leased": None}
+    assert told == {"gang": "lab/one", "state": "running", "not_leased": None, "preempted": None}
 
 
 def test_why_says_which_right_to_lease_nodes_is_missing_and_what_gives_it(desk):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from plimsoll_batch.domain.overview import QueueOverview
+from plimsoll_cli.batch.list_queues import GAUGES, metrics
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.queue_scenes import Scene, a_job
 
@@ -67,9 +70,34 @@ def test_the_table_has_a_line_for_each_flavor_and_resource(scene):
 
 
 def test_metrics_are_what_prometheus_reads(scene):
-    lines = listed(scene, "prometheus").splitlines()
-    assert "# TYPE plimsoll_queue_used gauge" in lines
-    assert 'plimsoll_queue_used{queue="lab",flavor="any",resource="cpu"} 2' in lines
-    assert 'plimsoll_queue_quota{queue="closed",flavor="any",resource="cpu"} 1.5' in lines
-    assert 'plimsoll_queue_waiting_gangs{queue="closed",reason="held"} 1' in lines
-    assert 'plimsoll_queue_running_gangs{queue="lab"} 1' in lines
+    families = {f.name: f for f in text_string_to_metric_families(listed(scene, "prometheus"))}
+    assert families.keys() == GAUGES.keys()
+    assert {(f.type, f.documentation) for f in families.values()} == {
+        ("gauge", about) for about in GAUGES.values()
+    }
+    found = {
+        (sample.name.removeprefix("plimsoll_queue_"), *sample.labels.values()): sample.value
+        for family in families.values()
+        for sample in family.samples
+    }
+    assert found["used", "lab", "any", "cpu"] == 2
+    assert found["quota", "closed", "any", "cpu"] == 1.5
+    assert found["waiting_gangs", "closed", "held"] == 1
+    assert (found["running_gangs", "lab"], found["preempted_gangs", "lab"]) == (1, 0)
+
+
+def test_no_name_of_a_queue_breaks_the_metrics():
+    name = 'a"b\\\nc{}, # HELP'
+    overview = QueueOverview(
+        name=name,
+        cohort=None,
+        stopped=False,
+        quotas=(),
+        share=None,
+        running=1,
+        waiting={},
+        preempted=0,
+        longest_seconds=0,
+    )
+    families = text_string_to_metric_families("\n".join(metrics([overview])) + "\n")
+    assert {s.labels["queue"] for family in families for s in family.samples} == {name}

@@ -13,7 +13,8 @@ import pytest
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_cli.gpu.documents import from_file, from_service
-from plimsoll_service.services.clusters import clusters, remember_cluster
+from plimsoll_service.services.cluster_rows import remember_cluster
+from plimsoll_service.services.clusters import clusters
 from plimsoll_service.services.paging import PageRequest
 from plimsoll_service.wire.documents import encode
 from plimsoll_service.wire.gpu import UNSEEN, WINDOWS_PER_DAY, ClassDay, ClassDays, GpuClass

@@ -22,19 +22,15 @@ from plimsoll_cli.service import login as service_login
 from plimsoll_cli.service.login import FILE, Login, log_in, logged_in
 from plimsoll_cli.service.pages import pages
 from plimsoll_service.services import decisions
-from plimsoll_service.services.clusters import (
-    CLUSTER,
-    CLUSTER_FILTERS,
-    clusters,
-    remember_cluster,
-)
+from plimsoll_service.services.cluster_rows import CLUSTER, remember_cluster
+from plimsoll_service.services.clusters import CLUSTER_FILTERS, clusters
+from plimsoll_service.services.kept_advice import SAVINGS
 from plimsoll_service.services.paging import Filter, PageRequest, page_request
 from plimsoll_service.services.recommendation_pages import (
     RECOMMENDATION,
     RECOMMENDATION_FILTERS,
     recommendation_page,
 )
-from plimsoll_service.services.recommendations import SAVINGS
 from plimsoll_service.wire.access import Enrolled
 from plimsoll_service.wire.advice import DismissRequest, Frees
 from plimsoll_service.wire.clusters import Clusters

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from plimsoll_cli.service import instructions as command
 from plimsoll_cli.service.login import FILE, Login
-from plimsoll_service.services.clusters import clusters, remember_cluster
+from plimsoll_service.services.cluster_rows import remember_cluster
+from plimsoll_service.services.clusters import clusters
 from plimsoll_service.services.instructions import (
     LOG,
     LOG_FILTERS,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from plimsoll.domain.actions import Release
 from plimsoll.domain.drain import plan_drain
 from plimsoll.services import storm_frames
 from plimsoll.services.storm_frames import StormFrames
@@ -66,12 +67,18 @@ def test_nothing_is_made_where_nobody_watches_or_no_node_goes():
     assert sink.of["harbor"] == []
 
 
-def test_while_pods_are_to_be_told_to_stop_a_frame_is_made_each_ten_seconds():
+def test_while_pods_are_to_be_told_to_stop_a_frame_of_all_that_was_done_is_made_each_ten_seconds():
     sink = MemoryFrames()
     shown = frames(sink)
     for seconds in (1, 5, 12):
-        shown.show(replace(plan(seconds), hurried=True), (), {})
+        done = plan(seconds).actions[:1]
+        assert isinstance(done[0], Release)
+        shown.show(replace(plan(seconds), hurried=True), done, {})
     assert [frame.seconds for frame in sink.of["harbor"]] == [1, 12]
+    assert [line.words for line in sink.of["harbor"][-1].lines] == [
+        "Began to replace: 1 pod",
+        "Began to replace: 2 pods",
+    ]
 
 
 def test_a_fault_in_a_frame_costs_the_frame_alone(monkeypatch: pytest.MonkeyPatch):

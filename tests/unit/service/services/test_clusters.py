@@ -13,16 +13,18 @@ from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict, Temporary
 from plimsoll_service.domain.snapshots import Arrival, seen_columns
+from plimsoll_service.services.cluster_rows import (
+    CLUSTER,
+    remember_cluster,
+    tell_advised,
+    tell_seen,
+)
 from plimsoll_service.services.clusters import (
     AGENT_FILTERS,
-    CLUSTER,
     CLUSTER_FILTERS,
     MOST_CLUSTERS,
     agents,
     clusters,
-    remember_cluster,
-    tell_advised,
-    tell_seen,
 )
 from plimsoll_service.services.paging import PageRequest, page_request
 from plimsoll_service.wire.clusters import AdvisedColumns, ClusterRow, SeenColumns

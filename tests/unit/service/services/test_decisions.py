@@ -14,8 +14,8 @@ from plimsoll_service.domain.access import Grant, PersonRole, Principal
 from plimsoll_service.domain.errors import Changed, Forbidden
 from plimsoll_service.services import decisions
 from plimsoll_service.services.audit_reads import FILTERS, audit_rows
+from plimsoll_service.services.kept_advice import RECOMMENDATIONS
 from plimsoll_service.services.paging import page_request
-from plimsoll_service.services.recommendations import RECOMMENDATIONS
 from plimsoll_service.wire.advice import DismissRequest, Recommendation
 from plimsoll_service.wire.audit import Action, AuditEntry, AuditRows
 from plimsoll_service.wire.documents import Malformed

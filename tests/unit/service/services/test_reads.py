@@ -12,7 +12,7 @@ from plimsoll_service.domain.access.principals import Principal, Role
 from plimsoll_service.domain.gpu import ClassDaySum, gpu_minute_of
 from plimsoll_service.domain.snapshots.rollups import Amount, Rollup, Span, rollup_of
 from plimsoll_service.domain.snapshots.views import period_of, pool_rows
-from plimsoll_service.services.clusters import remember_cluster
+from plimsoll_service.services.cluster_rows import remember_cluster
 from plimsoll_service.services.gpu_history import keep_class_days
 from plimsoll_service.services.paging import PageRequest
 from plimsoll_service.services.reads import POLLS_PER_MINUTE, Reads

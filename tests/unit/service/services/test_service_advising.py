@@ -19,9 +19,9 @@ from plimsoll_service.domain.advice.advice_requests import (
 )
 from plimsoll_service.domain.analysis import PriceTable
 from plimsoll_service.services.history import last_advice
+from plimsoll_service.services.kept_advice import SAVINGS
 from plimsoll_service.services.recommendations import (
     FRESH,
-    SAVINGS,
     TIME,
     AdviceSchedule,
     AdviceService,

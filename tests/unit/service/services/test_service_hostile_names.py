@@ -18,13 +18,8 @@ from plimsoll_service.domain.analysis.commands import commands
 from plimsoll_service.services import recommendations as service
 from plimsoll_service.services.history import ADVISED, NEWEST, last_advice, newest
 from plimsoll_service.services.instructions import pending, report, result_of
-from plimsoll_service.services.recommendations import (
-    IDLE,
-    NUMBER,
-    RECOMMENDATIONS,
-    SAVINGS,
-    next_number,
-)
+from plimsoll_service.services.kept_advice import RECOMMENDATIONS, SAVINGS
+from plimsoll_service.services.recommendations import IDLE, NUMBER, next_number
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.advice import MOST_WORDS, InstanceRow
 from plimsoll_service.wire.documents import Malformed, compress

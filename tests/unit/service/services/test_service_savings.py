@@ -12,8 +12,10 @@ from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.domain.analysis.prices import Price, PriceTable
 from plimsoll_service.domain.snapshots.billed import Billed
 from plimsoll_service.domain.snapshots.rollups import Rollup, Span, combined_rollup, rollup_of
+from plimsoll_service.services.cluster_rows import cluster_row, remember_cluster
 from plimsoll_service.services.day_prices import day_prices, keep_prices
 from plimsoll_service.services.savings import savings_history
+from plimsoll_service.wire.clusters import SavedColumns
 from plimsoll_service.wire.documents import decode, encode
 from plimsoll_service.wire.savings import DayPrices
 from plimsoll_service.wire.snapshot import LoadBalancer, Volume
@@ -244,3 +246,29 @@ def test_of_a_cluster_without_days_there_is_an_empty_answer():
 def test_the_answer_is_what_its_type_says(months):
     found = savings_history(stored_months(months), "harbor", noon(60), noon(130))
     assert decode(encode(found), type(found)) == found
+
+
+def test_the_row_of_a_cluster_tells_once_a_day_what_its_whole_days_show():
+    service = AdvisedCluster()
+    remember_cluster(service.data, "harbor", "harbor", service.time)
+
+    def told() -> SavedColumns | None:
+        row = cluster_row(service.data, "harbor", service.time)
+        assert row
+        return row.saved
+
+    assert told() is None
+    service.advise(harbor())
+    first = told()
+    assert first == SavedColumns(until=TODAY - timedelta(days=1), months=())
+    keep_months(service.data, "harbor", Months(days=52))
+    service.advise()
+    assert told() == first, "the row tells of yesterday already"
+    service.advise(minutes=24 * 60)
+    later = told()
+    assert later
+    assert later.until == TODAY
+    assert [(each.month, each.days, each.gaps) for each in later.months] == [
+        ("2026-10", 31, 0),
+        ("2026-11", 21, 1),
+    ]

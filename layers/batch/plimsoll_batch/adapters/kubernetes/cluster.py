@@ -125,6 +125,10 @@ class KubernetesQueues:
             self._configuration = text, configuration_in(text)
         return self._configuration[1]
 
+    def assume(self, configuration: QueueConfiguration) -> None:
+        """Read from now on what this configuration asks for, and not that of the cluster."""
+        self._configuration = "", configuration
+
     def read(self) -> ClusterObjects:
         """Read jobs, pods and nodes."""
         kinds = self._kinds

@@ -29,6 +29,8 @@ class Preempting:
     """A gang waits for others to stop; those that do not yet are asked to."""
 
     gang: Gang
+    flavors: Mapping[str, RoleFlavors]
+    """As of `Admitted`."""
     victims: Sequence[Victim]
     usage: Mapping[FlavorResource, int]
     reason: str

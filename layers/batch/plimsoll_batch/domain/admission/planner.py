@@ -325,6 +325,7 @@ class _Planner:
         self._preempting.append(
             Preempting(
                 gang=gang,
+                flavors=_by_role(gang, assignment),
                 victims=victims,
                 usage=self._snapshot.usage(assignment),
                 reason=_waits_for(victims),

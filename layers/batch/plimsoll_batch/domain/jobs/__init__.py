@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from plimsoll_batch.domain.jobs.gang_assembly import assemble, running_of
+from plimsoll_batch.domain.jobs.gang_assembly import assemble, preemption_in, running_of
 from plimsoll_batch.domain.jobs.gangs import (
     MOST_PRIORITY,
     FlavorResource,
     Gang,
+    PreemptionRecord,
     Role,
     RunningGang,
     Shape,
@@ -88,6 +89,7 @@ __all__ = [
     "PodSet",
     "PodSetAdmission",
     "Policy",
+    "PreemptionRecord",
     "Remember",
     "RestartRole",
     "Role",
@@ -105,6 +107,7 @@ __all__ = [
     "make_way",
     "plan_deadlines",
     "pod_groups_of",
+    "preemption_in",
     "rank_of",
     "reclaimed_at",
     "running_of",

@@ -17,6 +17,7 @@ from plimsoll.domain.kubernetes import ZONE, Pod, Ref, Resources, total_resource
 from plimsoll_batch.domain.jobs.gangs import (
     FlavorResource,
     Gang,
+    PreemptionRecord,
     Role,
     RunningGang,
     Shape,
@@ -24,7 +25,7 @@ from plimsoll_batch.domain.jobs.gangs import (
     amounts_of,
     lost_at_an_interruption,
 )
-from plimsoll_batch.domain.jobs.job_annotations import MOST_ROLES, PodSetAdmission
+from plimsoll_batch.domain.jobs.job_annotations import MOST_ROLES, PodSetAdmission, Stop
 from plimsoll_batch.domain.jobs.jobs import FailedPod, GangJobs, Job, PodSet
 from plimsoll_batch.domain.jobs.policies import contradictions, gates_of_gangs, state_of
 from plimsoll_batch.domain.jobs.priorities import Priorities, rank_of, why_unranked
@@ -237,6 +238,26 @@ def _gang(  # noqa: PLR0913, PLR0917 - what a gang is made of
         or (request is not None and request.awaited(now)),
         request=request,
         made_way_for=() if last is None else last.made_way_for,
+        preempted=preemption_in(last, roles[0], name),
+    )
+
+
+def preemption_in(stop: Stop | None, role: Job, name: str) -> PreemptionRecord | None:
+    """Return what a stop of a gang says of a preemption; None where it was for no other gang.
+
+    Args:
+        stop: the last one.
+        role: the first role of the gang.
+        name: of the gang, in its namespace.
+    """
+    if stop is None or not stop.made_way:
+        return None
+    return PreemptionRecord(
+        gang=f"{role.ref.namespace}/{name}",
+        queue=role.queue,
+        at=stop.at,
+        by=stop.by,
+        why=stop.why.removeprefix(f"makes way for {stop.by}: "),
     )
 
 

@@ -62,6 +62,24 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PreemptionRecord:
+    """That a gang was stopped for another. A run of a gang is preempted once at most."""
+
+    gang: str
+    """Namespace and name of the gang that was stopped."""
+    queue: str
+    at: datetime
+    by: str
+    """Namespace and name of the gang that it was stopped for; empty where nobody says."""
+    why: str
+
+    def in_words(self) -> str:
+        """Say it in one line."""
+        by = f" by {self.by}" if self.by else ""
+        return f"preempted{by} at {self.at:%Y-%m-%d %H:%M:%S} UTC: {self.why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
     """Jobs that start together or not at all."""
 
@@ -88,6 +106,8 @@ class Gang:
     made_way_for: tuple[str, ...] = ()
     """Uids of gangs that it was stopped for, and of those that these were stopped for: it preempts none of
     them back, unless it is entitled to the quota."""
+    preempted: PreemptionRecord | None = None
+    """Where its last run ended so."""
 
     def stopped_for(self, other: Gang) -> Gang:
         """Return it as it waits once it has made way for another."""

@@ -125,7 +125,9 @@ def make_way(jobs: GangJobs, plan: str, other: Gang, why: str, now: datetime) ->
     reason = f"makes way for {other}: {why}"
     return Suspend(
         jobs=jobs,
-        stop=replace(_kept(jobs, plan, reason, now), made_way=other.uid, made_way_for=memory),
+        stop=replace(
+            _kept(jobs, plan, reason, now), made_way=other.uid, by=str(other), made_way_for=memory
+        ),
         reason=reason,
     )
 

@@ -174,6 +174,8 @@ class Stop:
     why: str
     made_way: str = ""
     """The uid of the gang that it was stopped for; empty: it was not for another."""
+    by: str = ""
+    """The same gang by namespace and name; empty also where an older Plimsoll wrote it."""
     made_way_for: tuple[str, ...] = ()
     """See `Gang.made_way_for`."""
     first: bool = False
@@ -195,6 +197,7 @@ class Stop:
                 "at": self.at.isoformat(),
                 "why": self.why[:LONGEST_WHY_CHARACTERS],
                 "madeWay": self.made_way,
+                "by": self.by,
                 "madeWayFor": list(self.made_way_for),
                 "first": self.first,
                 "attempts": self.attempts,
@@ -217,6 +220,7 @@ class Stop:
             at=found["at"].time(),
             why=found["why"].optional(limit=LONGEST_WHY_CHARACTERS) or "",
             made_way=found["madeWay"].optional(limit=600) or "",
+            by=found["by"].optional(limit=600) or "",
             made_way_for=tuple(
                 each.required(limit=600) for each in found["madeWayFor"].each(MOST_REMEMBERED)
             ),

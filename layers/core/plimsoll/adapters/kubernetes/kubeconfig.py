@@ -26,6 +26,17 @@ class KubeconfigTransport(ClientTransport):
         super().__init__(configuration.host, token=token, connections=connections)
         self._configuration = configuration
 
+    @property
+    def server(self) -> str:
+        """The address of the API server, as the kubeconfig has it."""
+        return str(self._configuration.host)
+
+    @property
+    def ca(self) -> str | None:
+        """The CA certificate that the kubeconfig trusts, in PEM; None: it names none."""
+        file = self._configuration.ssl_ca_cert
+        return None if file is None else Path(file).read_text(encoding="utf-8")
+
     @override
     @cached_property
     def _pool(self) -> PoolManager:

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Final
 
 from plimsoll.domain.actions import Action, Cordon, Evict, ForceDelete, Grow, Release, Wave
-from plimsoll.domain.disruptions import left_on
 from plimsoll.domain.frames.frame import MOST_LINES, LineFrame, NodeFrame
 from plimsoll.domain.frames.workload_frames import Scene
 from plimsoll.domain.kubernetes import INSTANCE_TYPE
@@ -23,7 +22,7 @@ def node_frames(scene: Scene, before: Sequence[NodeFrame]) -> list[NodeFrame]:
     for node in scene.interrupted.nodes:
         found, was = scene.interrupted.interruption[node.name], known.get(node.name)
         off = node.name in scene.gone
-        left = len(left_on(scene.seen, node))
+        left = len(scene.left[node.name])
         gone = scene.seconds(found.gone)
         if gone is None:
             gone = was.gone if was and was.gone is not None else scene.second if off else None

@@ -43,6 +43,11 @@ class Scene:
         return InterruptedNodes.of(self.seen)
 
     @cached_property
+    def left(self) -> Mapping[str, Sequence[Pod]]:
+        """Pods that must leave and have not, by the name of their node."""
+        return {node.name: left_on(self.seen, node) for node in self.interrupted.nodes}
+
+    @cached_property
     def gone(self) -> Collection[str]:
         """Names of nodes whose instances are gone."""
         return {node.name for node in self.interrupted.nodes if is_gone(self.seen, node)}
@@ -87,8 +92,8 @@ def workload_frames(scene: Scene, before: Sequence[WorkloadFrame]) -> list[Workl
     """
     known = {frame.ref: frame for frame in before}
     refs = dict.fromkeys(scene.disruption)
-    for node in scene.interrupted.nodes:
-        refs |= dict.fromkeys(map(scene.seen.workload_of, left_on(scene.seen, node)))
+    for pods in scene.left.values():
+        refs |= dict.fromkeys(map(scene.seen.workload_of, pods))
     named = {str(ref) for ref in refs}
     refs |= dict.fromkeys(_ref(text) for text in known if text not in named)
     return sorted((_frame(scene, ref, known.get(str(ref))) for ref in refs), key=_order)

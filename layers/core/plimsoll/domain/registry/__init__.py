@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plimsoll.domain.registry.clusters import (
     LABELLED_CLUSTERS,
+    OTHERS,
     Cluster,
     ClusterKind,
     IndexEntry,
@@ -28,6 +29,7 @@ __all__ = [
     "JOB_QUEUE",
     "JOB_STOP",
     "LABELLED_CLUSTERS",
+    "OTHERS",
     "QUEUE_CHANGE_DETAIL_TYPE",
     "RESYNC_EVERY",
     "Cluster",

@@ -13,7 +13,7 @@ from plimsoll.domain.reports.rehearsals import (
     rehearsal_report,
     rehearsals_of,
 )
-from plimsoll.domain.reports.report import PLACEMENT, SCALE_UP, Report
+from plimsoll.domain.reports.report import PLACEMENT, SCALE_UP, Outcome, Report
 from plimsoll.domain.reports.scores import (
     Judged,
     Kept,
@@ -36,6 +36,7 @@ __all__ = [
     "Judged",
     "Kept",
     "Metric",
+    "Outcome",
     "Reason",
     "Report",
     "Score",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from plimsoll.domain.reports.reasons import Reason, merge_reasons
 
@@ -17,6 +17,7 @@ PLACEMENT: Final = "placement"
 """The kind of the reports of placement, and the first part of their ids."""
 SCALE_UP: Final = "scale-up"
 """The kind of the reports of nodes that were added while no node was interrupted, and the first part of their ids."""
+type Outcome = Literal["killed", "below floor", "past a budget", "unhurt", "under way"]
 _LEVELS: Final = 8
 """How many numbers of ready replicas a report remembers of a workload."""
 
@@ -56,6 +57,17 @@ class Report:
     """Node group and kind of refusal -> why it got no nodes, and what cures that, in words."""
     reasons: tuple[Reason, ...] = ()
     """Folded, in the order in which they were first told."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst that it came to, so far."""
+        if self.killed:
+            return "killed"
+        if self.below_floor:
+            return "below floor"
+        if self.overruled:
+            return "past a budget"
+        return "unhurt" if self.emptied or self.closed else "under way"
 
     def below(self, workload: str, wanted: int) -> datetime | None:
         """Return when a workload had fewer Ready replicas than so many for the first time; None: it never had."""

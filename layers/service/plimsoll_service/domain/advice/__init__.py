@@ -7,7 +7,7 @@ from plimsoll_service.domain.advice.advice_requests import (
     LastAdvice,
     configuration_of,
 )
-from plimsoll_service.domain.advice.columns import advised_columns
+from plimsoll_service.domain.advice.columns import advised_columns, saved_columns
 from plimsoll_service.domain.advice.decisions import (
     Decider,
     accepted,
@@ -41,5 +41,6 @@ __all__ = [
     "numbered",
     "refused",
     "resolved",
+    "saved_columns",
     "undismissed",
 ]

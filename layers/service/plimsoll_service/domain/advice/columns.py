@@ -1,12 +1,17 @@
-"""What an analysis writes into the row of its cluster."""
+"""What the advice writes into the row of a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from plimsoll_service.domain.analysis import View, standing_of
 from plimsoll_service.wire.advice import Advice, Recommendation
-from plimsoll_service.wire.clusters import AdvisedColumns
+from plimsoll_service.wire.clusters import AdvisedColumns, SavedColumns, SavedMonth
+from plimsoll_service.wire.savings import SavingsHistory
+
+MONTHS: Final = 2
+"""Of a row: this one, and the last one."""
 
 
 def advised_columns(
@@ -29,3 +34,19 @@ def advised_columns(
         monthly=advice.today.monthly if priced else None,
         saveable=max(0.0, advice.today.monthly - advice.optimised.monthly) if priced else None,
     )
+
+
+def saved_columns(history: SavingsHistory) -> SavedColumns:
+    """Return the columns of a cluster whose days were compared."""
+    months = (
+        SavedMonth(
+            month=each.month,
+            days=each.days,
+            gaps=each.gaps,
+            cost=each.cost,
+            foreseen=each.foreseen,
+            realised=each.realised,
+        )
+        for each in [month for month in history.months if month.days][-MONTHS:]
+    )
+    return SavedColumns(until=history.until, months=tuple(months))
