@@ -73,7 +73,7 @@ test-cluster: $(VENV) $(MINISTACK) $(OIDC) $(BUILT) $(SERVICE) $(BATCH) controlp
 test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs LocalStack (Java and Maven must be there)
 	.venv/bin/pytest -m "localstack and not long" $(AGAIN)
 
-test-long: $(VENV) $(MINISTACK) $(LOCALSTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane karpenter ## Run what takes too long for every change
+test-long: $(VENV) $(MINISTACK) $(LOCALSTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane karpenter operators ## Run what takes too long for every change
 	@infra/local/prometheus.sh || echo "==> no Prometheus: its tests will be skipped" >&2
 	HYPOTHESIS_PROFILE=long .venv/bin/pytest -m "long or drawn"
 	PLIMSOLL_KUBERNETES=1.36 $(ON_OLDER)
@@ -98,6 +98,9 @@ controlplane: $(VENV)
 karpenter: $(VENV)
 	@.venv/bin/python -m plimsoll_testbed.rigs.karpenter
 
+operators: $(VENV)
+	@.venv/bin/python -m plimsoll_testbed.rigs.operators
+
 # Standard output is lines for a shell: eval "$(make localstack)"
 localstack: ## Start LocalStack in the background, with the built template deployed to it
 	@$(MAKE) --no-print-directory $(VENV) $(BUILT) >&2
@@ -110,7 +113,7 @@ localstack-down: $(VENV) ## Stop it
 OF ?= interruption
 NEEDS_interruption := $(MINISTACK) $(BUILT)
 NEEDS_service := $(MINISTACK) $(SERVICE)
-NEEDS_batch := controlplane
+NEEDS_batch := controlplane operators
 NEEDS_gpu := controlplane
 demo: $(VENV) $(NEEDS_$(OF)) ## Watch every spot instance go at once, on a deployed stack (OF=service, batch or gpu: the other demos)
 	.venv/bin/plimsoll demo $(OF)
@@ -128,8 +131,8 @@ sbom: $(BUILT) $(SUPPLY) ## List what is deployed (CycloneDX), with its licences
 	cat layers/*/requirements.txt | .tools/supply/bin/cyclonedx-py requirements --output-reproducible -o .aws-sam/sbom.json -
 	.venv/bin/python infra/local/notices.py .aws-sam/build/*Layer >.aws-sam/THIRD-PARTY-NOTICES.txt
 
-release: sbom $(SERVICE) $(BATCH) ## Build a release into .release, and print its checksums (TAG=yes also sets its tag)
-	.venv/bin/python infra/local/release.py $(if $(filter yes,$(TAG)),--tag)
+release: $(VENV) $(SAM) $(SUPPLY) ## Build a release into .release, and print its checksums (KEY=FILE signs them; TAG=yes also sets its tag)
+	.venv/bin/python infra/local/release.py $(if $(KEY),--key $(KEY)) $(if $(filter yes,$(TAG)),--tag)
 
 build: $(BUILT) $(SERVICE) $(BATCH) ## Build the functions and layers of all stacks into .aws-sam
 

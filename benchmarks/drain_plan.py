@@ -32,6 +32,7 @@ from plimsoll.domain.kubernetes import (
     Workload,
 )
 from plimsoll.domain.observation import Observation
+from plimsoll.services.collector import collector_paused
 from tests.support.builders import NOON, a_node
 from tests.support.observations import interrupted
 
@@ -110,7 +111,8 @@ def _spread(workload: Workload, replica_set: ReplicaSet, state: str) -> tuple[Wo
 
 def planned(seen: Observation, after: int) -> ClusterPlan:
     """Return the plan so many seconds after the notices."""
-    return plan_drain(seen, NOON + timedelta(seconds=after))
+    with collector_paused():  # as the service does
+        return plan_drain(seen, NOON + timedelta(seconds=after))
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from benchmarks.large_cluster.objects import Json, Kind, LargeCluster
 from plimsoll_simulation.fake_cluster.patches import merged
-from tests.support.certificates import server_context
+from plimsoll_testbed.rigs.certificates import server_context
 
 COMPRESSED: Final = 128 * 1024
 """Bytes from which an API server compresses an answer, at the level 1.

@@ -29,6 +29,7 @@ from grafana_foundation_sdk.models.dashboard import (
 from infra.grafana.alarms import ALARMS, Alarm, timeout_seconds
 from plimsoll.domain.reports import Metric
 from plimsoll.observability import NAMESPACE
+from plimsoll_batch.domain.queue_metrics import QueueMetric
 
 type Panel = timeseries.Panel | stat.Panel
 type Query = cloudwatch.CloudWatchMetricsQuery | prometheus.Dataquery
@@ -181,6 +182,19 @@ def each_cluster(
         dimensions={"service": "$stack", "cluster": "*"},
         period_seconds=period_seconds,
         label="${PROP('Dim.cluster')}",
+    )
+
+
+def each_queue(
+    name: QueueMetric, statistic: str, *, by: Sequence[str] = ()
+) -> cloudwatch.CloudWatchMetricsQuery:
+    """Return a query of a metric with a line for each queue, and for each value of more dimensions."""
+    dimensions = ("cluster", "queue", *by)
+    return metric(
+        name,
+        statistic,
+        dimensions={"service": "$stack", **dict.fromkeys(dimensions, "*")},
+        label=" ".join(f"${{PROP('Dim.{each}')}}" for each in dimensions),
     )
 
 

@@ -8,7 +8,8 @@ from grafana_foundation_sdk.models import units
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from infra.grafana.boards import board
-from infra.grafana.panels import Scale, alarms, duration, panel, samples
+from infra.grafana.panels import Scale, alarms, duration, each_queue, panel, samples
+from plimsoll_batch.domain.queue_metrics import QueueMetric
 
 _OF: Final = '{cluster=~"$cluster"}'
 _QUOTA: Final = ("flavor", "resource")
@@ -21,7 +22,8 @@ def make() -> Dashboard:
     return board(
         "queues",
         "Who waits in the batch queues and for what, whether the planner runs, and who holds the "
-        "quota. The metrics of queues are those of `plimsoll queues list --output prometheus`.",
+        "quota. The planner writes to CloudWatch; the other metrics of queues are those of "
+        "`plimsoll queues list --output prometheus`.",
         {
             "Who waits?": [
                 panel(
@@ -44,6 +46,29 @@ def make() -> Dashboard:
                     "How many gangs run?",
                     [samples(_max("running_gangs"), _QUEUE)],
                     "By queue.",
+                ),
+            ],
+            "How long do gangs wait, and are they stopped?": [
+                panel(
+                    "How long had gangs waited when they were admitted?",
+                    [each_queue(QueueMetric.ADMISSION_WAIT, "Maximum")],
+                    "The longest wait of a minute, since a gang was submitted or lost its place.",
+                    Scale(units.Seconds),
+                ),
+                panel(
+                    "How many gangs does the planner start?",
+                    [each_queue(QueueMetric.GANGS_ADMITTED, "Sum")],
+                    "By queue and minute.",
+                ),
+                panel(
+                    "How many gangs are stopped for others?",
+                    [each_queue(QueueMetric.GANGS_PREEMPTED, "Sum")],
+                    "By queue and minute. `plimsoll queues history` says for whom and why.",
+                ),
+                panel(
+                    "For what do gangs wait, as the planner saw it?",
+                    [each_queue(QueueMetric.GANGS_WAITING, "Maximum", by=["reason"])],
+                    "By queue and reason, also where nobody runs `plimsoll queues list`.",
                 ),
             ],
             "Does the planner run?": [

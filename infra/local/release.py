@@ -1,13 +1,17 @@
 """Builds a release of the checked-out commit into .release; with --tag it also sets its tag. `make release` runs it.
 
-python infra/local/release.py [--tag]
+python infra/local/release.py [--key FILE] [--tag]
 
 The same commit and build tools give the same bytes: archives are sorted, every file in them carries the time of the
-commit, and none its owner. Functions and layers are taken from .aws-sam, which `make build` keeps up to date.
+commit, and none its owner. All is built in a copy of the commit, so nothing of the working tree gets in.
+
+The key, a PEM file, signs SHA256SUMS with Ed25519 (RFC 8032): SHA256SUMS.sig has the 64 bytes of the signature alone,
+which openssl verifies.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import hashlib
 import io
@@ -23,12 +27,33 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+)
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 STACKS: Final = {"stack": "build", "service": "service/build", "batch": "batch/build"}
 """Part of a release -> what `sam build` made of it, below .aws-sam."""
 LISTS: Final = {"sbom.json": "sbom.json", "third-party-notices.txt": "THIRD-PARTY-NOTICES.txt"}
 """Part of a release -> what `make sbom` made of it, below .aws-sam."""
 CONTAINERFILE: Final = "infra/agent/Containerfile"
+PUBLIC_KEY: Final = "infra/release.pub"
+"""Whom users trust: the key of releases, in PEM."""
+BORROWED: Final = (".venv", ".tools")
+"""What a build takes from the working tree: the locked environments."""
+READY: Final = (".venv/.ready", ".tools/sam/.ready", ".tools/supply/.ready")
+"""They stand, whatever time the files of the copy have."""
+OPERATE: Final = (
+    "infra/grafana/*.json",
+    "infra/terraform/*.tf",
+    "infra/*.yaml",
+    "infra/fis/*.yaml",
+)
+"""What people use beside a stack: boards, the Terraform module, templates that need no build."""
 _COPIED: Final = re.compile(r"^COPY (?!--)(.+) \S+$", re.MULTILINE)
 _LIBRARY: Final = str(sysconfig.get_config_var("EXT_SUFFIX"))
 """How compiled modules of this machine end."""
@@ -60,8 +85,10 @@ def version_of(root: Path) -> str:
     return str(tomllib.loads(text)["project"]["version"])
 
 
-def why_not(root: Path, version: str) -> Iterator[str]:
+def why_not(root: Path, version: str, *, signed: bool) -> Iterator[str]:
     """Yield why this version cannot be tagged here now."""
+    if not signed:
+        yield "its checksums are not signed: give KEY=FILE"
     if changed := git(root, "status", "--porcelain").decode():
         yield f"files are changed or untracked:\n{changed.rstrip()}"
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -70,6 +97,27 @@ def why_not(root: Path, version: str) -> Iterator[str]:
         yield f"CHANGELOG.md has no section `## [{version}] - YYYY-MM-DD`"
     if git(root, "tag", "--list", f"v{version}"):
         yield f"the tag v{version} exists"
+
+
+def key_of(root: Path, file: Path) -> Ed25519PrivateKey:
+    """Return the key that signs, if it belongs to the public key of the commit.
+
+    Raises:
+        SystemExit: it is another key, or none.
+    """
+    try:
+        key = load_pem_private_key(file.read_bytes(), password=None)
+    except (OSError, TypeError, ValueError, UnsupportedAlgorithm) as error:
+        raise SystemExit(f"{file} is no private key without a passphrase: {error}") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise SystemExit(f"{file} is no Ed25519 key: openssl genpkey -algorithm ed25519")
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    if (
+        not git(root, "ls-tree", "HEAD", PUBLIC_KEY)
+        or git(root, "show", f"HEAD:{PUBLIC_KEY}") != public
+    ):
+        raise SystemExit(f"{PUBLIC_KEY} is not of {file}: commit this there\n{public.decode()}")
+    return key
 
 
 def pack(archive: Path, files: Mapping[str, Path], time: int) -> None:
@@ -118,6 +166,12 @@ def image_context(checkout: Path, under: str) -> Mapping[str, Path]:
     return found
 
 
+def for_operators(checkout: Path, under: str) -> Mapping[str, Path]:
+    """Return what people use beside a stack."""
+    files = (file for pattern in OPERATE for file in checkout.glob(pattern))
+    return {f"{under}/{file.relative_to(checkout)}": file for file in files}
+
+
 def build_package(checkout: Path, out: Path, name: str, time: int) -> None:
     """Build sdist and wheel. Setuptools writes owner and present into an sdist, so it is packed anew."""
     made = checkout / "dist"
@@ -134,6 +188,19 @@ def build_package(checkout: Path, out: Path, name: str, time: int) -> None:
     pack(out / f"{name}.tar.gz", below(made / name, name), time)
 
 
+def build_stacks(root: Path, checkout: Path) -> None:
+    """Build functions, layers and lists in a copy of the commit, with the environments of the working tree."""
+    for name in BORROWED:
+        (checkout / name).symlink_to(root / name)
+    kept = [word for file in READY for word in ("--old-file", file)]
+    subprocess.run(  # noqa: S603 - our own words
+        ["make", *kept, "build", "sbom"],  # noqa: S607 - the developer's make
+        cwd=checkout,
+        check=True,
+        stdout=sys.stderr,
+    )
+
+
 def build(root: Path, out: Path, version: str) -> None:
     """Build all files of a release into an empty folder."""
     time = int(git(root, "log", "-1", "--format=%ct"))
@@ -144,13 +211,16 @@ def build(root: Path, out: Path, version: str) -> None:
             tar.extractall(checkout, filter="data")
         image = f"{name}-agent-image"
         pack(out / f"{image}.tar.gz", image_context(checkout, image), time)
+        operate = f"{name}-operate"
+        pack(out / f"{operate}.tar.gz", for_operators(checkout, operate), time)
         build_package(checkout, out, name, time)
-    for part, there in STACKS.items():
-        stack = f"{name}-{part}"
-        files = for_lambda(below(root / ".aws-sam" / there, stack))
-        pack(out / f"{stack}.tar.gz", files, time)
-    for part, there in LISTS.items():
-        shutil.copy(root / ".aws-sam" / there, out / f"{name}-{part}")
+        build_stacks(root, checkout)
+        for part, there in STACKS.items():
+            stack = f"{name}-{part}"
+            files = for_lambda(below(checkout / ".aws-sam" / there, stack))
+            pack(out / f"{stack}.tar.gz", files, time)
+        for part, there in LISTS.items():
+            shutil.copy(checkout / ".aws-sam" / there, out / f"{name}-{part}")
 
 
 def sums(out: Path) -> str:
@@ -162,15 +232,19 @@ def sums(out: Path) -> str:
 
 
 def main(words: list[str]) -> None:
-    """Build, print, and set the tag where that is wanted.
+    """Build, sign, print, and set the tag where that is wanted.
 
     Raises:
-        SystemExit: the tag is wanted, and something stands against it.
+        SystemExit: the tag is wanted, and something stands against it; or the key is not the release's.
     """
-    tag = words == ["--tag"]
+    parser = argparse.ArgumentParser(description="Build a release of the checked-out commit.")
+    parser.add_argument("--key", type=Path, help="PEM file of the Ed25519 key that signs")
+    parser.add_argument("--tag", action="store_true", help="also set the tag")
+    asked = parser.parse_args(words)
+    key = key_of(ROOT, asked.key) if asked.key else None
     version = version_of(ROOT)
-    against = list(why_not(ROOT, version))
-    if tag and against:
+    against = list(why_not(ROOT, version, signed=key is not None))
+    if asked.tag and against:
         raise SystemExit("\n".join([f"v{version} is not tagged:", *against]))
     out = ROOT / ".release"
     shutil.rmtree(out, ignore_errors=True)
@@ -178,9 +252,11 @@ def main(words: list[str]) -> None:
     build(ROOT, out, version)
     listed = sums(out)
     (out / "SHA256SUMS").write_text(listed, encoding="utf-8")
+    if key:
+        (out / "SHA256SUMS.sig").write_bytes(key.sign(listed.encode()))
     sys.stdout.write(listed)
     commit = git(ROOT, "rev-parse", "HEAD").decode().strip()
-    if tag:
+    if asked.tag:
         git(ROOT, "tag", "--annotate", f"v{version}", "--message", f"Plimsoll {version}")
         sys.stdout.write(f"v{version} is set on {commit}; nothing was pushed\n")
         return

@@ -3,6 +3,9 @@
 set -eu
 cd "$(dirname "$0")/../.."
 root=$PWD from=$1
+# One API server for both: another version would build the Kubernetes that was its newest.
+PLIMSOLL_CONTROL_PLANE=$(.venv/bin/plimsoll controlplane build)
+export PLIMSOLL_CONTROL_PLANE
 trees=$(mktemp -d)
 trap 'for tree in theirs ours; do git worktree remove --force "$trees/$tree"; done; rmdir "$trees"' EXIT
 git worktree add --detach --quiet "$trees/theirs" "$from"

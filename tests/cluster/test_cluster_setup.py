@@ -24,6 +24,7 @@ from plimsoll_cli.environment import Administered
 from plimsoll_cli.live_environment import LiveEnvironment
 from plimsoll_cli.setup.access import AwsClusterAccess
 from plimsoll_cli.setup.manifests import named, objects_of
+from plimsoll_cli.setup.objects import AppliedObjects, ClusterObjects
 from plimsoll_cli.stack import CLUSTER_ROLES
 from plimsoll_simulation.fake_aws.fleet import Fleet
 from plimsoll_simulation.fake_aws.nodegroups import NodeGroupSpec
@@ -42,6 +43,7 @@ from tests.cluster.conftest import SETTINGS
 from tests.cluster.installed import BINDINGS, everything, until
 from tests.support import workload_sets
 from tests.support.cli_environment import MemoryEnvironment, a_cluster, run
+from tests.support.cluster_setups import MemoryObjects
 from tests.support.fake_clusters import a_node
 
 pytestmark = pytest.mark.cluster
@@ -297,6 +299,13 @@ def test_a_cluster_is_added_by_two_runs_observed_and_removed_object_by_object(sc
     [report] = scene.environment.reports.list("harbor")
     assert (report.cluster, report.node, report.kind) == ("harbor", "spot-1", "spot-interruption")
 
+    theirs = {"metadata": {"name": "theirs"}, "data": {}}
+    path = "/api/v1/namespaces/plimsoll/configmaps"
+    assert scene.plane.transport().call("POST", path, body=theirs).status == 201
+    kept = scene.remove("--dry-run").stdout
+    assert "the namespace plimsoll stays, because it also holds configmaps theirs" in kept
+    scene.plane.transport().call("DELETE", f"{path}/theirs")
+
     removed = scene.remove("--yes")
     assert removed.exit_code == 0, removed.output
     scene.until_only(before)
@@ -304,6 +313,29 @@ def test_a_cluster_is_added_by_two_runs_observed_and_removed_object_by_object(sc
     assert [group.may_grow for group in access.node_groups(harbor)] == [False]
     assert scene.environment.registry.list() == []
     assert scene.remove("--yes").exit_code == 0, "a second removal finds all of it done"
+
+
+@pytest.mark.parametrize("kind", ["cluster", "memory"])
+def test_an_object_is_there_once_it_is_applied_and_until_it_is_deleted(scene: Scene, kind: str):
+    objects: ClusterObjects = (
+        AppliedObjects(scene.plane.transport(), "harbor") if kind == "cluster" else MemoryObjects()
+    )
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "tried", "namespace": "default"},
+        "data": {"a": "1"},
+    }
+    assert (objects.exists(manifest), objects.holds(manifest)) == (False, False)
+    for data in ({"a": "1"}, {"b": "2"}):
+        changed = {**manifest, "data": data}
+        assert not objects.holds(changed)
+        for _ in range(2):
+            objects.apply(changed)
+            assert (objects.exists(changed), objects.holds(changed)) == (True, True)
+    for _ in range(2):
+        objects.delete(manifest)
+        assert not objects.exists(manifest)
 
 
 def test_a_context_of_another_cluster_is_refused_by_address_and_certificate(scene: Scene):

@@ -101,12 +101,15 @@ class Lab:
     def ready(self, *names: str) -> int:
         return sum(self.job(name)["status"].get("ready", 0) for name in names)
 
+    def cluster(self) -> KubernetesQueues:
+        """Return the cluster as the planner reads and writes it."""
+        return KubernetesQueues.of(self.as_user(PLANNER), "lab", SystemClock(), self.workers)
+
     def plan_until(self, holds: Any) -> None:
-        clock = SystemClock()
         service = QueueService(
             name="lab",
-            cluster=KubernetesQueues.of(self.as_user(PLANNER), "lab", clock, self.workers),
-            clock=clock,
+            cluster=self.cluster(),
+            clock=SystemClock(),
             workers=self.workers,
             telemetry=Heard(),
         )

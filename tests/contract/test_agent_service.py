@@ -75,10 +75,10 @@ from plimsoll_simulation.fake_aws.service_stores import (
 from plimsoll_simulation.fake_cluster.cluster import FakeCluster
 from plimsoll_simulation.fake_cluster.serve import FakeApiServer
 from plimsoll_simulation.fake_cluster.transport import FakeTransport
+from plimsoll_testbed.rigs.certificates import server_context
 from tests.rights.table import right_of
 from tests.support import fake_clusters
 from tests.support.agent_image import image
-from tests.support.certificates import server_context
 from tests.support.enrolled import invitation
 from tests.support.queue_scenes import a_job
 

@@ -22,7 +22,7 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_cli.probes.kubernetes import probe_of
-from tests.support.certificates import server_context
+from plimsoll_testbed.rigs.certificates import server_context
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, override
 
 from plimsoll_simulation.fake_cluster.webhooks import with_request, with_sidecar
+from plimsoll_testbed.rigs.certificates import server_context
 from tests.differential.bench import WEBHOOKS
-from tests.support.certificates import server_context
 
 
 class WebhookServer:

@@ -63,6 +63,7 @@ def screens(source: DrillSource) -> dict[str, str]:
     return {
         "fleet": "",
         "cluster": "c/harbor",
+        "queues": "c/harbor/queues",
         "storm": STORM,
         "replay": f"{STORM}?at=84",
         "workload": url("c", "harbor", "w", "StatefulSet", "shop", "cart"),

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import requests
 from playwright.sync_api import Browser, Page, expect
 
 from plimsoll.adapters.dynamodb.frames import DynamoFrames
@@ -19,7 +20,8 @@ from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.domain.reports import Report
-from plimsoll_service.domain.access import Binding, Grant, PersonRole, Role
+from plimsoll_console.hosted.cookies import SESSION
+from plimsoll_service.domain.access import Binding, Grant, PersonRole, Role, subject_of
 from plimsoll_service.domain.snapshots import Span
 from plimsoll_service.services.kept_advice import RECOMMENDATIONS
 from plimsoll_service.wire.advice import Recommendations
@@ -149,7 +151,7 @@ def test_a_revoked_session_is_out_at_its_next_request(rig: ServiceRig, browser: 
         expect(ada.get_by_role("cell", name="revoke").first).to_be_visible()
 
 
-def test_the_storm_of_a_bound_cluster_is_read_by_a_role_that_reads_nothing_else(
+def test_storm_and_reports_of_a_bound_cluster_are_read_by_roles_that_read_nothing_else(
     rig: ServiceRig, browser: Browser
 ):
     with opened(browser, rig) as page:
@@ -157,6 +159,18 @@ def test_the_storm_of_a_bound_cluster_is_read_by_a_role_that_reads_nothing_else(
         expect(page.locator("h1")).to_contain_text("3 of 15 pods are safe")
         page.goto(f"{rig.console_url}/c/shop/interruptions")
         expect(page.get_by_text("n-1")).to_be_visible()
+        (bearer,) = (
+            c["value"] for c in page.context.cookies(rig.console_url) if c["name"] == SESSION
+        )
+    agent = subject_of("acme", Role.AGENT, "shop")
+    answer = requests.get(
+        f"{rig.url}/v1/clusters/{agent}/reports",
+        headers={"Authorization": f"Bearer {bearer}"},
+        timeout=30,
+    )
+    assert answer.status_code == 200, answer.text
+    (row,) = answer.json()["items"]
+    assert (row["node"], row["outcome"]) == ("n-1", "under way")
 
 
 def test_two_tenants_see_nothing_of_each_other_on_any_screen(rig: ServiceRig, browser: Browser):

@@ -18,6 +18,7 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.reports import Metric
 from plimsoll.observability import NAMESPACE
 from plimsoll_agent.output import Output
+from plimsoll_batch.domain.queue_metrics import QueueMetric
 from plimsoll_cli.batch.list_queues import GAUGES
 from plimsoll_console.hosted.routes import ROUTES
 from plimsoll_service.domain.metrics import ServiceMetric
@@ -71,6 +72,9 @@ def emitted() -> set[tuple[str, frozenset[str]]]:
                     found.add((str(metrics[name]), frozenset(dimensions)))
                 case _:
                     pass
+    for each in QueueMetric:
+        reason = {"reason"} if each is QueueMetric.GANGS_WAITING else set[str]()
+        found.add((str(each), frozenset({"service", "cluster", "queue"} | reason)))
     return found
 
 

@@ -18,6 +18,7 @@ PAGES = sorted(
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_ROW_WITH_A_TEST = re.compile(r"^\|.*`(test_\w+)` \|$", re.MULTILINE)
 _NAMED = re.compile(r"\bplimsoll ([a-z]+)\b(?= |$)")
 
 
@@ -94,3 +95,14 @@ def test_the_license_is_the_whole_apache_license():
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert "Version 2.0, January 2004" in text
     assert "END OF TERMS AND CONDITIONS" in text
+
+
+def test_every_line_of_the_table_beside_volcano_and_kueue_names_a_test_that_exists():
+    section = prose(ROOT / "docs" / "guides" / "batch.md").partition("## Beside Volcano and Kueue")[
+        2
+    ]
+    table = section.partition("\n## ")[0]
+    named = _ROW_WITH_A_TEST.findall(table)
+    tests = "\n".join(file.read_text(encoding="utf-8") for file in ROOT.glob("tests/**/test_*.py"))
+    assert len(named) == len(re.findall(r"^\|", table, re.MULTILINE)) - 2 > 5
+    assert [name for name in named if f"def {name}(" not in tests] == []

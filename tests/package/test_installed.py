@@ -15,9 +15,11 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from plimsoll_cli import main
 from tests.package.template import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
@@ -114,6 +116,18 @@ def each(installation: Path, *commands: str) -> dict[str, tuple[int, str]]:
     done = python(installation, EACH, *commands, cwd=installation)
     assert done.returncode == 0, done.stderr
     return {words: (status, said) for words, (status, said) in json.loads(done.stdout).items()}
+
+
+def test_templates_that_need_no_build_are_in_the_package(installation):
+    for name, source in {
+        "spoke": "infra",
+        "reports": "infra",
+        "spot-interruption": "infra/fis",
+    }.items():
+        kept = installation / "plimsoll_cli" / "templates" / f"{name}.yaml"
+        assert kept.read_bytes() == (ROOT / source / f"{name}.yaml").read_bytes()
+        result = CliRunner().invoke(main, ["clusters", "template", name])
+        assert result.stdout_bytes == kept.read_bytes()
 
 
 def test_every_command_explains_itself(installation):

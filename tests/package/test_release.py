@@ -1,10 +1,11 @@
-"""`make release`: the same bytes for the same commit, no tag where something stands against it, one version everywhere."""
+"""`make release`: the same bytes for the same commit, signed, no tag where something stands against it, one version everywhere."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -31,6 +32,7 @@ def _script() -> Any:
 
 
 RELEASE = _script()
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl on PATH")
 VERSION = RELEASE.version_of(ROOT)
 
 
@@ -102,17 +104,81 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key as the page has it made."""
+    file = tmp_path_factory.mktemp("key") / "release.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", file], check=True)
+    return file
+
+
+def publish(repository: Path, key: Path) -> Path:
+    """Commit the public key; returns its file."""
+    file: Path = repository / RELEASE.PUBLIC_KEY
+    file.parent.mkdir(exist_ok=True)
+    subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", file], check=True)
+    _git(repository, "add", ".")
+    _git(repository, "commit", "--quiet", "--message", "key")
+    return file
+
+
+@needs_openssl
+def test_openssl_verifies_a_signature_by_the_published_key_and_no_changed_checksums(
+    repository: Path, key: Path
+):
+    public = publish(repository, key)
+    listed, signature = repository / "SHA256SUMS", repository / "SHA256SUMS.sig"
+    listed.write_text("1234  plimsoll.whl\n")
+    signature.write_bytes(RELEASE.key_of(repository, key).sign(listed.read_bytes()))
+    verify = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", str(public), "-rawin", "-in", str(listed), "-sigfile", str(signature)]  # fmt: skip
+    page = (ROOT / "docs/operate/upgrades.md").read_text("utf-8")
+    assert " ".join(Path(word).name for word in verify) in page
+    assert subprocess.run(verify, check=False, capture_output=True).returncode == 0
+    listed.write_text("1235  plimsoll.whl\n")
+    assert subprocess.run(verify, check=False, capture_output=True).returncode != 0
+
+
+@needs_openssl
+def test_only_the_key_whose_public_half_is_committed_signs(repository: Path, key: Path):
+    with pytest.raises(SystemExit, match="BEGIN PUBLIC KEY"):
+        RELEASE.key_of(repository, key)
+    publish(repository, key)
+    assert RELEASE.key_of(repository, key)
+    other = key.with_name("other.pem")
+    subprocess.run(["openssl", "genpkey", "-algorithm", "x25519", "-out", other], check=True)
+    with pytest.raises(SystemExit, match="no Ed25519 key"):
+        RELEASE.key_of(repository, other)
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", other], check=True)
+    with pytest.raises(SystemExit, match="is not of"):
+        RELEASE.key_of(repository, other)
+
+
+def test_what_people_use_beside_a_stack_has_boards_the_module_and_templates():
+    names = {name.removeprefix("top/") for name in RELEASE.for_operators(ROOT, "top")}
+    assert {
+        "infra/grafana/pipeline.json",
+        "infra/terraform/main.tf",
+        "infra/spoke.yaml",
+        "infra/fis/spot-interruption.yaml",
+    } <= names
+    assert not any(name.endswith(".py") for name in names)
+
+
 def _git(folder: Path, *words: str) -> None:
     subprocess.run(["git", *words], cwd=folder, check=True)
 
 
 def test_a_version_is_tagged_once_with_its_changelog_and_from_a_clean_tree(repository: Path):
-    assert list(RELEASE.why_not(repository, "1.0.0")) == []
-    assert ["CHANGELOG.md" in why for why in RELEASE.why_not(repository, "1.0.1")] == [True]
+    def against(version: str, *, signed: bool = True) -> list[str]:
+        return list(RELEASE.why_not(repository, version, signed=signed))
+
+    assert against("1.0.0") == []
+    assert ["signed" in why for why in against("1.0.0", signed=False)] == [True]
+    assert ["CHANGELOG.md" in why for why in against("1.0.1")] == [True]
     _git(repository, "tag", "v1.0.0")
-    assert list(RELEASE.why_not(repository, "1.0.0")) == ["the tag v1.0.0 exists"]
+    assert against("1.0.0") == ["the tag v1.0.0 exists"]
     (repository / "new").touch()
-    assert "?? new" in next(RELEASE.why_not(repository, "1.0.0"))
+    assert "?? new" in against("1.0.0")[0]
 
 
 def test_this_version_has_its_section_of_the_changelog_and_stands_in_every_example():

@@ -131,7 +131,7 @@ def why_command(
     if output != "table":
         about = {
             "gang": str(asked.gang),
-            "state": _state(asked),
+            "state": gang_state(asked),
             "not_leased": refused,
             "preempted": None
             if past is None
@@ -139,7 +139,7 @@ def why_command(
         }
         print_answer(about | ({} if told is None else explained(told)), output)
         return
-    say(f"{gang}: {_state(asked)}" if told is None else in_words(told))
+    say(f"{gang}: {gang_state(asked)}" if told is None else in_words(told))
     if told is None and past is not None:
         say(f"  it was {past.in_words()}")
     if refused:
@@ -231,7 +231,7 @@ def _row(jobs: GangJobs) -> dict[str, Any]:
     return {
         "gang": str(gang),
         "queue": gang.queue,
-        "state": _state(jobs),
+        "state": gang_state(jobs),
         "running": sum(pod.phase == "Running" for pod in jobs.pods),
         "pods": sum(role.pods for role in jobs.roles),
         "since": gang.since,
@@ -239,7 +239,8 @@ def _row(jobs: GangJobs) -> dict[str, Any]:
     }
 
 
-def _state(jobs: GangJobs) -> str:
+def gang_state(jobs: GangJobs) -> str:
+    """Return what a gang is doing, in a word or three."""
     if jobs.stopping:
         return "stopping"
     if jobs.plan is not None:

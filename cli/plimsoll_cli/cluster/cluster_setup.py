@@ -124,6 +124,6 @@ def is_eks(cluster: Cluster) -> bool:
 def listed(steps: Sequence[Step]) -> Iterator[str]:
     """Yield the lines that show steps to a person."""
     for number, step in enumerate(steps, start=1):
-        yield f"{number}. {'already: ' if step.done else ''}{step.what}"
+        yield f"{number}. {'already: ' if step.done else ''}{step.what}: {step.why}"
         if not step.done:
             yield f"   {step.command}"

@@ -10,6 +10,7 @@ from plimsoll_cli.cluster.add_cluster import add
 from plimsoll_cli.cluster.list_clusters import list_
 from plimsoll_cli.cluster.remove_cluster import remove
 from plimsoll_cli.cluster.set_cluster import set_
+from plimsoll_cli.cluster.template import template
 
 EXAMPLES: Final = """\b
 Examples:
@@ -32,6 +33,7 @@ Examples:
   plimsoll clusters remove lab --dry-run
   plimsoll clusters remove lab
   plimsoll clusters remove harbor --context harbor
+  plimsoll clusters template spoke > spoke.yaml
 
 \b
 Exit status:
@@ -49,6 +51,6 @@ def clusters() -> None:
     """
 
 
-for command in (add, list_, set_, remove):
+for command in (add, list_, set_, remove, template):
     command.epilog = EXAMPLES
     clusters.add_command(command)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.frames import Frame, frame_of
@@ -16,10 +17,14 @@ from plimsoll.domain.kubernetes import namespace_floors
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import InterruptedNodes, Observation
 from plimsoll.services.ports import Clock
+from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
+from plimsoll_cli.console.queues import queues_of
 from plimsoll_cli.console.rehearsals import Rehearsals
 from plimsoll_console.sources import ClusterState, Kind, Rehearsal, read
 from plimsoll_simulation.rehearsal.live import LiveCluster, read_cluster
 
+QUEUES_EVERY: Final = timedelta(seconds=10)
+"""Between two readings of the batch queues, also in a storm."""
 IN_STORM: Final = 2.0
 IN_CALM: Final = 10.0
 """Seconds between two readings."""
@@ -56,6 +61,9 @@ class ClusterSource:
         self._groups = groups
         self._state = ClusterState(name=name, at=clock.now())
         self._frames: list[Frame] = []
+        self._queues_at: datetime | None = None
+        self._workers = ThreadWorkers()
+        self._queues = KubernetesQueues(api.requests, clock, workers=self._workers)
         self._namespaces: Mapping[str, str] = {}
         self._rehearsals = Rehearsals(self._live)
         self._stop = threading.Event()
@@ -71,6 +79,7 @@ class ClusterSource:
         self._rehearsals.close()
         if self._thread.is_alive():
             self._thread.join(AFTER_FAILURE)
+        self._workers.close()
 
     def now(self) -> datetime:
         """Return the time."""
@@ -92,8 +101,12 @@ class ClusterSource:
         """Begin a rehearsal of the cluster as it stands now."""
         return self._rehearsals.start(cluster, scope, self.now())
 
-    def look(self, api: KubernetesCluster) -> None:
-        """Read the cluster once, and take in how it stands.
+    def look(self, api: KubernetesCluster, queues: KubernetesQueues | None = None) -> None:
+        """Read the cluster once, and from time to time its queues, and take in how it stands.
+
+        Args:
+            api: the cluster, maybe one that is followed.
+            queues: the same of its queues.
 
         Raises:
             PlimsollError: it cannot be read.
@@ -109,14 +122,19 @@ class ClusterSource:
         if frame is not None:
             self._frames = [*self._frames, frame][-MOST_FRAMES:]
         state = read(self._state, seen, now, namespaces)
+        if self._queues_at is None or now - self._queues_at >= QUEUES_EVERY:
+            state, self._queues_at = (
+                replace(state, queues=queues_of(queues or self._queues, now)),
+                now,
+            )
         self._state = replace(state, frames=tuple(self._frames))
 
     def _follow(self) -> None:
         while not self._stop.is_set():
             try:
-                with self._api.following() as api:
+                with self._api.following() as api, self._queues.following() as queues:
                     while not self._stop.is_set():
-                        self.look(api)
+                        self.look(api, queues)
                         latest = self._state.latest
                         calm = latest is None or latest.over
                         self._stop.wait(IN_CALM if calm else IN_STORM)

@@ -16,6 +16,8 @@ from plimsoll.domain.errors import Temporary
 from plimsoll.domain.frames import frame_of
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.observation import Observation
+from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
+from plimsoll_cli.console.queues import queues_of
 from plimsoll_cli.console.rehearsals import Rehearsals
 from plimsoll_console.sources import ClusterState, Kind, Rehearsal, read
 from plimsoll_simulation.fake_aws.fleet import Fleet
@@ -161,7 +163,10 @@ class DrillSource:
                 seen = self._api(name).observe().among(groups=groups_of(rig_cluster.fleet))
                 if due or (force and last is not None):
                     self._add_frame(seen, now)
-                state = read(state, seen, now)
+                found = KubernetesQueues(
+                    self._api(name).requests, self._simulation.clock, workers=SerialWorkers()
+                )
+                state = replace(read(state, seen, now), queues=queues_of(found, now))
             self._states[name] = replace(
                 state,
                 frames=tuple(frames.of[name]),

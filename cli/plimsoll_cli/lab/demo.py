@@ -95,7 +95,8 @@ def demo(what: str, file: Path | None, rig: str, keep: Path | None) -> None:
 
     batch: jobs of two parameter servers and four workers arrive interleaved on ten slots of a real control
     plane, once with kube-scheduler alone and once in a queue. A job completes when all its six pods have run
-    for five seconds at once. Only the kubelets are simulated.
+    for five seconds at once. Then a JobSet, with its own operator, waits for its queue, makes way for a Job and
+    resumes. Only the kubelets are simulated.
 
     gpu: 24 whole GPUs serve, train, and stand idle for a scripted week. The demo audits it, sizes each workload, plans
     the fewest GPUs, and splits a node of a real control plane, on which owners follow the advice. The kubelets and

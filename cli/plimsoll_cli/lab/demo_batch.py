@@ -1,4 +1,4 @@
-"""`plimsoll demo batch`: gangs on too few slots, with kube-scheduler alone and with queues.
+"""`plimsoll demo batch`: gangs on too few slots, with kube-scheduler alone and with queues; then a JobSet in a queue.
 
 The live view goes to standard error; standard output carries the comparison.
 """
@@ -30,6 +30,7 @@ SLOTS: Final = 10
 def play() -> None:
     """Play the cases and print how they compare; end with 1 if a job in a queue did not complete."""
     from plimsoll_testbed.rigs.controlplane.plane import ControlPlane  # noqa: PLC0415 - needs the rigs' libraries
+    from plimsoll_testbed.rigs.gangs import job_set  # noqa: PLC0415 - as above
     from plimsoll_testbed.rigs.gangs.cases import Case  # noqa: PLC0415 - as above
     from plimsoll_testbed.rigs.gangs.play import Progress  # noqa: PLC0415 - as above
     from plimsoll_testbed.rigs.gangs.play import play as play_cases  # noqa: PLC0415 - as above
@@ -46,11 +47,11 @@ def play() -> None:
     ]
     screen = console(stderr=True)
     said = 0.0
-    live: AbstractContextManager[Any] = (
-        Live(console=screen, transient=True) if screen.is_terminal else nullcontext()
-    )
     screen.print("starting a control plane")
-    with ControlPlane(settings=TIMES) as plane, live as shown:
+    with ControlPlane(settings=TIMES, users={job_set.USER: ()}) as plane:
+        live: AbstractContextManager[Any] = (
+            Live(console=screen, transient=True) if screen.is_terminal else nullcontext()
+        )
 
         def seen(seconds: float, progress: Sequence[Progress]) -> None:
             nonlocal said
@@ -60,14 +61,17 @@ def play() -> None:
                 said = seconds
                 screen.print(f"second {seconds:.0f}: {'; '.join(map(line, progress))}")
 
-        done = play_cases(
-            plane,
-            cases,
-            window=WINDOW_SECONDS,
-            runs=RUNS_SECONDS,
-            seen=seen,
-        )
-    console().print(comparison(done))
+        with live as shown:
+            done = play_cases(
+                plane,
+                cases,
+                window=WINDOW_SECONDS,
+                runs=RUNS_SECONDS,
+                seen=seen,
+            )
+        console().print(comparison(done))
+        screen.print("starting the operator of JobSets")
+        job_set.play(plane, seen=lambda at, words: console().print(f"second {at:.0f}: {words}"))
     if not all(each.makespan is not None for each in done if each.case.queued):
         raise click.exceptions.Exit(1)
 

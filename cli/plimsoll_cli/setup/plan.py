@@ -80,6 +80,7 @@ class Step:
     """One change, and whether it is already as it should be."""
 
     what: str
+    why: str
     command: str
     """The command line that it stands for."""
     action: Action
@@ -130,6 +131,7 @@ def plan_add(place: Place, seen: Seen) -> tuple[Step, ...]:
         *(_let_grow(place, group, allowed=True) for group in seen.groups),
         Step(
             what=f"register {place.cluster.name} in the mode observe",
+            why="the functions then plan and report, and write nothing",
             command=place.register,
             action=Register(),
             done=seen.registered,
@@ -145,6 +147,7 @@ def plan_remove(place: Place, seen: Seen) -> tuple[Step, ...]:
     return (
         Step(
             what=f"forget {place.cluster.name}",
+            why="the functions then ask it no more",
             command=f"plimsoll clusters remove {place.cluster.name}",
             action=Deregister(),
             done=not seen.registered,
@@ -165,7 +168,8 @@ def kept(seen: Seen) -> str | None:
 def _apply(place: Place, overlay: str | None, found: Sequence[tuple[Manifest, bool]]) -> Step:
     missing = sum(not there for _, there in found)
     return Step(
-        what=f"apply {GRANTS[overlay]} ({missing} of {len(found)} objects differ)",
+        what=f"apply {folder_of(overlay)} ({missing} of {len(found)} objects to change)",
+        why=GRANTS[overlay],
         command=f"{place.kubectl} apply --server-side --force-conflicts -k {folder_of(overlay)}",
         action=Apply(tuple(obj for obj, _ in found)),
         done=not missing,
@@ -180,7 +184,8 @@ def _deletions(place: Place, seen: Seen) -> Iterator[Step]:
         ]
         there = sum(there for _, there in mine)
         yield Step(
-            what=f"delete {GRANTS[overlay]} ({there} of {len(mine)} objects are there)",
+            what=f"delete {folder_of(overlay)} ({there} of {len(mine)} objects to delete)",
+            why=GRANTS[overlay],
             command=f"{place.kubectl} delete --ignore-not-found -k {folder_of(overlay)}",
             action=Delete(tuple(obj for obj, _ in reversed(mine))),
             done=not there,
@@ -192,6 +197,7 @@ def _grant(place: Place, role: str, groups: Sequence[str] | None) -> Step:
     wanted = dict.fromkeys([*(groups or ()), GROUP])
     return Step(
         what=f"put {_name(role)} into the group {GROUP}",
+        why="a function with this role then has the rights of the manifests",
         command=_entry(place, verb, role, "--kubernetes-groups", *wanted),
         action=Grant(role),
         done=groups is not None and GROUP in groups,
@@ -207,6 +213,7 @@ def _revoke(place: Place, role: str, groups: Sequence[str] | None) -> Step:
     )
     return Step(
         what=f"take {_name(role)} out of the group {GROUP}",
+        why="no function needs it there any more",
         command=command,
         action=Revoke(role),
         done=GROUP not in (groups or ()),
@@ -231,6 +238,7 @@ def _let_grow(place: Place, group: TaggedGroup, *, allowed: bool) -> Step:
         command = place.aws("autoscaling", verb, "--tags", tag)
     return Step(
         what=f"{'let' if allowed else 'no longer let'} Plimsoll grow the node group {group.name}",
+        why=f"IAM checks the tag {GROW} at each request for nodes",
         command=command,
         action=LetGrow(group, allowed),
         done=group.may_grow is allowed,

@@ -25,7 +25,7 @@ def script_of(title: str, steps: Sequence[Step]) -> str:
 def _lines(steps: Sequence[Step]) -> Iterator[str]:
     for number, step in enumerate(steps, start=1):
         yield ""
-        yield f"# {number}. {'already: ' if step.done else ''}{step.what}"
+        yield f"# {number}. {'already: ' if step.done else ''}{step.what}: {step.why}"
         if step.done:
             continue
         if isinstance(step.action, Apply):

@@ -176,6 +176,19 @@ def load_bar(on_demand: int, spot: int, replicas: int, line: int, least: int) ->
     return _svg("plot hull-mini", 26, label, parts)
 
 
+def quota_bar(used: int, quota: int, most: int, label: str) -> Markup:
+    """Return what a queue uses: of its own quota, borrowed beyond it, and what it could use at most."""
+    of = max(1, used, quota, most)
+    x = percent(quota, of)
+    parts = [
+        '<rect class="hull-out" y="4.5" width="100%" height="9" rx="3"/>',
+        f'<rect class="hull-od" y="4.5" width="{percent(min(used, quota), of)}" height="9"/>',
+        f'<rect class="hull-spot" x="{x}" y="4.5" width="{percent(max(0, used - quota), of)}" height="9"/>',
+        f'<line class="hull-line" x1="{x}" x2="{x}" y1="0" y2="18"/>',
+    ]
+    return _svg("plot hull-mini", 18, label, parts)
+
+
 def load_line(  # noqa: PLR0913, PLR0917 - the parts of the drawing
     name: str,
     on_demand: int,

@@ -8,6 +8,7 @@ from plimsoll_console.pages import Route
 from plimsoll_console.views.cluster import cluster
 from plimsoll_console.views.fleet import fleet
 from plimsoll_console.views.interruptions import interruption, interruptions
+from plimsoll_console.views.queues import queues
 from plimsoll_console.views.rehearsal import rehearsal, rehearsals, rehearse
 from plimsoll_console.views.storm import storm
 from plimsoll_console.views.workload import workload
@@ -17,6 +18,7 @@ ROUTES: Final = (
     Route("GET", "/c/{cluster}", cluster),
     Route("GET", "/c/{cluster}/storm", storm),
     Route("GET", "/c/{cluster}/w/{kind}/{namespace}/{name}", workload),
+    Route("GET", "/c/{cluster}/queues", queues),
     Route("GET", "/c/{cluster}/interruptions", interruptions),
     Route("GET", "/c/{cluster}/interruptions/{interruption}", interruption),
     Route("GET", "/c/{cluster}/rehearsals", rehearsals),

@@ -12,6 +12,7 @@ from plimsoll.domain.observation import InterruptedNodes, Observation
 from plimsoll.domain.reports import Report
 from plimsoll_console.loads import Load, loads_of
 from plimsoll_console.placements import Placement, Table
+from plimsoll_console.queues import QueuesSeen
 
 type Kind = Literal["drill", "cluster", "stack"]
 
@@ -31,6 +32,8 @@ class ClusterState:
     """Its workloads, those first of which the least stays: as they stood before a storm that runs."""
     loads_at: datetime | None = None
     """When these were read."""
+    queues: QueuesSeen | None = None
+    """None: it has no batch queues, or they were not read yet."""
     placement: Placement | None = None
     """What a plan tells of it, where one was made."""
     frames: Sequence[Frame] = ()

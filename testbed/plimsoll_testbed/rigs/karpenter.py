@@ -24,15 +24,11 @@ import yaml
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, ZONE
-from plimsoll_simulation.checkout import Checkout
 from plimsoll_testbed.rigs.controlplane import ControlPlane
-from plimsoll_testbed.rigs.controlplane.builds import build, cached, source, to_stderr
-from plimsoll_testbed.rigs.controlplane.modules import Module
+from plimsoll_testbed.rigs.controlplane.builds import with_manifests
 from plimsoll_testbed.rigs.supervised import SupervisedProcess, free_port, listens
-from plimsoll_testbed.rigs.workbench import Workbench
 
 NAME: Final = "karpenter"
-SOURCE: Final = "sigs.k8s.io/karpenter"
 CRDS: Final = ("pkg/apis/crds", "kwok/apis/crds")
 """Folders of its source."""
 API: Final = "/apis/karpenter.sh/v1"
@@ -92,8 +88,8 @@ class Karpenter(AbstractContextManager["Karpenter"]):
         Raises:
             Refused: it cannot be built, or does not start.
         """
-        program, definitions = _built()
-        for file in sorted(definitions.glob("*.yaml")):
+        program, definitions = with_manifests(NAME, CRDS)
+        for file in definitions:
             self._make(_DEFINITIONS, yaml.safe_load(file.read_text(encoding="utf-8")))
         self._until(lambda: self._api.call("GET", _CLASSES).status == _OK)
         self._make(
@@ -202,20 +198,5 @@ class Karpenter(AbstractContextManager["Karpenter"]):
             time.sleep(_POLL_SECONDS)
 
 
-def _built() -> tuple[Path, Path]:
-    """Return the program, and the folder of its custom resource definitions."""
-    module = Module.of(NAME, Checkout.find().root / "infra" / "local")
-    folder = cached(module, Workbench.of_this_process().cache)
-    build(module, [NAME], folder, say=to_stderr)
-    definitions = folder / "crds"
-    if not definitions.is_dir():
-        found = source(module, SOURCE, say=to_stderr)
-        half = Path(tempfile.mkdtemp(prefix=".half-", dir=folder))
-        for file in (file for part in CRDS for file in (found / part).glob("*.yaml")):
-            shutil.copyfile(file, half / file.name)
-        half.rename(definitions)
-    return folder / NAME, definitions
-
-
 if __name__ == "__main__":
-    _built()
+    with_manifests(NAME, CRDS)

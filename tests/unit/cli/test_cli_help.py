@@ -31,6 +31,7 @@ PRINTS_DATA = {
     "jobs",
     "jobs why",
     "plan",
+    "queues history",
     "queues plan",
     "queues why",
     "recommendations",

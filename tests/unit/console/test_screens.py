@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Reason, Report
 from plimsoll_console.pages import Request, url
 from plimsoll_console.placements import Chip, GroupBoxes, NodeBox, Placement, Table
+from plimsoll_console.queues import GangLine, QueueLine, QueuesSeen, QuotaLine
 from plimsoll_console.rendering import Place, rendered
 from plimsoll_console.routes import ROUTES
 from plimsoll_console.sources import ClusterState, Outcome, Rehearsal, Source
@@ -137,6 +139,46 @@ def test_five_hundred_nodes_and_forty_workloads_fit_on_one_screen_of_counts():
     assert "40 workloads wait for their turn" in text  # and fold to one line
     assert "Every workload keeps its floor, and 500 pods wait for their turn." in text
     assert "500 nodes of harbor" in text
+
+
+# The queues.
+
+
+def queueing(found: QueuesSeen | None) -> GivenSource:
+    return GivenSource({"harbor": replace(state_of(calm()), queues=found)})
+
+
+def test_queues_show_quota_use_share_who_waits_and_why():
+    source = queueing(queues_named("research"))
+    text = shown("/c/harbor/queues", source)
+    assert "1 gang waits, the first for 1 min." in text
+    assert "research cohort research stopped" in text
+    assert (
+        "research, research: 6 of 4, 2 borrowed 0.25 3 1 nodes, 1 quota or nodes 1 preempted"
+        in text
+    )
+    assert "lab/research queue research waiting 0/6 1 min ago research" in text
+    assert "lab/runs" not in shown("/c/harbor/queues", source, q="RESEARCH")
+    assert "No gang matches." in shown("/c/harbor/queues", source, queue="other")
+
+
+def test_many_gangs_are_shown_page_by_page_and_those_not_listed_are_counted():
+    seen = queues_named("research")
+    gangs = [replace(seen.gangs[0], name=f"lab/g{n}") for n in range(60)]
+    source = queueing(replace(seen, gangs=gangs, more=7))
+    text = shown("/c/harbor/queues", source)
+    assert "67 gangs wait" in text
+    assert ("lab/g49" in text, "lab/g50" in text, "Next" in text) == (True, False, True)
+    assert "lab/g59" in shown("/c/harbor/queues", source, **{"from": "50"})
+    assert "7 more gangs are not listed" in text
+
+
+def test_a_cluster_without_queues_says_how_to_configure_them_and_one_that_refuses_says_why():
+    text = shown("/c/harbor/queues", queueing(None))
+    assert "harbor has no batch queues." in text
+    assert "plimsoll queues apply -f queues.yaml --context harbor" in text
+    refused = QueuesSeen(at=NOON, error="may not list jobs")
+    assert "May not list jobs." in shown("/c/harbor/queues", queueing(refused))
 
 
 # The other screens.
@@ -286,12 +328,40 @@ def hostile_source(name: str) -> GivenSource:
         tables=(Table(title=name, columns=(name,), rows=((name,),), note=name),),
         notes=(name,),
     )
+    state = replace(state, queues=queues_named(name))
     return GivenSource({name: state}, title=name, made=[made])
+
+
+def queues_named(name: str, **gang: Any) -> QueuesSeen:
+    """Return a queue that borrows, and a gang that waits in it."""
+    use = QuotaLine(flavor=name, resource=name, used=6, quota=4, most=8, words="6 of 4, 2 borrowed")
+    line = QueueLine(
+        name=name,
+        cohort=name,
+        stopped=True,
+        quotas=[use],
+        share=0.25,
+        running=3,
+        waiting=[("nodes", 1), ("quota or nodes", 1)],
+        preempted=1,
+    )
+    waiting = GangLine(
+        name=f"lab/{name}",
+        queue=name,
+        state="waiting",
+        running=0,
+        pods=6,
+        since=NOON,
+        reason=name,
+        why=(name, name),
+    )
+    runs = replace(waiting, name="lab/runs", state="running", running=6, reason="", why=())
+    return QueuesSeen(at=NOON, queues=[line], gangs=[replace(waiting, **gang), runs])
 
 
 def hostile_pages(name: str) -> list[str]:
     """Return every page of it."""
-    parts = ["storm", "interruptions", "rehearsals"]
+    parts = ["storm", "queues", "interruptions", "rehearsals"]
     return [
         "",
         url("c", name),

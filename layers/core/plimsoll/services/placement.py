@@ -34,6 +34,7 @@ from plimsoll.domain.placement import (
 from plimsoll.domain.registry import Cluster, Mode, labelled
 from plimsoll.domain.reports import Metric
 from plimsoll.domain.spot import counted_hours
+from plimsoll.services.collector import collector_paused
 from plimsoll.services.executor import Executor, Writers
 from plimsoll.services.injection import Proof, Proven, injection_of
 from plimsoll.services.layouts import Layouts
@@ -138,14 +139,15 @@ class PlacementService:
         windows = StartWindows(seen=seen, now=now)
         chosen = self._layouts.choose(cluster, asked, windows, injection.told)
         spot_return = self._returns.of(cluster, asked.promises.keys(), now)
-        plan = plan_placement(
-            seen,
-            now,
-            namespaces=asked.floors,
-            injection=injection,
-            chosen=chosen,
-            spot_return=spot_return,
-        )
+        with collector_paused():
+            plan = plan_placement(
+                seen,
+                now,
+                namespaces=asked.floors,
+                injection=injection,
+                chosen=chosen,
+                spot_return=spot_return,
+            )
         grows = self._returns.grows(cluster, seen, plan.homeless, spot_return, now)
         plan = replace(plan, steps=(*plan.steps, *grows, *guard.steps))
         if found is not None and found.proof is not Proof.IN_FORCE:

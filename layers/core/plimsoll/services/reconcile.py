@@ -28,6 +28,7 @@ from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.placement import report_of, words_of
 from plimsoll.domain.registry import Cluster
 from plimsoll.domain.reports import Report
+from plimsoll.services.collector import collector_paused
 from plimsoll.services.executor import ActionResult, Executor, requested_pause
 from plimsoll.services.lease import Lease, LeaseLost
 from plimsoll.services.ports import Clock, ClusterApi, Reports, Span, Telemetry, Workers
@@ -217,19 +218,20 @@ class Reconcile:
                 memory.note_launches(seen.nodes)
             now, read = self.clock.now(), memory.groups or ()
             took = now - began + 2 * memory.planning
-            plan = plan_drain(
-                seen.among(
-                    groups=read,
-                    instances=instances,
-                    counts=memory.counts,
-                    uncounted=memory.uncounted(seen, began),
-                    pools=memory.pools,
-                ),
-                now,
-                refusals=memory.refusals,
-                refused=memory.refused_at(now),
-                ahead=took if took > timedelta(seconds=PAUSE_SECONDS) else timedelta(),
-            )
+            with collector_paused():
+                plan = plan_drain(
+                    seen.among(
+                        groups=read,
+                        instances=instances,
+                        counts=memory.counts,
+                        uncounted=memory.uncounted(seen, began),
+                        pools=memory.pools,
+                    ),
+                    now,
+                    refusals=memory.refusals,
+                    refused=memory.refused_at(now),
+                    ahead=took if took > timedelta(seconds=PAUSE_SECONDS) else timedelta(),
+                )
             memory.planning = self.clock.now() - now
             if fresh or not any(isinstance(action, Grow) for action in plan.actions):
                 break

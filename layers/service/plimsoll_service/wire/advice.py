@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from plimsoll_service.wire.documents import MOST_COUNT, Count, Text
+from plimsoll_service.wire.documents import MOST_COUNT, Count, Text, Time
 from plimsoll_service.wire.names import (
     ContainerName,
     KindName,
@@ -49,7 +49,7 @@ class About(Part, frozen=True, kw_only=True):
 
 
 class ContainerRequests(Part, frozen=True, kw_only=True):
-    """What right-sizing asks for, of one container."""
+    """The requests that right-sizing advises for one container."""
 
     name: ContainerName
     sidecar: bool = False
@@ -62,7 +62,7 @@ class DismissRequest(Part, frozen=True, kw_only=True):
     """Why and until when somebody does not want a recommendation."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=1024)]
-    until: Annotated[datetime, Meta(tz=True)]
+    until: Time
     """At most 400 days ahead."""
 
 
@@ -74,7 +74,7 @@ class Dismissal(DismissRequest, frozen=True, kw_only=True):
 
 
 class Frees(Part, frozen=True, kw_only=True):
-    """What AWS no longer bills, and pods no longer request, once a recommendation is carried out."""
+    """The part of the bill and of the requests that ends once a recommendation is carried out."""
 
     instance: LabelValue = ""
     """The type of the node that goes; empty: no single node does."""

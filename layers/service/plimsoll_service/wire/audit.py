@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from plimsoll_service.wire.documents import Count, Text, Words
+from plimsoll_service.wire.documents import Count, Text, Time, Words
 from plimsoll_service.wire.pages import Page
 
 
@@ -34,7 +33,7 @@ type Outcome = Literal["done", "refused"]
 class AuditEntry(Struct, frozen=True, kw_only=True):
     """One row. Equal entries are one row: whoever repeats a request after a lost answer adds none."""
 
-    at: Annotated[datetime, Meta(tz=True)]
+    at: Time
     """When it was done; of a repetition, when it was done first."""
     who: Text
     """The name of a person in the tenant, or the ARN of an operator."""

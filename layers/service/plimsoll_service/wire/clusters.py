@@ -6,12 +6,12 @@ version, `advised` before the first analysis, `saved` before the first whole day
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from plimsoll_service.wire.documents import Count
+from plimsoll_service.wire.documents import Count, Time
 from plimsoll_service.wire.pages import Page
 from plimsoll_service.wire.snapshot import AgentState
 
@@ -26,9 +26,9 @@ class Columns(Struct, frozen=True, kw_only=True):
 class SeenColumns(Columns, frozen=True, kw_only=True):
     """Columns of the newest snapshot. The function `metrics` writes them when it works a snapshot in."""
 
-    taken_at: datetime
+    taken_at: Time
     """When the agent took the snapshot."""
-    received_at: datetime
+    received_at: Time
     """When the service received it: the agent was last seen then."""
     nodes: Count
     spot: Count
@@ -42,7 +42,7 @@ class SeenColumns(Columns, frozen=True, kw_only=True):
 class AdvisedColumns(Columns, frozen=True, kw_only=True):
     """Columns of the last analysis. The function `advice` writes them at the end of a run."""
 
-    taken_at: datetime
+    taken_at: Time
     """When the snapshot was taken that was analysed."""
     floors: Count
     """Workloads whose owner states an on-demand floor."""
@@ -125,7 +125,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
 
     id: str
     name: str
-    taken_at: datetime | None = None
+    taken_at: Time | None = None
     """When its newest snapshot was taken; None: none came yet."""
     age_s: int | None = None
 
@@ -148,7 +148,7 @@ class AgentRow(Struct, frozen=True, kw_only=True):
     cluster_id: str
     name: str
     silent: bool
-    last_seen: datetime | None = None
+    last_seen: Time | None = None
     """When the service received its newest snapshot; null: none was worked in yet."""
     agent: AgentState | None = None
     """What it tells of itself; null: no snapshot came, or the agent is of an older version."""

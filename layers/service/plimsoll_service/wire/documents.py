@@ -11,6 +11,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Hashable
+from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, Final, cast
 
@@ -33,6 +34,8 @@ type Words = Annotated[str, Meta(max_length=1024)]
 MOST_COUNT: Final = 2**53
 """Every JSON parser holds it exactly: so many bytes are 9 petabytes."""
 type Count = Annotated[int, Meta(ge=0, le=MOST_COUNT)]
+type Time = Annotated[datetime, Meta(tz=True)]
+"""With its offset from UTC."""
 
 
 class Malformed(ValueError):  # noqa: N818 - named like the errors of the core layer

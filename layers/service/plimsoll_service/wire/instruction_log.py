@@ -10,13 +10,12 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from plimsoll_service.wire.documents import Malformed, Text, Words
+from plimsoll_service.wire.documents import Malformed, Text, Time, Words
 from plimsoll_service.wire.instructions import (
     Instruction,
     Number,
     Outcome,
     SignedInstruction,
-    Time,
     Untrusted,
     Verifier,
     successor_message,

@@ -8,13 +8,13 @@ purpose, so that no signature of another kind of document passes for one of thes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 from typing import Annotated, Final, Literal, Protocol
 
 from msgspec import Meta, Struct
 
-from plimsoll_service.wire.documents import Count, Malformed, Text, Words, decode, encode
+from plimsoll_service.wire.documents import Count, Malformed, Text, Time, Words, decode, encode
 from plimsoll_service.wire.names import (
     KindName,
     LabelKey,
@@ -30,7 +30,6 @@ _SUCCESSION: Final = b"plimsoll-successor-v1\n"
 LONGEST_LIFE: Final = timedelta(hours=1)
 """An instruction that could be carried out later than this after it was issued is refused."""
 
-type Time = Annotated[datetime, Meta(tz=True)]
 type Number = Annotated[int, Meta(ge=1, le=2**53)]
 type Labels = Annotated[dict[LabelKey, LabelValue | None], Meta(max_length=16)]
 """Label -> value; None: it is not there, or is to be taken off."""
@@ -141,7 +140,7 @@ type Outcome = Literal["done", "refused", "failed", "would-do"]
 
 
 class Result(Part, frozen=True, kw_only=True):
-    """What became of an instruction."""
+    """The result of an instruction."""
 
     id: Text
     number: Number

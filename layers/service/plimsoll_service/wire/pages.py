@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from msgspec import Struct
+
+from plimsoll_service.wire.documents import Time
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -12,5 +12,5 @@ class Page(Struct, frozen=True, kw_only=True):
 
     next: str | None = None
     """Give it as `after` to read on; None: nothing follows."""
-    as_of: datetime
+    as_of: Time
     """When the service read the list."""

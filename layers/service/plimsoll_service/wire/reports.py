@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
 
-from plimsoll_service.wire.documents import Count
+from plimsoll_service.wire.documents import Count, Time
 from plimsoll_service.wire.pages import Page
 
 type Outcome = Literal["killed", "below floor", "past a budget", "unhurt", "under way"]
@@ -24,17 +23,17 @@ class ReportRow(Struct, frozen=True, kw_only=True):
     """The kind of the notice, `scale-up` or `placement`."""
     outcome: Outcome
     """The worst that it came to, so far."""
-    noticed: datetime
-    deadline: datetime | None = None
-    cordoned: datetime | None = None
-    capacity_asked: datetime | None = None
+    noticed: Time
+    deadline: Time | None = None
+    cordoned: Time | None = None
+    capacity_asked: Time | None = None
     """When nodes were first asked of a node group."""
-    replaced: datetime | None = None
+    replaced: Time | None = None
     """When every pod that can run twice was first Ready elsewhere."""
-    emptied: datetime | None = None
-    gone: datetime | None = None
+    emptied: Time | None = None
+    gone: Time | None = None
     """When the instance was gone."""
-    closed: datetime | None = None
+    closed: Time | None = None
     killed: Count
     """Pods that were on the instance when it went."""
     below_floor: Count

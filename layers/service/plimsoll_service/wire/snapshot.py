@@ -14,7 +14,6 @@ of labels and annotations only those named here.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from datetime import datetime
 from itertools import chain
 from typing import Annotated, Final, Literal
 
@@ -25,6 +24,7 @@ from plimsoll_service.wire.documents import (
     Count,
     Malformed,
     Text,
+    Time,
     Unwritable,
     compress,
     decompress,
@@ -80,7 +80,6 @@ ANNOTATIONS: Final = (
 )
 """The annotations of a workload, a pod or a Node that an agent tells."""
 
-type Time = Annotated[datetime, Meta(tz=True)]
 type Labels = Annotated[dict[LabelKey, LabelValue], Meta(max_length=32)]
 type Annotations = Annotated[
     dict[LabelKey, Annotated[str, Meta(max_length=256)]], Meta(max_length=32)
@@ -111,7 +110,7 @@ class Amounts(Part, frozen=True, kw_only=True):
 
 
 class ContainerUsage(Part, array_like=True, frozen=True, kw_only=True):
-    """What a container of a pod used."""
+    """The usage of a container of a pod."""
 
     name: ContainerName
     cpu_m: Count
@@ -119,7 +118,7 @@ class ContainerUsage(Part, array_like=True, frozen=True, kw_only=True):
 
 
 class Usage(Part, array_like=True, frozen=True, kw_only=True):
-    """What a node or a pod used when the snapshot was taken, by the uid of that object."""
+    """The usage of a node or a pod when the snapshot was taken, by the uid of that object."""
 
     uid: Uid
     cpu_m: Count
@@ -229,7 +228,7 @@ class Spread(Part, frozen=True, kw_only=True):
 
 
 class Placing(Part, frozen=True, kw_only=True):
-    """What a pod template demands of the place of its pods."""
+    """The rules of a pod template for the place of its pods."""
 
     node_selector: Labels = {}
     node_terms: Annotated[
@@ -256,7 +255,7 @@ class Container(Part, frozen=True, kw_only=True):
 
 
 class Bounds(Part, frozen=True, kw_only=True):
-    """What LimitRanges allow. 0: they do not say."""
+    """The bounds that LimitRanges set. 0: they set none."""
 
     least: Amounts = Amounts()
     most: Amounts = Amounts()
@@ -381,7 +380,7 @@ MOST_OF_KIND: Final[dict[Kind, int]] = {
 
 
 class AgentState(Part, frozen=True, kw_only=True):
-    """What an agent tells of itself. Words and not a choice of them: one of a newer version is no reason to refuse it."""
+    """The agent's report of itself. Words and not a choice of them: one of a newer version is no reason to refuse it."""
 
     version: Word = ""
     mode: Word = ""

@@ -24,17 +24,31 @@ def install(api: Transport, folder: Path) -> None:
         Refused: one of them was refused, or its kind is not known to this version of Kubernetes.
     """
     for file, obj in _objects(folder):
-        name = obj["metadata"]["name"]
-        path = f"{_collection(api, obj, file)}/{name}"
-        answer = api.call(
-            "PATCH",
-            path,
-            query={"fieldManager": OWNER},
-            body=obj,
-            content_type="application/apply-patch+yaml",  # JSON is YAML too
-        )
-        if answer.status not in {_OK, _CREATED}:
-            raise Refused(f"{file}: {obj['kind']} {name} was refused: {_why(answer)}")
+        apply(api, obj, source=str(file))
+
+
+def apply(api: Transport, obj: Mapping[str, Any], *, source: str) -> None:
+    """Apply one object.
+
+    Args:
+        api: of somebody who may.
+        obj: with apiVersion, kind and name.
+        source: where it stands, for the error.
+
+    Raises:
+        Refused: it was refused, or its kind is not known to this version of Kubernetes.
+    """
+    name = obj["metadata"]["name"]
+    path = f"{_collection(api, obj, source)}/{name}"
+    answer = api.call(
+        "PATCH",
+        path,
+        query={"fieldManager": OWNER},
+        body=obj,
+        content_type="application/apply-patch+yaml",  # JSON is YAML too
+    )
+    if answer.status not in {_OK, _CREATED}:
+        raise Refused(f"{source}: {obj['kind']} {name} was refused: {_why(answer)}")
 
 
 def _objects(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -46,7 +60,7 @@ def _objects(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
                 yield file, obj
 
 
-def _collection(api: Transport, obj: Mapping[str, Any], file: Path) -> str:
+def _collection(api: Transport, obj: Mapping[str, Any], source: str) -> str:
     """Return the path of an object's collection, which only discovery knows for every kind."""
     version = obj["apiVersion"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -58,7 +72,7 @@ def _collection(api: Transport, obj: Mapping[str, Any], file: Path) -> str:
             middle = f"/namespaces/{namespace}" if resource["namespaced"] else ""
             return f"{root}{middle}/{resource['name']}"
     raise Refused(
-        f"{file}: this version of Kubernetes knows no {obj['kind']} of {version}; before 1.30 apply "
+        f"{source}: this version of Kubernetes knows no {obj['kind']} of {version}; before 1.30 apply "
         "infra/cluster-rbac-only"
     )
 

@@ -17,11 +17,10 @@ from typing import Final
 
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.rigs.controlplane.builds import build, cached, to_stderr
-from plimsoll_testbed.rigs.controlplane.modules import DEFAULT, PROGRAMS, Module
+from plimsoll_testbed.rigs.controlplane.modules import CONTROL_PLANE, DEFAULT, Module
 from plimsoll_testbed.rigs.workbench import Workbench
 
-NAMES: Final = tuple(name for name in PROGRAMS if name != "karpenter")
-"""What a control plane consists of, and kubectl."""
+NAMES: Final = tuple(CONTROL_PLANE)
 _ASK_SECONDS: Final = 10.0
 
 

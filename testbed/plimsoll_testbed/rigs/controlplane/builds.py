@@ -8,6 +8,7 @@ All are built in one run of Go, which compiles one while it links another.
 from __future__ import annotations
 
 import fcntl
+import json
 import re
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from typing import Final
 from plimsoll.domain.errors import Refused
 from plimsoll_simulation.checkout import Checkout
 from plimsoll_testbed.rigs.controlplane.modules import PROGRAMS, Module
+from plimsoll_testbed.rigs.workbench import Workbench
 
 _VERSION_PACKAGE: Final = "k8s.io/component-base/version"
 _MAJOR: Final = re.compile(r"/v[0-9]+$")
@@ -81,15 +83,38 @@ def _build(module: Module, names: Sequence[str], folder: Path, go: str) -> None:
             Path(half, built).rename(folder / name)
 
 
-def source(module: Module, name: str, *, say: Callable[[str], None]) -> Path:
-    """Return the folder with the source of a module that this one requires, which Go keeps.
+def with_manifests(name: str, paths: Sequence[str]) -> tuple[Path, Sequence[Path]]:
+    """Return a program that runs beside a control plane, and manifests of its source; build and copy what is missing.
+
+    Args:
+        name: of the program, and of its module below `infra/local`.
+        paths: files, and folders of files, in the source.
 
     Raises:
-        Refused: Go cannot be had, or does not find it.
+        Refused: Go cannot be had, does not build it, or does not find its source.
     """
-    go = _go(module.go, say)
-    command = ["/usr/bin/env", "GOTOOLCHAIN=local", go, "list", "-m", "-f", "{{.Dir}}", name]
-    return Path(_run(command, module.folder, f"{name} is not to be found").strip())
+    module = Module.of(name, Checkout.find().root / "infra" / "local")
+    folder = cached(module, Workbench.of_this_process().cache)
+    build(module, [name], folder, say=to_stderr)
+    kept = folder / "manifests"
+    if not kept.is_dir():
+        source = _source(module, name)
+        half = Path(tempfile.mkdtemp(prefix=".half-", dir=folder))
+        for path in paths:
+            found = source / path
+            for file in sorted(found.glob("*.yaml")) if found.is_dir() else [found]:
+                shutil.copyfile(file, half / f"{path.replace('/', '-')}-{file.name}")
+        half.rename(kept)
+    return folder / name, sorted(kept.glob("*.yaml"))
+
+
+def _source(module: Module, name: str) -> Path:
+    """Return the folder with the source of a program, which Go keeps, or fetches again."""
+    go = _go(module.go, to_stderr)
+    path = module.module_of(name)
+    command = ["/usr/bin/env", "GOTOOLCHAIN=local", go, "mod", "download", "-json", path]
+    said = _run(command, module.folder, f"the source of {path} is not to be found")
+    return Path(json.loads(said)["Dir"])
 
 
 def _go(least: str, say: Callable[[str], None]) -> str:

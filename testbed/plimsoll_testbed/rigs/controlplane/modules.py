@@ -11,7 +11,7 @@ import hashlib
 import platform
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -21,15 +21,20 @@ from plimsoll_simulation.checkout import Checkout
 
 DEFAULT: Final = "1.37"
 KUBERNETES: Final = "k8s.io/kubernetes"
-PROGRAMS: Final = {
+CONTROL_PLANE: Final[Mapping[str, str]] = {
     # program -> the package it is built from
-    "etcd": "go.etcd.io/etcd/server/v3",
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+    "etcd": "go.etcd.io/etcd/server/v3",
     "kube-scheduler": f"{KUBERNETES}/cmd/kube-scheduler",
     "kube-controller-manager": f"{KUBERNETES}/cmd/kube-controller-manager",
     "kube-apiserver": f"{KUBERNETES}/cmd/kube-apiserver",
     "kubectl": f"{KUBERNETES}/cmd/kubectl",
+}
+"""What a control plane consists of, and kubectl."""
+PROGRAMS: Final[Mapping[str, str]] = {
+    **CONTROL_PLANE,
     "karpenter": "sigs.k8s.io/karpenter/kwok",
+    "jobset": "sigs.k8s.io/jobset",
 }
 _VERSION: Final = re.compile(r"^\s*(\S+) (v[0-9]\S*)(?: // indirect)?$", re.MULTILINE)
 _TOOL: Final = re.compile(r"^(?:tool |\t)(\S+/\S+)$", re.MULTILINE)
@@ -89,20 +94,31 @@ class Module:
         """A name that changes whenever the programs would: versions, a digest, the platform."""
         pins = [f"kubernetes-{self.kubernetes}"] if self.kubernetes else []
         pins += [
-            f"{program}-{self._version(module)}"
-            for program, module in (
-                ("kwok", "sigs.k8s.io/kwok"),
-                ("etcd", "go.etcd.io/etcd/server/v3"),
-                ("karpenter", "sigs.k8s.io/karpenter"),
-            )
-            if program in self.programs
+            f"{name}-{self._version(self.module_of(name))}"
+            for name in self.programs
+            if not PROGRAMS[name].startswith(KUBERNETES)
         ]
         sums = (self.folder / "go.sum").read_bytes()
         digest = hashlib.sha256(self.text.encode() + sums).hexdigest()[:8]
         return "-".join([*pins, digest, sys.platform, platform.machine().lower()])
 
+    def module_of(self, program: str) -> str:
+        """Return the path of the module that a program is built from.
+
+        Raises:
+            BadInput: this module does not require it.
+        """
+        package = PROGRAMS[program]
+        found = [path for path in self._versions() if f"{package}/".startswith(f"{path}/")]
+        if not found:
+            raise BadInput(f"{self.folder / 'go.mod'} does not require the module of {package}")
+        return max(found, key=len)
+
+    def _versions(self) -> Mapping[str, str]:
+        return dict(_VERSION.findall(self.text))
+
     def _version(self, module: str) -> str:
-        found = dict(_VERSION.findall(self.text)).get(module)
+        found = self._versions().get(module)
         if found is None:
             raise BadInput(f"{self.folder / 'go.mod'} does not require {module}")
         return str(found)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
-from typing import Any, Final
+from typing import Any, Final, override
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Response, Transport
@@ -98,7 +98,7 @@ def play(
     started = time.monotonic()
     with ExitStack() as stack:
         if any(case.queued for case in cases):
-            stack.enter_context(_Planner(plane))
+            stack.enter_context(Planner(plane))
         clients = stack.enter_context(ThreadPoolExecutor(CLIENTS * len(cases)))
         submitted = [future for case in cases for future in _submit(plane, clients, case)]
         last = time.monotonic()
@@ -115,8 +115,8 @@ def play(
     return progress
 
 
-class _Planner:
-    """Runs the planner of the queues beside the caller, as events about Jobs would."""
+class Planner(AbstractContextManager[None]):
+    """Runs the planner of the queues beside the caller, as events about Jobs would, while its block lasts."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._workers = ThreadWorkers()
@@ -132,9 +132,11 @@ class _Planner:
         self._ended = Event()
         self._thread = Thread(target=self._run, name="planner", daemon=True)
 
+    @override
     def __enter__(self) -> None:
         self._thread.start()
 
+    @override
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
@@ -149,21 +151,24 @@ class _Planner:
 
 
 def _prepare(plane: ControlPlane, api: Transport, cases: Sequence[Case]) -> None:
-    for name in ("plimsoll", *(case.name for case in cases)):
-        _post(api, "/api/v1/namespaces", {"metadata": {"name": name}})
+    for case in cases:
+        post(api, "/api/v1/namespaces", {"metadata": {"name": case.name}})
     plane.join(*(node for case in cases for node in nodes(case)))
+    configure(api, configuration(list(cases)))
+
+
+def configure(api: Transport, queues: Mapping[str, Any]) -> None:
+    """Store the configuration of the queues, in place of the one that is there.
+
+    Raises:
+        Refused: the API server does not take it.
+    """
+    post(api, "/api/v1/namespaces", {"metadata": {"name": "plimsoll"}})
     path = "/api/v1/namespaces/plimsoll/configmaps"
-    data = {CONFIGURATION_KEY: json.dumps(configuration(list(cases)))}
-    body = {"metadata": {"name": CONFIGURATION}, "data": data}
-    if _post(api, path, body).status == _CONFLICT:
-        _expect(
-            api.call(
-                "PATCH",
-                f"{path}/{CONFIGURATION}",
-                body=body,
-                content_type="application/merge-patch+json",
-            )
-        )
+    body = {"metadata": {"name": CONFIGURATION}, "data": {CONFIGURATION_KEY: json.dumps(queues)}}
+    if post(api, path, body).status == _CONFLICT:
+        kind = "application/merge-patch+json"
+        expect(api.call("PATCH", f"{path}/{CONFIGURATION}", body=body, content_type=kind))
 
 
 def _submit(plane: ControlPlane, clients: ThreadPoolExecutor, case: Case) -> list[Future[None]]:
@@ -175,7 +180,7 @@ def _submit(plane: ControlPlane, clients: ThreadPoolExecutor, case: Case) -> lis
     def submit(jobs: Sequence[dict[str, Any]]) -> None:
         api = plane.transport()
         for job in jobs:
-            _post(api, f"/apis/batch/v1/namespaces/{case.name}/jobs", job)
+            post(api, f"/apis/batch/v1/namespaces/{case.name}/jobs", job)
 
     return [clients.submit(submit, jobs) for jobs in by_client.values()]
 
@@ -185,7 +190,7 @@ def _observe(
 ) -> None:
     """Look who has a place, and let those end that have all run long enough."""
     pods: dict[tuple[str, str], list[Any]] = defaultdict(list)
-    answer = _expect(api.call("GET", "/api/v1/pods", query={"labelSelector": GANG}))
+    answer = expect(api.call("GET", "/api/v1/pods", query={"labelSelector": GANG}))
     for pod in answer.body["items"]:
         if pod["status"].get("phase") not in {"Succeeded", "Failed"}:
             meta = pod["metadata"]
@@ -203,18 +208,19 @@ def _observe(
                 each.whole_since.pop(gang, None)
             elif now - each.whole_since.setdefault(gang, now) >= runs:
                 for pod in running:
-                    _succeed(api, pod)
+                    succeed(api, pod)
                 each.done[gang], each.bound[gang] = now, 0
 
 
-def _succeed(api: Transport, pod: Any) -> None:
+def succeed(api: Transport, pod: Any) -> None:
+    """Let the containers of a pod end well."""
     meta = pod["metadata"]
     path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
     body = {"status": {"phase": "Succeeded"}}
-    _expect(api.call("PATCH", path, body=body, content_type=_STRATEGIC))
+    expect(api.call("PATCH", path, body=body, content_type=_STRATEGIC))
 
 
-def _post(api: Transport, path: str, body: object) -> Response:
+def post(api: Transport, path: str, body: object) -> Response:
     """Create an object. Where no answer comes, again: it has a name, so it is there once."""
     for _ in range(ATTEMPTS):
         with suppress(Temporary):
@@ -227,7 +233,12 @@ def _post(api: Transport, path: str, body: object) -> Response:
     return answer
 
 
-def _expect(answer: Response) -> Response:
+def expect(answer: Response) -> Response:
+    """Return an answer that is as it should be.
+
+    Raises:
+        Refused: it is not.
+    """
     if answer.status != _OK:
         raise Refused(f"{answer.status} {answer.body}")
     return answer

@@ -26,6 +26,7 @@ from plimsoll_simulation.scenario.drill import read_drill
 from tests.support.cli_environment import MemoryEnvironment
 from tests.support.console_sources import GivenSource, state_of
 from tests.support.observations import interrupted
+from tests.support.queue_scenes import Scene, a_job
 from tests.support.shop import a_shop
 from tests.unit.console.test_screens import calm, pod, shop, shown
 from tests.unit.core.frames.test_storm_messages import a_frame
@@ -37,6 +38,28 @@ def shop_source() -> tuple[MemoryEnvironment, ClusterSource]:
     environment = a_shop()
     name, api = environment.by_kubeconfig(None, "harbor")
     return environment, ClusterSource(name, api, environment.clock, lambda _: ())
+
+
+def test_a_live_cluster_shows_its_queues_and_why_each_gang_waits():
+    scene = Scene(nodes=2)
+    scene.submit(a_job("first", 2))
+    scene.run()
+    scene.submit(a_job("next", 2))
+    environment = MemoryEnvironment(transports={"harbor": scene.wire})
+    environment.clock.time = scene.clock.time
+    name, api = environment.by_kubeconfig(None, "harbor")
+    with closing(ClusterSource(name, api, environment.clock, lambda _: ())) as source:
+        source.look(api)
+        text = shown("/c/harbor/queues", source)
+        assert "lab/next queue lab waiting 0/2" in text
+        assert "It starts once these ended: lab/first." in text
+        assert "lab/first queue lab running 2/2" in text
+        scene.submit(a_job("late", 1))
+        source.look(api)
+        assert "lab/late" not in shown("/c/harbor/queues", source)
+        environment.clock.time += timedelta(seconds=10)
+        source.look(api)
+        assert "lab/late" in shown("/c/harbor/queues", source)
 
 
 def interrupt(environment: MemoryEnvironment, name: str) -> None:

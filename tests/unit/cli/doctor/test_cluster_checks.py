@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,8 @@ from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.errors import NotFound
 from plimsoll.domain.registry import Mode
 from plimsoll_cli.doctor.cluster_checks import STALE
-from tests.support.cli_environment import StillClock
+from tests.support.builders import NOON
+from tests.support.cli_environment import StillClock, a_cluster
 from tests.support.doctor import Failing, by_endpoint, deny, findings_by_check, healthy
 
 
@@ -131,6 +133,15 @@ def test_an_index_that_no_sweep_renews_is_stale():
 def test_a_node_that_joined_just_now_may_be_missing_from_the_index():
     environment = healthy()
     environment.index = type(environment.index)()
+    environment.registry.update(replace(a_cluster(), added=NOON - timedelta(hours=1)))
     assert findings_by_check(environment)[1]["node index"]["state"] == "fail"
     environment.clock = StillClock(environment.clock.now() - timedelta(minutes=10))
     assert findings_by_check(environment)[1]["node index"]["state"] == "info"
+
+
+def test_a_cluster_that_was_added_just_now_waits_for_its_first_resync():
+    environment = healthy()
+    environment.index = type(environment.index)()
+    status, found = findings_by_check(environment)
+    assert (status, found["node index"]["state"]) == (0, "info")
+    assert "registered just now" in found["node index"]["says"]

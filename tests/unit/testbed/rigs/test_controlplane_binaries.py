@@ -10,6 +10,7 @@ import pytest
 
 from plimsoll_testbed.rigs.controlplane.binaries import NAMES
 from plimsoll_testbed.rigs.controlplane.modules import DEFAULT, Module, modules_folder, versions
+from plimsoll_testbed.rigs.operators import OPERATORS
 
 
 def test_a_changed_module_is_another_folder_of_programs(tmp_path: Path):
@@ -25,10 +26,11 @@ def test_the_newest_builds_everything():
     assert set(Module.of(DEFAULT).programs) == set(NAMES)
 
 
-def test_karpenter_has_a_module_of_its_own_whose_label_says_its_version():
-    karpenter = Module.of("karpenter", modules_folder().parent)
-    assert karpenter.programs == ["karpenter"]
-    assert re.match(r"karpenter-v1\.\d+\.\d+-[0-9a-f]{8}-", karpenter.label)
+@pytest.mark.parametrize("program", ["karpenter", *(each.name for each in OPERATORS)])
+def test_what_runs_beside_it_has_a_module_of_its_own_whose_label_says_its_version(program: str):
+    module = Module.of(program, modules_folder().parent)
+    assert module.programs == [program]
+    assert re.match(rf"{program}-v\d+\.\d+\.\d+-[0-9a-f]{{8}}-", module.label)
 
 
 @pytest.mark.parametrize("version", versions())

@@ -267,8 +267,12 @@ class SlowStart:
 def slow_starts(windows: StartWindows) -> Iterator[SlowStart]:
     """Yield the workloads on GPUs whose replacements come too late, with fewer pods on on-demand than on one spot pool."""
     seen = windows.seen
-    for workload, all_pods in seen.of_workload.items():
-        pods = [pod for pod in all_pods if _on_gpus(pod) and pod.serving]
+    for workload, templates in seen.templates.items():
+        if not any(map(_on_gpus, templates)):  # nearly all workloads of a cluster
+            continue
+        pods = [
+            pod for pod in seen.of_workload[workload] if _on_gpus(pod.scheduling) and pod.serving
+        ]
         window = windows.late(workload) if pods else None
         if window is None:
             continue
@@ -297,9 +301,6 @@ def _of_nodes(scheduling: Scheduling) -> Hashable:
     )
 
 
-def _on_gpus(pod: Pod) -> bool:
-    devices = pod.scheduling.requests.extended
-    if not devices:  # nearly all pods of a cluster
-        return False
-    names = (name for name, _ in devices)
+def _on_gpus(scheduling: Scheduling) -> bool:
+    names = (name for name, _ in scheduling.requests.extended)
     return any(name == WHOLE_GPU or name.startswith(MIG_SLICES) for name in names)

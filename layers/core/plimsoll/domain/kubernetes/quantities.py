@@ -134,7 +134,8 @@ def total_resources(amounts: Sequence[Resources]) -> Resources:
         cpu += each.cpu
         memory += each.memory
         pods += each.pods
-        extended = _merge(extended, each.extended, 1)
+        if each.extended:
+            extended = _merge(extended, each.extended, 1)
     return Resources(cpu=cpu, memory=memory, pods=pods, extended=extended)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -20,6 +20,7 @@ from plimsoll.domain.kubernetes import (
     Quota,
     Ref,
     ReplicaSet,
+    Scheduling,
     Workload,
     matches,
 )
@@ -126,6 +127,11 @@ class Observation:
         return {n.name: n for n in self.nodes}
 
     @cached_property
+    def capacities(self) -> Mapping[str | None, str]:
+        """Capacity types of nodes by name, `unknown` where no label of a node tells: to look up `Pod.node` in."""
+        return {n.name: n.capacity or "unknown" for n in self.nodes}
+
+    @cached_property
     def workload(self) -> Mapping[Ref, Workload]:
         """Workloads by reference."""
         return {w.ref: w for w in self.workloads}
@@ -206,6 +212,27 @@ class Observation:
                 pods = known[pod.owner] = found[self.workload_of(pod)]
             pods.append(pod)
         return found
+
+    @cached_property
+    def serving(self) -> Mapping[Ref, Sequence[Pod]]:
+        """The serving pods of each workload; released pods are left out."""
+        return {
+            ref: [pod for pod in pods if pod.serving and not pod.released]
+            for ref, pods in self.of_workload.items()
+        }
+
+    @cached_property
+    def templates(self) -> Mapping[Ref, Collection[Scheduling]]:
+        """What the pods of each workload require of nodes. Pods of one template share it, so there are few."""
+        return {
+            ref: {id(pod.scheduling): pod.scheduling for pod in pods}.values()
+            for ref, pods in self.of_workload.items()
+        }
+
+    @cached_property
+    def pending(self) -> Sequence[Pod]:
+        """Pods that wait for kube-scheduler to find a node."""
+        return [pod for pod in self.pods if pod.pending]
 
     def workload_of(self, pod: Pod) -> Ref:
         """Return the workload that a pod belongs to: itself, where nobody owns it."""

@@ -48,8 +48,7 @@ def marks_of(seen: Observation) -> Iterator[Marks]:
     """Yield the marks of each workload that has a Ready replica."""
     spot = {node.name: node for node in seen.nodes if node.capacity == SPOT}
     for workload in seen.workloads:
-        pods = seen.of_workload.get(workload.ref, ())
-        ready = [pod for pod in pods if pod.serving and not pod.released]
+        ready = seen.serving.get(workload.ref, ())
         there = Counter(pod.node for pod in ready if pod.node is not None and pod.node in spot)
         if ready:
             yield Marks(

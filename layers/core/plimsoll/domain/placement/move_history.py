@@ -66,7 +66,7 @@ def next_mark(group: str, pods: Iterable[Pod], now: datetime) -> Mark | None:
         pods: all pods of the workload that stand there.
         now: the time.
     """
-    marks = (_lately(pod, now, 2 * DAY) for pod in pods)
+    marks = [_lately(pod, now, 2 * DAY) for pod in pods if MOVED in pod.annotations]
     vain = [mark for mark in marks if mark is not None and mark.origin == group]
     if any(mark.until > now for mark in vain):
         return None

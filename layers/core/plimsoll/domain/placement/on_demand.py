@@ -206,19 +206,20 @@ def deletion_costs(
     """
     if floor.workload.kind != OwnerKind.DEPLOYMENT:
         return
-    spread = floor.layout.spot_groups > 0
+    capacities = seen.capacities if floor.layout.spot_groups else {}
+    must_not = f"scale-in of {floor.workload} must not take its on-demand floor"
+    no_longer = f"it no longer holds an on-demand floor of {floor.workload}"
     for pod in seen.of_workload.get(floor.workload, ()):
-        node = seen.node.get(pod.node or "")
-        holds = spread and node is not None and node.capacity == ON_DEMAND
+        holds = capacities.get(pod.node) == ON_DEMAND
         cost = pod.annotations.get(DELETION_COST)
         if cost != (None if holds else COST):  # as it should be, or its owner's
             continue
         if pod.node is None or pod.deleting is not None or pod.released:
             continue
         if holds:
-            yield pod, COST, f"scale-in of {floor.workload} must not take its on-demand floor"
+            yield pod, COST, must_not
         else:
-            yield pod, None, f"it no longer holds an on-demand floor of {floor.workload}"
+            yield pod, None, no_longer
 
 
 def problems_of(

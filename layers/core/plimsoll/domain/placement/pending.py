@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Final
 
-from plimsoll.domain.kubernetes import SPREAD_PREFIX, Node, NodeTerm, Pod, Scheduling, Workload
+from plimsoll.domain.kubernetes import SPREAD_PREFIX, Node, NodeTerm, Pod, Ref, Scheduling, Workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.scheduling import ClusterSnapshot
 
@@ -44,13 +43,11 @@ def places_of_waiting(
 
     A pod that no node takes is passed over. Empty: the groups keep no pod Pending.
     """
-    waiting = [
-        pod
-        for workload in workloads
-        for pod in islice(
-            (p for p in seen.of_workload.get(workload.ref, ()) if waits_for_spread_group(p, now)), 1
-        )
-    ]
+    first: dict[Ref, Pod] = {}
+    for pod in seen.pending:
+        if waits_for_spread_group(pod, now):
+            first.setdefault(seen.workload_of(pod), pod)
+    waiting = [first[workload.ref] for workload in workloads if workload.ref in first]
     if not waiting:
         return frozenset()
     snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)

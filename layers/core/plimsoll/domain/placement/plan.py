@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
 from math import inf
+from operator import attrgetter
 
 from plimsoll.domain.actions import LabelNode, SetDeletionCost, Step, Wave
 from plimsoll.domain.capacity import StartWindows, slow_starts
@@ -152,13 +153,15 @@ def plan_placement(  # noqa: PLR0913 - the whole world of the decision, each par
         back = uneven(seen, _next_pods(acting, by_policy), groups, now, pinned)
         moves = plan_moves(seen, chain(back, returning), now)
         steps += _steps_of(moves)
+    pending = Counter(seen.workload_of(pod) for pod in seen.pending if not pod.released)
     return PlacementPlan(
-        steps=tuple(sorted(steps, key=lambda step: step.action.wave)),
+        steps=tuple(sorted(steps, key=attrgetter("action.wave"))),
         workloads=tuple(
             status_of(
                 seen,
                 workload,
                 floor,
+                pending=pending[workload.ref],
                 reserved=reserved,
                 lacks=None if is_injected(gives, floor) else needs[workload.ref],
             )
@@ -198,12 +201,8 @@ def between_runs(
     if not spread:
         return ()
     groups = spread_groups(seen, spread, now)
-    fresh = idle or any(
-        waited(pod, now)
-        for workloads in spread.values()
-        for workload in workloads
-        for pod in seen.of_workload.get(workload.ref, ())
-    )
+    led = {workload.ref for workloads in spread.values() for workload in workloads}
+    fresh = idle or any(waited(pod, now) and seen.workload_of(pod) in led for pod in seen.pending)
     labels = _label_steps(seen, [group for group in groups if fresh or not group.opened])
     if labels or not idle or why_not_now(seen, now) is not None:
         return [step for step in labels if step.action.target not in refused]
@@ -256,11 +255,8 @@ def constrained(seen: Observation) -> Mapping[Layout, Sequence[Workload]]:
     """Return the workloads by the layouts whose labels their templates or pods name."""
     found: dict[Layout, list[Workload]] = defaultdict(list)
     for workload in seen.workloads:
-        pods = seen.of_workload.get(workload.ref, ())
-        shared = {id(pod.scheduling): pod.scheduling for pod in pods}  # by all pods of a template
-        keys = {*spread_keys(workload.scheduling)}
-        keys.update(key for scheduling in shared.values() for key in spread_keys(scheduling))
-        for layout in keys:
+        templates = (workload.scheduling, *seen.templates.get(workload.ref, ()))
+        for layout in {key for scheduling in templates for key in spread_keys(scheduling)}:
             found[layout].append(workload)
     return found
 

@@ -8,11 +8,13 @@ since its replacement came back, is followed by a pause, longer each time: see `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Final
+from operator import attrgetter
+from typing import Final, Self
 from zlib import crc32
 
 from plimsoll.domain.actions import Release
@@ -60,7 +62,7 @@ def why_not_now(seen: Observation, now: datetime) -> str | None:
         if abs(found.deadline - now) < NEAR:
             return f"node {node.name} is interrupted"
     young = now - HELD
-    waiting = next((pod for pod in seen.pods if pod.pending and pod.created > young), None)
+    waiting = next((pod for pod in seen.pending if pod.created > young), None)
     if waiting is not None:
         return f"pod {waiting} is Pending"
     if _left(seen, now) < 1:
@@ -147,13 +149,13 @@ def in_drawn_order(moves: Iterable[Move], now: datetime) -> Sequence[Move]:
     )
 
 
-def is_settled(workload: Workload, pods: Sequence[Pod]) -> bool:
-    """Whether all replicas of a workload serve, and nothing changes it now."""
-    return (
-        len(pods) == workload.replicas
-        and not (workload.rolling_out or workload.paused)
-        and all(pod.serving and not pod.released for pod in pods)
-    )
+def settled_pods(seen: Observation, workload: Workload) -> Sequence[Pod]:
+    """Return the pods of a workload that stay, where all its replicas serve and nothing changes it now; else none."""
+    serving = seen.serving.get(workload.ref, ())
+    if len(serving) != workload.replicas or workload.rolling_out or workload.paused:
+        return ()
+    staying = sum(pod.deleting is None for pod in seen.of_workload[workload.ref]) if serving else 0
+    return serving if staying == len(serving) else ()
 
 
 def uneven(
@@ -175,48 +177,68 @@ def uneven(
         now: the time of the observation.
         pinned: workloads whose next pods are let to on-demand nodes only.
     """
-    every: list[tuple[Workload, Layout, set[str]]] = [(w, NO_GROUPS, {ON_DEMAND}) for w in pinned]
+    every = [(_OpenGroups.of(seen, NO_GROUPS, {ON_DEMAND}), pinned)]
     for layout, workloads in spread.items():
-        open_names = {g.name for g in groups if g.layout == layout and g.opened}
-        every += [(w, layout, open_names) for w in workloads]
-    found = (_unevenness(seen, w, layout, open_names, now) for w, layout, open_names in every)
+        names = {g.name for g in groups if g.layout == layout and g.opened}
+        every.append((_OpenGroups.of(seen, layout, names), workloads))
+    found = (_unevenness(seen, w, opened, now) for opened, workloads in every for w in workloads)
     return in_drawn_order((move for move in found if move is not None), now)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenGroups:
+    """The open groups of a layout."""
+
+    layout: Layout
+    key: str
+    """The label that names the group of a node."""
+    names: Sequence[str]
+    """In order."""
+    group_of: Mapping[str | None, str]
+    """Node -> its group, open or closed, as its label says: to look up `Pod.node` in."""
+
+    @classmethod
+    def of(cls, seen: Observation, layout: Layout, names: Collection[str]) -> Self:
+        """Return the groups with these names."""
+        key = CAPACITY_LABELS[0] if layout == NO_GROUPS else label_key(layout)
+        labels = ((node.name, node.labels.get(key)) for node in seen.nodes)
+        group_of: Mapping[str | None, str] = {name: g for name, g in labels if g is not None}
+        return cls(layout=layout, key=key, names=sorted(names), group_of=group_of)
+
+
 def _unevenness(
-    seen: Observation, workload: Workload, layout: Layout, open_names: set[str], now: datetime
+    seen: Observation, workload: Workload, opened: _OpenGroups, now: datetime
 ) -> Move | None:
-    pods = [pod for pod in seen.of_workload.get(workload.ref, ()) if pod.deleting is None]
-    if not is_settled(workload, pods):
-        return None
-    key = CAPACITY_LABELS[0] if layout == NO_GROUPS else label_key(layout)
-    standing: dict[str, list[Pod]] = {name: [] for name in sorted(open_names)}
-    apart, on_demand = [], 0
-    for pod in pods:
-        node = seen.node.get(pod.node or "")
-        group = None if node is None else node.labels.get(key)
-        on_demand += node is not None and node.capacity == ON_DEMAND
-        if group in standing:
-            standing[group].append(pod)
-        elif node is not None and node.capacity == SPOT:
-            apart.append(pod)
+    pods, layout, key = settled_pods(seen, workload), opened.layout, opened.key
+    group_of = opened.group_of
+    # Counted first: mostly few workloads are uneven, and the pods of those alone are looked at one by one.
+    counts = Counter(map(group_of.get, [pod.node for pod in pods]))
+    standing = {name: counts[name] for name in opened.names}
+    apart: list[Pod] = []
+    if sum(standing.values()) < len(pods):
+        apart = [
+            pod
+            for pod in pods
+            if group_of.get(pod.node) not in standing and seen.capacities.get(pod.node) == SPOT
+        ]
     if (
         apart
         and any(map(on_demand_group, standing))
-        and (reason := _why_to_on_demand(layout, len(apart), len(pods), on_demand)) is not None
+        and (reason := _why_to_on_demand(seen, layout, len(apart), pods)) is not None
     ):
         fullest, emptiest, movable = SPOT, ON_DEMAND, apart
     elif standing:
-        fullest = max(standing, key=lambda name: len(standing[name]))
-        emptiest = min(standing, key=lambda name: len(standing[name]))
-        movable = sorted(standing[fullest], key=lambda p: p.name)
-        most, least = len(movable), len(standing[emptiest])
-        if most - least <= 1 or _is_even({name: len(pods) for name, pods in standing.items()}):
+        fullest = max(standing, key=standing.__getitem__)
+        emptiest = min(standing, key=standing.__getitem__)
+        most, least = standing[fullest], standing[emptiest]
+        if most - least <= 1 or _is_even(standing):
             return None
         # Pods on closed spot groups are not counted here: the open groups can be uneven while the floor is just kept.
         to_spot = on_demand_group(fullest) and not on_demand_group(emptiest)
-        if to_spot and on_demand <= layout.floor(len(pods)):
+        if to_spot and _on_demand(seen, pods) <= layout.floor(len(pods)):
             return None
+        there = [pod for pod in pods if group_of.get(pod.node) == fullest]
+        movable = sorted(there, key=attrgetter("name"))
         reason = f"{most} of its pods stand on {fullest} and {least} on {emptiest}"
     else:
         return None
@@ -234,13 +256,20 @@ def _unevenness(
     )
 
 
-def _why_to_on_demand(layout: Layout, apart: int, pods: int, on_demand: int) -> str | None:
+def _on_demand(seen: Observation, pods: Sequence[Pod]) -> int:
+    return [*map(seen.capacities.get, [pod.node for pod in pods])].count(ON_DEMAND)
+
+
+def _why_to_on_demand(
+    seen: Observation, layout: Layout, apart: int, pods: Sequence[Pod]
+) -> str | None:
     """Say why pods on spot nodes of no open group must not stay there; None where they may."""
     if layout == NO_GROUPS:
         return "all its replicas must stand on on-demand"
     if layout == SINGLE_REPLICA:
         return "it is a single replica, and the on-demand reserve may not take it later"
-    if on_demand < layout.floor(pods):
+    on_demand = _on_demand(seen, pods)
+    if on_demand < layout.floor(len(pods)):
         return f"{on_demand} of its pods stand on on-demand and {apart} on closed spot groups"
     return None
 

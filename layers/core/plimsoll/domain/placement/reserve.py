@@ -55,18 +55,17 @@ class Loss:
 
 def losses(seen: Observation) -> Sequence[Loss]:
     """Return for each kind of loss the one that the reserve covers least."""
-    needs = {
-        name: total_resources(
-            [pod.scheduling.requests for pod in pods if not (pod.mirror or pod.of_daemon_set)]
-        )
-        for name, pods in seen.on_node.items()
-    }
-    reserve = {
-        node.name: node.allocatable
-        - total_resources([pod.scheduling.requests for pod in seen.on_node.get(node.name, ())])
-        for node in seen.nodes
-        if node.capacity == ON_DEMAND and node.staying
-    }
+    needs: dict[str, Resources] = {}
+    reserve: dict[str, Resources] = {}
+    for node in seen.nodes:
+        leaving, staying = list[Resources](), list[Resources]()
+        for pod in seen.on_node.get(node.name, ()):
+            of_node = pod.mirror or pod.of_daemon_set
+            (staying if of_node else leaving).append(pod.scheduling.requests)
+        needs[node.name] = total_resources(leaving)
+        if node.capacity == ON_DEMAND and node.staying:
+            free = node.allocatable - needs[node.name]
+            reserve[node.name] = free - total_resources(staying)
     whole = total_resources([*reserve.values()])
     found: list[Loss] = []
     for kind, loss_of in LOSSES.items():
@@ -79,7 +78,7 @@ def losses(seen: Observation) -> Sequence[Loss]:
             Loss(
                 kind=kind,
                 name=name,
-                needs=total_resources([needs[node] for node in nodes if node in needs]),
+                needs=total_resources([needs[node] for node in nodes]),
                 free=whole - total_resources([reserve[node] for node in nodes if node in reserve]),
             )
             for name, nodes in sorted(lost.items())

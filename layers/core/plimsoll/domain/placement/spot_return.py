@@ -17,10 +17,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.capacity import StartWindows
-from plimsoll.domain.kubernetes import Node, Pod, Ref, Workload
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.kubernetes import Node, Ref, Workload
 from plimsoll.domain.placement.move_history import RETURNED, last_move, next_mark, rests
-from plimsoll.domain.placement.rebalancing import Move, in_drawn_order, is_settled
+from plimsoll.domain.placement.rebalancing import Move, in_drawn_order, settled_pods
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
 from plimsoll.domain.spot import CapacityPool, spot_pool_of
 
@@ -76,9 +75,9 @@ class SpotReturn:
 
     def _move(self, windows: StartWindows, workload: Workload, now: datetime) -> Move | None:
         seen = windows.seen
-        pods = [pod for pod in seen.of_workload.get(workload.ref, ()) if pod.deleting is None]
-        here = [pod for pod in pods if _on_demand(seen, pod)]
-        if not here or not is_settled(workload, pods):
+        pods = settled_pods(seen, workload)
+        here = [pod for pod in pods if seen.capacities.get(pod.node) == ON_DEMAND]
+        if not here:
             return None
         moved = last_move(pods, now)
         if moved is not None and now - moved < BETWEEN_MOVES - _EARLY:
@@ -102,8 +101,3 @@ class SpotReturn:
 
 
 NO_RETURN: Final = SpotReturn()
-
-
-def _on_demand(seen: Observation, pod: Pod) -> bool:
-    node = seen.node.get(pod.node or "")
-    return node is not None and node.capacity == ON_DEMAND

@@ -38,20 +38,20 @@ class FloorStatus:
         return there >= self.floor.keep
 
 
-def status_of(
+def status_of(  # noqa: PLR0913 - what the plan found, each part named
     seen: Observation,
     workload: Workload,
     floor: OnDemandFloor,
     *,
+    pending: int,
     reserved: bool,
     lacks: str | None,
 ) -> FloorStatus:
-    """Return where a workload stands."""
-    pods = seen.of_workload.get(workload.ref, ())
+    """Return where a workload stands, of which so many pods are Pending."""
     return FloorStatus(
         floor=floor,
         ready=dict(capacities_of(seen, workload.ref)),
-        pending=sum(pod.pending and not pod.released for pod in pods),
+        pending=pending,
         reserved=reserved and floor.layout == SINGLE_REPLICA,
         lacks=lacks,
     )
@@ -59,12 +59,8 @@ def status_of(
 
 def capacities_of(seen: Observation, workload: Ref) -> Counter[str]:
     """Return the serving pods of a workload by where they stand, as in `FloorStatus.ready`."""
-    found = Counter[str]()
-    for pod in seen.of_workload.get(workload, ()):
-        node = seen.node.get(pod.node or "")
-        if node is not None and pod.serving and not pod.released:
-            found[node.capacity or "unknown"] += 1
-    return found
+    nodes = [pod.node for pod in seen.serving.get(workload, ())]
+    return Counter(filter(None, map(seen.capacities.get, nodes)))
 
 
 def lacks(workload: Workload, floor: OnDemandFloor) -> str | None:

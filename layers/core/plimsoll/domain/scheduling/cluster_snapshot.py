@@ -73,7 +73,7 @@ class ClusterSnapshot:
         self._ports: Counter[tuple[str, str, int, str | None]] = Counter()
         """By node, protocol, port and address; under None those of all addresses together."""
         self._claims = dict(claims or {})
-        self._peers = PeerCounts()
+        self._peers = PeerCounts(self._nodes)
         self._anti_affinity_index = AntiAffinityIndex()
         self._topology = TopologyCounts(self._nodes, self._on)
         self._suitable = SuitableNodes(self._nodes)
@@ -89,13 +89,16 @@ class ClusterSnapshot:
         for node in nodes:
             self.add_node(node)
         for pod in pods:
-            if pod.node in self._nodes and not pod.finished:
+            if pod.node in self._on and not pod.finished:
                 if pod.uid in self._where:
-                    self._take_off(pod)
-                self._put(pod, pod.node)
-        for name, there in self._on.items():  # at once: a million differences take seconds
+                    del self._on[self._where[pod.uid]][pod.uid]
+                self._where[pod.uid] = pod.node
+                self._on[pod.node][pod.uid] = pod
+        for name, there in self._on.items():  # at once: a million pods one by one take seconds
             taken = total_resources([pod.scheduling.requests for pod in there.values()])
-            self._free[name] = self._nodes[name].allocatable - taken
+            self._free[name] -= taken
+            self._count(there.values(), name, 1)
+            self._peers.begin(there.values())
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -349,12 +352,10 @@ class ClusterSnapshot:
 
     def _stand(self, pod: Pod, node_name: str) -> None:
         self._free[node_name] -= pod.scheduling.requests
-        self._put(pod, node_name)
-
-    def _put(self, pod: Pod, node_name: str) -> None:
         self._where[pod.uid] = node_name
         self._on[node_name][pod.uid] = pod
-        self._count(pod, node_name, 1)
+        self._count((pod,), node_name, 1)
+        self._peers.change(pod, self._nodes[node_name], 1)
 
     def remove(self, pod: Pod) -> None:
         """Take a pod off; nothing happens where it is not in the snapshot."""
@@ -366,7 +367,8 @@ class ClusterSnapshot:
             return
         held = self._on[name].pop(pod.uid)
         self._free[name] += held.scheduling.requests
-        self._count(held, name, -1)
+        self._count((held,), name, -1)
+        self._peers.change(held, self._nodes[name], -1)
 
     def undo(self, pods: Iterable[Pod]) -> None:
         """Take pods off again that were just placed, as if they had not been."""
@@ -448,7 +450,7 @@ class ClusterSnapshot:
         self._free = self._free.copy()
         self._ports = self._ports.copy()
         self._claims = self._claims.copy()
-        self._peers = self._peers.copy()
+        self._peers = self._peers.over(self._nodes)
         self._anti_affinity_index = self._anti_affinity_index.copy()
         self._topology = self._topology.over(self._nodes, self._on)
         self._suitable = self._suitable.over(self._nodes)
@@ -458,20 +460,20 @@ class ClusterSnapshot:
         # A ranking reads its own snapshot, so a copy starts without one.
         self._row, self._ranking = None, None
 
-    def _count(self, pod: Pod, node_name: str, by: int) -> None:
+    def _count(self, pods: Collection[Pod], node_name: str, by: int) -> None:
         node = self._nodes[node_name]
-        for protocol, port, address in pod.scheduling.host_ports:
-            self._ports[node_name, protocol, port, address] += by
-            self._ports[node_name, protocol, port, None] += by
-        if pod.group is not None:
-            members = self._members.setdefault(pod.group.ref, set())
-            if by > 0 and pod.deleting is None and node.interruption is None:
-                members.add(pod.uid)
-            else:
-                members.discard(pod.uid)
-        self._peers.change(pod, node, by)
-        self._anti_affinity_index.change(pod, node, by)
-        self._topology.change(pod, node_name, by)
+        for pod in pods:
+            for protocol, port, address in pod.scheduling.host_ports:
+                self._ports[node_name, protocol, port, address] += by
+                self._ports[node_name, protocol, port, None] += by
+            if pod.group is not None:
+                members = self._members.setdefault(pod.group.ref, set())
+                if by > 0 and pod.deleting is None and node.interruption is None:
+                    members.add(pod.uid)
+                else:
+                    members.discard(pod.uid)
+        self._anti_affinity_index.change(pods, node, by)
+        self._topology.change(pods, node_name, by)
         self._node_changed(node_name)
 
     def _node_changed(self, name: str) -> None:

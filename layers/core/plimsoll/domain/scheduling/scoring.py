@@ -10,8 +10,8 @@ soft spread constraints and image locality are left out.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Self
 
 from plimsoll.domain.kubernetes import Node, Pod, Ref, Resources, untolerated
@@ -20,32 +20,52 @@ _SOFT: Final = frozenset({"PreferNoSchedule"})
 
 
 class PeerCounts:
-    """How many pods of each owner stand on each node and in each zone."""
+    """How many pods of each owner stand on each node and in each zone.
 
-    def __init__(self) -> None:
-        self._counts: defaultdict[Ref, tuple[dict[str, int], dict[str, int]]] = defaultdict(
-            lambda: ({}, {})
-        )
+    Those of an owner are counted when somebody asks, or when one of them changes: a plan concerns few owners of a large
+    cluster.
+    """
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        """Begin without pods. The nodes by name are the snapshot's own."""
+        self._nodes = nodes
+        self._counts: dict[Ref, tuple[Counter[str], Counter[str]]] = {}
+        self._uncounted: defaultdict[Ref, list[Pod]] = defaultdict(list)
+        """Pods that stand on the nodes that they name since `begin`. The lists never change, so copies share them."""
+
+    def begin(self, pods: Iterable[Pod]) -> None:
+        """Take the pods of a new snapshot, which stand on the nodes that they name."""
+        for pod in pods:
+            if pod.owner is not None:
+                self._uncounted[pod.owner].append(pod)
 
     def change(self, pod: Pod, node: Node, by: int) -> None:
         """Count a pod in (1) or out (-1)."""
         if pod.owner is not None:
-            here, around = self._counts[pod.owner]
-            here[node.name] = here.get(node.name, 0) + by
-            zone = node.zone or ""
-            around[zone] = around.get(zone, 0) + by
+            here, around = self._of(pod.owner)
+            here[node.name] += by
+            around[node.zone or ""] += by
 
     def of(self, pod: Pod) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Return the counts for the owner of a pod by node and by zone, which go on changing."""
-        return ({}, {}) if pod.owner is None else self._counts[pod.owner]
+        return ({}, {}) if pod.owner is None else self._of(pod.owner)
 
-    def copy(self) -> Self:
-        """Return counts that go on by themselves."""
-        twin = type(self)()
-        twin._counts.update(  # noqa: SLF001 - it is of this class
+    def over(self, nodes: Mapping[str, Node]) -> Self:
+        """Return counts over a copy of the snapshot's nodes, which go on by themselves."""
+        twin = type(self)(nodes)
+        twin._uncounted.update(self._uncounted)  # noqa: SLF001 - it is of this class
+        twin._counts.update(  # noqa: SLF001
             (owner, (here.copy(), around.copy())) for owner, (here, around) in self._counts.items()
         )
         return twin
+
+    def _of(self, owner: Ref) -> tuple[Counter[str], Counter[str]]:
+        if owner not in self._counts:
+            pods = self._uncounted.pop(owner, ())
+            nodes = [self._nodes[pod.node] for pod in pods if pod.node is not None]
+            here, around = (node.name for node in nodes), (node.zone or "" for node in nodes)
+            self._counts[owner] = Counter(here), Counter(around)
+        return self._counts[owner]
 
 
 def best(

@@ -121,7 +121,9 @@ class TopologyCounts:
         self._counts: dict[Hashable, TopologyCount] = {}
         self._by_labels: defaultdict[str, dict[Hashable, _SameLabels]] = defaultdict(dict)
         """By namespace, and by what a count can see of a pod."""
-        self._unsorted: dict[str, tuple[list[Pod], list[str]]] = {}
+        self._unsorted: defaultdict[str, tuple[list[Pod], list[str]]] = defaultdict(
+            lambda: ([], [])
+        )
         """Namespace -> its pods and their nodes when the first count was made, until a count or a change concerns one of
         them: a plan asks about few namespaces of a large cluster. The lists never change, so copies share them. They are
         two, for a million pairs would make the garbage collector walk the whole observation."""
@@ -148,7 +150,7 @@ class TopologyCounts:
         if not self._counts:
             for node_name, pods in self._on.items():
                 for pod in pods.values():
-                    there, nodes = self._unsorted.setdefault(pod.namespace, ([], []))
+                    there, nodes = self._unsorted[pod.namespace]
                     there.append(pod)
                     nodes.append(node_name)
         if divided not in self._domains:
@@ -164,9 +166,11 @@ class TopologyCounts:
                     made.add(node_name, count)
         return made
 
-    def change(self, pod: Pod, node_name: str, by: int) -> None:
-        """Count a pod on a node in (1) or out (-1)."""
-        if self._counts:
+    def change(self, pods: Iterable[Pod], node_name: str, by: int) -> None:
+        """Count pods on a node in (1) or out (-1)."""
+        if not self._counts:
+            return
+        for pod in pods:
             same = self._of(pod)
             same.on[node_name] += by
             for count in same.counts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -12,11 +12,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from plimsoll.adapters.clock import SystemClock
+
 PEM = serialization.Encoding.PEM
 
 
 def server_context(folder: Path) -> tuple[ssl.SSLContext, str]:
-    """Return what a server needs, with files in a folder, and the CA in PEM that signed for it."""
+    """Return what a server needs, and the CA in PEM that signed for it.
+
+    Args:
+        folder: gets the files `tls.crt` and `tls.key`, for servers that read them by themselves.
+    """
     ca, ca_key = _authority("kubernetes")
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "api")])
@@ -26,12 +32,12 @@ def server_context(folder: Path) -> tuple[ssl.SSLContext, str]:
         .add_extension(address, critical=False)
         .sign(ca_key, hashes.SHA256())
     )
-    (folder / "cert.pem").write_bytes(certificate.public_bytes(PEM))
-    (folder / "key.pem").write_bytes(
+    (folder / "tls.crt").write_bytes(certificate.public_bytes(PEM))
+    (folder / "tls.key").write_bytes(
         key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
     return context, ca.public_bytes(PEM).decode()
 
 
@@ -50,7 +56,7 @@ def _authority(name: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
 ) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
+    now = SystemClock().now()
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
