@@ -73,7 +73,7 @@ test-cluster: $(VENV) $(MINISTACK) $(OIDC) $(BUILT) $(SERVICE) $(BATCH) controlp
 test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs LocalStack (Java and Maven must be there)
 	.venv/bin/pytest -m "localstack and not long" $(AGAIN)
 
-test-long: $(VENV) $(MINISTACK) $(LOCALSTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane karpenter operators ## Run what takes too long for every change
+test-long: $(VENV) $(MINISTACK) $(LOCALSTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane karpenter operators jaeger ## Run what takes too long for every change
 	@infra/local/prometheus.sh || echo "==> no Prometheus: its tests will be skipped" >&2
 	HYPOTHESIS_PROFILE=long .venv/bin/pytest -m "long or drawn"
 	PLIMSOLL_KUBERNETES=1.36 $(ON_OLDER)
@@ -100,6 +100,9 @@ karpenter: $(VENV)
 
 operators: $(VENV)
 	@.venv/bin/python -m plimsoll_testbed.rigs.operators
+
+jaeger: $(VENV)
+	@.venv/bin/python -m plimsoll_testbed.rigs.jaeger
 
 # Standard output is lines for a shell: eval "$(make localstack)"
 localstack: ## Start LocalStack in the background, with the built template deployed to it

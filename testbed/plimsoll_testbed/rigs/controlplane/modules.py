@@ -34,6 +34,7 @@ CONTROL_PLANE: Final[Mapping[str, str]] = {
 PROGRAMS: Final[Mapping[str, str]] = {
     **CONTROL_PLANE,
     "karpenter": "sigs.k8s.io/karpenter/kwok",
+    "jaeger": "github.com/jaegertracing/jaeger/cmd/jaeger",
     "jobset": "sigs.k8s.io/jobset",
 }
 _VERSION: Final = re.compile(r"^\s*(\S+) (v[0-9]\S*)(?: // indirect)?$", re.MULTILINE)
