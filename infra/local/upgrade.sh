@@ -3,9 +3,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 root=$PWD from=$1
-# One API server for both: another version would build the Kubernetes that was its newest.
-PLIMSOLL_CONTROL_PLANE=$(.venv/bin/plimsoll controlplane build)
-export PLIMSOLL_CONTROL_PLANE
+# Each side has the newest Kubernetes that it knows: that of an older version is built the first time.
 trees=$(mktemp -d)
 trap 'for tree in theirs ours; do git worktree remove --force "$trees/$tree"; done; rmdir "$trees"' EXIT
 git worktree add --detach --quiet "$trees/theirs" "$from"

@@ -86,7 +86,7 @@ class World:
             if i in names
         }
 
-    def send(self, cluster: str, delays: Sequence[int]) -> None:
+    def send(self, cluster: str, delays: Sequence[int], traceparent: str | None = None) -> None:
         if cluster in self.away:
             raise Temporary("SQS is away")
         self.sent.append((cluster, delays))
