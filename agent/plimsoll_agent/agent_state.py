@@ -9,7 +9,7 @@ from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll_agent.owner_policy import OwnerPolicy
 from plimsoll_service.wire.snapshot import AgentState
 
-VERSION: Final = "0.2.0"
+VERSION: Final = "0.3.0"
 """The image holds no metadata of packages: a test compares it with the project's."""
 
 

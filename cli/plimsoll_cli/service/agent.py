@@ -26,7 +26,7 @@ from plimsoll_cli.terminal import say
 EXAMPLES: Final = """\b
 Examples:
   plimsoll agent install --print --service https://api.example.com/prod \\
-    --image registry.example.com/plimsoll-agent:0.2.0 --join-token TOKEN | kubectl apply -f -
+    --image registry.example.com/plimsoll-agent:0.3.0 --join-token TOKEN | kubectl apply -f -
   plimsoll agent run --service http://127.0.0.1:4566/prod --context harbor --spool /tmp/spool
 
 \b
