@@ -41,6 +41,8 @@ pytestmark = [
 ]
 DECISION = "c/shop/decisions/r-1"
 TABLES = ("ClustersTable", "FramesTable", "ReportsTable")
+PATIENCE_MILLISECONDS = 120_000
+"""A page and what it loads start several functions, each a process of the emulator: on a busy machine for half a minute."""
 PEOPLE = {"ann": ["acme-operators"], "ada": ["acme-admins"], "eve": ["globex-admins"]}
 
 
@@ -95,8 +97,10 @@ def filled(rig: ServiceRig) -> None:
 @pytest.fixture(scope="module")
 def browser(rig: ServiceRig) -> Iterator[Browser]:
     """A browser. The rig comes first, because Playwright leaves an asyncio loop running."""
+    expect.set_options(timeout=PATIENCE_MILLISECONDS)
     with launched() as chromium:
         yield chromium
+    expect.set_options(timeout=5_000)  # Playwright's own
 
 
 @contextmanager
@@ -109,6 +113,7 @@ def opened(browser: Browser, rig: ServiceRig, **options: Any) -> Iterator[Page]:
             complaints.append(f"{page}: {text}")
 
     with browser.new_context(**options) as context:
+        context.set_default_timeout(PATIENCE_MILLISECONDS)
         context.on("console", lambda said: complained(said.location["url"], said.text))
         page = context.new_page()
         yield page
@@ -123,7 +128,7 @@ def sign_in(page: Page, rig: ServiceRig, name: str, path: str) -> None:
     page.locator("input[name=password]").fill("any")
     page.locator("button[type=submit]").click()
     page.get_by_role("button", name="Continue").click()
-    expect(page.get_by_role("button", name="Sign out")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
     assert page.url == f"{rig.console_url}/{path}"
 
 
