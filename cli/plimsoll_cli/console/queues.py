@@ -68,6 +68,7 @@ def _seen(seen: Seen, now: datetime) -> QueuesSeen:
             )
             for jobs in order[:MOST_GANGS]
         ],
+        waiting=len(waiting),
         more=max(0, len(order) - MOST_GANGS),
     )
 

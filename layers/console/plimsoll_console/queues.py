@@ -64,6 +64,8 @@ class QueuesSeen:
     """By name."""
     gangs: Sequence[GangLine] = ()
     """Those that wait first, and of these the oldest."""
+    waiting: int = 0
+    """Gangs that wait, with those that are not listed."""
     more: int = 0
     """Gangs that are not listed."""
     error: str = ""

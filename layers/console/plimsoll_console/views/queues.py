@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll_console.pages import Page, Request, missing, url
-from plimsoll_console.queues import GangLine, QueuesSeen
+from plimsoll_console.queues import GangLine
 from plimsoll_console.sources import ClusterState, Source
 from plimsoll_console.views.fleet import is_old
 from plimsoll_console.views.words import ago, counted
@@ -64,15 +64,10 @@ def _title(state: ClusterState, source: Source) -> str:
         return f"{state.name} has no batch queues."
     if seen.error:
         return "The batch queues cannot be read."
-    waiting = _waiting(seen)
-    if not waiting:
+    if not seen.waiting:
         return "No gang waits."
     first = min(
         (gang.since for gang in seen.gangs if gang.state == "waiting"), default=source.now()
     )
     since = ago(first, source.now()).removesuffix(" ago")
-    return f"{counted(waiting, 'gang waits', 'gangs wait')}, the first for {since}."
-
-
-def _waiting(seen: QueuesSeen) -> int:
-    return sum(gang.state == "waiting" for gang in seen.gangs) + seen.more
+    return f"{counted(seen.waiting, 'gang waits', 'gangs wait')}, the first for {since}."
