@@ -196,10 +196,9 @@ class QueueService:
         stopped = [
             (o.step.jobs, o.step.stop) for o in outcomes if o.done and isinstance(o.step, Suspend)
         ]
-        now = [preemption_in(stop, jobs.roles[0], jobs.gang.name) for jobs, stop in stopped]
-        before = [jobs.gang.preempted for jobs in seen.gangs.values()]
-        records = [record for record in (*now, *before) if record is not None]
-        self.preemptions.keep(self.name, records, self.clock.now())
+        records = [preemption_in(stop, jobs.roles[0], jobs.gang.name) for jobs, stop in stopped]
+        records += [jobs.gang.preempted for jobs in seen.gangs.values()]
+        self.preemptions.keep(self.name, filter(None, records), self.clock.now())
 
     def _measure(self, cycle: Cycle, *, waiting: bool) -> bool:
         """Measure what a cycle did, and where asked who waits; say whether the latter was measured.
@@ -210,11 +209,11 @@ class QueueService:
             return False
         done = [each.step for each in cycle.outcomes if each.done]
         measures = [*step_measures(done, cycle.state.configuration, cycle.at)]
-        counts = waiting and cycle.plan is not None
-        if counts and cycle.plan is not None:
-            measures += waiting_measures(cycle.state, cycle.plan)
+        plan = cycle.plan if waiting else None
+        if plan is not None:
+            measures += waiting_measures(cycle.state, plan)
         self.meter.measure(self.name, measures)
-        return counts
+        return plan is not None
 
     def _times(
         self, seen: Seen, ends: Mapping[str, datetime], known: KnownTimes
