@@ -20,6 +20,7 @@ from plimsoll_simulation.fake_cluster.conditions import is_deleting, is_ready
 from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.cluster import installation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
+from plimsoll_testbed.rigs.gangs.play import succeed
 from plimsoll_testbed.rigs.operators import JOBSET, Operator, RunningOperator
 from tests.cluster.installed import BINDINGS, needs_mutating_policies, until
 from tests.cluster.test_queues import OPERATOR, OWNER, PLANNER, PODS, Lab
@@ -35,7 +36,6 @@ NODES = 4
 """In each pool, with one core each: as much as the quota of each flavor."""
 CONFIGURATION = "/api/v1/namespaces/plimsoll/configmaps"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
-STRATEGIC = "application/strategic-merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,14 +83,6 @@ class Yard(Lab):
         pods = self.pods()
         whole = all(is_ready(pod) and not is_deleting(pod) for pod in pods)
         return whole and [pod["spec"]["nodeName"][0] for pod in pods] == [pool] * 3
-
-    def succeed(self) -> None:
-        """Let the containers of all pods end well."""
-        for pod in self.pods():
-            path = f"{PODS}/{pod['metadata']['name']}/status"
-            body = {"status": {"phase": "Succeeded"}}
-            answer = self.plane.transport().call("PATCH", path, body=body, content_type=STRATEGIC)
-            assert answer.status == 200, answer.body
 
     def seen(self) -> Seen:
         """What the planner sees."""
@@ -193,6 +185,7 @@ def test_it_waits_starts_makes_way_starts_elsewhere_and_ends(yard: Yard, case: C
         # What its operator makes for it is no gang of its own.
         assert {gang.gang.name for gang in yard.seen().gangs.values()} == {"train", "urgent"}
 
-        yard.succeed()
+        for pod in yard.pods():
+            succeed(yard.plane.transport(), pod)
         until(lambda: case.ended in yard.conditions())
         assert yard.used() == {"a": 4}

@@ -10,7 +10,6 @@ import base64
 import shutil
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -167,7 +166,7 @@ def _ready(port: int) -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1) as answer:
             return bool(answer.status == _OK)
-    except (urllib.error.URLError, OSError):
+    except OSError:
         return False
 
 

@@ -13,6 +13,7 @@ from threading import Event, Thread
 from typing import Any, Final, override
 
 from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import PlimsollError, Refused, Temporary
@@ -167,8 +168,8 @@ def configure(api: Transport, queues: Mapping[str, Any]) -> None:
     path = "/api/v1/namespaces/plimsoll/configmaps"
     body = {"metadata": {"name": CONFIGURATION}, "data": {CONFIGURATION_KEY: json.dumps(queues)}}
     if post(api, path, body).status == _CONFLICT:
-        kind = "application/merge-patch+json"
-        expect(api.call("PATCH", f"{path}/{CONFIGURATION}", body=body, content_type=kind))
+        one = f"{path}/{CONFIGURATION}"
+        expect(api.call("PATCH", one, body=body, content_type=MERGE_PATCH))
 
 
 def _submit(plane: ControlPlane, clients: ThreadPoolExecutor, case: Case) -> list[Future[None]]:
