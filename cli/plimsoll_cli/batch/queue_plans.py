@@ -133,12 +133,9 @@ def rows(plan: QueuePlan) -> list[dict[str, Any]]:
         for each in plan.preempting
     ]
     found += [
-        {"decision": "reserve", "gangs": [str(each.gang)], "reason": each.reason}
-        for each in plan.reserved
-    ]
-    found += [
-        {"decision": "await", "gangs": [str(each.gang)], "reason": each.reason}
-        for each in plan.awaiting
+        {"decision": decision, "gangs": [str(each.gang)], "reason": each.reason}
+        for decision, decided in (("reserve", plan.reserved), ("await", plan.awaiting))
+        for each in decided
     ]
     found += [
         {"decision": "wait", "gangs": [str(gang) for gang in each.gangs], "reason": each.reason}

@@ -123,10 +123,8 @@ class ClusterSource:
             self._frames = [*self._frames, frame][-MOST_FRAMES:]
         state = read(self._state, seen, now, namespaces)
         if self._queues_at is None or now - self._queues_at >= QUEUES_EVERY:
-            state, self._queues_at = (
-                replace(state, queues=queues_of(queues or self._queues, now)),
-                now,
-            )
+            state = replace(state, queues=queues_of(queues or self._queues, now))
+            self._queues_at = now
         self._state = replace(state, frames=tuple(self._frames))
 
     def _follow(self) -> None:
