@@ -51,6 +51,7 @@ def test_a_live_cluster_shows_its_queues_and_why_each_gang_waits():
     with closing(ClusterSource(name, api, environment.clock, lambda _: ())) as source:
         source.look(api)
         text = shown("/c/harbor/queues", source)
+        assert "1 gang waits, the first for" in text
         assert "lab/next queue lab waiting 0/2" in text
         assert "It starts once these ended: lab/first." in text
         assert "lab/first queue lab running 2/2" in text
