@@ -18,11 +18,8 @@ from pathlib import Path
 from typing import Any, Final, Self, override
 
 from plimsoll.domain.errors import Refused
-from plimsoll_simulation.checkout import Checkout
-from plimsoll_testbed.rigs.controlplane.builds import build, cached, to_stderr
-from plimsoll_testbed.rigs.controlplane.modules import Module
+from plimsoll_testbed.rigs.controlplane.builds import built
 from plimsoll_testbed.rigs.supervised import SupervisedProcess, free_port, start_on_free_ports
-from plimsoll_testbed.rigs.workbench import Workbench
 
 NAME: Final = "jaeger"
 READY_SECONDS: Final = 60.0
@@ -45,7 +42,7 @@ class Jaeger(AbstractContextManager["Jaeger"]):
         Raises:
             Refused: it cannot be built, or does not start.
         """
-        program = _built()
+        _, program = built(NAME)
         self._folder = Path(tempfile.mkdtemp(prefix="plimsoll-jaeger-"))
         start_on_free_ports(lambda: self._start(program), self._stop)
         return self
@@ -124,12 +121,5 @@ class Jaeger(AbstractContextManager["Jaeger"]):
         }
 
 
-def _built() -> Path:
-    module = Module.of(NAME, Checkout.find().root / "infra" / "local")
-    folder = cached(module, Workbench.of_this_process().cache)
-    build(module, [NAME], folder, say=to_stderr)
-    return folder / NAME
-
-
 if __name__ == "__main__":
-    _built()
+    built(NAME)

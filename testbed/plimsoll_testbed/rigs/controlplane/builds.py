@@ -79,33 +79,46 @@ def _build(module: Module, names: Sequence[str], folder: Path, go: str) -> None:
         ]
         _run(command, module.folder, f"building {', '.join(names)} in {module.folder} failed")
         for name in names:
-            built = _MAJOR.sub("", PROGRAMS[name]).rpartition("/")[2]
-            Path(half, built).rename(folder / name)
+            binary = _MAJOR.sub("", PROGRAMS[name]).rpartition("/")[2]
+            Path(half, binary).rename(folder / name)
+
+
+def built(name: str) -> tuple[Module, Path]:
+    """Return the module of a program that runs beside a control plane, and the program; build it if it is missing.
+
+    Args:
+        name: of the program, and of its module below `infra/local`.
+
+    Raises:
+        Refused: Go cannot be had, or does not build it.
+    """
+    module = Module.of(name, Checkout.find().root / "infra" / "local")
+    folder = cached(module, Workbench.of_this_process().cache)
+    build(module, [name], folder, say=to_stderr)
+    return module, folder / name
 
 
 def with_manifests(name: str, paths: Sequence[str]) -> tuple[Path, Sequence[Path]]:
     """Return a program that runs beside a control plane, and manifests of its source; build and copy what is missing.
 
     Args:
-        name: of the program, and of its module below `infra/local`.
+        name: as of `built`.
         paths: files, and folders of files, in the source.
 
     Raises:
         Refused: Go cannot be had, does not build it, or does not find its source.
     """
-    module = Module.of(name, Checkout.find().root / "infra" / "local")
-    folder = cached(module, Workbench.of_this_process().cache)
-    build(module, [name], folder, say=to_stderr)
-    kept = folder / "manifests"
+    module, program = built(name)
+    kept = program.with_name("manifests")
     if not kept.is_dir():
         source = _source(module, name)
-        half = Path(tempfile.mkdtemp(prefix=".half-", dir=folder))
+        half = Path(tempfile.mkdtemp(prefix=".half-", dir=program.parent))
         for path in paths:
             found = source / path
             for file in sorted(found.glob("*.yaml")) if found.is_dir() else [found]:
                 shutil.copyfile(file, half / f"{path.replace('/', '-')}-{file.name}")
         half.rename(kept)
-    return folder / name, sorted(kept.glob("*.yaml"))
+    return program, sorted(kept.glob("*.yaml"))
 
 
 def _source(module: Module, name: str) -> Path:
