@@ -70,12 +70,6 @@ def has_cluster(data: TenantData, cluster: str) -> bool:
     return data.get("", f"{CLUSTER}{cluster}") is not None
 
 
-def known_clusters(data: TenantData) -> Sequence[tuple[str, str]]:
-    """Return the clusters of a tenant, by id: id and name."""
-    found = data.list("", CLUSTER, f"{CLUSTER}~", limit=_ALL)
-    return [(each.key.removeprefix(CLUSTER), _read(data, each).name) for each in found]
-
-
 def tell_seen(data: TenantData, arrival: Arrival, seen: wire.SeenColumns, now: datetime) -> None:
     """Write what the newest snapshot tells; an older one than the row has changes nothing.
 
