@@ -1,8 +1,9 @@
 """The rows of a tenant's clusters, of which a list is one query.
 
-A row is the document `cluster#ID` of the tenant. Each token of an agent renews it, `metrics` and `advice` write their own
-columns, and a decision the number of those that wait. Who writes reads first and writes over that version, so that no writer takes back what another wrote. Where
-there is no row nobody but a token makes one: what is late must not bring a removed tenant back.
+A row is the document `cluster#ID` of the tenant. Each token of an agent renews it, `metrics` and `advice` write their
+own columns, and a decision writes how many recommendations are open. Who writes reads first and writes over that
+version, so that no writer takes back what another wrote. Where there is no row nobody but a token makes one: what is
+late must not bring a removed tenant back.
 """
 
 from __future__ import annotations

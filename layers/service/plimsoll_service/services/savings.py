@@ -12,11 +12,10 @@ from plimsoll_service.domain.savings import LOOK_BACK, history_of, priced_days
 from plimsoll_service.domain.snapshots import Span, Totals
 from plimsoll_service.services.cluster_rows import Sees, cluster_rows, row_key, tell_saved
 from plimsoll_service.services.day_prices import day_prices
-from plimsoll_service.services.kept_advice import RECOMMENDATIONS
+from plimsoll_service.services.kept_advice import read_recommendations
 from plimsoll_service.services.paging import Filter, PageRequest, Rows, cut
 from plimsoll_service.services.ports import TenantData
-from plimsoll_service.services.stored import read, stored
-from plimsoll_service.wire.advice import Recommendations
+from plimsoll_service.services.stored import read
 from plimsoll_service.wire.clusters import ClusterRow, SavedColumns, SavedMonth
 from plimsoll_service.wire.savings import SavingsHistory
 
@@ -52,9 +51,8 @@ def savings_history(
         list(day_prices(data, cluster, first, last)),
         until=until,
     )
-    kept, _ = stored(data, cluster, RECOMMENDATIONS, Recommendations)
-    taken = kept.recommendations if kept else ()
-    return history_of(cluster, taken, list(days), since=since, until=until)
+    kept, _ = read_recommendations(data, cluster)
+    return history_of(cluster, kept.recommendations, list(days), since=since, until=until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
