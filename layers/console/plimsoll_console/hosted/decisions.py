@@ -25,7 +25,6 @@ from plimsoll_service.wire.advice import DismissRequest, Recommendation
 from plimsoll_service.wire.documents import Malformed
 
 MOST_REASON_CHARACTERS: Final = 1000
-STATES: Final = ("open", "accepted", "done", "dismissed", "refused", "withdrawn")
 LEVELS: Final = {"open": "go", "accepted": "go", "done": "ok", "refused": "warn"}
 WORDS: Final = {
     "consolidate-node": "Remove a node",
@@ -81,14 +80,11 @@ def _waiting(many: int) -> str:
 
 
 def _list(wanted: Listed, **given: object) -> Page:
-    shown = wanted.given
     return Page(
         template="hosted/decisions.html.j2",
         given={
-            **shown,
+            **wanted.given,
             "here": "decisions",
-            "filters": {**shown["filters"], "state": shown["filters"]["state"] or ALL},
-            "choices": {**shown["choices"], "state": (*STATES, ALL)},
             "words": WORDS,
             "levels": LEVELS,
             "left_out": 0,
