@@ -18,12 +18,14 @@ from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict, Temporary
 from plimsoll_service.domain.snapshots import Arrival, Span
+from plimsoll_service.services.paging import Filter
 from plimsoll_service.services.ports import Document, TenantData
 from plimsoll_service.services.stored import read
 from plimsoll_service.wire import clusters as wire
 from plimsoll_service.wire.documents import encode
 
 CLUSTER: Final = "cluster#"
+NAMED: Final = Filter(description="how the name of the cluster begins")
 SILENCE: Final = timedelta(minutes=10)
 """For how long an agent, which sends a snapshot each minute, may send none."""
 ATTEMPTS: Final = 5

@@ -9,7 +9,7 @@ from datetime import datetime
 from math import floor
 from typing import Final, get_args
 
-from plimsoll_service.services.cluster_rows import Sees, cluster_rows
+from plimsoll_service.services.cluster_rows import NAMED, Sees, cluster_rows
 from plimsoll_service.services.kept_advice import read_recommendations
 from plimsoll_service.services.paging import Filter, PageRequest, Rows, after_of, cut
 from plimsoll_service.services.ports import TenantData
@@ -30,7 +30,7 @@ RECOMMENDATION_FILTERS: Final[Mapping[str, Filter]] = {
 DECISION: Final = "decision#"
 DECISION_FILTERS: Final[Mapping[str, Filter]] = {
     **RECOMMENDATION_FILTERS,
-    "name": Filter(description="how the name of the cluster begins"),
+    "name": NAMED,
 }
 MOST_CLUSTERS_READ: Final = 50
 """For one page of all clusters: the recommendations of a cluster are one document."""
