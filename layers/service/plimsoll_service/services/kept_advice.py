@@ -10,6 +10,8 @@ from plimsoll_service.wire.advice import Recommendations
 
 SAVINGS: Final = "savings"
 RECOMMENDATIONS: Final = "recommendations"
+ATTEMPTS: Final = 3
+"""How often a run, or a decision, is tried while others write about its cluster."""
 
 
 def read_recommendations(data: TenantData, cluster: str) -> tuple[Recommendations, int]:
