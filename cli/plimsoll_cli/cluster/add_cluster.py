@@ -18,7 +18,7 @@ from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll_cli.cluster.cluster_setup import ClusterSetup, is_eks, listed
 from plimsoll_cli.cluster.first_look import first_look
 from plimsoll_cli.environment import Deployed
-from plimsoll_cli.options import environment_of, stack_option
+from plimsoll_cli.options import environment_of, kubeconfig_option, stack_option
 from plimsoll_cli.setup.gitops import files_of, write
 from plimsoll_cli.setup.plan import is_registered, plan_add, unproven
 from plimsoll_cli.setup.script import script_of
@@ -61,11 +61,8 @@ _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/
     metavar="NAME",
     help="Also apply the manifests and grant access, with your rights, in the cluster of this context.",
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --context: use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]",
+@kubeconfig_option(
+    "With --context: use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]"
 )
 @click.option(
     "--overlay",

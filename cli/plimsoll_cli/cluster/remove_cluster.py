@@ -20,7 +20,7 @@ from plimsoll_cli.cluster.open_interruptions import status_of
 from plimsoll_cli.cluster.uninstall_plan import UninstallPlan
 from plimsoll_cli.cluster.uninstall_service import UninstallService
 from plimsoll_cli.environment import Administered, Deployed, Environment, Said, warn
-from plimsoll_cli.options import environment_of, registered, stack_option
+from plimsoll_cli.options import environment_of, kubeconfig_option, registered, stack_option
 from plimsoll_cli.setup.plan import kept, plan_remove, unproven
 from plimsoll_cli.terminal import ask, say
 
@@ -42,11 +42,8 @@ PATIENCE_SECONDS: Final = 60.0
     metavar="NAME",
     help="Also delete the manifests, access entries and tags, with your rights, in the cluster of this context.",
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --context: use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]",
+@kubeconfig_option(
+    "With --context: use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]"
 )
 @stack_option
 @click.pass_context
