@@ -57,7 +57,7 @@ verbose_option: Final[Decorator] = click.option(
 )
 
 
-def kubeconfig_option(says: str) -> Decorator:
+def kubeconfig_option[F: Callable[..., Any]](says: str) -> Callable[[F], F]:
     """Return the option `kubeconfig` with this help."""
     return click.option("--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help=says)
 
