@@ -36,10 +36,7 @@ def first_look(ctx: click.Context, stack: str, cluster: str) -> None:
     except PlimsollError as error:
         foretold = f"not done: {error}"
     say(f"rehearsal: {foretold}")
-    say(
-        f"{cluster} is in the mode observe. For all of it: plimsoll doctor --cluster {cluster}, "
-        f"plimsoll rehearse --cluster {cluster}"
-    )
+    say(f"For all of it: plimsoll doctor --cluster {cluster}, plimsoll rehearse --cluster {cluster}")
 
 
 def verdict(findings: Sequence[Mapping[str, str | None]]) -> Iterator[str]:
