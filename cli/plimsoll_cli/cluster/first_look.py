@@ -15,10 +15,10 @@ from typing import Final
 import click
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll_cli.doctor.findings import State
 from plimsoll_cli.terminal import say
 
-_OPEN: Final = (State.FAIL, State.SKIPPED)
+_STATES: Final = ("ok", "info", "fail", "skipped")
+_OPEN: Final = ("fail", "skipped")
 
 
 def first_look(ctx: click.Context, stack: str, cluster: str) -> None:
@@ -36,13 +36,15 @@ def first_look(ctx: click.Context, stack: str, cluster: str) -> None:
     except PlimsollError as error:
         foretold = f"not done: {error}"
     say(f"rehearsal: {foretold}")
-    say(f"For all of it: plimsoll doctor --cluster {cluster}, plimsoll rehearse --cluster {cluster}")
+    say(
+        f"For all of it: plimsoll doctor --cluster {cluster}, plimsoll rehearse --cluster {cluster}"
+    )
 
 
 def verdict(findings: Sequence[Mapping[str, str | None]]) -> Iterator[str]:
     """Yield how many findings of the doctor have which state, and those that need somebody."""
     counts = Counter(finding["state"] for finding in findings)
-    yield "doctor: " + ", ".join(f"{counts[state]} {state}" for state in State)
+    yield "doctor: " + ", ".join(f"{counts[state]} {state}" for state in _STATES)
     for finding in findings:
         if finding["state"] in _OPEN:
             yield f"  {finding['state']} {finding['check']}: {finding['says']}"
