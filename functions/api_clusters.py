@@ -58,7 +58,7 @@ def read_interruptions(asked: ApiRequest, cluster: str) -> msgspec.Struct:
 
 def list_reports(asked: ApiRequest, cluster: str) -> msgspec.Struct:
     """List the reports of interruptions, newest first."""
-    # Before the stack is asked: the tenant has the cluster, and the person may see it.
+    # Refuses whoever may not see the cluster: the stack knows no tenants.
     bootstrap.reads().data(asked.principal(), cluster)
     page = asked.page(REPORT, REPORT_FILTERS)
     return report_page(bootstrap.interruption_stack(), cluster, page, asked.now)

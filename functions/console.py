@@ -58,7 +58,7 @@ from plimsoll_service.domain.access import (
 from plimsoll_service.domain.advice import AdviceRequest
 from plimsoll_service.domain.errors import Forbidden, Unproven
 from plimsoll_service.domain.metrics import ServiceMetric
-from plimsoll_service.services.cluster_rows import has_cluster, known_clusters
+from plimsoll_service.services.cluster_rows import cluster_rows, has_cluster
 from plimsoll_service.services.limits import count
 
 SIGN_INS_PER_MINUTE: Final = 60
@@ -250,13 +250,13 @@ def _cluster(person: Principal, name: str) -> str:
     Raises:
         NotFound: there is none of that name, or the person may not see it.
     """
-    data = bootstrap.tenants().of(person.tenant)
+    data, now = bootstrap.tenants().of(person.tenant), bootstrap.clock().now()
     found: str | None = subject_of(person.tenant, Role.AGENT, name)
     stack = bootstrap.interruption_stack()
     if found is not None and not has_cluster(data, found):
         # The message of a storm links to the name that its stack knows.
-        ours = [known for known, _ in known_clusters(data)]
-        found = stack.agent_of(name, ours, bootstrap.clock().now()) if stack else None
+        ours = [row.id for row in cluster_rows(data, now)]
+        found = stack.agent_of(name, ours, now) if stack else None
     if found is None or not person.may(PersonRole.VIEWER, found):
         raise NotFound(f"there is no cluster {name[:64]}")
     return found

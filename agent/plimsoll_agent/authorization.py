@@ -195,10 +195,9 @@ def _against_beginning(
     instruction: Instruction, seen: Observation, node: Node, moved: Sequence[Pod]
 ) -> Iterator[str]:
     """Yield why the Node is needed: for a Pending pod, or because the replacements do not fit where they were meant."""
-    pending = [pod for pod in seen.pods if pod.pending]
     open_node = replace(node, unschedulable=False)
     snapshot = ClusterSnapshot([*seen.nodes, open_node], seen.pods, seen.claims)
-    for pod in pending:
+    for pod in seen.pending:
         if snapshot.why_not(pod, open_node) is None:
             yield f"Pod {pod} waits for a node, and fits on Node {node.name}"
     meant = set(instruction.preconditions.destinations)
@@ -210,7 +209,7 @@ def _against_beginning(
             snapshot.add_node(replace(each, unschedulable=True))
     short = Counter[str]()
     # Pending pods take their places first. Then the largest of the others, which are the hardest to place.
-    for pod in [*pending, *sorted(moved, key=lambda p: (-p.scheduling.requests.cpu, str(p)))]:
+    for pod in [*seen.pending, *sorted(moved, key=lambda p: (-p.scheduling.requests.cpu, str(p)))]:
         replacement = pod if pod.pending else replacement_of(pod)
         place = snapshot.choose(replacement)
         if place is not None:

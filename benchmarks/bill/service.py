@@ -33,10 +33,10 @@ from plimsoll_service.adapters.signers import LocalSigner, is_signed
 from plimsoll_service.adapters.tenants import AwsTenants
 from plimsoll_service.domain.access import Role
 from plimsoll_service.services.access import AccessService, digest_of
+from plimsoll_service.services.advice_runs import AdviceSchedule, AdviceService
 from plimsoll_service.services.ingest import IngestService, Intake
 from plimsoll_service.services.instructions import pending
 from plimsoll_service.services.reads import Reads
-from plimsoll_service.services.recommendations import AdviceSchedule, AdviceService
 from plimsoll_service.wire.snapshot import (
     Container,
     ContainerUsage,

@@ -57,15 +57,15 @@ verbose_option: Final[Decorator] = click.option(
 )
 
 
+def kubeconfig_option[F: Callable[..., Any]](says: str) -> Callable[[F], F]:
+    """Return the option `kubeconfig` with this help."""
+    return click.option("--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help=says)
+
+
 def kubeconfig_options[F: Callable[..., Any]](command: F) -> F:
     """Add the options that choose a cluster by a kubeconfig alone: `context` and `kubeconfig`."""
     for option in (
-        click.option(
-            "--kubeconfig",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]",
-        ),
+        kubeconfig_option("Use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]"),
         click.option(
             "--context", metavar="NAME", help="Use this context. [default: the current one]"
         ),
@@ -116,12 +116,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--context", metavar="NAME", help="Use this context of the kubeconfig, and no stack."
         ),
-        click.option(
-            "--kubeconfig",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Use this kubeconfig, and no stack.",
-        ),
+        kubeconfig_option("Use this kubeconfig, and no stack."),
         click.option("--cluster", metavar="NAME", help="Use this registered cluster."),
     ):
         wrapped = option(wrapped)

@@ -175,12 +175,6 @@ def content(obj: Json) -> Json:
     return {**{k: v for k, v in obj.items() if k != "status"}, "metadata": metadata}
 
 
-def without_birth(obj: Json) -> Json:
-    """Return an object without what tells two creations of it apart."""
-    metadata = {k: v for k, v in obj["metadata"].items() if k not in {"uid", "creationTimestamp"}}
-    return {**obj, "metadata": metadata}
-
-
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     group = NodeGroupSpec(

@@ -16,7 +16,7 @@ from plimsoll_service.domain.snapshots.arrivals import Newest
 from plimsoll_service.domain.snapshots.rollups import Span
 from plimsoll_service.services import decisions, instructions
 from plimsoll_service.services.history import NEWEST
-from plimsoll_service.services.kept_advice import recommendations
+from plimsoll_service.services.kept_advice import read_recommendations
 from plimsoll_service.services.recommendations import Advised, advise
 from plimsoll_service.wire.advice import Recommendation
 from plimsoll_service.wire.instructions import Instruction, Outcome, Result, verify
@@ -97,8 +97,8 @@ class AdvisedCluster:
 
     def all(self) -> dict[str, Recommendation]:
         """Return the recommendations by kind and name, as in `consolidate-node a`."""
-        found = recommendations(self.data, "harbor").recommendations
-        return {f"{each.kind} {each.about.name}": each for each in found}
+        kept, _ = read_recommendations(self.data, "harbor")
+        return {f"{each.kind} {each.about.name}": each for each in kept.recommendations}
 
     def accept(self, name: str, who: str = "ada") -> Recommendation:
         """Accept a recommendation as it is now."""

@@ -15,14 +15,14 @@ from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.domain.errors import BadInput, Conflict
 from plimsoll.domain.registry import Cluster, ClusterKind
-from plimsoll_cli.cluster.cluster_setup import ClusterSetup, is_eks, listed
+from plimsoll_cli.cluster.cluster_setup import OTHER_ACCOUNT, ClusterSetup, listed
 from plimsoll_cli.cluster.first_look import first_look
 from plimsoll_cli.environment import Deployed
-from plimsoll_cli.options import environment_of, stack_option
+from plimsoll_cli.options import environment_of, kubeconfig_option, stack_option
 from plimsoll_cli.setup.gitops import files_of, write
 from plimsoll_cli.setup.plan import is_registered, plan_add, unproven
 from plimsoll_cli.setup.script import script_of
-from plimsoll_cli.terminal import ask, say
+from plimsoll_cli.terminal import say
 
 NO_OVERLAY: Final = "none"
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,128}")
@@ -61,11 +61,8 @@ _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/
     metavar="NAME",
     help="Also apply the manifests and grant access, with your rights, in the cluster of this context.",
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --context: use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]",
+@kubeconfig_option(
+    "With --context: use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]"
 )
 @click.option(
     "--overlay",
@@ -205,9 +202,7 @@ def _check_options(ctx: click.Context, *, context: bool, gitops: bool) -> None:
     if context and gitops:
         raise click.UsageError("give --gitops first, and --context once the files are synced")
     if context and "role" in given:
-        raise click.UsageError(
-            "--context is for clusters in the account of the stack: for another account see docs/operate/accounts.md"
-        )
+        raise click.UsageError(OTHER_ACCOUNT)
     if context and sum(name in given for name in ("dry_run", "yes", "printed")) > 1:
         raise click.UsageError("give one of --dry-run, --print and --yes")
 
@@ -267,30 +262,29 @@ def _set_up(  # noqa: PLR0913 - the options
     there = setup.deployed.registry.get(cluster.name)
     if there is not None and not is_registered(there, cluster):
         raise _taken(cluster.name, f"another cluster is registered as {cluster.name} already")
-    if is_eks(cluster):
+    eks = cluster.kind is ClusterKind.EKS
+    if eks:
         setup.check_identity()
     objects = setup.administered.objects
-    seen = setup.seen([None, *overlays], objects.holds, grown=grown, eks=is_eks(cluster))
-    steps = plan_add(setup.place(_registration(setup)), seen)
+    seen = setup.seen([None, *overlays], objects.holds, grown=grown, eks=eks)
+    steps = plan_add(setup.place(), seen, _registration(setup))
     if printed:
         say(script_of(setup.title(), steps), nl=False)
         return False
     say(setup.title())
     for line in listed(steps):
         say(line)
-    if seen.ungrown:
+    if seen.untagged:
         say(
-            f"Plimsoll may not grow these node groups: {', '.join(seen.ungrown)} (--grow NAME allows it)"
+            f"Plimsoll may not grow these node groups: {', '.join(seen.untagged)} (--grow NAME allows it)"
         )
     doubt = unproven(cluster, setup.administered.server)
     if doubt is not None:
-        say(f"Not proven: {doubt}.")
+        say(doubt)
     if dry_run:
         say("Nothing was written.")
         return False
-    if not yes and not all(step.done for step in steps):
-        ask("Take these steps?")
-    return setup.carried_out(steps)
+    return setup.carried_out(steps, yes=yes)
 
 
 def _registration(setup: ClusterSetup) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.registry import Cluster, ClusterKind
+from plimsoll.domain.registry import Cluster
 from plimsoll_cli.environment import Administered, Deployed
 from plimsoll_cli.setup.executor import SetupExecutor
 from plimsoll_cli.setup.manifests import Manifest, objects_of
 from plimsoll_cli.setup.plan import Place, Seen, Step, is_registered, is_same_cluster
-from plimsoll_cli.terminal import say
+from plimsoll_cli.terminal import ask, say
+
+OTHER_ACCOUNT: Final = "--context is for clusters in the account of the stack: for another account see docs/operate/accounts.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +60,9 @@ class ClusterSetup:
                 f"aws eks update-cluster-config --name {name} --access-config authenticationMode=API_AND_CONFIG_MAP"
             )
 
-    def place(self, register: str = "") -> Place:
+    def place(self) -> Place:
         """Return how commands name the cluster."""
-        return Place(cluster=self.cluster, context=self.administered.context, register=register)
+        return Place(cluster=self.cluster, context=self.administered.context)
 
     def seen(
         self,
@@ -94,12 +97,14 @@ class ClusterSetup:
             objects={o: [(obj, there(obj)) for obj in objects_of(o)] for o in overlays},
             roles={role: access.groups_of(self.cluster, role) for role in roles},
             groups=[groups[name] for name in grown],
-            ungrown=[n for n, g in groups.items() if not g.may_grow and n not in grown],
+            untagged=[n for n, g in groups.items() if not g.may_grow and n not in grown],
             registered=is_registered(self.deployed.registry.get(self.cluster.name), self.cluster),
         )
 
-    def carried_out(self, steps: Sequence[Step]) -> bool:
-        """Do the steps, tell of each, and return whether all are done."""
+    def carried_out(self, steps: Sequence[Step], *, yes: bool) -> bool:
+        """Ask once unless `yes`, do the steps, tell of each, and return whether all are done."""
+        if not yes and not all(step.done for step in steps):
+            ask("Take these steps?")
         failed = SetupExecutor(
             cluster=self.cluster,
             objects=self.administered.objects,
@@ -114,11 +119,6 @@ class ClusterSetup:
             err=True,
         )
         return False
-
-
-def is_eks(cluster: Cluster) -> bool:
-    """Whether a cluster is reached by its name in EKS."""
-    return cluster.kind is ClusterKind.EKS
 
 
 def listed(steps: Sequence[Step]) -> Iterator[str]:

@@ -37,8 +37,7 @@ def first_look(ctx: click.Context, stack: str, cluster: str) -> None:
         foretold = f"not done: {error}"
     say(f"rehearsal: {foretold}")
     say(
-        f"{cluster} is in the mode observe. For all of it: plimsoll doctor --cluster {cluster}, "
-        f"plimsoll rehearse --cluster {cluster}"
+        f"For all of it: plimsoll doctor --cluster {cluster}, plimsoll rehearse --cluster {cluster}"
     )
 
 

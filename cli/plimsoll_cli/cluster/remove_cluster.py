@@ -15,12 +15,12 @@ from plimsoll.domain.actions import Plan
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
 from plimsoll.domain.kubernetes import FLOORS
 from plimsoll.domain.registry import Cluster, ClusterKind
-from plimsoll_cli.cluster.cluster_setup import ClusterSetup, is_eks, listed
+from plimsoll_cli.cluster.cluster_setup import OTHER_ACCOUNT, ClusterSetup, listed
 from plimsoll_cli.cluster.open_interruptions import status_of
 from plimsoll_cli.cluster.uninstall_plan import UninstallPlan
 from plimsoll_cli.cluster.uninstall_service import UninstallService
 from plimsoll_cli.environment import Administered, Deployed, Environment, Said, warn
-from plimsoll_cli.options import environment_of, registered, stack_option
+from plimsoll_cli.options import environment_of, kubeconfig_option, registered, stack_option
 from plimsoll_cli.setup.plan import kept, plan_remove, unproven
 from plimsoll_cli.terminal import ask, say
 
@@ -42,11 +42,8 @@ PATIENCE_SECONDS: Final = 60.0
     metavar="NAME",
     help="Also delete the manifests, access entries and tags, with your rights, in the cluster of this context.",
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --context: use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]",
+@kubeconfig_option(
+    "With --context: use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]"
 )
 @stack_option
 @click.pass_context
@@ -116,11 +113,11 @@ def _take_down(  # noqa: PLR0913 - the options
         added=environment.clock.now(),
     )
     if cluster.role is not None:
-        raise click.UsageError(
-            "--context is for clusters in the account of the stack: for another account see docs/operate/accounts.md"
-        )
+        raise click.UsageError(OTHER_ACCOUNT)
     setup = ClusterSetup(deployed=deployed, administered=administered, cluster=cluster)
-    eks = is_eks(cluster) and (there is not None or deployed.access.find(cluster) is not None)
+    eks = cluster.kind is ClusterKind.EKS and (
+        there is not None or deployed.access.find(cluster) is not None
+    )
     if eks:
         setup.check_identity()
     objects = administered.objects
@@ -130,7 +127,7 @@ def _take_down(  # noqa: PLR0913 - the options
     steps = plan_remove(setup.place(), seen)
     say(setup.title())
     if there is not None:
-        # Before the steps: with our rights the drains would lose what they need to end.
+        # Before the steps: they take away rights that an open drain still needs.
         if not _put_back(environment, deployed, cluster, dry_run=dry_run, yes=yes):
             return False
         _unbind_injection(deployed, cluster, dry_run=dry_run)
@@ -139,9 +136,7 @@ def _take_down(  # noqa: PLR0913 - the options
     if dry_run:
         say("Nothing was written.")
         return True
-    if not yes and not all(step.done for step in steps):
-        ask("Take these steps?")
-    return setup.carried_out(steps)
+    return setup.carried_out(steps, yes=yes)
 
 
 def _doubt(setup: ClusterSetup, *, eks: bool) -> str | None:
@@ -149,10 +144,9 @@ def _doubt(setup: ClusterSetup, *, eks: bool) -> str | None:
     server, name = setup.administered.server, setup.cluster.name
     if eks:
         return None
-    if is_eks(setup.cluster):
+    if setup.cluster.kind is ClusterKind.EKS:
         return f"Not proven: {name} is not registered, and EKS knows none of that name. Everything is deleted at {server}."
-    doubt = unproven(setup.cluster, server)
-    return None if doubt is None else f"Not proven: {doubt}."
+    return unproven(setup.cluster, server)
 
 
 def _put_back(

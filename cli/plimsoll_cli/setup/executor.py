@@ -47,7 +47,7 @@ class SetupExecutor:
     def carry_out(self, steps: Sequence[Step], say: Callable[[str], None]) -> Failure | None:
         """Do every step that is not done yet, and tell of each.
 
-        Each can be repeated: a run that died is finished by a plan that is made anew.
+        Each can be repeated: if a run dies, the next plan finds what is left to do.
         """
         for number, step in enumerate(steps, start=1):
             if not step.done:

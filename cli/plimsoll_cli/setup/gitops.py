@@ -16,7 +16,7 @@ NAME: Final = "plimsoll"
 """Of the objects, and of what they sync."""
 _SYNC_INTERVAL: Final = "10m"
 _FOLDER: Final = "cluster"
-"""Where the files of `infra/cluster` lie, below that of the top kustomization."""
+"""The folder of the files of `infra/cluster`, beside the top kustomization."""
 
 
 def files_of(
@@ -94,7 +94,7 @@ def _flux(repository: str, path: str, revision: str) -> Sequence[Mapping[str, An
         {
             "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
             "kind": "Kustomization",
-            "metadata": dict(metadata),
+            "metadata": metadata,
             "spec": {
                 "interval": _SYNC_INTERVAL,
                 "path": f"./{path}",

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.errors import refusal, said_of
 from plimsoll.adapters.kubernetes.transport import Response, Transport
-from plimsoll.domain.errors import MissingRights, Refused
+from plimsoll.domain.errors import MissingRights, PlimsollError, Refused
 from plimsoll.domain.kubernetes import LEASE, NAMESPACE
 from plimsoll_cli.setup.manifests import Manifest, named
 
@@ -153,7 +153,7 @@ class AppliedObjects:
             self._known[root] = answer.body["resources"] if answer.status == _OK else ()
         return self._known[root]
 
-    def _refusal(self, verb: str, obj: Manifest, answer: Response) -> Exception:
+    def _refusal(self, verb: str, obj: Manifest, answer: Response) -> PlimsollError:
         if answer.status == _FORBIDDEN:
             return self._refused(f"{verb} {named(obj)}", answer)
         group, _, version = obj["apiVersion"].rpartition("/")

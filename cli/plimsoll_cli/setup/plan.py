@@ -93,8 +93,6 @@ class Place:
 
     cluster: Cluster
     context: str
-    register: str
-    """The command that registers the cluster and does nothing else."""
 
     @property
     def kubectl(self) -> str:
@@ -116,15 +114,21 @@ class Seen:
     """Role that comes to the cluster -> the groups of its access entry; None: it has none."""
     groups: Sequence[TaggedGroup] = ()
     """Those whose tag shall change."""
-    ungrown: Sequence[str] = ()
+    untagged: Sequence[str] = ()
     """The names of others that Plimsoll may not grow."""
     registered: bool
     others: Sequence[str] = ()
     """What else lies in the namespace `plimsoll`."""
 
 
-def plan_add(place: Place, seen: Seen) -> tuple[Step, ...]:
-    """Return the steps that add a cluster: rights before the registration, by which the functions begin to ask."""
+def plan_add(place: Place, seen: Seen, register: str) -> tuple[Step, ...]:
+    """Return the steps that add a cluster: rights before the registration, by which the functions begin to ask.
+
+    Args:
+        place: the cluster.
+        seen: what was read of it.
+        register: the command that registers the cluster and does nothing else.
+    """
     return (
         *(_apply(place, overlay, found) for overlay, found in seen.objects.items()),
         *(_grant(place, role, groups) for role, groups in seen.roles.items()),
@@ -132,7 +136,7 @@ def plan_add(place: Place, seen: Seen) -> tuple[Step, ...]:
         Step(
             what=f"register {place.cluster.name} in the mode observe",
             why="the functions then plan and report, and write nothing",
-            command=place.register,
+            command=register,
             action=Register(),
             done=seen.registered,
         ),
@@ -278,4 +282,4 @@ def unproven(cluster: Cluster, server: str) -> str | None:
     """Say what nothing proves about a cluster that is no EKS cluster; None: its registered address is the context's."""
     if cluster.kind is ClusterKind.EKS or is_same_cluster(server, None, cluster.endpoint or "", ""):
         return None
-    return f"nothing proves that the context ({server}) and the endpoint ({cluster.endpoint}) are one cluster"
+    return f"Not proven: nothing proves that the context ({server}) and the endpoint ({cluster.endpoint}) are one cluster."

@@ -27,7 +27,7 @@ from plimsoll.adapters.notices_queue import NoticesQueue
 from plimsoll.adapters.sns import SnsAnnouncer
 from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.config import Config, in_lambda, is_exported
+from plimsoll.config import Config, has_telemetry_layer, in_lambda
 from plimsoll.domain.registry import Cluster
 from plimsoll.observability import CloudWatch
 from plimsoll.services.ports import FrameSink, LayoutStore, Limits, Traces
@@ -137,7 +137,7 @@ def _layouts() -> LayoutStore:
 
 @cache
 def _traces() -> Traces:
-    if not is_exported():
+    if not has_telemetry_layer():
         return UNTRACED
     try:
         from plimsoll.adapters.opentelemetry import OpenTelemetryTraces  # noqa: PLC0415 - the layer's

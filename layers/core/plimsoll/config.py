@@ -74,8 +74,8 @@ def in_lambda() -> bool:
     return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
-def is_exported() -> bool:
-    """Whether a layer exports OpenTelemetry: it starts the function by a wrapper (`TelemetryLayer` of the template)."""
+def has_telemetry_layer() -> bool:
+    """Whether a layer exports OpenTelemetry (`TelemetryLayer` of the template): it starts the function by a wrapper."""
     return "AWS_LAMBDA_EXEC_WRAPPER" in os.environ
 
 

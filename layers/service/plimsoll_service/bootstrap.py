@@ -34,11 +34,11 @@ from plimsoll_service.adapters.tenants import AwsTenants
 from plimsoll_service.config import Config
 from plimsoll_service.domain.metrics import ServiceMetric
 from plimsoll_service.services.access import AccessService
+from plimsoll_service.services.advice_runs import AdviceSchedule, AdviceService
 from plimsoll_service.services.ingest import IngestService, Intake
 from plimsoll_service.services.interruption_stack import InterruptionStack
 from plimsoll_service.services.people import PeopleService
 from plimsoll_service.services.reads import Reads
-from plimsoll_service.services.recommendations import AdviceSchedule, AdviceService
 from plimsoll_service.services.relying_party import Client, RelyingParty
 from plimsoll_service.services.sessions import Sessions
 from plimsoll_service.services.taints import TaintForwarding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -57,14 +57,22 @@ class Listed:
 
     page: PageRequest
     filters: Mapping[str, Filter]
+    usual: Collection[str]
+    """Filters that the list has by itself."""
 
     @property
     def given(self) -> Mapping[str, Any]:
         """What the template of a list needs."""
         return {
             "first": not self.page.after,
-            "filters": {name: self.page.filters.get(name, "") for name in self.filters},
-            "choices": {name: each.values for name, each in self.filters.items()},
+            "filters": {
+                name: self.page.filters.get(name, ALL if name in self.usual else "")
+                for name in self.filters
+            },
+            "choices": {
+                name: (*each.values, *([ALL] if name in self.usual else []))
+                for name, each in self.filters.items()
+            },
             "limit": self.page.limit if self.page.limit != PAGE_ROWS else "",
         }
 
@@ -85,7 +93,7 @@ def listed(request: Request, prefix: str, filters: Mapping[str, Filter], **usual
     query = usual | {name: value for name, value in request.query.items() if value}
     kept = {name: value for name, value in query.items() if name not in usual or value != ALL}
     page = page_request(kept, prefix=prefix, filters=filters)
-    return Listed(page=replace(page, explicit=True), filters=filters)
+    return Listed(page=replace(page, explicit=True), filters=filters, usual=usual.keys())
 
 
 type HostedView = Callable[[Request, Asked], Page]

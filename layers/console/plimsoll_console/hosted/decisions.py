@@ -12,7 +12,7 @@ from plimsoll_console.pages import Page, Request, url
 from plimsoll_console.views.words import counted
 from plimsoll_service.domain.advice import awaits_instruction
 from plimsoll_service.services.decisions import accept, cancel, dismiss
-from plimsoll_service.services.kept_advice import recommendations
+from plimsoll_service.services.kept_advice import read_recommendations
 from plimsoll_service.services.recommendation_pages import (
     DECISION,
     DECISION_FILTERS,
@@ -25,7 +25,6 @@ from plimsoll_service.wire.advice import DismissRequest, Recommendation
 from plimsoll_service.wire.documents import Malformed
 
 MOST_REASON_CHARACTERS: Final = 1000
-STATES: Final = ("open", "accepted", "done", "dismissed", "refused", "withdrawn")
 LEVELS: Final = {"open": "go", "accepted": "go", "done": "ok", "refused": "warn"}
 WORDS: Final = {
     "consolidate-node": "Remove a node",
@@ -81,14 +80,11 @@ def _waiting(many: int) -> str:
 
 
 def _list(wanted: Listed, **given: object) -> Page:
-    shown = wanted.given
     return Page(
         template="hosted/decisions.html.j2",
         given={
-            **shown,
+            **wanted.given,
             "here": "decisions",
-            "filters": {**shown["filters"], "state": shown["filters"]["state"] or ALL},
-            "choices": {**shown["choices"], "state": (*STATES, ALL)},
             "words": WORDS,
             "levels": LEVELS,
             "left_out": 0,
@@ -121,7 +117,7 @@ def decide(request: Request, asked: Asked) -> Page:
 
     Raises:
         Malformed: the form is none of ours.
-        NotFound, Forbidden, Throttled, Refused, Changed, Conflict: as the service says.
+        NotFound, Forbidden, Throttled, Refused, Changed, Temporary: as the service says.
     """
     form, its = request.form, request.named["recommendation"]
     cluster, by, now = asked.cluster, asked.person, asked.now
@@ -142,8 +138,8 @@ def decide(request: Request, asked: Asked) -> Page:
 
 def _named(request: Request, asked: Asked) -> Recommendation:
     its = request.named["recommendation"]
-    found = recommendations(asked.data, asked.cluster).recommendations
-    each = next((each for each in found if each.id == its), None)
+    kept, _ = read_recommendations(asked.data, asked.cluster)
+    each = next((each for each in kept.recommendations if each.id == its), None)
     if each is None:
         raise NotFound(f"There is no recommendation {its[:64]}: it may be withdrawn since.")
     return each

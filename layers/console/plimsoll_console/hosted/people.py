@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll_console.hosted.asked import ALL, Asked, listed
+from plimsoll_console.hosted.asked import Asked, listed
 from plimsoll_console.pages import Page, Request
 from plimsoll_console.views.words import ago
 from plimsoll_service.domain.access import Role
@@ -25,14 +25,11 @@ def people(request: Request, asked: Asked) -> Page:
     found = asked.people.people(asked.person, now)
     wanted = listed(request, MEMBER, MEMBER_FILTERS, role=Role.PERSON.value)
     holders = members(asked.members, asked.person.tenant, wanted.page, now)
-    shown = wanted.given
     return Page(
         template="hosted/people.html.j2",
         given={
-            **shown,
+            **wanted.given,
             "here": "people",
-            "filters": {"role": shown["filters"]["role"] or ALL},
-            "choices": {"role": (*Role, ALL)},
             "holders": holders.items,
             "next": holders.next,
             "sessions": [

@@ -46,11 +46,14 @@ class OpenTelemetryTraces:
         self, name: str, *, parent: str | None = None, at: datetime | None = None, **facts: str
     ) -> Span:
         """Begin a span; one without a parent links to the layer's own span of the invocation."""
-        woken = _context_of(parent)
-        span = self.begin_within(Context() if woken is None else woken, name, at, facts)
-        if woken is None:
-            span.link([_traceparent(context.get_current())])
-        return span
+        with self.harmless():
+            woken = _context_of(parent)
+            # An empty context, for None means the current one: https://opentelemetry-python.readthedocs.io/en/stable/api/trace.html
+            span = self.begin_within(Context() if woken is None else woken, name, at, facts)
+            if woken is None:
+                span.link([_traceparent(context.get_current())])
+            return span
+        return UNTRACED
 
     def begin_within(
         self, parent: Context, name: str, at: datetime | None, facts: dict[str, str]

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 BATCH_MESSAGES: Final = 10
 """The most that one SendMessageBatch takes."""
-
-
 TRACEPARENT: Final = "traceparent"
 """The message attribute by which a trace goes on: https://www.w3.org/TR/trace-context/"""
 
@@ -51,15 +49,12 @@ class SqsWakeUps:
         """
         # SQS delivers at least once and in any order: a message names the cluster, never an action.
         # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues-at-least-once-delivery.html
-        body = json.dumps({"cluster": cluster})
-        messages: list[Message] = [{"MessageBody": body, "DelaySeconds": d} for d in delays]
+        message: Message = {"MessageBody": json.dumps({"cluster": cluster})}
         if traceparent is not None:
-            attribute: MessageAttributeValueTypeDef = {
-                "DataType": "String",
-                "StringValue": traceparent,
+            message["MessageAttributes"] = {
+                TRACEPARENT: {"DataType": "String", "StringValue": traceparent}
             }
-            for message in messages:
-                message["MessageAttributes"] = {TRACEPARENT: attribute}
+        messages: list[Message] = [{**message, "DelaySeconds": delay} for delay in delays]
         send_all(self._aws, self._queue_url, messages, f"wake-ups for cluster {cluster}")
 
 

@@ -170,20 +170,20 @@ class Reconcile:
         self.save([*news, *([report_of(self.cluster.name, words, began)] if words else [])])
         # After all actions: no pod waits for a database.
         self.inputs.remember_counts()
-        begun = self.clock.now()
+        pause_began = self.clock.now()
         self.frames.show(plan, [o.action for o in outcomes if o.done], memory.refusals)
         # Without the Lease the executor only stops. Here the loss ends the reconcile.
         self.lease.require()
-        return self._pause(plan, outcomes, begun) if plan.busy else None, until
+        return self._pause(plan, outcomes, pause_began) if plan.busy else None, until
 
-    def _pause(self, plan: Plan, outcomes: Sequence[ActionResult], begun: datetime) -> float:
+    def _pause(self, plan: Plan, outcomes: Sequence[ActionResult], began: datetime) -> float:
         """Return the seconds until the next observation: less where a pod has to be told before it.
 
         It costs the API server nothing: a reconcile lists once, and then takes in what watches have told. The pause
-        has begun before the frame was made, which so delays nothing.
+        begins before the frame is made, so that the frame delays no plan.
         """
         pause = max(PAUSE_SECONDS, requested_pause(outcomes))
-        pause = max(0.0, pause - (self.clock.now() - begun).total_seconds())
+        pause = max(0.0, pause - (self.clock.now() - began).total_seconds())
         if plan.next_eviction is not None:
             pause = min(pause, max(0.0, (plan.next_eviction - self.clock.now()).total_seconds()))
         return pause

@@ -16,6 +16,7 @@ from plimsoll_service.wire.reports import ReportPage
 from plimsoll_service.wire.savings import SavingsHistory
 from plimsoll_service.wire.views import Interruptions, Periods, Pools, Workloads
 
+_BEFORE: Final = {"before": {"type": "string", "format": "date-time"}}
 OPERATIONS: Final = (
     Operation(
         name="list_clusters",
@@ -49,7 +50,7 @@ OPERATIONS: Final = (
         path=f"{CLUSTER}/savings/history",
         role=Role.PERSON,
         answer=SavingsHistory,
-        query={"before": {"type": "string", "format": "date-time"}},
+        query=_BEFORE,
         summary="Read the foreseen and realised savings of the 92 days before a time",
     ),
     Operation(
@@ -83,7 +84,7 @@ OPERATIONS: Final = (
         path=f"{CLUSTER}/hours",
         role=Role.PERSON,
         answer=Periods,
-        query={"before": {"type": "string", "format": "date-time"}},
+        query=_BEFORE,
         summary="List the hours of the week before a time",
     ),
     Operation(
@@ -92,7 +93,7 @@ OPERATIONS: Final = (
         path=f"{CLUSTER}/days",
         role=Role.PERSON,
         answer=Periods,
-        query={"before": {"type": "string", "format": "date-time"}},
+        query=_BEFORE,
         summary="List the days of the 92 days before a time",
     ),
     Operation(

@@ -1,8 +1,9 @@
 """The rows of a tenant's clusters, of which a list is one query.
 
-A row is the document `cluster#ID` of the tenant. Each token of an agent renews it, `metrics` and `advice` write their own
-columns, and a decision the number of those that wait. Who writes reads first and writes over that version, so that no writer takes back what another wrote. Where
-there is no row nobody but a token makes one: what is late must not bring a removed tenant back.
+A row is the document `cluster#ID` of the tenant. Each token of an agent renews it, `metrics` and `advice` write their
+own columns, and a decision writes how many recommendations are open. Who writes reads first and writes over that
+version, so that no writer takes back what another wrote. Where there is no row nobody but a token makes one: what is
+late must not bring a removed tenant back.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict, Temporary
 from plimsoll_service.domain.snapshots import Arrival, Span
+from plimsoll_service.services.paging import Filter
 from plimsoll_service.services.ports import Document, TenantData
 from plimsoll_service.services.stored import read
 from plimsoll_service.wire import clusters as wire
 from plimsoll_service.wire.documents import encode
 
 CLUSTER: Final = "cluster#"
+NAMED: Final = Filter(description="how the name of the cluster begins")
 SILENCE: Final = timedelta(minutes=10)
 """For how long an agent, which sends a snapshot each minute, may send none."""
 ATTEMPTS: Final = 5
@@ -68,12 +71,6 @@ def remember_cluster(data: TenantData, cluster: str, name: str, now: datetime) -
 def has_cluster(data: TenantData, cluster: str) -> bool:
     """Whether a tenant has a cluster."""
     return data.get("", f"{CLUSTER}{cluster}") is not None
-
-
-def known_clusters(data: TenantData) -> Sequence[tuple[str, str]]:
-    """Return the clusters of a tenant, by id: id and name."""
-    found = data.list("", CLUSTER, f"{CLUSTER}~", limit=_ALL)
-    return [(each.key.removeprefix(CLUSTER), _read(data, each).name) for each in found]
 
 
 def tell_seen(data: TenantData, arrival: Arrival, seen: wire.SeenColumns, now: datetime) -> None:

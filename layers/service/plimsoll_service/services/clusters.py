@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll_service.domain.access import Principal, Role
-from plimsoll_service.services.cluster_rows import Sees, cluster_rows, everything, row_key
+from plimsoll_service.services.cluster_rows import NAMED, Sees, cluster_rows, everything, row_key
 from plimsoll_service.services.paging import Filter, PageRequest, cut
 from plimsoll_service.services.ports import Members, TenantData
 from plimsoll_service.wire import clusters as wire
@@ -16,7 +16,6 @@ MEMBER: Final = "member#"
 MOST_CLUSTERS: Final = 1000
 """Of an answer for clients that read no pages."""
 
-_NAMED: Final = Filter(description="how the name of the cluster begins")
 _MODE: Final = Filter(
     description="the mode that the agent tells; `read-only` leaves out those that tell none",
     values=("act", "read-only"),
@@ -29,12 +28,12 @@ _ONLY: Final[Mapping[str, Callable[[wire.ClusterRow], bool]]] = {
     "decisions": lambda row: bool(row.advised and row.advised.decisions),
 }
 CLUSTER_FILTERS: Final[Mapping[str, Filter]] = {
-    "name": _NAMED,
+    "name": NAMED,
     "mode": _MODE,
     "only": Filter(description="clusters of which that is told", values=tuple(_ONLY)),
 }
 AGENT_FILTERS: Final[Mapping[str, Filter]] = {
-    "name": _NAMED,
+    "name": NAMED,
     "mode": _MODE,
     "only": Filter(description="agents that are silent", values=("silent",)),
 }

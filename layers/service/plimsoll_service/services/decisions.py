@@ -18,9 +18,8 @@ from plimsoll_service.domain.errors import Forbidden
 from plimsoll_service.domain.snapshots import Span
 from plimsoll_service.services.audit import entry_of
 from plimsoll_service.services.cluster_rows import tell_decisions
-from plimsoll_service.services.kept_advice import RECOMMENDATIONS, read_recommendations
+from plimsoll_service.services.kept_advice import ATTEMPTS, RECOMMENDATIONS, read_recommendations
 from plimsoll_service.services.ports import TenantData
-from plimsoll_service.services.recommendations import ATTEMPTS
 from plimsoll_service.wire.advice import DismissRequest, Recommendation
 from plimsoll_service.wire.audit import Action
 from plimsoll_service.wire.documents import encode

@@ -9,8 +9,8 @@ from datetime import datetime
 from math import floor
 from typing import Final, get_args
 
-from plimsoll_service.services.cluster_rows import Sees, cluster_rows
-from plimsoll_service.services.kept_advice import recommendations
+from plimsoll_service.services.cluster_rows import NAMED, Sees, cluster_rows
+from plimsoll_service.services.kept_advice import read_recommendations
 from plimsoll_service.services.paging import Filter, PageRequest, Rows, after_of, cut
 from plimsoll_service.services.ports import TenantData
 from plimsoll_service.wire.advice import (
@@ -30,7 +30,7 @@ RECOMMENDATION_FILTERS: Final[Mapping[str, Filter]] = {
 DECISION: Final = "decision#"
 DECISION_FILTERS: Final[Mapping[str, Filter]] = {
     **RECOMMENDATION_FILTERS,
-    "name": Filter(description="how the name of the cluster begins"),
+    "name": NAMED,
 }
 MOST_CLUSTERS_READ: Final = 50
 """For one page of all clusters: the recommendations of a cluster are one document."""
@@ -42,15 +42,17 @@ def recommendation_page(
     data: TenantData, cluster: str, asked: PageRequest, now: datetime
 ) -> RecommendationPage:
     """Return a page of the recommendations of a cluster, with their number by state over all that pass the filters."""
-    kept = recommendations(data, cluster)
+    kept, _ = read_recommendations(data, cluster)
     chosen = _chosen(kept, asked)
-    page = cut(sorted(chosen, key=_key), asked, key=_key)
+    page = cut(chosen, asked, key=_key)
+    # An older client reads no pages and no filters.
+    every = () if asked.explicit else tuple(sorted(kept.recommendations, key=_key))
     return RecommendationPage(
         items=page.items,
         next=page.next,
         as_of=now,
         counts=dict(Counter(each.state for each in chosen)),
-        recommendations=() if asked.explicit else kept.recommendations,
+        recommendations=every,
         left_out=kept.left_out,
     )
 
@@ -76,8 +78,9 @@ class Decisions(Rows[Decision]):
 def decisions(data: TenantData, asked: PageRequest, now: datetime, sees: Sees) -> Decisions:
     """Return a page of the recommendations of the clusters that somebody sees.
 
-    They are in the order of the clusters' names, and in each the one that saves most comes first. The rows of the clusters tell which of them have open ones; for other states each cluster is read. A page ends
-    early after MOST_CLUSTERS_READ clusters, and says where to read on.
+    They are in the order of the clusters' names, and in each the one that saves most comes first. The rows of the
+    clusters tell which of them have open ones; for other states each cluster is read. A page ends early after
+    MOST_CLUSTERS_READ clusters, and says where to read on.
     """
     named = asked.filters.get("name", "")
     rows = [row for row in cluster_rows(data, now, sees) if row.name.startswith(named)]
@@ -98,7 +101,8 @@ def _walked(data: TenantData, rows: Iterable[ClusterRow], asked: PageRequest) ->
     for number, row in enumerate(ahead):
         if number == MOST_CLUSTERS_READ:
             return Rows(items=tuple(found), next=after_of(last))
-        for each in sorted(_chosen(recommendations(data, row.id), asked), key=_key):
+        kept, _ = read_recommendations(data, row.id)
+        for each in _chosen(kept, asked):
             key = f"{_start(row)}{_key(each)}"
             if key <= asked.after:
                 continue
@@ -120,11 +124,12 @@ def _end(row: ClusterRow) -> str:
 
 def _chosen(kept: Recommendations, asked: PageRequest) -> list[Recommendation]:
     wanted = {name: asked.filters[name] for name in RECOMMENDATION_FILTERS if name in asked.filters}
-    return [
+    chosen = (
         each
         for each in kept.recommendations
         if all(getattr(each, name) == value for name, value in wanted.items())
-    ]
+    )
+    return sorted(chosen, key=_key)
 
 
 def _key(each: Recommendation) -> str:

@@ -10,13 +10,12 @@ from typing import Final
 from plimsoll_service.domain.advice import saved_columns
 from plimsoll_service.domain.savings import LOOK_BACK, history_of, priced_days
 from plimsoll_service.domain.snapshots import Span, Totals
-from plimsoll_service.services.cluster_rows import Sees, cluster_rows, row_key, tell_saved
+from plimsoll_service.services.cluster_rows import NAMED, Sees, cluster_rows, row_key, tell_saved
 from plimsoll_service.services.day_prices import day_prices
-from plimsoll_service.services.kept_advice import RECOMMENDATIONS
+from plimsoll_service.services.kept_advice import read_recommendations
 from plimsoll_service.services.paging import Filter, PageRequest, Rows, cut
 from plimsoll_service.services.ports import TenantData
-from plimsoll_service.services.stored import read, stored
-from plimsoll_service.wire.advice import Recommendations
+from plimsoll_service.services.stored import read
 from plimsoll_service.wire.clusters import ClusterRow, SavedColumns, SavedMonth
 from plimsoll_service.wire.savings import SavingsHistory
 
@@ -24,7 +23,7 @@ MOST_DAYS: Final = timedelta(days=92)
 """Of an answer, as of the days of a cluster."""
 SAVED_FILTERS: Final[Mapping[str, Filter]] = {
     "month": Filter(description="a month such as 2026-11"),
-    "name": Filter(description="how the name of the cluster begins"),
+    "name": NAMED,
 }
 _ONE: Final = timedelta(days=1)
 
@@ -52,9 +51,8 @@ def savings_history(
         list(day_prices(data, cluster, first, last)),
         until=until,
     )
-    kept, _ = stored(data, cluster, RECOMMENDATIONS, Recommendations)
-    taken = kept.recommendations if kept else ()
-    return history_of(cluster, taken, list(days), since=since, until=until)
+    kept, _ = read_recommendations(data, cluster)
+    return history_of(cluster, kept.recommendations, list(days), since=since, until=until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

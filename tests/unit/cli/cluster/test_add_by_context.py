@@ -93,10 +93,10 @@ def test_nothing_is_written_before_somebody_agrees(options, environment, access,
 
 def test_an_object_that_somebody_changed_is_applied_again(environment, objects):
     run(environment, *ADD, "--yes")
-    lease = "Role plimsoll/plimsoll"
-    objects.objects[lease] = {**objects.objects[lease], "rules": []}
+    role = "Role plimsoll/plimsoll"
+    objects.objects[role] = {**objects.objects[role], "rules": []}
     assert "(1 of " in run(environment, *ADD, "--yes").stdout
-    assert objects.objects[lease] in objects_of(None)
+    assert objects.objects[role] in objects_of(None)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from plimsoll.domain.actions import LabelNode, Release
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, MIN_ON_DEMAND, Node, Pod, Workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, floor_of, plan_placement
-from plimsoll.domain.placement.rebalancing import plan_moves, uneven
+from plimsoll.domain.placement.rebalancing import plan_moves
 from plimsoll.domain.placement.reserve import losses, takes
+from plimsoll.domain.placement.unevenness import uneven
 from plimsoll.domain.scheduling import ClusterSnapshot
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_deployment, a_node, a_pod, pod_spec_json
 from tests.support.floors import spread_over

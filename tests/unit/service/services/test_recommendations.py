@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from plimsoll.domain.errors import Conflict, Refused
 from plimsoll.domain.kubernetes import MIN_ON_DEMAND
 from plimsoll_service.domain.advice.advice_requests import configuration_of
-from plimsoll_service.services import instructions, kept_advice, recommendations
+from plimsoll_service.services import instructions, recommendations
 from plimsoll_service.services.history import LAST, newest
-from plimsoll_service.services.kept_advice import RECOMMENDATIONS, SAVINGS
+from plimsoll_service.services.kept_advice import RECOMMENDATIONS, SAVINGS, read_recommendations
 from plimsoll_service.services.recommendations import MOST_RECOMMENDATIONS, Advised, advise
 from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import decode, encode
@@ -118,11 +118,10 @@ def test_the_forecast_that_an_older_version_called_measured_is_forgotten(service
     service.advise(harbor())
     service.report("done")
     service.advise(without_a())
-    kept = kept_advice.recommendations(service.data, "harbor")
+    kept, version = read_recommendations(service.data, "harbor")
     old = replace(
         kept, recommendations=tuple(replace(r, measured=r.monthly) for r in kept.recommendations)
     )
-    version = service.data.get("harbor", RECOMMENDATIONS).version
     expires = service.time + timedelta(days=1)
     service.data.put("harbor", RECOMMENDATIONS, encode(old), version=version, expires=expires)
     service.advise(without_a())
@@ -320,7 +319,7 @@ def test_of_twenty_thousand_volumes_those_that_save_most_are_advised_in_one_writ
 
     monkeypatch.setattr(type(service.data), "put", lambda _, *args, **how: put(*args, **how))
     service.advise(harbor(volumes=volumes))
-    found = kept_advice.recommendations(service.data, "harbor")
+    found, _ = read_recommendations(service.data, "harbor")
     assert written.count(RECOMMENDATIONS) == 1
     assert len(written) < 10
     assert len(found.recommendations) == MOST_RECOMMENDATIONS

@@ -18,14 +18,10 @@ from plimsoll_service.domain.advice.advice_requests import (
     configuration_of,
 )
 from plimsoll_service.domain.analysis import PriceTable
+from plimsoll_service.services.advice_runs import TIME, AdviceSchedule, AdviceService
 from plimsoll_service.services.history import last_advice
 from plimsoll_service.services.kept_advice import SAVINGS
-from plimsoll_service.services.recommendations import (
-    FRESH,
-    TIME,
-    AdviceSchedule,
-    AdviceService,
-)
+from plimsoll_service.services.recommendations import FRESH
 from plimsoll_service.services.stored import stored
 from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import decode

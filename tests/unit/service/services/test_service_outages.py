@@ -24,13 +24,13 @@ from plimsoll_service.domain.access.principals import Principal, Role
 from plimsoll_service.domain.advice.advice_requests import AdviceRequest
 from plimsoll_service.domain.snapshots.arrivals import Arrival
 from plimsoll_service.domain.snapshots.rollups import Span
+from plimsoll_service.services.advice_runs import AdviceSchedule, AdviceService
 from plimsoll_service.services.cluster_rows import remember_cluster
 from plimsoll_service.services.history import newest, rollups
 from plimsoll_service.services.ingest import IngestService, Intake
 from plimsoll_service.services.kept_advice import SAVINGS
 from plimsoll_service.services.ports import TenantData
 from plimsoll_service.services.reads import Reads
-from plimsoll_service.services.recommendations import AdviceSchedule, AdviceService
 from plimsoll_service.wire.access import Accepted
 from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import decode

@@ -97,7 +97,7 @@ def taken_back(seen: Observation) -> Mapping[str, NodeGroup]:
 
 def _is_waited_for(seen: Observation) -> bool:
     """Whether a Pending pod could be served. Who makes many kinds of pods that could not be holds nodes, and no plan up."""
-    kinds = {id(pod.scheduling): pod.scheduling for pod in seen.pods if pod.pending}
+    kinds = {id(pod.scheduling): pod.scheduling for pod in seen.pending}
     return len(kinds) > MOST_KINDS or could_serve(seen, kinds.values())
 
 

@@ -65,7 +65,7 @@ def _turns(
     seen: Observation, line: Sequence[Pod], serving: Collection[Ref]
 ) -> Iterator[tuple[str, int]]:
     """Yield by uid when a pod is freed: the first of each workload that serves nowhere, of each other, then all."""
-    begun = {seen.workload_of(pod) for pod in seen.pods if pod.pending}
+    begun = {*map(seen.workload_of, seen.pending)}
     for pod in line:
         ref = seen.workload_of(pod)
         yield pod.uid, 2 if ref in begun else int(ref in serving)

@@ -34,7 +34,7 @@ from plimsoll.domain.placement.on_demand import (
 )
 from plimsoll.domain.placement.pending import waited
 from plimsoll.domain.placement.promised_floors import NOTHING_CHOSEN, ChosenLayouts, with_layout
-from plimsoll.domain.placement.rebalancing import Moves, plan_moves, uneven, why_not_now
+from plimsoll.domain.placement.rebalancing import Moves, plan_moves, why_not_now
 from plimsoll.domain.placement.reserve import Loss, losses
 from plimsoll.domain.placement.spot_return import NO_RETURN, SpotReturn
 from plimsoll.domain.placement.spread_groups import (
@@ -43,6 +43,7 @@ from plimsoll.domain.placement.spread_groups import (
     on_demand_group,
 )
 from plimsoll.domain.placement.status import FloorStatus, lacks, status_of
+from plimsoll.domain.placement.unevenness import uneven
 from plimsoll.domain.placement.volume_zones import volumes_on_both
 
 

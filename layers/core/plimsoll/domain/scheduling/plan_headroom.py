@@ -35,7 +35,7 @@ def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:
     dead = _dead(seen, interrupted)
     for pod in dead:
         snapshot.remove(pod)
-    waiting = [*(p for p in seen.pods if p.pending), *_owed(seen, dead)]
+    waiting = [*seen.pending, *_owed(seen, dead)]
     # The contention keeps a copy from before anybody is placed: it asks what others could do, not what is planned.
     contention = _contention(seen, Contention(snapshot.copy(), interrupted.names), waiting)
     surging = {ref for ref, w in seen.workload.items() if w.ref.kind == "Deployment"}

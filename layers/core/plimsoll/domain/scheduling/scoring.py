@@ -34,7 +34,7 @@ class PeerCounts:
         """Pods that stand on the nodes that they name since `begin`. The lists never change, so copies share them."""
 
     def begin(self, pods: Iterable[Pod]) -> None:
-        """Take the pods of a new snapshot, which stand on the nodes that they name."""
+        """Take the pods of a new snapshot, which stand on the nodes that they name; before anything is asked or changed."""
         for pod in pods:
             if pod.owner is not None:
                 self._uncounted[pod.owner].append(pod)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from plimsoll_service.domain.analysis import View, standing_of
 from plimsoll_service.wire.advice import Advice, Recommendation
 from plimsoll_service.wire.clusters import AdvisedColumns, SavedColumns, SavedMonth
@@ -38,15 +40,6 @@ def advised_columns(
 
 def saved_columns(history: SavingsHistory) -> SavedColumns:
     """Return the columns of a cluster whose days were compared."""
-    months = (
-        SavedMonth(
-            month=each.month,
-            days=each.days,
-            gaps=each.gaps,
-            cost=each.cost,
-            foreseen=each.foreseen,
-            realised=each.realised,
-        )
-        for each in [month for month in history.months if month.days][-MONTHS:]
-    )
-    return SavedColumns(until=history.until, months=tuple(months))
+    known = [month for month in history.months if month.days]
+    months = msgspec.convert(known[-MONTHS:], tuple[SavedMonth, ...], from_attributes=True)
+    return SavedColumns(until=history.until, months=months)
