@@ -154,7 +154,7 @@ def test_queues_show_quota_use_share_who_waits_and_why():
     assert "1 gang waits, the first for 1 min." in text
     assert "research cohort research stopped" in text
     assert (
-        "research, research: 6 of 4, 2 borrowed 0.25 3 1 nodes, 1 quota or nodes 1 preempted"
+        "research, research: 6 of 4, 2 borrowed 0.25 3 1 (nodes), 1 (quota or nodes) 1 preempted"
         in text
     )
     assert "lab/research queue research waiting 0/6 1 min ago research" in text
