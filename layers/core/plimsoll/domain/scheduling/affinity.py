@@ -12,7 +12,7 @@ A namespaceSelector is held against a namespace's name alone: `with_namespaces` 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from copy import copy
 from typing import Self
 
@@ -88,18 +88,17 @@ class AntiAffinityIndex:
         """By the only namespace whose pods a term speaks of, and by None where there may be several."""
         self._count: dict[Hashable, dict[str, int]] = {}
 
-    def change(self, pods: Iterable[Pod], node: Node, by: int) -> None:
-        """Put up (1) or take down (-1) what pods on a node demand of others."""
-        for pod in pods:
-            for term in pod.scheduling.anti_affinity:
-                domain = node.labels.get(term.topology_key)
-                if domain is None:
-                    continue
-                key = _key(term, pod.namespace)
-                own = not term.namespaces and term.namespace_selector is None
-                self._terms[pod.namespace if own else None][key] = (term, pod.namespace)
-                count = self._count.setdefault(key, {})
-                count[domain] = count.get(domain, 0) + by
+    def change(self, pod: Pod, node: Node, by: int) -> None:
+        """Put up (1) or take down (-1) what a pod on a node demands of others."""
+        for term in pod.scheduling.anti_affinity:
+            domain = node.labels.get(term.topology_key)
+            if domain is None:
+                continue
+            key = _key(term, pod.namespace)
+            own = not term.namespaces and term.namespace_selector is None
+            self._terms[pod.namespace if own else None][key] = (term, pod.namespace)
+            count = self._count.setdefault(key, {})
+            count[domain] = count.get(domain, 0) + by
 
     def filter_reasons(self, pod: Pod) -> Iterator[FilterReason]:
         """Yield the fences that hold for a pod."""

@@ -43,6 +43,7 @@ from plimsoll.domain.scheduling.node_ranking import (
 )
 from plimsoll.domain.scheduling.scoring import PeerCounts, best, left, shunned
 from plimsoll.domain.scheduling.spreading import SpreadFilter, spread_filters
+from plimsoll.domain.scheduling.standing_pods import StandingPods
 from plimsoll.domain.scheduling.topology_counts import FilterReason, TopologyCounts
 
 _CLAIMED: Final = (
@@ -66,16 +67,14 @@ class ClusterSnapshot:
         A claim that is not given demands nothing of a node, like one that is not bound.
         """
         self._nodes: dict[str, Node] = {}
-        self._on: dict[str, dict[str, Pod]] = {}
-        self._where: dict[str, str] = {}
-        """Uid of a pod -> node."""
+        self._standing = StandingPods()
         self._free: dict[str, Resources] = {}
         self._ports: Counter[tuple[str, str, int, str | None]] = Counter()
         """By node, protocol, port and address; under None those of all addresses together."""
         self._claims = dict(claims or {})
         self._peers = PeerCounts(self._nodes)
         self._anti_affinity_index = AntiAffinityIndex()
-        self._topology = TopologyCounts(self._nodes, self._on)
+        self._topology = TopologyCounts(self._nodes, self._standing)
         self._suitable = SuitableNodes(self._nodes)
         self._places: dict[str, int] = {}
         """Numbers the nodes in the order in which they were added."""
@@ -88,17 +87,15 @@ class ClusterSnapshot:
         self._gathered: frozenset[Ref] = frozenset()
         for node in nodes:
             self.add_node(node)
-        for pod in pods:
-            if pod.node in self._on and not pod.finished:
-                if pod.uid in self._where:
-                    del self._on[self._where[pod.uid]][pod.uid]
-                self._where[pod.uid] = pod.node
-                self._on[pod.node][pod.uid] = pod
-        for name, there in self._on.items():  # at once: a million pods one by one take seconds
-            taken = total_resources([pod.scheduling.requests for pod in there.values()])
-            self._free[name] -= taken
-            self._count(there.values(), name, 1)
-            self._peers.begin(there.values())
+        standing = [pod for pod in pods if pod.node in self._nodes and not pod.finished]
+        # At once: a million pods one by one take seconds.
+        for name, there in self._standing.begin(standing).items():
+            self._free[name] -= total_resources([pod.scheduling.requests for pod in there])
+        self._peers.begin(standing)
+        for pod in standing:
+            scheduling = pod.scheduling
+            if pod.group is not None or scheduling.host_ports or scheduling.anti_affinity:
+                self._count(pod, pod.node or "", 1)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -107,11 +104,11 @@ class ClusterSnapshot:
 
     def on(self, node_name: str) -> Sequence[Pod]:
         """Return the pods on a node."""
-        return tuple(self._on[node_name].values())
+        return tuple(self._standing.on(node_name).values())
 
     def where(self, pod: Pod) -> str | None:
         """Return the name of the node on which the snapshot holds a pod."""
-        return self._where.get(pod.uid)
+        return self._standing.where(pod)
 
     def free(self, node_name: str) -> Resources:
         """Return what a node has left; below zero where it holds more than it should."""
@@ -126,7 +123,7 @@ class ClusterSnapshot:
         found = None if suits else why_never(pod.scheduling, node)
         if found is not None:
             return found
-        held = self._lift(pod)
+        held = self._take_off(pod)
         try:
             # Resources before volumes, in the order of kube-scheduler's filters: the first refusal gives the reason.
             found = _why_short(pod.scheduling.requests, self._free[node.name])
@@ -153,14 +150,14 @@ class ClusterSnapshot:
         if why_never(pod.scheduling, node) is not None:
             return None
         # All leave first. Then each one returns if the pod still fits beside it, as kube-scheduler reprieves victims.
-        lifted = {each.uid: self._lift(each) for each in others}
+        lifted = {each.uid: self._take_off(each) for each in others}
         try:
             if self.why_not(pod, node) is not None:
                 return None
             for each in others:
                 self._put_back(lifted.pop(each.uid))
                 if self.why_not(pod, node) is not None:
-                    lifted[each.uid] = self._lift(each)
+                    lifted[each.uid] = self._take_off(each)
             return [each for each in others if each.uid in lifted]
         finally:
             for held in lifted.values():
@@ -171,7 +168,7 @@ class ClusterSnapshot:
 
         A pod that stands in the snapshot is seen as if it had left.
         """
-        held = self._lift(pod)
+        held = self._take_off(pod)
         try:
             return list(self._fitting(pod, (self._nodes[name] for name in self.suitable(pod))))
         finally:
@@ -182,7 +179,7 @@ class ClusterSnapshot:
 
         A pod that stands in the snapshot is seen as if it had left. Nodes after the first are not looked at.
         """
-        held = self._lift(pod)
+        held = self._take_off(pod)
         try:
             scheduling, volumes = pod.scheduling, self._volumes_of(pod)
             suited = (node for node in nodes if self._suitable.takes(node, scheduling, volumes))
@@ -270,7 +267,7 @@ class ClusterSnapshot:
 
     def spread_filters(self, pod: Pod) -> Sequence[SpreadFilter]:
         """Return what a pod's own hard spread constraints demand of a node now, as if it had left."""
-        held = self._lift(pod)
+        held = self._take_off(pod)
         try:
             return tuple(spread_filters(pod, self._topology))
         finally:
@@ -352,23 +349,23 @@ class ClusterSnapshot:
 
     def _stand(self, pod: Pod, node_name: str) -> None:
         self._free[node_name] -= pod.scheduling.requests
-        self._where[pod.uid] = node_name
-        self._on[node_name][pod.uid] = pod
-        self._count((pod,), node_name, 1)
+        self._standing.stand(pod, node_name)
+        self._count(pod, node_name, 1)
         self._peers.change(pod, self._nodes[node_name], 1)
 
     def remove(self, pod: Pod) -> None:
         """Take a pod off; nothing happens where it is not in the snapshot."""
         self._take_off(pod)
 
-    def _take_off(self, pod: Pod) -> None:
-        name = self._where.pop(pod.uid, None)
-        if name is None:
-            return
-        held = self._on[name].pop(pod.uid)
-        self._free[name] += held.scheduling.requests
-        self._count((held,), name, -1)
-        self._peers.change(held, self._nodes[name], -1)
+    def _take_off(self, pod: Pod) -> tuple[Pod, str] | None:
+        """Take a pod off, and return it as it stood, with its node; None where it stands nowhere."""
+        found = self._standing.take_off(pod)
+        if found is not None:
+            held, name = found
+            self._free[name] += held.scheduling.requests
+            self._count(held, name, -1)
+            self._peers.change(held, self._nodes[name], -1)
+        return found
 
     def undo(self, pods: Iterable[Pod]) -> None:
         """Take pods off again that were just placed, as if they had not been."""
@@ -405,10 +402,10 @@ class ClusterSnapshot:
         if old is not None and _alike(old, node):
             self._nodes[node.name] = node
             return
-        pods = tuple(self._on.get(node.name, {}).values())
+        pods = self.on(node.name) if old is not None else ()
         self._take_off_node(node.name)
         self._nodes[node.name] = node
-        self._on[node.name] = {}
+        self._standing.add_node(node.name)
         self._free[node.name] = node.allocatable
         self._added += 1
         self._places[node.name] = self._added
@@ -425,10 +422,10 @@ class ClusterSnapshot:
     def _take_off_node(self, node_name: str) -> None:
         if node_name not in self._nodes:
             return
-        for pod in tuple(self._on[node_name].values()):
+        for pod in self.on(node_name):
             self._take_off(pod)
-        del self._nodes[node_name], self._on[node_name], self._free[node_name]
-        del self._places[node_name]
+        del self._nodes[node_name], self._free[node_name], self._places[node_name]
+        self._standing.remove_node(node_name)
         self._topology.remove_node(node_name)
         self._suitable.remove(node_name)
         self._node_changed(node_name)
@@ -445,14 +442,13 @@ class ClusterSnapshot:
 
     def _part(self) -> None:
         self._nodes = self._nodes.copy()
-        self._on = {name: pods.copy() for name, pods in self._on.items()}
-        self._where = self._where.copy()
+        self._standing = self._standing.copy()
         self._free = self._free.copy()
         self._ports = self._ports.copy()
         self._claims = self._claims.copy()
         self._peers = self._peers.over(self._nodes)
         self._anti_affinity_index = self._anti_affinity_index.copy()
-        self._topology = self._topology.over(self._nodes, self._on)
+        self._topology = self._topology.over(self._nodes, self._standing)
         self._suitable = self._suitable.over(self._nodes)
         self._places = self._places.copy()
         self._members = {ref: members.copy() for ref, members in self._members.items()}
@@ -460,20 +456,19 @@ class ClusterSnapshot:
         # A ranking reads its own snapshot, so a copy starts without one.
         self._row, self._ranking = None, None
 
-    def _count(self, pods: Collection[Pod], node_name: str, by: int) -> None:
+    def _count(self, pod: Pod, node_name: str, by: int) -> None:
         node = self._nodes[node_name]
-        for pod in pods:
-            for protocol, port, address in pod.scheduling.host_ports:
-                self._ports[node_name, protocol, port, address] += by
-                self._ports[node_name, protocol, port, None] += by
-            if pod.group is not None:
-                members = self._members.setdefault(pod.group.ref, set())
-                if by > 0 and pod.deleting is None and node.interruption is None:
-                    members.add(pod.uid)
-                else:
-                    members.discard(pod.uid)
-        self._anti_affinity_index.change(pods, node, by)
-        self._topology.change(pods, node_name, by)
+        for protocol, port, address in pod.scheduling.host_ports:
+            self._ports[node_name, protocol, port, address] += by
+            self._ports[node_name, protocol, port, None] += by
+        if pod.group is not None:
+            members = self._members.setdefault(pod.group.ref, set())
+            if by > 0 and pod.deleting is None and node.interruption is None:
+                members.add(pod.uid)
+            else:
+                members.discard(pod.uid)
+        self._anti_affinity_index.change(pod, node, by)
+        self._topology.change(pod, node_name, by)
         self._node_changed(node_name)
 
     def _node_changed(self, name: str) -> None:
@@ -481,14 +476,6 @@ class ClusterSnapshot:
             order.changed(name)
         if self._ranking is not None:
             self._ranking.changed(name)
-
-    def _lift(self, pod: Pod) -> tuple[Pod, str] | None:
-        name = self.where(pod)
-        if name is None:
-            return None
-        held = self._on[name][pod.uid]
-        self._take_off(held)
-        return held, name
 
     def _put_back(self, held: tuple[Pod, str] | None) -> None:
         if held is not None:
@@ -513,11 +500,8 @@ class ClusterSnapshot:
 
     def _claimed(self, claim: Claim) -> bool:
         """Whether a pod on any node has a claim."""
-        return any(
-            claim.name in pod.scheduling.claims and claim.namespace == pod.namespace
-            for pods in self._on.values()
-            for pod in pods.values()
-        )
+        pods = self._standing.within(claim.namespace).values()
+        return any(claim.name in pod.scheduling.claims for pod in pods)
 
     def _why_attached(self, pod: Pod, node: Node) -> str | None:
         """Compare the volumes that would be attached to a node with what its CSI drivers can attach."""
@@ -526,7 +510,7 @@ class ClusterSnapshot:
         wanted = set(self._mounted_by(pod))
         if not wanted:
             return None
-        there = {claim for each in self._on[node.name].values() for claim in self._mounted_by(each)}
+        there = {claim for each in self.on(node.name) for claim in self._mounted_by(each)}
         more = {claim.driver for claim in wanted - there}
         counts = Counter(claim.driver for claim in there | wanted)
         if any(counts[driver] > node.volume_limits.get(driver, counts[driver]) for driver in more):

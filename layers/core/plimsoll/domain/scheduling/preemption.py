@@ -151,9 +151,9 @@ class PreemptingSnapshot(ClusterSnapshot):
     def place(self, pod: Pod, node_name: str) -> None:
         """Put a pod on a node, and take off those that make way for it there."""
         for victim in self._with_groups(self._victims(pod, node_name)):
-            self._made_way.setdefault(pod.uid, []).append((victim, self._where[victim.uid]))
-            self._take_off(victim)
-            self._displaced[victim.uid] = victim
+            if (stood := self._take_off(victim)) is not None:
+                self._made_way.setdefault(pod.uid, []).append(stood)
+                self._displaced[victim.uid] = victim
         super().place(pod, node_name)
         self._displaced.pop(pod.uid, None)
         if self._rest is not None and not self.yields(pod):
@@ -175,7 +175,7 @@ class PreemptingSnapshot(ClusterSnapshot):
         found = {pod.uid: pod for pod in victims}
         for group in {p.group.ref for p in victims if p.group is not None and p.group.together}:
             for uid in self._members[group]:
-                found.setdefault(uid, self._on[self._where[uid]][uid])
+                found.setdefault(uid, self._standing.within(group.namespace)[uid])
         return [*found.values()]
 
     @property

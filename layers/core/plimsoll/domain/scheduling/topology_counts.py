@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.scheduling.standing_pods import StandingPods
 
 type FilterReason = Callable[[Node], str | None]
 """Says why a node will not do for the pod at hand, in the scheduler's words."""
@@ -112,21 +113,17 @@ class _SameLabels:
 
 
 class TopologyCounts:
-    """The counts of a snapshot. Before the first of them is asked for, it keeps nothing."""
+    """The counts of a snapshot. It follows the pods of a namespace from the first count that they matter to."""
 
-    def __init__(self, nodes: Mapping[str, Node], on: Mapping[str, Mapping[str, Pod]]) -> None:
-        """Begin without a count. The nodes by name and the pods on each, by uid, are the snapshot's own."""
-        self._nodes, self._on = nodes, on
+    def __init__(self, nodes: Mapping[str, Node], standing: StandingPods) -> None:
+        """Begin without a count. The nodes by name and the pods on them are the snapshot's own."""
+        self._nodes, self._standing = nodes, standing
         self._domains: dict[Hashable, Domains] = {}
         self._counts: dict[Hashable, TopologyCount] = {}
         self._by_labels: defaultdict[str, dict[Hashable, _SameLabels]] = defaultdict(dict)
         """By namespace, and by what a count can see of a pod."""
-        self._unsorted: defaultdict[str, tuple[list[Pod], list[str]]] = defaultdict(
-            lambda: ([], [])
-        )
-        """Namespace -> its pods and their nodes when the first count was made, until a count or a change concerns one of
-        them: a plan asks about few namespaces of a large cluster. The lists never change, so copies share them. They are
-        two, for a million pairs would make the garbage collector walk the whole observation."""
+        self._all = False
+        """Whether the pods of all namespaces are followed."""
 
     def __call__(
         self,
@@ -147,16 +144,11 @@ class TopologyCounts:
         """
         if key in self._counts:
             return self._counts[key]
-        if not self._counts:
-            for node_name, pods in self._on.items():
-                for pod in pods.values():
-                    there, nodes = self._unsorted[pod.namespace]
-                    there.append(pod)
-                    nodes.append(node_name)
         if divided not in self._domains:
             self._domains[divided] = Domains(domain_of, self._nodes.values())
-        asked = [*self._by_labels, *self._unsorted] if namespace is None else [namespace]
+        asked = [*self._standing.namespaces] if namespace is None else [namespace]
         kinds = [same for each in asked for same in self._in(each).values()]
+        self._all = self._all or namespace is None
         made = TopologyCount(admits, divided, self._domains[divided], namespace)
         self._counts[key] = made
         for same in kinds:
@@ -166,11 +158,9 @@ class TopologyCounts:
                     made.add(node_name, count)
         return made
 
-    def change(self, pods: Iterable[Pod], node_name: str, by: int) -> None:
-        """Count pods on a node in (1) or out (-1)."""
-        if not self._counts:
-            return
-        for pod in pods:
+    def change(self, pod: Pod, node_name: str, by: int) -> None:
+        """Count a pod on a node in (1) or out (-1), after it came or went."""
+        if self._all or pod.namespace in self._by_labels:
             same = self._of(pod)
             same.on[node_name] += by
             for count in same.counts:
@@ -186,15 +176,14 @@ class TopologyCounts:
         for domains in self._domains.values():
             domains.remove(name)
 
-    def over(self, nodes: Mapping[str, Node], on: Mapping[str, Mapping[str, Pod]]) -> Self:
+    def over(self, nodes: Mapping[str, Node], standing: StandingPods) -> Self:
         """Return counts over a copy of the snapshot's nodes and pods, which go on by themselves."""
         twin = copy(self)
-        twin._part(nodes, on)  # noqa: SLF001 - it is of this class
+        twin._part(nodes, standing)  # noqa: SLF001 - it is of this class
         return twin
 
-    def _part(self, nodes: Mapping[str, Node], on: Mapping[str, Mapping[str, Pod]]) -> None:
-        self._nodes, self._on = nodes, on
-        self._unsorted = self._unsorted.copy()
+    def _part(self, nodes: Mapping[str, Node], standing: StandingPods) -> None:
+        self._nodes, self._standing = nodes, standing
         self._domains = {key: domains.copy() for key, domains in self._domains.items()}
         counts = {id(c): c.over(self._domains[c.divided]) for c in self._counts.values()}
         self._counts = {key: counts[id(count)] for key, count in self._counts.items()}
@@ -209,12 +198,13 @@ class TopologyCounts:
 
     def _in(self, namespace: str) -> dict[Hashable, _SameLabels]:
         """Return the pods of a namespace by what a count can see of them."""
-        for pod, node_name in zip(*self._unsorted.pop(namespace, ([], [])), strict=True):
-            self._of(pod).on[node_name] += 1
+        if namespace not in self._by_labels:
+            for pod, node_name in self._standing.located(namespace):
+                self._of(pod).on[node_name] += 1
         return self._by_labels[namespace]
 
     def _of(self, pod: Pod) -> _SameLabels:
-        known = self._in(pod.namespace)
+        known = self._by_labels[pod.namespace]
         key = (frozenset(pod.labels.items()), pod.deleting is None)
         if key not in known:
             admitting = [count for count in self._counts.values() if count.admits(pod)]
