@@ -19,7 +19,6 @@ from plimsoll.domain.placement import (
     PromisedWorkload,
     StandingGroup,
     at_most,
-    capacities_of,
     promised_workloads,
     standing_groups,
     understood_promise,
@@ -80,7 +79,7 @@ class LoadLines:
             promises=promises,
             groups=groups,
             workloads={each.workload: each for each in found},
-            stands={ref: capacities_of(seen, ref) for ref in promises},
+            stands={ref: seen.standing.get(ref, Counter()) for ref in promises},
             scores=facts.scores,
         )
 

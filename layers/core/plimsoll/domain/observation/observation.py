@@ -11,6 +11,7 @@ from functools import cached_property
 from plimsoll.domain.interruptions import Interruption, LifecycleHook, Policy
 from plimsoll.domain.kubernetes import (
     HASHES,
+    MOVED,
     Budget,
     Claim,
     LabelSelection,
@@ -222,6 +223,20 @@ class Observation:
         }
 
     @cached_property
+    def standing(self) -> Mapping[Ref, Counter[str]]:
+        """How many of the serving pods of each workload stand on nodes of each capacity type, as in `capacities`."""
+        capacity_of = self.capacities.get
+        return {
+            ref: Counter(filter(None, map(capacity_of, [pod.node for pod in pods])))
+            for ref, pods in self.serving.items()
+        }
+
+    @cached_property
+    def moved(self) -> Sequence[Pod]:
+        """Pods with the mark of a voluntary move; finished pods are left out."""
+        return [pod for pod in self.pods if MOVED in pod.annotations and not pod.finished]
+
+    @cached_property
     def templates(self) -> Mapping[Ref, Collection[Scheduling]]:
         """What the pods of each workload require of nodes. Pods of one template share it, so there are few."""
         return {
@@ -232,7 +247,7 @@ class Observation:
     @cached_property
     def pending(self) -> Sequence[Pod]:
         """Pods that wait for kube-scheduler to find a node."""
-        return [pod for pod in self.pods if pod.pending]
+        return [pod for pod in self.pods if pod.node is None and pod.pending]
 
     def workload_of(self, pod: Pod) -> Ref:
         """Return the workload that a pod belongs to: itself, where nobody owns it."""

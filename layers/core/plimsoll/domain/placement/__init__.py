@@ -60,7 +60,7 @@ from plimsoll.domain.placement.spread_groups import (
     label_key,
 )
 from plimsoll.domain.placement.standing_group import StandingGroup, standing_groups
-from plimsoll.domain.placement.status import FloorStatus, capacities_of
+from plimsoll.domain.placement.status import FloorStatus
 
 __all__ = [
     "ADDED_WITHIN",
@@ -98,7 +98,6 @@ __all__ = [
     "bequeaths",
     "between_runs",
     "canaries_told",
-    "capacities_of",
     "choices_of",
     "chosen_layouts",
     "floor_of",

@@ -16,6 +16,7 @@ from typing import Final, Self, override
 
 from plimsoll.domain.interruptions import DAY, HOUR
 from plimsoll.domain.kubernetes import MOVED, Pod
+from plimsoll.domain.observation import Observation
 
 RETURNED: Final = "any-on-demand"
 """The origin of a pod that no floor spreads, and that was moved from on-demand to spot."""
@@ -74,15 +75,13 @@ def next_mark(group: str, pods: Iterable[Pod], now: datetime) -> Mark | None:
     return Mark(min(len(PAUSES), last + 1), now, group)
 
 
-def moves_within_hour(of_workload: Iterable[Iterable[Pod]], now: datetime) -> int:
+def moves_within_hour(seen: Observation, now: datetime) -> int:
     """Return how many moves of the last hour the pods of all workloads tell of.
 
     A moved pod and its replacement have the same mark, and a workload moves one pod at a time.
     """
-    return sum(
-        len({m for p in pods if MOVED in p.annotations and (m := _lately(p, now, HOUR))})
-        for pods in of_workload
-    )
+    marks = ((seen.workload_of(pod), _lately(pod, now, HOUR)) for pod in seen.moved)
+    return len({(workload, mark) for workload, mark in marks if mark is not None})
 
 
 def last_move(pods: Iterable[Pod], now: datetime) -> datetime | None:

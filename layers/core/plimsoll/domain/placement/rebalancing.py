@@ -57,7 +57,7 @@ def why_not_now(seen: Observation, now: datetime) -> str | None:
 
 def _left(seen: Observation, now: datetime) -> int:
     """Return what is left of the budget of the cluster."""
-    return seen.policy.moves(len(seen.pods)) - moves_within_hour(seen.of_workload.values(), now)
+    return seen.policy.moves(len(seen.pods)) - moves_within_hour(seen, now)
 
 
 def plan_moves(seen: Observation, moves: Iterable[Move], now: datetime) -> Moves:
@@ -73,7 +73,7 @@ def plan_moves(seen: Observation, moves: Iterable[Move], now: datetime) -> Moves
         return Moves()  # a snapshot of a large cluster takes seconds
     most = min(MOST_MOVES, max(0, _left(seen, now)))
     releases, homeless = list[Release](), list[Pod]()
-    snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
+    snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims, seen.on_node)
     for move in waiting:
         if len(releases) + len(homeless) >= most:
             break
@@ -117,8 +117,6 @@ class Move:
     """The label over which it is spread; None: over none."""
     movable: Sequence[Pod]
     """Those of its pods that may be moved, the first choice first."""
-    to_on_demand: bool = False
-    """Whether it lacks pods on on-demand."""
     lands: Callable[[Node], bool]
     """Whether a node is one to which its pods are moved."""
     mark: Mark
@@ -126,20 +124,21 @@ class Move:
     reason: str
 
 
-def in_drawn_order(moves: Iterable[Move], now: datetime) -> Sequence[Move]:
-    """Return moves in an order that the time decides, those to on-demand first."""
-    return sorted(
-        moves,
-        key=lambda move: (not move.to_on_demand, crc32(f"{now}{move.workload.ref}".encode())),
-    )
+def turns(now: datetime) -> Callable[[Workload], int]:
+    """Return what tells the turn of a workload, in an order that the time decides."""
+    drawn = str(now)
+    return lambda workload: crc32(f"{drawn}{workload.ref}".encode())
 
 
 def settled_pods(seen: Observation, workload: Workload) -> Sequence[Pod]:
     """Return the pods of a workload that stay, where all its replicas serve and nothing changes it now; else none."""
     serving = seen.serving.get(workload.ref, ())
-    if len(serving) != workload.replicas or workload.rolling_out or workload.paused:
+    if len(serving) != workload.replicas or workload.rolling_out or workload.paused or not serving:
         return ()
-    staying = sum(pod.deleting is None for pod in seen.of_workload[workload.ref]) if serving else 0
+    there = seen.of_workload[workload.ref]
+    if len(there) == len(serving):
+        return serving
+    staying = sum(pod.deleting is None for pod in there)
     return serving if staying == len(serving) else ()
 
 

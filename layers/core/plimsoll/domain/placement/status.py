@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.domain.kubernetes import CAPACITY_LABELS, Ref, Scheduling, Workload, capacity_of
+from plimsoll.domain.kubernetes import CAPACITY_LABELS, Scheduling, Workload, capacity_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.injection import spread_keys
 from plimsoll.domain.placement.on_demand import FloorConstraint, OnDemandFloor
@@ -50,17 +49,11 @@ def status_of(  # noqa: PLR0913 - what the plan found, each part named
     """Return where a workload stands, of which so many pods are Pending."""
     return FloorStatus(
         floor=floor,
-        ready=dict(capacities_of(seen, workload.ref)),
+        ready=dict(seen.standing.get(workload.ref, ())),
         pending=pending,
         reserved=reserved and floor.layout == SINGLE_REPLICA,
         lacks=lacks,
     )
-
-
-def capacities_of(seen: Observation, workload: Ref) -> Counter[str]:
-    """Return the serving pods of a workload by where they stand, as in `FloorStatus.ready`."""
-    nodes = [pod.node for pod in seen.serving.get(workload, ())]
-    return Counter(filter(None, map(seen.capacities.get, nodes)))
 
 
 def lacks(workload: Workload, floor: OnDemandFloor) -> str | None:

@@ -8,7 +8,7 @@ have allowed. Each move makes that smaller, so moves end.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -18,7 +18,7 @@ from plimsoll.domain.kubernetes import CAPACITY_LABELS, Pod, Workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.move_history import next_mark
 from plimsoll.domain.placement.node_labels import SpreadGroup
-from plimsoll.domain.placement.rebalancing import Move, in_drawn_order, settled_pods
+from plimsoll.domain.placement.rebalancing import Move, settled_pods, turns
 from plimsoll.domain.placement.spread_groups import (
     NO_GROUPS,
     ON_DEMAND,
@@ -36,8 +36,8 @@ def uneven(
     groups: Sequence[SpreadGroup],
     now: datetime,
     pinned: Sequence[Workload] = (),
-) -> Sequence[Move]:
-    """Return the moves of workloads whose fullest group stands more than one pod above their emptiest.
+) -> Iterator[Move]:
+    """Yield the moves of workloads whose fullest group stands more than one pod above their emptiest.
 
     Workloads that stand too seldom on on-demand come first. The others are in an order that the time
     decides, so that those whose pods fit nowhere do not hold the rest back.
@@ -53,8 +53,15 @@ def uneven(
     for layout, workloads in spread.items():
         names = {g.name for g in groups if g.layout == layout and g.opened}
         every.append((_OpenGroups.of(seen, layout, names), workloads))
-    found = (_unevenness(seen, w, opened, now) for opened, workloads in every for w in workloads)
-    return in_drawn_order((move for move in found if move is not None), now)
+    found = (_unevenness(seen, w, opened) for opened, workloads in every for w in workloads)
+    turn = turns(now)
+    ordered = sorted(
+        (one for one in found if one is not None),
+        key=lambda one: (not on_demand_group(one.emptiest), turn(one.workload)),
+    )
+    # After a storm all workloads may be uneven, and a run tries few: only the pods of those are looked at one by one.
+    moves = (one.move(now) for one in ordered)
+    yield from (move for move in moves if move is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +85,41 @@ class _OpenGroups:
         return cls(layout=layout, key=key, names=sorted(names), group_of=group_of)
 
 
-def _unevenness(
-    seen: Observation, workload: Workload, opened: _OpenGroups, now: datetime
-) -> Move | None:
-    pods, layout, key = settled_pods(seen, workload), opened.layout, opened.key
-    group_of = opened.group_of
-    # Counted first: mostly few workloads are uneven, and the pods of those alone are looked at one by one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unevenness:
+    """A workload of which a pod is to leave a group."""
+
+    workload: Workload
+    opened: _OpenGroups
+    fullest: str
+    emptiest: str
+    pods: Sequence[Pod]
+    """All of it."""
+    apart: Sequence[Pod]
+    """Those on spot nodes of no open group, where one of these is to leave."""
+    reason: str
+
+    def move(self, now: datetime) -> Move | None:
+        """Return the move of a pod; None while the pause after one in vain lasts."""
+        group_of, key, fullest = self.opened.group_of, self.opened.key, self.fullest
+        movable = self.apart or sorted(
+            (pod for pod in self.pods if group_of.get(pod.node) == fullest), key=attrgetter("name")
+        )
+        mark = next_mark(fullest, movable, now)
+        if mark is None:
+            return None
+        return Move(
+            workload=self.workload,
+            key=key,
+            movable=movable,
+            lands=lambda node: node.labels.get(key) != fullest,
+            mark=mark,
+            reason=self.reason,
+        )
+
+
+def _unevenness(seen: Observation, workload: Workload, opened: _OpenGroups) -> _Unevenness | None:
+    pods, layout, group_of = settled_pods(seen, workload), opened.layout, opened.group_of
     counts = Counter(map(group_of.get, [pod.node for pod in pods]))
     standing = {name: counts[name] for name in opened.names}
     apart: list[Pod] = []
@@ -96,10 +132,11 @@ def _unevenness(
     if (
         apart
         and any(map(on_demand_group, standing))
-        and (reason := _why_to_on_demand(seen, layout, len(apart), pods)) is not None
+        and (reason := _why_to_on_demand(seen, workload, layout, len(apart))) is not None
     ):
-        fullest, emptiest, movable = SPOT, ON_DEMAND, apart
+        fullest, emptiest = SPOT, ON_DEMAND
     elif standing:
+        apart = []
         fullest = max(standing, key=standing.__getitem__)
         emptiest = min(standing, key=standing.__getitem__)
         most, least = standing[fullest], standing[emptiest]
@@ -107,41 +144,36 @@ def _unevenness(
             return None
         # Pods on closed spot groups are not counted here: the open groups can be uneven while the floor is just kept.
         to_spot = on_demand_group(fullest) and not on_demand_group(emptiest)
-        if to_spot and _on_demand(seen, pods) <= layout.floor(len(pods)):
+        if to_spot and _on_demand(seen, workload) <= layout.floor(len(pods)):
             return None
-        there = [pod for pod in pods if group_of.get(pod.node) == fullest]
-        movable = sorted(there, key=attrgetter("name"))
         reason = f"{most} of its pods stand on {fullest} and {least} on {emptiest}"
     else:
         return None
-    mark = next_mark(fullest, movable, now)
-    if mark is None:
-        return None
-    return Move(
+    return _Unevenness(
         workload=workload,
-        key=key,
-        movable=movable,
-        to_on_demand=on_demand_group(emptiest),
-        lands=lambda node: node.labels.get(key) != fullest,
-        mark=mark,
+        opened=opened,
+        fullest=fullest,
+        emptiest=emptiest,
+        pods=pods,
+        apart=apart,
         reason=reason,
     )
 
 
-def _on_demand(seen: Observation, pods: Sequence[Pod]) -> int:
-    return sum(seen.capacities.get(pod.node) == ON_DEMAND for pod in pods)
+def _on_demand(seen: Observation, workload: Workload) -> int:
+    return seen.standing[workload.ref][ON_DEMAND]
 
 
 def _why_to_on_demand(
-    seen: Observation, layout: Layout, apart: int, pods: Sequence[Pod]
+    seen: Observation, workload: Workload, layout: Layout, apart: int
 ) -> str | None:
     """Say why pods on spot nodes of no open group must not stay there; None where they may."""
     if layout == NO_GROUPS:
         return "all its replicas must stand on on-demand"
     if layout == SINGLE_REPLICA:
         return "it is a single replica, and the on-demand reserve may not take it later"
-    on_demand = _on_demand(seen, pods)
-    if on_demand < layout.floor(len(pods)):
+    on_demand = _on_demand(seen, workload)
+    if on_demand < layout.floor(workload.replicas):
         return f"{on_demand} of its pods stand on on-demand and {apart} on closed spot groups"
     return None
 

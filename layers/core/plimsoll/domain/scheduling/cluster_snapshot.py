@@ -16,7 +16,7 @@ Surprise: `place` asks nothing. The snapshot shows what is, also where that brea
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Final, Self
@@ -61,10 +61,15 @@ class ClusterSnapshot:
         nodes: Iterable[Node],
         pods: Iterable[Pod],
         claims: Mapping[tuple[str, str], Claim] | None = None,
+        on_node: Mapping[str, Sequence[Pod]] | None = None,
     ) -> None:
         """Place every pod that names a node of the snapshot and is not finished.
 
-        A claim that is not given demands nothing of a node, like one that is not bound.
+        Args:
+            nodes: all nodes.
+            pods: all pods, no two of one uid.
+            claims: one that is not given demands nothing of a node, like one that is not bound.
+            on_node: the pods that are not finished by node, where the caller has them so.
         """
         self._nodes: dict[str, Node] = {}
         self._standing = StandingPods()
@@ -88,9 +93,11 @@ class ClusterSnapshot:
         for node in nodes:
             self.add_node(node)
         standing = [pod for pod in pods if pod.node in self._nodes and not pod.finished]
-        # At once: a million pods one by one take seconds.
-        for name, there in self._standing.begin(standing).items():
-            self._free[name] -= total_resources([pod.scheduling.requests for pod in there])
+        there = _by_node(standing) if on_node is None else on_node
+        self._standing.begin(standing, there)
+        for name in self._nodes:  # at once: a million pods one by one take seconds
+            taken = total_resources([pod.scheduling.requests for pod in there.get(name, ())])
+            self._free[name] -= taken
         self._peers.begin(standing)
         for pod in standing:
             scheduling = pod.scheduling
@@ -547,6 +554,13 @@ class ClusterSnapshot:
             return None
 
         return free
+
+
+def _by_node(pods: Iterable[Pod]) -> Mapping[str, Sequence[Pod]]:
+    found: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        found[pod.node or ""].append(pod)
+    return found
 
 
 def _why_short(need: Resources, headroom: Resources) -> str | None:

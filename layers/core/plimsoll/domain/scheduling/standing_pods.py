@@ -13,8 +13,8 @@ from typing import Self
 
 from plimsoll.domain.kubernetes import Pod
 
-type _Pods = dict[str, Pod] | list[Pod]
-"""By uid; a list where nobody has asked since the beginning. Such a list never changes, so copies share it."""
+type _Pods = dict[str, Pod] | Sequence[Pod]
+"""By uid; a sequence where nobody has asked since the beginning. It never changes, so copies share it."""
 
 
 class StandingPods:
@@ -29,20 +29,18 @@ class StandingPods:
         self._elsewhere: dict[str, str] = {}
         """Uid of a pod that stands on another node than it names -> that other node."""
 
-    def begin(self, pods: Iterable[Pod]) -> Mapping[str, Sequence[Pod]]:
+    def begin(self, pods: Iterable[Pod], on_node: Mapping[str, Sequence[Pod]]) -> None:
         """Take the pods of a new snapshot, no two of one uid, which stand on the nodes that they name.
 
-        Returns:
-            The pods by node.
+        Args:
+            pods: all of them.
+            on_node: the same by node, and maybe those of nodes that are not here.
         """
-        on: dict[str, list[Pod]] = {name: [] for name in self._on}
         within: defaultdict[str, list[Pod]] = defaultdict(list)
         for pod in pods:
-            on[pod.node or ""].append(pod)
             within[pod.namespace].append(pod)
-        self._on.update(on)
         self._within.update(within)
-        return on
+        self._on.update((name, on_node.get(name, ())) for name in self._on)
 
     @property
     def namespaces(self) -> Collection[str]:
@@ -113,7 +111,7 @@ class StandingPods:
 
 def _by_uid(among: dict[str, _Pods], name: str) -> dict[str, Pod]:
     there = among[name]
-    if isinstance(there, list):
+    if not isinstance(there, dict):
         there = among[name] = {pod.uid: pod for pod in there}
     return there
 
