@@ -73,6 +73,16 @@ def test_pods_that_have_succeeded_count_no_more_until_it_is_suspended(kind):
     assert (job.pods, job.parallelism) == (left, whole)
 
 
+@pytest.mark.parametrize("kind", SUCCEEDED)
+def test_what_succeeded_before_a_suspension_counts_again_until_its_operator_has_seen_the_start(
+    kind,
+):
+    obj, (status, _) = sample(kind), SUCCEEDED[kind]
+    at(obj, ROWS[kind].suspend[:-1])["suspend"] = False
+    obj["status"] = status | {"conditions": [{"type": "Suspended", "status": "True"}]}
+    assert parsed(obj).job.pods == sum(ROLES[kind].values())
+
+
 def test_a_job_set_that_may_restart_holds_all_of_its_pods_until_it_ends():
     obj = sample("JobSet")
     obj["spec"] |= {"suspend": False, "failurePolicy": {"maxRestarts": 1}}
@@ -140,6 +150,19 @@ REFUSED = [
     ("RayJob", {"clusterSelector": {"ray.io/cluster": "other"}}, "clusterSelector"),
     ("RayJob", {"submissionMode": "SidecarMode"}, "submissionMode"),
     ("RayCluster", {"enableInTreeAutoscaling": True}, "enableInTreeAutoscaling"),
+    *(
+        (kind, {"managedBy": "kueue.x-k8s.io/multikueue"}, "spec.managedBy")
+        for kind in ("RayJob", "RayCluster")
+    ),
+    *(
+        (
+            kind,
+            {"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}},
+            "spec.runPolicy.managedBy",
+        )
+        for kind in ("PyTorchJob", "JAXJob", "MPIJob")
+    ),
+    ("PyTorchJob", {"elasticPolicy": {"maxReplicas": 9, "metrics": []}}, "elasticPolicy.metrics"),
     ("TrainJob", {"podTemplateOverrides": []}, "trainer 2.1"),
     ("TrainJob", {"runtimePatches": []}, "trainer 2.2"),
     ("SparkApplication", {"dynamicAllocation": {"enabled": True}}, "dynamicAllocation"),
