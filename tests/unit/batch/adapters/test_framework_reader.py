@@ -135,6 +135,20 @@ def test_a_ray_cluster_never_ends():
     assert not parsed(obj).job.finished
 
 
+@pytest.mark.parametrize(
+    ("status", "made"),
+    [
+        ({"rayClusterName": "train-x2x4z", "failed": 0}, False),
+        ({"rayClusterName": "train-x2x4z", "dashboardURL": "train-head-svc:8265"}, True),
+        ({"jobDeploymentStatus": "", "failed": 1}, True),
+    ],
+)
+def test_a_ray_job_has_made_pods_once_its_head_was_there_and_not_when_its_cluster_has_a_name(
+    status, made
+):
+    assert parsed(sample("RayJob") | {"status": status}).job.made_pods is made
+
+
 def test_the_deadline_of_a_run_is_read_where_the_kind_has_one():
     policy = {"suspend": True, "activeDeadlineSeconds": 90}
     assert read("PyTorchJob", runPolicy=policy).limit == timedelta(seconds=90)

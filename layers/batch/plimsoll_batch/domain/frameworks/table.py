@@ -156,7 +156,8 @@ RAY_JOB: Final = Framework(
     ),
     role_label="ray.io/group",
     unlabelled=_SUBMITTER,
-    made_pods=(("status", "rayClusterName"),),
+    # The name of its RayCluster stands there before any pod. The address is that of a head, and a retry has neither for a while.
+    made_pods=(("status", "dashboardURL"), ("status", "failed")),
     limit=("spec", "activeDeadlineSeconds"),
     refuses=(
         Refusal(
