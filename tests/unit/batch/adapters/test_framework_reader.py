@@ -79,7 +79,7 @@ def test_what_succeeded_before_a_suspension_counts_again_until_its_operator_has_
 ):
     obj, (status, _) = sample(kind), SUCCEEDED[kind]
     at(obj, ROWS[kind].suspend[:-1])["suspend"] = False
-    obj["status"] = status | {"conditions": [{"type": "Suspended", "status": "True"}]}
+    obj["status"] = {**status, "conditions": [{"type": "Suspended", "status": "True"}]}
     assert parsed(obj).job.pods == sum(ROLES[kind].values())
 
 
