@@ -39,7 +39,7 @@ ENDS = {
 }
 
 
-SUCCEEDED = {
+SUCCEEDED: dict[str, tuple[dict[str, Any], int]] = {
     "JobSet": ({"replicatedJobsStatus": [{"name": "workers", "succeeded": 1}]}, 1 + 3),
     "PyTorchJob": ({"replicaStatuses": {"Worker": {"succeeded": 2}}}, 1 + 1),
 }
