@@ -135,7 +135,7 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
     With --context the command does all that a cluster needs: it applies the manifests, lets the roles of the stack
     in, tags node groups that may grow, and registers the cluster. It shows the steps, asks once, and ends with what
     the doctor and a rehearsal say. A step that was done before is found done, so you can give the command again
-    after a failure, or with a newer version.
+    after a failure, or with a newer version. A registered cluster keeps its mode and policy.
 
     With --gitops it writes files, and changes nothing in the cluster or in AWS.
     """

@@ -11,7 +11,7 @@ from plimsoll.domain.registry import Cluster
 from plimsoll_cli.environment import Administered, Deployed
 from plimsoll_cli.setup.executor import SetupExecutor
 from plimsoll_cli.setup.manifests import Manifest, objects_of
-from plimsoll_cli.setup.plan import Place, Seen, Step, is_registered, is_same_cluster
+from plimsoll_cli.setup.plan import Place, Seen, Step, is_same_cluster
 from plimsoll_cli.terminal import ask, say
 
 OTHER_ACCOUNT: Final = "--context is for clusters in the account of the stack: for another account see docs/operate/accounts.md"
@@ -93,12 +93,13 @@ class ClusterSetup:
                     f"--grow {name}: {self.cluster.name} has no such node group; it has: {', '.join(groups) or 'none'}"
                 )
         roles = access.roles(self.cluster) if eks else ()
+        registered = self.deployed.registry.get(self.cluster.name)
         return Seen(
             objects={o: [(obj, there(obj)) for obj in objects_of(o)] for o in overlays},
             roles={role: access.groups_of(self.cluster, role) for role in roles},
             groups=[groups[name] for name in grown],
             untagged=[n for n, g in groups.items() if not g.may_grow and n not in grown],
-            registered=is_registered(self.deployed.registry.get(self.cluster.name), self.cluster),
+            mode=None if registered is None else registered.mode,
         )
 
     def carried_out(self, steps: Sequence[Step], *, yes: bool) -> bool:

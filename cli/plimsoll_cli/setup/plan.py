@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.domain.kubernetes import GROW
-from plimsoll.domain.registry import Cluster, ClusterKind
+from plimsoll.domain.registry import Cluster, ClusterKind, Mode
 from plimsoll_cli.probes.kubernetes import GROUP
 from plimsoll_cli.setup.access import TaggedGroup
 from plimsoll_cli.setup.manifests import Manifest, folder_of
@@ -116,7 +116,8 @@ class Seen:
     """Those whose tag shall change."""
     untagged: Sequence[str] = ()
     """The names of others that Plimsoll may not grow."""
-    registered: bool
+    mode: Mode | None
+    """The mode in which the cluster is registered; None: it is not."""
     others: Sequence[str] = ()
     """What else lies in the namespace `plimsoll`."""
 
@@ -133,13 +134,7 @@ def plan_add(place: Place, seen: Seen, register: str) -> tuple[Step, ...]:
         *(_apply(place, overlay, found) for overlay, found in seen.objects.items()),
         *(_grant(place, role, groups) for role, groups in seen.roles.items()),
         *(_let_grow(place, group, allowed=True) for group in seen.groups),
-        Step(
-            what=f"register {place.cluster.name} in the mode observe",
-            why="the functions then plan and report, and write nothing",
-            command=register,
-            action=Register(),
-            done=seen.registered,
-        ),
+        _register(place, seen.mode, register),
     )
 
 
@@ -154,7 +149,7 @@ def plan_remove(place: Place, seen: Seen) -> tuple[Step, ...]:
             why="the functions then ask it no more",
             command=f"plimsoll clusters remove {place.cluster.name}",
             action=Deregister(),
-            done=not seen.registered,
+            done=seen.mode is None,
         ),
         *(_let_grow(place, group, allowed=False) for group in seen.groups),
         *(_revoke(place, role, groups) for role, groups in seen.roles.items()),
@@ -167,6 +162,20 @@ def kept(seen: Seen) -> str | None:
     if not seen.others:
         return None
     return f"the namespace plimsoll stays, because it also holds {', '.join(seen.others)}"
+
+
+def _register(place: Place, mode: Mode | None, command: str) -> Step:
+    name = place.cluster.name
+    new = mode is None
+    return Step(
+        what=f"register {name} in the mode observe" if new else f"register {name}",
+        why="the functions then plan and report, and write nothing"
+        if new
+        else f"it stays in the mode {mode}, with its policy",
+        command=command,
+        action=Register(),
+        done=not new,
+    )
 
 
 def _apply(place: Place, overlay: str | None, found: Sequence[tuple[Manifest, bool]]) -> Step:

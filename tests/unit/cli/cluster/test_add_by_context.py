@@ -81,6 +81,8 @@ def test_a_cluster_that_has_everything_is_not_asked_about(environment):
     result = run(environment, *ADD)
     assert result.exit_code == 0, result.output
     assert "[y/N]" not in result.stdout
+    assert "already: register harbor: it stays in the mode act" in result.stdout
+    assert "observe" not in result.stdout.partition("doctor:")[0]
     assert environment.registry.get("harbor") == a_cluster(mode=Mode.ACT)
 
 
