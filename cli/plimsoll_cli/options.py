@@ -155,7 +155,7 @@ def registered(deployed: Deployed, name: str) -> Cluster:
         known = ", ".join(c.name for c in deployed.registry.list()) or "none yet"
         raise BadInput(
             f"the stack {deployed.stack.name} has no cluster {name} (registered: {known}): add it with "
-            f"`plimsoll clusters add {name}`"
+            f"`{deployed.stack.command('clusters', 'add', name)}`"
         )
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -65,6 +66,10 @@ class Stack:
     def reserves(self) -> Mapping[str, int]:
         """How much concurrency the template reserves for each function, by the output of the stack."""
         return RESERVES[self.size]
+
+    def command(self, *words: str) -> str:
+        """Return a command line of `plimsoll` that acts on this stack, also in a shell with another PLIMSOLL_STACK."""
+        return shlex.join(["plimsoll", *words, "--stack", self.name])
 
     def output(self, name: str) -> str:
         """Return an output.

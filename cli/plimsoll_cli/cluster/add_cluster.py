@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -15,13 +14,13 @@ from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.domain.errors import BadInput, Conflict
 from plimsoll.domain.registry import Cluster, ClusterKind
-from plimsoll_cli.cluster.cluster_setup import OTHER_ACCOUNT, ClusterSetup, listed
+from plimsoll_cli.cluster.add_by_context import add_by_context
+from plimsoll_cli.cluster.cluster_setup import OTHER_ACCOUNT, ClusterSetup
 from plimsoll_cli.cluster.first_look import first_look
 from plimsoll_cli.environment import Deployed
 from plimsoll_cli.options import environment_of, kubeconfig_option, stack_option
 from plimsoll_cli.setup.gitops import files_of, write
-from plimsoll_cli.setup.plan import is_registered, plan_add, unproven
-from plimsoll_cli.setup.script import script_of
+from plimsoll_cli.setup.identity import taken
 from plimsoll_cli.terminal import say
 
 NO_OVERLAY: Final = "none"
@@ -173,8 +172,8 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
         administered=environment.administered(kubeconfig, context),
         cluster=cluster,
     )
-    if _set_up(setup, chosen, grown, dry_run=dry_run, printed=printed, yes=yes):
-        first_look(ctx, stack, name)
+    if add_by_context(setup, chosen, grown, dry_run=dry_run, printed=printed, yes=yes):
+        first_look(ctx, deployed.stack, name)
     elif not (dry_run or printed):
         ctx.exit(1)
 
@@ -235,68 +234,12 @@ def _register(deployed: Deployed, cluster: Cluster) -> None:
     try:
         deployed.registry.add(cluster)
     except Conflict as error:
-        raise _taken(cluster.name, str(error)) from error
+        raise taken(cluster, deployed.stack, str(error)) from error
+    then = deployed.stack.command("clusters", "set", cluster.name, "--mode", "act")
     say(
         f"{cluster.name} is registered in the mode observe. Grant the rights of infra/cluster to the "
-        f"identity of Plimsoll, and read the reports. Then: plimsoll clusters set {cluster.name} --mode act"
+        f"identity of Plimsoll, and read the reports. Then: {then}"
     )
-
-
-def _taken(name: str, why: str) -> BadInput:
-    return BadInput(
-        f"{why}: choose another name, or remove that cluster first (plimsoll clusters remove {name})"
-    )
-
-
-def _set_up(  # noqa: PLR0913 - the options
-    setup: ClusterSetup,
-    overlays: Sequence[str],
-    grown: Sequence[str],
-    *,
-    dry_run: bool,
-    printed: bool,
-    yes: bool,
-) -> bool:
-    """Show the steps, ask, and do them; return whether all are done."""
-    cluster = setup.cluster
-    there = setup.deployed.registry.get(cluster.name)
-    if there is not None and not is_registered(there, cluster):
-        raise _taken(cluster.name, f"another cluster is registered as {cluster.name} already")
-    eks = cluster.kind is ClusterKind.EKS
-    if eks:
-        setup.check_identity()
-    objects = setup.administered.objects
-    seen = setup.seen([None, *overlays], objects.holds, grown=grown, eks=eks)
-    steps = plan_add(setup.place(), seen, _registration(setup))
-    if printed:
-        say(script_of(setup.title(), steps), nl=False)
-        return False
-    say(setup.title())
-    for line in listed(steps):
-        say(line)
-    if seen.untagged:
-        say(
-            f"Plimsoll may not grow these node groups: {', '.join(seen.untagged)} (--grow NAME allows it)"
-        )
-    doubt = unproven(cluster, setup.administered.server)
-    if doubt is not None:
-        say(doubt)
-    if dry_run:
-        say("Nothing was written.")
-        return False
-    return setup.carried_out(steps, yes=yes)
-
-
-def _registration(setup: ClusterSetup) -> str:
-    """Return the command that only registers the cluster; a CA certificate is named as a file of its own."""
-    cluster, stack = setup.cluster, setup.deployed.stack
-    words = ["plimsoll", "clusters", "add", cluster.name]
-    if cluster.endpoint is not None:
-        words += ["--endpoint", cluster.endpoint]
-        words += ["--ca", "ca.pem"] if cluster.ca is not None else []
-        words += ["--secret", cluster.secret] if cluster.secret is not None else []
-    words += ["--region", cluster.region] if cluster.region != stack.region else []
-    return shlex.join([*words, "--stack", stack.name])
 
 
 def check_role(role: str | None, external_id: str | None) -> None:

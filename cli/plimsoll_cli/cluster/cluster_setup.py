@@ -10,8 +10,9 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.registry import Cluster
 from plimsoll_cli.environment import Administered, Deployed
 from plimsoll_cli.setup.executor import SetupExecutor
+from plimsoll_cli.setup.identity import is_same_cluster
 from plimsoll_cli.setup.manifests import Manifest, objects_of
-from plimsoll_cli.setup.plan import Place, Seen, Step, is_same_cluster
+from plimsoll_cli.setup.steps import Place, Seen, Step
 from plimsoll_cli.terminal import ask, say
 
 OTHER_ACCOUNT: Final = "--context is for clusters in the account of the stack: for another account see docs/operate/accounts.md"
@@ -62,7 +63,12 @@ class ClusterSetup:
 
     def place(self) -> Place:
         """Return how commands name the cluster."""
-        return Place(cluster=self.cluster, context=self.administered.context)
+        return Place(
+            cluster=self.cluster,
+            stack=self.deployed.stack,
+            context=self.administered.context,
+            kubeconfig=self.administered.kubeconfig,
+        )
 
     def seen(
         self,

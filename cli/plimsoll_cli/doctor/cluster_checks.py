@@ -34,8 +34,9 @@ def answers(installation: Installation) -> Iterator[Finding]:
         version = installation.version()
     except PlimsollError as error:
         if isinstance(error, NotFound) and not endpoint:
-            cure = f"if it is no more: plimsoll clusters remove {installation.cluster.name} --force"
-            yield fail(str(error), cure)
+            name = installation.cluster.name
+            remove = installation.stack.command("clusters", "remove", name, "--force")
+            yield fail(str(error), f"if it is no more: {remove}")
         elif isinstance(error, NotFound | BadInput) and endpoint:
             cure = f"put a token that the cluster takes into {installation.cluster.secret}"
             yield fail(str(error), cure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import replace
 from typing import Any
@@ -168,6 +169,26 @@ def test_the_script_is_one_that_a_shell_takes_and_holds_every_object(environment
     assert [*yaml.safe_load_all(first)] == [*objects_of(None)]
     for command in ("eks create-access-entry", "eks tag-resource", "plimsoll clusters add harbor"):
         assert command in said
+
+
+def test_printed_commands_name_the_stack_and_the_kubeconfig_that_were_given(environment):
+    environment.stack_name = "canary"
+    given = ("--stack", "canary", "--kubeconfig", "team.yaml")
+    environment.registry.add(replace(a_cluster(), region="eu-west-1"))
+    said = run(environment, *ADD, *given).output
+    said += run(environment, "clusters", "add", "quay", *given[:2]).output
+    environment.registry.remove("harbor")
+    for words in ((*ADD, "--dry-run"), (*ADD, "--yes"), (*REMOVE, "--dry-run")):
+        said += run(environment, *words, *given).output
+    ours = re.findall(r"plimsoll (?:clusters|doctor|rehearse) [^,;`)\n]*", said)
+    assert {" ".join(command.split()[:3]) for command in ours} >= {
+        *("plimsoll clusters add", "plimsoll clusters remove", "plimsoll clusters set"),
+        *("plimsoll doctor --cluster", "plimsoll rehearse --cluster"),
+    }
+    assert [command for command in ours if not command.endswith(" --stack canary")] == []
+    kubectl = re.findall(r"^ +kubectl .*", said, re.MULTILINE)
+    assert kubectl
+    assert all("kubectl --kubeconfig team.yaml --context harbor " in line for line in kubectl)
 
 
 def test_files_for_argo_cd_and_flux_hold_what_add_applies_and_point_to_each_other(tmp_path):

@@ -1,0 +1,63 @@
+"""Adding a cluster by its kubeconfig: the steps are shown, asked about once, and done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plimsoll.domain.registry import ClusterKind
+from plimsoll_cli.cluster.cluster_setup import ClusterSetup, listed
+from plimsoll_cli.setup.identity import is_registered, taken, unproven
+from plimsoll_cli.setup.plan import plan_add
+from plimsoll_cli.setup.script import script_of
+from plimsoll_cli.terminal import say
+
+
+def add_by_context(  # noqa: PLR0913 - the options
+    setup: ClusterSetup,
+    overlays: Sequence[str],
+    grown: Sequence[str],
+    *,
+    dry_run: bool,
+    printed: bool,
+    yes: bool,
+) -> bool:
+    """Show the steps, ask, and do them; return whether all are done.
+
+    Args:
+        setup: the cluster.
+        overlays: those beside the base.
+        grown: the names of the node groups that Plimsoll shall grow.
+        dry_run: show the steps, and write nothing.
+        printed: print a script instead, and write nothing.
+        yes: do not ask.
+
+    Raises:
+        BadInput: the name is taken, or context and cluster do not belong together.
+    """
+    cluster, stack = setup.cluster, setup.deployed.stack
+    there = setup.deployed.registry.get(cluster.name)
+    if there is not None and not is_registered(there, cluster):
+        raise taken(cluster, stack, f"another cluster is registered as {cluster.name} already")
+    eks = cluster.kind is ClusterKind.EKS
+    if eks:
+        setup.check_identity()
+    objects = setup.administered.objects
+    seen = setup.seen([None, *overlays], objects.holds, grown=grown, eks=eks)
+    steps = plan_add(setup.place(), seen)
+    if printed:
+        say(script_of(setup.title(), steps), nl=False)
+        return False
+    say(setup.title())
+    for line in listed(steps):
+        say(line)
+    if seen.untagged:
+        say(
+            f"Plimsoll may not grow these node groups: {', '.join(seen.untagged)} (--grow NAME allows it)"
+        )
+    doubt = unproven(cluster, setup.administered.server)
+    if doubt is not None:
+        say(doubt)
+    if dry_run:
+        say("Nothing was written.")
+        return False
+    return setup.carried_out(steps, yes=yes)
