@@ -83,7 +83,7 @@ class ClusterSetup:
         Args:
             overlays: whose manifests are asked about; None: those of every cluster.
             there: says of an object whether it is there.
-            grown: the names of the node groups whose tag shall change; None: all that have it.
+            grown: the names of the node groups whose tag shall change; None: those that adding the cluster tagged.
             eks: whether EKS knows the cluster.
 
         Raises:
@@ -92,7 +92,7 @@ class ClusterSetup:
         access = self.deployed.access
         groups = {group.name: group for group in access.node_groups(self.cluster)}
         if grown is None:
-            grown = [name for name, group in groups.items() if group.may_grow]
+            grown = [name for name, group in groups.items() if group.set_by_add]
         for name in grown:
             if name not in groups:
                 raise BadInput(
@@ -105,6 +105,7 @@ class ClusterSetup:
             roles={role: access.groups_of(self.cluster, role) for role in roles},
             groups=[groups[name] for name in grown],
             untagged=[n for n, g in groups.items() if not g.may_grow and n not in grown],
+            tagged=[g for n, g in groups.items() if g.may_grow and n not in grown],
             mode=None if registered is None else registered.mode,
         )
 

@@ -130,14 +130,15 @@ def _take_down(  # noqa: PLR0913 - the options
     seen = replace(
         setup.seen([None, *OVERLAYS], objects.exists, grown=None, eks=eks), others=objects.others()
     )
-    steps = plan_remove(setup.place(), seen)
+    place = setup.place()
+    steps = plan_remove(place, seen)
     say(setup.title())
     if there is not None:
         # Before the steps: they take away rights that an open drain still needs.
         if not _put_back(environment, deployed, cluster, dry_run=dry_run, yes=yes):
             return False
-        _unbind_injection(deployed, cluster, setup.place().options, dry_run=dry_run)
-    for line in (*listed(steps), *filter(None, [kept(seen), _doubt(setup, eks=eks)])):
+        _unbind_injection(deployed, cluster, place.options, dry_run=dry_run)
+    for line in (*listed(steps), *kept(place, seen), *filter(None, [_doubt(setup, eks=eks)])):
         say(line)
     if dry_run:
         say("Nothing was written.")

@@ -12,7 +12,7 @@ from typing import Final
 from plimsoll.domain.kubernetes import GROW
 from plimsoll.domain.registry import Mode
 from plimsoll_cli.probes.kubernetes import GROUP
-from plimsoll_cli.setup.access import TaggedGroup
+from plimsoll_cli.setup.access import GROW_TAGS, TaggedGroup
 from plimsoll_cli.setup.manifests import Manifest, folder_of
 from plimsoll_cli.setup.steps import (
     Apply,
@@ -65,11 +65,15 @@ def plan_remove(place: Place, seen: Seen) -> tuple[Step, ...]:
     )
 
 
-def kept(seen: Seen) -> str | None:
-    """Say why a removal keeps the namespace; None: nothing else lies in it."""
-    if not seen.others:
-        return None
-    return f"the namespace plimsoll stays, because it also holds {', '.join(seen.others)}"
+def kept(place: Place, seen: Seen) -> Iterator[str]:
+    """Yield what a removal leaves that has our name, and why."""
+    for group in seen.tagged:
+        remove = _tags_command(place, group, {GROW: "true"}, allowed=False)
+        yield (
+            f"the node group {group.name} keeps the tag {GROW}: somebody else set it, or plimsoll 0.3.0. To remove it: {remove}"
+        )
+    if seen.others:
+        yield f"the namespace plimsoll stays, because it also holds {', '.join(seen.others)}"
 
 
 def _register(place: Place, mode: Mode | None) -> Step:
@@ -160,22 +164,29 @@ def _entry(place: Place, verb: str, role: str, *words: str) -> str:
 
 
 def _let_grow(place: Place, group: TaggedGroup, *, allowed: bool) -> Step:
-    if group.managed:
-        words = ["tag-resource", "--tags", f"{GROW}=true"]
-        if not allowed:
-            words = ["untag-resource", "--tag-keys", GROW]
-        command = place.aws("eks", *words, "--resource-arn", group.resource)
-    else:
-        verb = "create-or-update-tags" if allowed else "delete-tags"
-        tag = f"ResourceId={group.resource},ResourceType=auto-scaling-group,Key={GROW},Value=true,PropagateAtLaunch=false"
-        command = place.aws("autoscaling", verb, "--tags", tag)
     return Step(
         what=f"{'let' if allowed else 'no longer let'} Plimsoll grow the node group {group.name}",
         why=f"IAM checks the tag {GROW} at each request for nodes",
-        command=command,
+        command=_tags_command(place, group, GROW_TAGS, allowed=allowed),
         action=LetGrow(group, allowed),
-        done=group.may_grow is allowed,
+        done=allowed and group.may_grow,
     )
+
+
+def _tags_command(
+    place: Place, group: TaggedGroup, tags: Mapping[str, str], *, allowed: bool
+) -> str:
+    if group.managed:
+        words = ["tag-resource", "--tags", ",".join(f"{k}={v}" for k, v in tags.items())]
+        if not allowed:
+            words = ["untag-resource", "--tag-keys", *tags]
+        return place.aws("eks", *words, "--resource-arn", group.resource)
+    verb = "create-or-update-tags" if allowed else "delete-tags"
+    found = (
+        f"ResourceId={group.resource},ResourceType=auto-scaling-group,Key={key},Value={value},PropagateAtLaunch=false"
+        for key, value in tags.items()
+    )
+    return place.aws("autoscaling", verb, "--tags", *found)
 
 
 def _name(role: str) -> str:

@@ -112,6 +112,8 @@ class Seen:
     """Those whose tag shall change."""
     untagged: Sequence[str] = ()
     """The names of others that Plimsoll may not grow."""
+    tagged: Sequence[TaggedGroup] = ()
+    """Others that it may grow."""
     mode: Mode | None
     """The mode in which the cluster is registered; None: it is not."""
     others: Sequence[str] = ()

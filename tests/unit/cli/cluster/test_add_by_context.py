@@ -239,6 +239,17 @@ def test_removing_a_cluster_leaves_nothing_of_what_adding_it_made(environment, a
     assert environment.registry.list() == []
 
 
+def test_removing_a_cluster_leaves_a_tag_that_adding_it_did_not_set(environment, access):
+    access.groups = [BASE, replace(SPOT, may_grow=True)]
+    run(environment, *ADD, "--yes", "--grow", "base", "--grow", "spot")
+    result = run(environment, *REMOVE, "--yes")
+    assert result.exit_code == 0, result.output
+    assert [group.name for group in access.groups if group.may_grow] == ["spot"]
+    assert "the node group spot keeps the tag plimsoll.dev/grow" in result.stdout
+    assert "aws eks untag-resource --tag-keys plimsoll.dev/grow --resource-arn" in result.stdout
+    assert "keeps the tag" not in run(environment, *ADD, "--dry-run").stdout
+
+
 def test_a_removal_that_failed_is_finished_by_the_second_run(environment, access, objects):
     run(environment, *ADD, "--yes")
     objects.refused = "ClusterRole plimsoll"
