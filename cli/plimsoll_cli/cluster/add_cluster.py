@@ -17,13 +17,13 @@ from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll_cli.cluster.add_by_context import add_by_context
 from plimsoll_cli.cluster.cluster_setup import OTHER_ACCOUNT, ClusterSetup
 from plimsoll_cli.cluster.first_look import first_look
-from plimsoll_cli.environment import Deployed
+from plimsoll_cli.environment import Administered, Deployed
 from plimsoll_cli.options import environment_of, kubeconfig_option, stack_option
 from plimsoll_cli.setup.gitops import files_of, write
-from plimsoll_cli.setup.identity import taken
+from plimsoll_cli.setup.identity import taken, unproven
+from plimsoll_cli.setup.manifests import NO_OVERLAY
 from plimsoll_cli.terminal import say
 
-NO_OVERLAY: Final = "none"
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,128}")
 
 
@@ -134,7 +134,8 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
     With --context the command does all that a cluster needs: it applies the manifests, lets the roles of the stack
     in, tags node groups that may grow, and registers the cluster. It shows the steps, asks once, and ends with what
     the doctor and a rehearsal say. A step that was done before is found done, so you can give the command again
-    after a failure, or with a newer version. A registered cluster keeps its mode and policy.
+    after a failure, or with a newer version. A registered cluster need not be described again, and keeps its mode and
+    policy.
 
     With --gitops it writes files, and changes nothing in the cluster or in AWS.
     """
@@ -167,11 +168,10 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
     if context is None:
         _register(deployed, cluster)
         return
-    setup = ClusterSetup(
-        deployed=deployed,
-        administered=environment.administered(kubeconfig, context),
-        cluster=cluster,
-    )
+    administered = environment.administered(kubeconfig, context)
+    if not eks and endpoint is None and region is None:
+        cluster = _registered_as(cluster, deployed, administered)
+    setup = ClusterSetup(deployed=deployed, administered=administered, cluster=cluster)
     if add_by_context(setup, chosen, grown, dry_run=dry_run, printed=printed, yes=yes):
         first_look(ctx, deployed.stack, name)
     elif not (dry_run or printed):
@@ -228,6 +228,26 @@ def _write_files(
         "cluster. Once the objects are there, give the command again with --context instead of --gitops: it finds "
         "them and does the rest."
     )
+
+
+def _registered_as(cluster: Cluster, deployed: Deployed, administered: Administered) -> Cluster:
+    """Return the registered cluster of a name that no option describes, or the given one where there is none.
+
+    Raises:
+        BadInput: it is not known to be the cluster of the context.
+        UsageError: it is in another account.
+    """
+    there = deployed.registry.get(cluster.name)
+    if there is None:
+        return cluster
+    if there.role is not None:
+        raise click.UsageError(OTHER_ACCOUNT)
+    doubt = unproven(there, administered.server)
+    if doubt is not None:
+        raise BadInput(
+            f"{doubt} Choose another context, or give --endpoint, --ca and --secret again"
+        )
+    return there
 
 
 def _register(deployed: Deployed, cluster: Cluster) -> None:

@@ -131,8 +131,15 @@ def test_a_cluster_that_is_no_eks_cluster_is_added_with_what_nothing_proves(envi
         "Not proven: nothing proves that the context (https://harbor.example.com)" in result.stdout
     )
     assert access.entries == {}
+    again = ("clusters", "add", "lab", "--context", "lab")
+    refused = run(environment, *again)
+    assert refused.exit_code == 2
+    assert "Not proven" in refused.stderr
     environment.server = "https://10.0.0.1/"
     assert "Not proven" not in run(environment, *lab, "--context", "lab").stdout
+    result = run(environment, *again)  # what is registered need not be described again
+    assert result.exit_code == 0, result.output
+    assert "already: register lab" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -156,7 +163,7 @@ def test_options_that_would_have_no_effect_are_refused(words, said, environment)
 def test_another_cluster_of_the_name_is_left_registered(environment, objects):
     other = replace(a_cluster(), region="eu-west-1")
     environment.registry.add(other)
-    result = run(environment, *ADD, "--yes")
+    result = run(environment, *ADD, "--yes", "--region", "us-east-1")
     assert result.exit_code == 2
     assert "plimsoll clusters remove harbor" in result.stderr
     assert objects.objects == {}
@@ -175,7 +182,7 @@ def test_printed_commands_name_the_stack_and_the_kubeconfig_that_were_given(envi
     environment.stack_name = "canary"
     given = ("--stack", "canary", "--kubeconfig", "team.yaml")
     environment.registry.add(replace(a_cluster(), region="eu-west-1"))
-    said = run(environment, *ADD, *given).output
+    said = run(environment, *ADD, *given, "--region", "us-east-1").output
     said += run(environment, "clusters", "add", "quay", *given[:2]).output
     environment.registry.remove("harbor")
     for words in ((*ADD, "--dry-run"), (*ADD, "--yes"), (*REMOVE, "--dry-run")):
