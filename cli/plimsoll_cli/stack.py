@@ -69,7 +69,7 @@ class Stack:
 
     def command(self, *words: str) -> str:
         """Return a command line of `plimsoll` that acts on this stack, also in a shell with another PLIMSOLL_STACK."""
-        return shlex.join(["plimsoll", *words, "--stack", self.name])
+        return command(self.name, *words)
 
     def output(self, name: str) -> str:
         """Return an output.
@@ -83,6 +83,11 @@ class Stack:
                 "--stack, or deploy it again (make deploy)"
             )
         return self.outputs[name]
+
+
+def command(stack: str, *words: str) -> str:
+    """Return a command line of `plimsoll` that acts on the stack of a name."""
+    return shlex.join(["plimsoll", *words, "--stack", stack])
 
 
 def describe(aws: Aws, name: str) -> Stack:

@@ -37,7 +37,7 @@ def add_by_context(  # noqa: PLR0913 - the options
     cluster, stack = setup.cluster, setup.deployed.stack
     there = setup.deployed.registry.get(cluster.name)
     if there is not None and not is_registered(there, cluster):
-        raise taken(cluster, stack, f"another cluster is registered as {cluster.name} already")
+        raise taken(cluster, stack)
     eks = cluster.kind is ClusterKind.EKS
     if eks:
         setup.check_identity()
@@ -58,6 +58,6 @@ def add_by_context(  # noqa: PLR0913 - the options
     if doubt is not None:
         say(doubt)
     if dry_run:
-        say("Nothing was written.")
+        say("Nothing was written. --print gives these steps as a script that needs no checkout.")
         return False
     return setup.carried_out(steps, yes=yes)

@@ -20,8 +20,9 @@ from plimsoll_cli.cluster.first_look import first_look
 from plimsoll_cli.environment import Administered, Deployed
 from plimsoll_cli.options import environment_of, kubeconfig_option, stack_option
 from plimsoll_cli.setup.gitops import files_of, write
-from plimsoll_cli.setup.identity import taken, unproven
+from plimsoll_cli.setup.identity import is_registered, taken, unproven
 from plimsoll_cli.setup.manifests import NO_OVERLAY
+from plimsoll_cli.stack import command
 from plimsoll_cli.terminal import say
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,128}")
@@ -70,7 +71,9 @@ _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/
     multiple=True,
     default=["deletions"],
     show_default=True,
-    help="With --context or --gitops: apply this folder of infra/cluster too. Repeat it for several.",
+    help="With --context or --gitops: apply this overlay too. It gives the right to delete pods at their eviction "
+    "deadline (deletions), to make the guard's budgets (guard), or to keep the policy of install-policy up to date "
+    "(injection). Repeat it for several.",
 )
 @click.option(
     "--grow",
@@ -143,6 +146,7 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
     chosen = _overlays(overlays)
     if gitops is not None:
         _write_files(gitops, chosen, repository, path, revision)
+        _say_what_is_next(gitops, name, chosen, stack)
         return
     if eks and endpoint is not None:
         raise click.UsageError("give either --eks or --endpoint")
@@ -223,10 +227,15 @@ def _write_files(
         overlays, repository=repository, path=path or folder.as_posix(), revision=revision
     )
     write(folder, files)
+    say(f"{len(files)} files are written to {folder}.")
+
+
+def _say_what_is_next(folder: Path, name: str, overlays: Sequence[str], stack: str) -> None:
+    chosen = [word for overlay in overlays or [NO_OVERLAY] for word in ("--overlay", overlay)]
+    rest = command(stack, "clusters", "add", name, "--context", "CONTEXT", *chosen)
     say(
-        f"{len(files)} files are written to {folder}. Commit and push them, then apply argocd.yaml or flux.yaml to the "
-        "cluster. Once the objects are there, give the command again with --context instead of --gitops: it finds "
-        "them and does the rest."
+        f"Commit and push them, then apply {folder / 'argocd.yaml'} or {folder / 'flux.yaml'} to the cluster. Once the "
+        f"objects are there, this finds them and does the rest: {rest}"
     )
 
 
@@ -251,15 +260,18 @@ def _registered_as(cluster: Cluster, deployed: Deployed, administered: Administe
 
 
 def _register(deployed: Deployed, cluster: Cluster) -> None:
+    name, stack = cluster.name, deployed.stack
+    doctor = stack.command("doctor", "--cluster", name)
+    lacks = f"This names what it lacks, with the cures: {doctor}"
     try:
         deployed.registry.add(cluster)
     except Conflict as error:
-        raise taken(cluster, deployed.stack, str(error)) from error
-    then = deployed.stack.command("clusters", "set", cluster.name, "--mode", "act")
-    say(
-        f"{cluster.name} is registered in the mode observe. Grant the rights of infra/cluster to the "
-        f"identity of Plimsoll, and read the reports. Then: {then}"
-    )
+        if not is_registered(deployed.registry.get(name), cluster):
+            raise taken(cluster, stack) from error
+        raise BadInput(f"{name} is registered already. {lacks}") from error
+    act = stack.command("clusters", "set", name, "--mode", "act")
+    say(f"{name} is registered in the mode observe. {lacks}")
+    say(f"When the reports are what you want: {act}")
 
 
 def check_role(role: str | None, external_id: str | None) -> None:

@@ -111,7 +111,10 @@ class ClusterSetup:
 
     def carried_out(self, steps: Sequence[Step], *, yes: bool) -> bool:
         """Ask once unless `yes`, do the steps, tell of each, and return whether all are done."""
-        if not yes and not all(step.done for step in steps):
+        if all(step.done for step in steps):
+            say("Nothing is left to do.")
+            return True
+        if not yes:
             ask("Take these steps?")
         failed = SetupExecutor(
             cluster=self.cluster,

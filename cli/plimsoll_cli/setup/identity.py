@@ -15,10 +15,13 @@ def is_registered(there: Cluster | None, cluster: Cluster) -> bool:
     )
 
 
-def taken(cluster: Cluster, stack: Stack, why: str) -> BadInput:
+def taken(cluster: Cluster, stack: Stack) -> BadInput:
     """Return the error that another cluster of the stack has the name."""
     remove = stack.command("clusters", "remove", cluster.name)
-    return BadInput(f"{why}: choose another name, or remove that cluster first ({remove})")
+    return BadInput(
+        f"another cluster is registered as {cluster.name} already: choose another name, or remove that cluster "
+        f"first ({remove})"
+    )
 
 
 def is_same_cluster(server: str, ca: str | None, url: str, expected: str) -> bool:

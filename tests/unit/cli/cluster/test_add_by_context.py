@@ -82,6 +82,8 @@ def test_a_cluster_that_has_everything_is_not_asked_about(environment):
     result = run(environment, *ADD)
     assert result.exit_code == 0, result.output
     assert "[y/N]" not in result.stdout
+    assert result.stdout.count("\n1. already: ") == 1
+    assert "\nNothing is left to do.\n" in result.stdout
     assert "already: register harbor: it stays in the mode act" in result.stdout
     assert "observe" not in result.stdout.partition("doctor:")[0]
     assert environment.registry.get("harbor") == a_cluster(mode=Mode.ACT)
@@ -187,7 +189,7 @@ def test_printed_commands_name_the_stack_and_the_kubeconfig_that_were_given(envi
     environment.registry.remove("harbor")
     for words in ((*ADD, "--dry-run"), (*ADD, "--yes"), (*REMOVE, "--dry-run")):
         said += run(environment, *words, *given).output
-    ours = re.findall(r"plimsoll (?:clusters|doctor|rehearse) [^,;`)\n]*", said)
+    ours = re.findall(r"plimsoll (?:clusters|doctor|rehearse) [^,;:`)\n]*", said)
     assert {" ".join(command.split()[:3]) for command in ours} >= {
         *("plimsoll clusters add", "plimsoll clusters remove", "plimsoll clusters set"),
         *("plimsoll doctor --cluster", "plimsoll rehearse --cluster"),
@@ -210,6 +212,8 @@ def test_files_for_argo_cd_and_flux_hold_what_add_applies_and_point_to_each_othe
     )
     result = run(MemoryEnvironment(), "clusters", "add", "harbor", *words, "--overlay", "guard")
     assert result.exit_code == 0, result.output
+    rest = "plimsoll clusters add harbor --context CONTEXT --overlay guard --stack plimsoll"
+    assert result.stdout.endswith(f": {rest}\n")
 
     def load(name: str) -> list[Any]:
         return [*yaml.safe_load_all((folder / name).read_text())]
