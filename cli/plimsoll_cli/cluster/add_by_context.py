@@ -4,12 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plimsoll.domain.registry import ClusterKind
-from plimsoll_cli.cluster.cluster_setup import ClusterSetup, listed
+import click
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.registry import Cluster, ClusterKind
+from plimsoll_cli.cluster.cluster_setup import OTHER_ACCOUNT, ClusterSetup, listed
+from plimsoll_cli.environment import Administered, Deployed
 from plimsoll_cli.setup.identity import is_registered, taken, unproven
 from plimsoll_cli.setup.plan import plan_add
 from plimsoll_cli.setup.script import script_of
 from plimsoll_cli.terminal import say
+
+
+def registered_as(cluster: Cluster, deployed: Deployed, administered: Administered) -> Cluster:
+    """Return the registered cluster of a name that no option describes, or the given one where there is none.
+
+    Raises:
+        BadInput: it is not known to be the cluster of the context.
+        UsageError: it is in another account.
+    """
+    there = deployed.registry.get(cluster.name)
+    if there is None:
+        return cluster
+    if there.role is not None:
+        raise click.UsageError(OTHER_ACCOUNT)
+    doubt = unproven(there, administered.server)
+    if doubt is not None:
+        raise BadInput(
+            f"{doubt} Choose another context, or give --endpoint, --ca and --secret again"
+        )
+    return there
 
 
 def add_by_context(  # noqa: PLR0913 - the options

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,15 +14,14 @@ from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.domain.errors import BadInput, Conflict
 from plimsoll.domain.registry import Cluster, ClusterKind
-from plimsoll_cli.cluster.add_by_context import add_by_context
+from plimsoll_cli.cluster.add_by_context import add_by_context, registered_as
 from plimsoll_cli.cluster.cluster_setup import OTHER_ACCOUNT, ClusterSetup
 from plimsoll_cli.cluster.first_look import first_look
-from plimsoll_cli.environment import Administered, Deployed
+from plimsoll_cli.environment import Deployed
 from plimsoll_cli.options import environment_of, kubeconfig_option, stack_option
-from plimsoll_cli.setup.gitops import files_of, write
-from plimsoll_cli.setup.identity import is_registered, taken, unproven
+from plimsoll_cli.setup.gitops import files_of, next_step, write
+from plimsoll_cli.setup.identity import is_registered, taken
 from plimsoll_cli.setup.manifests import NO_OVERLAY
-from plimsoll_cli.stack import command
 from plimsoll_cli.terminal import say
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,128}")
@@ -145,8 +144,9 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
     _check_options(ctx, context=context is not None, gitops=gitops is not None)
     chosen = _overlays(overlays)
     if gitops is not None:
-        _write_files(gitops, chosen, repository, path, revision)
-        _say_what_is_next(gitops, name, chosen, stack)
+        files = _files(gitops, chosen, repository, path, revision)
+        write(gitops, files)
+        say(f"{len(files)} files are written to {gitops}. {next_step(gitops, name, chosen, stack)}")
         return
     if eks and endpoint is not None:
         raise click.UsageError("give either --eks or --endpoint")
@@ -174,7 +174,7 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
         return
     administered = environment.administered(kubeconfig, context)
     if not eks and endpoint is None and region is None:
-        cluster = _registered_as(cluster, deployed, administered)
+        cluster = registered_as(cluster, deployed, administered)
     setup = ClusterSetup(deployed=deployed, administered=administered, cluster=cluster)
     if add_by_context(setup, chosen, grown, dry_run=dry_run, printed=printed, yes=yes):
         first_look(ctx, deployed.stack, name)
@@ -216,47 +216,16 @@ def _overlays(given: Sequence[str]) -> Sequence[str]:
     return [overlay for overlay in OVERLAYS if overlay in given]
 
 
-def _write_files(
+def _files(
     folder: Path, overlays: Sequence[str], repository: str | None, path: str | None, revision: str
-) -> None:
+) -> Mapping[str, str]:
     if repository is None:
         raise click.UsageError("--gitops needs --repository URL")
     if path is None and folder.is_absolute():
         raise click.UsageError("--gitops: say with --path where the repository holds the folder")
-    files = files_of(
+    return files_of(
         overlays, repository=repository, path=path or folder.as_posix(), revision=revision
     )
-    write(folder, files)
-    say(f"{len(files)} files are written to {folder}.")
-
-
-def _say_what_is_next(folder: Path, name: str, overlays: Sequence[str], stack: str) -> None:
-    chosen = [word for overlay in overlays or [NO_OVERLAY] for word in ("--overlay", overlay)]
-    rest = command(stack, "clusters", "add", name, "--context", "CONTEXT", *chosen)
-    say(
-        f"Commit and push them, then apply {folder / 'argocd.yaml'} or {folder / 'flux.yaml'} to the cluster. Once the "
-        f"objects are there, this finds them and does the rest: {rest}"
-    )
-
-
-def _registered_as(cluster: Cluster, deployed: Deployed, administered: Administered) -> Cluster:
-    """Return the registered cluster of a name that no option describes, or the given one where there is none.
-
-    Raises:
-        BadInput: it is not known to be the cluster of the context.
-        UsageError: it is in another account.
-    """
-    there = deployed.registry.get(cluster.name)
-    if there is None:
-        return cluster
-    if there.role is not None:
-        raise click.UsageError(OTHER_ACCOUNT)
-    doubt = unproven(there, administered.server)
-    if doubt is not None:
-        raise BadInput(
-            f"{doubt} Choose another context, or give --endpoint, --ca and --secret again"
-        )
-    return there
 
 
 def _register(deployed: Deployed, cluster: Cluster) -> None:
