@@ -18,7 +18,8 @@ from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll_cli.cluster.cluster_setup import OTHER_ACCOUNT, ClusterSetup, listed
 from plimsoll_cli.cluster.first_look import first_look
 from plimsoll_cli.environment import Deployed
-from plimsoll_cli.options import environment_of, kubeconfig_option, stack_option
+from plimsoll_cli.kubeconfig_options import kubeconfig_option
+from plimsoll_cli.options import environment_of, stack_option
 from plimsoll_cli.setup.gitops import files_of, write
 from plimsoll_cli.setup.plan import is_registered, plan_add, unproven
 from plimsoll_cli.setup.script import script_of
