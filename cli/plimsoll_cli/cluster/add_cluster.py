@@ -18,7 +18,8 @@ from plimsoll_cli.cluster.add_by_context import add_by_context, registered_as
 from plimsoll_cli.cluster.cluster_setup import OTHER_ACCOUNT, ClusterSetup
 from plimsoll_cli.cluster.first_look import first_look
 from plimsoll_cli.environment import Deployed
-from plimsoll_cli.options import environment_of, kubeconfig_option, stack_option
+from plimsoll_cli.kubeconfig_options import kubeconfig_option
+from plimsoll_cli.options import environment_of, stack_option
 from plimsoll_cli.setup.gitops import files_of, next_step, write
 from plimsoll_cli.setup.identity import is_registered, taken
 from plimsoll_cli.setup.manifests import NO_OVERLAY

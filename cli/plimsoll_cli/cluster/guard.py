@@ -21,15 +21,8 @@ from plimsoll.domain.kubernetes import (
     namespace_guards,
 )
 from plimsoll.domain.observation import Observation
-from plimsoll_cli.options import (
-    Output,
-    console,
-    environment_of,
-    kubeconfig_options,
-    output_option,
-    print_answer,
-    table,
-)
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
+from plimsoll_cli.options import Output, console, environment_of, output_option, print_answer, table
 from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b

@@ -18,7 +18,8 @@ from plimsoll.domain.kubernetes import FLOORS, INJECT_FLOORS, KUBE_SYSTEM, NAMES
 from plimsoll.domain.placement import INJECTION_CANARIES, injection_key, with_new_canary
 from plimsoll.services.injection import Proof, Proven, prove
 from plimsoll.services.ports import Clock, ClusterApi
-from plimsoll_cli.options import environment_of, kubeconfig_options
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
+from plimsoll_cli.options import environment_of
 from plimsoll_cli.terminal import say
 
 GROUP: Final = "admissionregistration.k8s.io"

@@ -22,7 +22,8 @@ from plimsoll_cli.cluster.open_interruptions import status_of
 from plimsoll_cli.cluster.uninstall_plan import UninstallPlan
 from plimsoll_cli.cluster.uninstall_service import UninstallService
 from plimsoll_cli.environment import Administered, Deployed, Environment, Said, warn
-from plimsoll_cli.options import environment_of, kubeconfig_option, registered, stack_option
+from plimsoll_cli.kubeconfig_options import kubeconfig_option
+from plimsoll_cli.options import environment_of, registered, stack_option
 from plimsoll_cli.setup.identity import unproven
 from plimsoll_cli.setup.plan import kept, plan_remove
 from plimsoll_cli.stack import Stack
