@@ -98,8 +98,9 @@ controlplane: $(VENV)
 karpenter: $(VENV)
 	@.venv/bin/python -m plimsoll_testbed.rigs.karpenter
 
+# OPERATORS names those to build; all of them where it is empty.
 operators: $(VENV)
-	@.venv/bin/python -m plimsoll_testbed.rigs.operators
+	@.venv/bin/python -m plimsoll_testbed.rigs.operators $(OPERATORS)
 
 jaeger: $(VENV)
 	@.venv/bin/python -m plimsoll_testbed.rigs.jaeger
@@ -118,6 +119,7 @@ NEEDS_interruption := $(MINISTACK) $(BUILT)
 NEEDS_service := $(MINISTACK) $(SERVICE)
 NEEDS_batch := controlplane operators
 NEEDS_gpu := controlplane
+demo: OPERATORS := jobset
 demo: $(VENV) $(NEEDS_$(OF)) ## Watch every spot instance go at once, on a deployed stack (OF=service, batch or gpu: the other demos)
 	.venv/bin/plimsoll demo $(OF)
 

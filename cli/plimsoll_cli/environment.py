@@ -85,6 +85,8 @@ class Administered:
     """The address of its API server."""
     ca: str | None
     """The CA certificate that the kubeconfig trusts, in PEM; None: it names none."""
+    kubeconfig: Path | None
+    """The file that was named; None: kubectl's own."""
     objects: ClusterObjects
 
 

@@ -105,5 +105,6 @@ class LiveEnvironment:
             context=name,
             server=transport.server,
             ca=transport.ca,
+            kubeconfig=file,
             objects=AppliedObjects(transport, name),
         )

@@ -23,6 +23,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.registry import Cluster, ClusterKind
 from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Deployed, Environment
+from plimsoll_cli.kubeconfig_options import kubeconfig_option
 from plimsoll_cli.terminal import printable
 
 WIDTH: Final = 160
@@ -55,23 +56,6 @@ output_option: Final[Decorator] = click.option(
 verbose_option: Final[Decorator] = click.option(
     "--verbose", is_flag=True, help=f"Print everything, and not only {SCREEN} lines."
 )
-
-
-def kubeconfig_option[F: Callable[..., Any]](says: str) -> Callable[[F], F]:
-    """Return the option `kubeconfig` with this help."""
-    return click.option("--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help=says)
-
-
-def kubeconfig_options[F: Callable[..., Any]](command: F) -> F:
-    """Add the options that choose a cluster by a kubeconfig alone: `context` and `kubeconfig`."""
-    for option in (
-        kubeconfig_option("Use this kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]"),
-        click.option(
-            "--context", metavar="NAME", help="Use this context. [default: the current one]"
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +139,7 @@ def registered(deployed: Deployed, name: str) -> Cluster:
         known = ", ".join(c.name for c in deployed.registry.list()) or "none yet"
         raise BadInput(
             f"the stack {deployed.stack.name} has no cluster {name} (registered: {known}): add it with "
-            f"`plimsoll clusters add {name}`"
+            f"`{deployed.stack.command('clusters', 'add', name)}`"
         )
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -66,6 +67,10 @@ class Stack:
         """How much concurrency the template reserves for each function, by the output of the stack."""
         return RESERVES[self.size]
 
+    def command(self, *words: str) -> str:
+        """Return a command line of `plimsoll` that acts on this stack, also in a shell with another PLIMSOLL_STACK."""
+        return command(self.name, *words)
+
     def output(self, name: str) -> str:
         """Return an output.
 
@@ -78,6 +83,11 @@ class Stack:
                 "--stack, or deploy it again (make deploy)"
             )
         return self.outputs[name]
+
+
+def command(stack: str, *words: str) -> str:
+    """Return a command line of `plimsoll` that acts on the stack of a name."""
+    return shlex.join(["plimsoll", *words, "--stack", stack])
 
 
 def describe(aws: Aws, name: str) -> Stack:

@@ -15,7 +15,11 @@ NODES = 6
 
 
 @pytest.mark.parametrize(
-    "situation", ["the queue is delayed by 15 s", "the NodePool is at its limit"]
+    "situation",
+    [
+        "the queue is delayed by 15 s",
+        pytest.param("the NodePool is at its limit", marks=pytest.mark.long),
+    ],
 )
 def test_deployments_lose_nothing_and_no_more_than_one_node_is_launched_beyond_those_that_go(
     situation: str,

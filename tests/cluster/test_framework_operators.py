@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
+from plimsoll.adapters.kubernetes import Response
 from plimsoll_batch.domain.frameworks import Framework, at
 from plimsoll_batch.services.queue_observation import Seen, seen_in
 from plimsoll_cli.batch.framework_manifests import rendered
@@ -21,13 +22,26 @@ from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_testbed.rigs.cluster import installation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.gangs.play import succeed
-from plimsoll_testbed.rigs.operators import JOBSET, Operator, RunningOperator
+from plimsoll_testbed.rigs.operators import (
+    JOBSET,
+    KUBERAY,
+    TRAINING,
+    Operator,
+    RunningOperator,
+)
 from tests.cluster.installed import BINDINGS, needs_mutating_policies, until
+from tests.cluster.ray_dashboards import RayDashboards
 from tests.cluster.test_queues import OPERATOR, OWNER, PLANNER, PODS, Lab
 from tests.contract.rights import CLUSTER
 from tests.support.fake_clusters import Json, a_node
-from tests.support.framework_operators import FLAVORS, a_job_set
-from tests.support.framework_samples import ROWS
+from tests.support.framework_operators import (
+    FLAVORS,
+    a_job_set,
+    a_pytorch_job,
+    a_template,
+    named,
+)
+from tests.support.framework_samples import ROWS, parsed
 from tests.support.queue_scenes import a_job, record, stop_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
@@ -44,38 +58,30 @@ class Case:
 
     operator: Operator
     obj: Json
-    ended: str
-    """The condition that it has once all of its pods succeeded."""
-
-
-def a_labelled_job_set() -> Json:
-    """Return a JobSet whose Jobs name the queue too, as some write it."""
-    obj = a_job_set("train")
-    for role in obj["spec"]["replicatedJobs"]:
-        role["template"]["metadata"] = {"labels": {"plimsoll.dev/queue": "lab"}}
-    return obj
-
-
-CASES = {"JobSet": Case(operator=JOBSET, obj=a_labelled_job_set(), ended="Completed")}
+    end: Callable[[Yard], object]
 
 
 class Yard(Lab):
     """Two pools of nodes, and a namespace whose objects are queued."""
 
     row: Framework
+    ray: RayDashboards
+
+    def train(self, verb: str = "GET") -> Response:
+        return self.as_user(OWNER).call(verb, f"{collection_of(self.row)}/train")
 
     def there(self) -> Json:
-        path = f"{collection_of(self.row)}/train"
-        found: Json = self.plane.transport().call("GET", path).body
+        found: Json = self.train().body
         return found
 
-    def conditions(self) -> Collection[str]:
-        found = self.there().get("status", {}).get("conditions", [])
-        return {each["type"] for each in found if each["status"] == "True"}
+    def has_ended(self) -> bool:
+        answer = self.train()
+        job = None if answer.status == 404 else parsed(answer.body).job
+        return job is None or (job.finished and not job.failure)
 
     def pods(self) -> Sequence[Json]:
-        """Those of the object, by the label of its row."""
-        query = {"labelSelector": f"{self.row.pods[0].label}=train"}
+        """Those of the object."""
+        query = {"labelSelector": "batch.kubernetes.io/job-name!=urgent"}
         found: list[Json] = self.plane.transport().call("GET", PODS, query=query).body["items"]
         return found
 
@@ -105,13 +111,14 @@ def collection_of(row: Framework) -> str:
     return f"/apis/{row.api_version}/namespaces/lab/{row.resource}"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def yard() -> Iterator[Yard]:
     times = Settings(pod_startup=timedelta(seconds=1), pod_stop=timedelta(seconds=0.5))
     users: dict[str, tuple[str, ...]] = {PLANNER: ("plimsoll-batch",), OWNER: (), OPERATOR: ()}
-    with ControlPlane(settings=times, users=users) as plane:
+    with RayDashboards() as ray, ControlPlane(settings=times, users=users) as plane:
         needs_mutating_policies(plane)
         yard = Yard(plane)
+        yard.ray = ray
         for folder in (CLUSTER, CLUSTER / "batch"):
             installation.install(plane.transport(), folder)
         marks = {"name": "lab", "labels": {"plimsoll.dev/queues": "true"}}
@@ -140,7 +147,8 @@ def bind(yard: Yard, user: str, role: str) -> None:
 def queued(yard: Yard, case: Case) -> Iterator[None]:
     """Run the operator of a case, with the rights and policies of its row in force."""
     yard.row = row = ROWS[case.obj["kind"]]
-    with RunningOperator(yard.plane, case.operator, user=OPERATOR):
+    environment = yard.ray.environment
+    with RunningOperator(yard.plane, case.operator, user=OPERATOR, environment=environment):
         for manifest in rendered((row.name,)):
             installation.apply(yard.plane.transport(), manifest, source="the row")
         queues = {**yaml.safe_load(FLAVORS), "frameworks": [row.name]}
@@ -156,6 +164,96 @@ def eager(case: Case) -> Json:
     row, found = ROWS[case.obj["kind"]], deepcopy(case.obj)
     at(found, row.suspend[:-1])[row.suspend[-1]] = False
     return found
+
+
+def pods_succeed(yard: Yard) -> None:
+    """Let workers succeed, which hold no quota from then on, and last the driver, master or chief."""
+    last, *workers = sorted(yard.pods(), key=lambda pod: str(pod["metadata"]["name"]))
+    for pod in workers:
+        succeed(yard.plane.transport(), pod)
+    until(lambda: yard.used() == {"a": 4, "b": 1})
+    assert not yard.has_ended()
+    succeed(yard.plane.transport(), last)
+
+
+def ray_job_succeeds(yard: Yard) -> None:
+    yard.ray.job_status = "SUCCEEDED"
+    (submitter,) = (p for p in yard.pods() if "ray.io/cluster" not in p["metadata"]["labels"])
+    succeed(yard.plane.transport(), submitter)
+
+
+def a_labelled_job_set() -> Json:
+    """Return a JobSet whose Jobs name the queue too, as some write it."""
+    obj = a_job_set("train")
+    for role in obj["spec"]["replicatedJobs"]:
+        role["template"]["metadata"] = {"labels": {"plimsoll.dev/queue": "lab"}}
+    return obj
+
+
+def a_ray_spec(workers: int) -> Json:
+    """Return what a RayCluster is, of a head and workers."""
+    group = {"groupName": "workers", "replicas": workers, "minReplicas": 0, "maxReplicas": workers}
+    return {
+        "headGroupSpec": {"rayStartParams": {}, "template": a_template()},
+        "workerGroupSpecs": [{**group, "rayStartParams": {}, "template": a_template()}],
+    }
+
+
+def a_ray_object(kind: str, spec: Json) -> Json:
+    version = ROWS[kind].api_version
+    return {"apiVersion": version, "kind": kind, "metadata": named("train"), "spec": spec}
+
+
+def a_ray_job() -> Json:
+    return a_ray_object(
+        "RayJob",
+        {
+            "entrypoint": "python train.py",
+            "shutdownAfterJobFinishes": True,
+            "rayClusterSpec": a_ray_spec(workers=1),
+            "submitterPodTemplate": a_template(restartPolicy="Never"),
+        },
+    )
+
+
+def a_kubeflow_job(kind: str, specs: str, container: str, **roles: int) -> Json:
+    """Return an object of the training operator, which asks for a container of this name."""
+    template = a_template()
+    template["spec"]["containers"][0]["name"] = container
+    replicas = {role: {"replicas": n, "template": template} for role, n in roles.items()}
+    obj = a_pytorch_job("train")
+    return {**obj, "kind": kind, "spec": {"runPolicy": {}, specs: replicas}}
+
+
+CASES = {
+    "JobSet": Case(operator=JOBSET, obj=a_labelled_job_set(), end=pods_succeed),
+    "RayCluster": Case(
+        operator=KUBERAY,
+        obj=a_ray_object("RayCluster", a_ray_spec(workers=2)),
+        end=lambda yard: yard.train("DELETE"),
+    ),
+    "RayJob": Case(operator=KUBERAY, obj=a_ray_job(), end=ray_job_succeeds),
+    "PyTorchJob": Case(
+        operator=TRAINING,
+        obj=a_kubeflow_job("PyTorchJob", "pytorchReplicaSpecs", "pytorch", Master=1, Worker=2),
+        end=pods_succeed,
+    ),
+    "TFJob": Case(
+        operator=TRAINING,
+        obj=a_kubeflow_job("TFJob", "tfReplicaSpecs", "tensorflow", Chief=1, PS=1, Worker=1),
+        end=pods_succeed,
+    ),
+    "XGBoostJob": Case(
+        operator=TRAINING,
+        obj=a_kubeflow_job("XGBoostJob", "xgbReplicaSpecs", "xgboost", Master=1, Worker=2),
+        end=pods_succeed,
+    ),
+    "PaddleJob": Case(
+        operator=TRAINING,
+        obj=a_kubeflow_job("PaddleJob", "paddleReplicaSpecs", "paddle", Worker=3),
+        end=pods_succeed,
+    ),
+}
 
 
 def urgent() -> Json:
@@ -185,7 +283,6 @@ def test_it_waits_starts_makes_way_starts_elsewhere_and_ends(yard: Yard, case: C
         # What its operator makes for it is no gang of its own.
         assert {gang.gang.name for gang in yard.seen().gangs.values()} == {"train", "urgent"}
 
-        for pod in yard.pods():
-            succeed(yard.plane.transport(), pod)
-        until(lambda: case.ended in yard.conditions())
+        case.end(yard)
+        until(yard.has_ended)
         assert yard.used() == {"a": 4}

@@ -26,7 +26,7 @@ from tests.cluster.ground import Ground
 from tests.support.fake_clusters import MERGE, a_budget
 from tests.support.gpu_nodes import SLICES, WHOLE, KilledError, gpu_pod, noticed
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 LIMITS: Final = Limits(
     empties=timedelta(seconds=60),

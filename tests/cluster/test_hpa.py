@@ -26,7 +26,7 @@ from tests.cluster.installed import install
 from tests.cluster.placing import Cast, a_cast
 from tests.support.fake_clusters import MERGE, a_deployment, a_template
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 type Json = dict[str, Any]
 

@@ -24,12 +24,12 @@ WAYS = ["snippet", "policy"]
 @pytest.mark.parametrize(
     ("replicas", "keep", "families", "on_demand"),
     [
-        (3, "1", 2, 1),
+        pytest.param(3, "1", 2, 1, marks=pytest.mark.long),
         (6, "2", 2, 2),
         (9, "30%", 2, 3),
         (8, "2", 3, 2),
-        (4, "2", 1, 2),
-        (4, "3", 1, 3),
+        pytest.param(4, "2", 1, 2, marks=pytest.mark.long),
+        pytest.param(4, "3", 1, 3, marks=pytest.mark.long),
         (4, "4", 1, 4),
     ],
 )

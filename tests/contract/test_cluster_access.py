@@ -74,12 +74,14 @@ def test_a_role_is_put_into_the_group_and_taken_out_again_however_often(access: 
 
 
 def test_each_kind_of_node_group_is_tagged_where_iam_checks_it(access: ClusterAccess):
+    found = access.node_groups(HARBOR)
+    assert [(g.may_grow, g.set_by_add) for g in found] == [(True, False)] * 2
     for allowed in (False, False, True, True):
         for group in access.node_groups(HARBOR):
             access.let_grow(HARBOR, group, allowed=allowed)
         found = access.node_groups(HARBOR)
-        assert [(g.name, g.managed, g.may_grow) for g in found] == [
-            ("base", False, allowed),
-            ("web", True, allowed),
+        assert [(g.name, g.managed, g.may_grow, g.set_by_add) for g in found] == [
+            ("base", False, allowed, allowed),
+            ("web", True, allowed, allowed),
         ]
         assert found[1].resource.startswith("arn:aws:eks:")

@@ -16,7 +16,7 @@ from plimsoll.adapters.kubernetes.collection import OVERDUE, WATCH_SECONDS
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.kubernetes import Pod, PodGroup, Ref
 from plimsoll.domain.observation import Observation
-from plimsoll_simulation.fake_cluster.controllers.kubelet import RUN
+from plimsoll_simulation.fake_cluster.pod_annotations import RUN
 
 from .conftest import ContractRig, Ended, Silence, machine
 from .test_kubernetes_api import INTERRUPTION, WEB, budget, shop, workload

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from plimsoll_simulation.fake_cluster.conditions import condition, is_finished
-from plimsoll_simulation.fake_cluster.controllers.kubelet import STOP
+from plimsoll_simulation.fake_cluster.pod_annotations import STOP
 from tests.differential.bench import FOREVER
 from tests.differential.scenario import Json, Request
 from tests.differential.sides import Response, Seen

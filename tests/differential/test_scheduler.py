@@ -292,7 +292,7 @@ def _check(verdicts: Sequence[Verdict]) -> None:
     assert not wrong, "\n\n".join(map(str, harm_first))
 
 
-@pytest.mark.parametrize("seeds", _seeds(100, 2000, brief=200))
+@pytest.mark.parametrize("seeds", _seeds(100, 2000, brief=100))
 def test_a_pod_fits_on_a_node_exactly_where_the_scheduler_binds_it(rig: Rig, seeds: range):
     _check(rig.verdicts([pair(seed) for seed in seeds]))
 

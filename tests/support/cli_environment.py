@@ -180,6 +180,7 @@ class MemoryEnvironment:
     account: str = "111122223333"
     transports: dict[str, Transport] = field(default_factory=dict)
     """By the name of the cluster."""
+    stack_name: str = "plimsoll"
     access: ClusterAccess = field(default_factory=MemoryAccess)
     objects: ClusterObjects = field(default_factory=MemoryObjects)
     server: str = "https://harbor.example.com"
@@ -195,7 +196,7 @@ class MemoryEnvironment:
             if profile not in self.profiles:
                 raise BadInput(f"there is no profile {profile}")
             return self.profiles[profile].deployed(stack)
-        if stack != "plimsoll":
+        if stack != self.stack_name:
             raise BadInput(f"there is no stack {stack}: name another with --stack")
         return Deployed(
             stack=Stack(
@@ -232,7 +233,9 @@ class MemoryEnvironment:
         return name, self._api(name)
 
     def administered(self, file: Path | None, context: str) -> Administered:
-        return Administered(context=context, server=self.server, ca=None, objects=self.objects)
+        return Administered(
+            context=context, server=self.server, ca=None, kubeconfig=file, objects=self.objects
+        )
 
     def open(self, cluster: Cluster) -> ClusterApi:
         return self._api(cluster.name)

@@ -86,5 +86,6 @@ class MemoryAccess:
 
     def let_grow(self, cluster: Cluster, group: TaggedGroup, *, allowed: bool) -> None:
         self.groups = [
-            replace(g, may_grow=allowed) if g.name == group.name else g for g in self.groups
+            replace(g, may_grow=allowed, set_by_add=allowed) if g.name == group.name else g
+            for g in self.groups
         ]

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.frames import Frame, frame_of
 from plimsoll.domain.observation import Observation
-from plimsoll_console.sources import ClusterState, Kind, Rehearsal, read
+from plimsoll_console.reading import read
+from plimsoll_console.sources import ClusterState, Kind, Rehearsal
 from tests.support.builders import NOON
 
 

@@ -23,7 +23,8 @@ from plimsoll_batch.services.queue_observation import seen_in
 from plimsoll_cli.batch.queue_changes import changes
 from plimsoll_cli.batch.read_queues import QueuesRead, read_queues
 from plimsoll_cli.environment import Environment, warn
-from plimsoll_cli.options import environment_of, kubeconfig_options
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
+from plimsoll_cli.options import environment_of
 from plimsoll_cli.terminal import ask, first_of, say
 
 MOST_NAMED: Final = 5

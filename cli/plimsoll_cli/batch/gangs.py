@@ -27,12 +27,12 @@ from plimsoll_batch.domain.names import NOT_LEASED
 from plimsoll_batch.domain.quota import QueueConfiguration
 from plimsoll_batch.services.queue_observation import Seen, seen_in
 from plimsoll_cli.environment import Environment, warn
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
 from plimsoll_cli.options import (
     Output,
     clock_text,
     console,
     environment_of,
-    kubeconfig_options,
     output_option,
     print_answer,
     table,

@@ -9,10 +9,10 @@ import click
 
 from plimsoll_cli.batch.gangs import cancel, list_gangs, resume, suspend, why_command
 from plimsoll_cli.batch.submit import submit
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
 from plimsoll_cli.options import (
     Output,
     environment_of,
-    kubeconfig_options,
     output_option,
     refuse_options_before_subcommand,
 )

@@ -12,13 +12,8 @@ from plimsoll_batch.domain.admission import plan_queues
 from plimsoll_batch.domain.overview import QueueOverview, QuotaUse, overview
 from plimsoll_batch.domain.quota import amount_text
 from plimsoll_cli.batch.gangs import Queues
-from plimsoll_cli.options import (
-    console,
-    environment_of,
-    kubeconfig_options,
-    print_answer,
-    table,
-)
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
+from plimsoll_cli.options import console, environment_of, print_answer, table
 from plimsoll_cli.terminal import say
 
 _MILLI: Final = 1000

@@ -18,12 +18,12 @@ from plimsoll_batch.domain.quota import RoleFlavors
 from plimsoll_cli.batch.gangs import Queues, explained
 from plimsoll_cli.batch.read_queues import read_queues, read_snapshot
 from plimsoll_cli.environment import warn
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
 from plimsoll_cli.options import (
     SCREEN,
     Decorator,
     Output,
     environment_of,
-    kubeconfig_options,
     output_option,
     print_answer,
     verbose_option,

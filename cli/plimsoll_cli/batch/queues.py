@@ -20,7 +20,8 @@ from plimsoll_cli.batch.list_queues import list_command
 from plimsoll_cli.batch.queue_plans import plan, why_command
 from plimsoll_cli.batch.read_queues import read_queues
 from plimsoll_cli.environment import Said, warn
-from plimsoll_cli.options import environment_of, kubeconfig_options
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
+from plimsoll_cli.options import environment_of
 from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b

@@ -24,7 +24,8 @@ from plimsoll_cli.batch.submission.job_file import JobFile
 from plimsoll_cli.batch.submission.manifests import Manifests, manifests
 from plimsoll_cli.batch.submission.preview import refuse_hopeless, refuse_misspelt
 from plimsoll_cli.batch.yaml_documents import read_documents
-from plimsoll_cli.options import environment_of, kubeconfig_options
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
+from plimsoll_cli.options import environment_of
 from plimsoll_cli.terminal import say
 
 _CREATE: Final = Call(verb="create", group="batch", resource="jobs")

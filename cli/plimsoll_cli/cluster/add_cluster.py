@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,16 +14,17 @@ from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.domain.errors import BadInput, Conflict
 from plimsoll.domain.registry import Cluster, ClusterKind
-from plimsoll_cli.cluster.cluster_setup import OTHER_ACCOUNT, ClusterSetup, listed
+from plimsoll_cli.cluster.add_by_context import add_by_context, registered_as
+from plimsoll_cli.cluster.cluster_setup import OTHER_ACCOUNT, ClusterSetup
 from plimsoll_cli.cluster.first_look import first_look
 from plimsoll_cli.environment import Deployed
-from plimsoll_cli.options import environment_of, kubeconfig_option, stack_option
-from plimsoll_cli.setup.gitops import files_of, write
-from plimsoll_cli.setup.plan import is_registered, plan_add, unproven
-from plimsoll_cli.setup.script import script_of
+from plimsoll_cli.kubeconfig_options import kubeconfig_option
+from plimsoll_cli.options import environment_of, stack_option
+from plimsoll_cli.setup.gitops import files_of, next_step, write
+from plimsoll_cli.setup.identity import is_registered, taken
+from plimsoll_cli.setup.manifests import NO_OVERLAY
 from plimsoll_cli.terminal import say
 
-NO_OVERLAY: Final = "none"
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,128}")
 
 
@@ -71,7 +71,9 @@ _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/
     multiple=True,
     default=["deletions"],
     show_default=True,
-    help="With --context or --gitops: apply this folder of infra/cluster too. Repeat it for several.",
+    help="With --context or --gitops: apply this overlay too. It gives the right to delete pods at their eviction "
+    "deadline (deletions), to make the guard's budgets (guard), or to keep the policy of install-policy up to date "
+    "(injection). Repeat it for several.",
 )
 @click.option(
     "--grow",
@@ -135,14 +137,17 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
     With --context the command does all that a cluster needs: it applies the manifests, lets the roles of the stack
     in, tags node groups that may grow, and registers the cluster. It shows the steps, asks once, and ends with what
     the doctor and a rehearsal say. A step that was done before is found done, so you can give the command again
-    after a failure, or with a newer version.
+    after a failure, or with a newer version. A registered cluster need not be described again, and keeps its mode and
+    policy.
 
     With --gitops it writes files, and changes nothing in the cluster or in AWS.
     """
     _check_options(ctx, context=context is not None, gitops=gitops is not None)
     chosen = _overlays(overlays)
     if gitops is not None:
-        _write_files(gitops, chosen, repository, path, revision)
+        files = _files(gitops, chosen, repository, path, revision)
+        write(gitops, files)
+        say(f"{len(files)} files are written to {gitops}. {next_step(gitops, name, chosen, stack)}")
         return
     if eks and endpoint is not None:
         raise click.UsageError("give either --eks or --endpoint")
@@ -168,13 +173,12 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
     if context is None:
         _register(deployed, cluster)
         return
-    setup = ClusterSetup(
-        deployed=deployed,
-        administered=environment.administered(kubeconfig, context),
-        cluster=cluster,
-    )
-    if _set_up(setup, chosen, grown, dry_run=dry_run, printed=printed, yes=yes):
-        first_look(ctx, stack, name)
+    administered = environment.administered(kubeconfig, context)
+    if not eks and endpoint is None and region is None:
+        cluster = registered_as(cluster, deployed, administered)
+    setup = ClusterSetup(deployed=deployed, administered=administered, cluster=cluster)
+    if add_by_context(setup, chosen, grown, dry_run=dry_run, printed=printed, yes=yes):
+        first_look(ctx, deployed.stack, name)
     elif not (dry_run or printed):
         ctx.exit(1)
 
@@ -213,90 +217,31 @@ def _overlays(given: Sequence[str]) -> Sequence[str]:
     return [overlay for overlay in OVERLAYS if overlay in given]
 
 
-def _write_files(
+def _files(
     folder: Path, overlays: Sequence[str], repository: str | None, path: str | None, revision: str
-) -> None:
+) -> Mapping[str, str]:
     if repository is None:
         raise click.UsageError("--gitops needs --repository URL")
     if path is None and folder.is_absolute():
         raise click.UsageError("--gitops: say with --path where the repository holds the folder")
-    files = files_of(
+    return files_of(
         overlays, repository=repository, path=path or folder.as_posix(), revision=revision
-    )
-    write(folder, files)
-    say(
-        f"{len(files)} files are written to {folder}. Commit and push them, then apply argocd.yaml or flux.yaml to the "
-        "cluster. Once the objects are there, give the command again with --context instead of --gitops: it finds "
-        "them and does the rest."
     )
 
 
 def _register(deployed: Deployed, cluster: Cluster) -> None:
+    name, stack = cluster.name, deployed.stack
+    doctor = stack.command("doctor", "--cluster", name)
+    lacks = f"This names what it lacks, with the cures: {doctor}"
     try:
         deployed.registry.add(cluster)
     except Conflict as error:
-        raise _taken(cluster.name, str(error)) from error
-    say(
-        f"{cluster.name} is registered in the mode observe. Grant the rights of infra/cluster to the "
-        f"identity of Plimsoll, and read the reports. Then: plimsoll clusters set {cluster.name} --mode act"
-    )
-
-
-def _taken(name: str, why: str) -> BadInput:
-    return BadInput(
-        f"{why}: choose another name, or remove that cluster first (plimsoll clusters remove {name})"
-    )
-
-
-def _set_up(  # noqa: PLR0913 - the options
-    setup: ClusterSetup,
-    overlays: Sequence[str],
-    grown: Sequence[str],
-    *,
-    dry_run: bool,
-    printed: bool,
-    yes: bool,
-) -> bool:
-    """Show the steps, ask, and do them; return whether all are done."""
-    cluster = setup.cluster
-    there = setup.deployed.registry.get(cluster.name)
-    if there is not None and not is_registered(there, cluster):
-        raise _taken(cluster.name, f"another cluster is registered as {cluster.name} already")
-    eks = cluster.kind is ClusterKind.EKS
-    if eks:
-        setup.check_identity()
-    objects = setup.administered.objects
-    seen = setup.seen([None, *overlays], objects.holds, grown=grown, eks=eks)
-    steps = plan_add(setup.place(), seen, _registration(setup))
-    if printed:
-        say(script_of(setup.title(), steps), nl=False)
-        return False
-    say(setup.title())
-    for line in listed(steps):
-        say(line)
-    if seen.untagged:
-        say(
-            f"Plimsoll may not grow these node groups: {', '.join(seen.untagged)} (--grow NAME allows it)"
-        )
-    doubt = unproven(cluster, setup.administered.server)
-    if doubt is not None:
-        say(doubt)
-    if dry_run:
-        say("Nothing was written.")
-        return False
-    return setup.carried_out(steps, yes=yes)
-
-
-def _registration(setup: ClusterSetup) -> str:
-    """Return the command that only registers the cluster; a CA certificate is named as a file of its own."""
-    cluster, stack = setup.cluster, setup.deployed.stack
-    words = ["plimsoll", "clusters", "add", cluster.name]
-    if cluster.endpoint is not None:
-        words += ["--endpoint", cluster.endpoint]
-        words += ["--ca", "ca.pem"] if cluster.ca is not None else []
-        words += ["--secret", cluster.secret] if cluster.secret is not None else []
-    words += ["--region", cluster.region] if cluster.region != stack.region else []
-    return shlex.join([*words, "--stack", stack.name])
+        if not is_registered(deployed.registry.get(name), cluster):
+            raise taken(cluster, stack) from error
+        raise BadInput(f"{name} is registered already. {lacks}") from error
+    act = stack.command("clusters", "set", name, "--mode", "act")
+    say(f"{name} is registered in the mode observe. {lacks}")
+    say(f"When the reports are what you want: {act}")
 
 
 def check_role(role: str | None, external_id: str | None) -> None:

@@ -10,8 +10,9 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.registry import Cluster
 from plimsoll_cli.environment import Administered, Deployed
 from plimsoll_cli.setup.executor import SetupExecutor
+from plimsoll_cli.setup.identity import is_same_cluster
 from plimsoll_cli.setup.manifests import Manifest, objects_of
-from plimsoll_cli.setup.plan import Place, Seen, Step, is_registered, is_same_cluster
+from plimsoll_cli.setup.steps import Place, Seen, Step
 from plimsoll_cli.terminal import ask, say
 
 OTHER_ACCOUNT: Final = "--context is for clusters in the account of the stack: for another account see docs/operate/accounts.md"
@@ -62,7 +63,12 @@ class ClusterSetup:
 
     def place(self) -> Place:
         """Return how commands name the cluster."""
-        return Place(cluster=self.cluster, context=self.administered.context)
+        return Place(
+            cluster=self.cluster,
+            stack=self.deployed.stack,
+            context=self.administered.context,
+            kubeconfig=self.administered.kubeconfig,
+        )
 
     def seen(
         self,
@@ -77,7 +83,7 @@ class ClusterSetup:
         Args:
             overlays: whose manifests are asked about; None: those of every cluster.
             there: says of an object whether it is there.
-            grown: the names of the node groups whose tag shall change; None: all that have it.
+            grown: the names of the node groups whose tag shall change; None: those that adding the cluster tagged.
             eks: whether EKS knows the cluster.
 
         Raises:
@@ -86,24 +92,29 @@ class ClusterSetup:
         access = self.deployed.access
         groups = {group.name: group for group in access.node_groups(self.cluster)}
         if grown is None:
-            grown = [name for name, group in groups.items() if group.may_grow]
+            grown = [name for name, group in groups.items() if group.set_by_add]
         for name in grown:
             if name not in groups:
                 raise BadInput(
                     f"--grow {name}: {self.cluster.name} has no such node group; it has: {', '.join(groups) or 'none'}"
                 )
         roles = access.roles(self.cluster) if eks else ()
+        registered = self.deployed.registry.get(self.cluster.name)
         return Seen(
             objects={o: [(obj, there(obj)) for obj in objects_of(o)] for o in overlays},
             roles={role: access.groups_of(self.cluster, role) for role in roles},
             groups=[groups[name] for name in grown],
             untagged=[n for n, g in groups.items() if not g.may_grow and n not in grown],
-            registered=is_registered(self.deployed.registry.get(self.cluster.name), self.cluster),
+            tagged=[g for n, g in groups.items() if g.may_grow and n not in grown],
+            mode=None if registered is None else registered.mode,
         )
 
     def carried_out(self, steps: Sequence[Step], *, yes: bool) -> bool:
         """Ask once unless `yes`, do the steps, tell of each, and return whether all are done."""
-        if not yes and not all(step.done for step in steps):
+        if all(step.done for step in steps):
+            say("Nothing is left to do.")
+            return True
+        if not yes:
             ask("Take these steps?")
         failed = SetupExecutor(
             cluster=self.cluster,

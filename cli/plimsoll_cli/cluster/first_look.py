@@ -15,15 +15,16 @@ from typing import Final
 import click
 
 from plimsoll.domain.errors import PlimsollError
+from plimsoll_cli.stack import Stack
 from plimsoll_cli.terminal import say
 
 _STATES: Final = ("ok", "info", "fail", "skipped")
 _OPEN: Final = ("fail", "skipped")
 
 
-def first_look(ctx: click.Context, stack: str, cluster: str) -> None:
+def first_look(ctx: click.Context, stack: Stack, cluster: str) -> None:
     """Print both. The cluster is added whatever they say, so neither ends the command."""
-    options = ("--cluster", cluster, "--stack", stack)
+    options = ("--cluster", cluster, "--stack", stack.name)
     try:
         findings = json.loads(_answer(ctx, "doctor", *options, "--output", "json"))["findings"]
     except PlimsollError as error:
@@ -36,9 +37,8 @@ def first_look(ctx: click.Context, stack: str, cluster: str) -> None:
     except PlimsollError as error:
         foretold = f"not done: {error}"
     say(f"rehearsal: {foretold}")
-    say(
-        f"For all of it: plimsoll doctor --cluster {cluster}, plimsoll rehearse --cluster {cluster}"
-    )
+    both = [stack.command(name, "--cluster", cluster) for name in ("doctor", "rehearse")]
+    say(f"For all of it: {', '.join(both)}")
 
 
 def verdict(findings: Sequence[Mapping[str, str | None]]) -> Iterator[str]:

@@ -21,15 +21,8 @@ from plimsoll.domain.kubernetes import (
     namespace_guards,
 )
 from plimsoll.domain.observation import Observation
-from plimsoll_cli.options import (
-    Output,
-    console,
-    environment_of,
-    kubeconfig_options,
-    output_option,
-    print_answer,
-    table,
-)
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
+from plimsoll_cli.options import Output, console, environment_of, output_option, print_answer, table
 from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b
@@ -79,7 +72,7 @@ def install(  # noqa: PLR0913, PLR0917 - the options of the command
     """Guard all workloads of a namespace, or one Deployment.
 
     The command writes labels and budgets with your own rights. Placement updates the budgets every five
-    minutes; the functions need the rights of: kubectl apply -k infra/cluster/guard
+    minutes. The functions need the rights of: plimsoll clusters add NAME --context CONTEXT --overlay guard
     """
     _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
     seen = api.observe()

@@ -18,7 +18,8 @@ from plimsoll.domain.kubernetes import FLOORS, INJECT_FLOORS, KUBE_SYSTEM, NAMES
 from plimsoll.domain.placement import INJECTION_CANARIES, injection_key, with_new_canary
 from plimsoll.services.injection import Proof, Proven, prove
 from plimsoll.services.ports import Clock, ClusterApi
-from plimsoll_cli.options import environment_of, kubeconfig_options
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
+from plimsoll_cli.options import environment_of
 from plimsoll_cli.terminal import say
 
 GROUP: Final = "admissionregistration.k8s.io"
@@ -72,8 +73,8 @@ def install_policy(  # noqa: PLR0913, PLR0917 - the options of the command
     `plimsoll plan snippet` prints. The command tests the policy with canary pods in dry runs, and removes the
     binding if the API server refuses one.
 
-    You need Kubernetes 1.36 and the rights of an administrator. Placement needs the rights of: kubectl
-    apply -k infra/cluster/injection
+    You need Kubernetes 1.36 and the rights of an administrator. Placement needs the rights of: plimsoll
+    clusters add NAME --context CONTEXT --overlay injection
     """
     if remove and namespaces:
         raise click.UsageError(
@@ -142,7 +143,8 @@ class _Installer:
         there = {n["metadata"]["name"] for n in self._requests.list(_call("list", "namespaces"))}
         for namespace in (NAMESPACE, *namespaces):
             if namespace not in there:
-                cure = "kubectl apply -k infra/cluster" if namespace == NAMESPACE else "create it"
+                added = "plimsoll clusters add NAME --context CONTEXT"
+                cure = added if namespace == NAMESPACE else "create it"
                 raise BadInput(f"there is no namespace {namespace}: {cure} first")
 
     def install(self) -> Iterator[str]:

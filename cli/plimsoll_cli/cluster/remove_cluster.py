@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -20,12 +22,17 @@ from plimsoll_cli.cluster.open_interruptions import status_of
 from plimsoll_cli.cluster.uninstall_plan import UninstallPlan
 from plimsoll_cli.cluster.uninstall_service import UninstallService
 from plimsoll_cli.environment import Administered, Deployed, Environment, Said, warn
-from plimsoll_cli.options import environment_of, kubeconfig_option, registered, stack_option
-from plimsoll_cli.setup.plan import kept, plan_remove, unproven
+from plimsoll_cli.kubeconfig_options import kubeconfig_option
+from plimsoll_cli.options import environment_of, registered, stack_option
+from plimsoll_cli.setup.identity import unproven
+from plimsoll_cli.setup.plan import kept, plan_remove
+from plimsoll_cli.stack import Stack
 from plimsoll_cli.terminal import ask, say
 
 PATIENCE_SECONDS: Final = 60.0
 """How long it goes on while replacements are still starting."""
+_SOME_CONTEXT: Final = ("--context", "CONTEXT")
+"""What stands in a command where no context was named."""
 
 
 @click.command()
@@ -124,14 +131,15 @@ def _take_down(  # noqa: PLR0913 - the options
     seen = replace(
         setup.seen([None, *OVERLAYS], objects.exists, grown=None, eks=eks), others=objects.others()
     )
-    steps = plan_remove(setup.place(), seen)
+    place = setup.place()
+    steps = plan_remove(place, seen)
     say(setup.title())
     if there is not None:
         # Before the steps: they take away rights that an open drain still needs.
         if not _put_back(environment, deployed, cluster, dry_run=dry_run, yes=yes):
             return False
-        _unbind_injection(deployed, cluster, dry_run=dry_run)
-    for line in (*listed(steps), *filter(None, [kept(seen), _doubt(setup, eks=eks)])):
+        _unbind_injection(deployed, cluster, place.options, dry_run=dry_run)
+    for line in (*listed(steps), *kept(place, seen), *filter(None, [_doubt(setup, eks=eks)])):
         say(line)
     if dry_run:
         say("Nothing was written.")
@@ -177,19 +185,28 @@ def _put_back(
     for words in map(str, found.plan.steps):
         say(f"{would}{words}")
     if dry_run:
-        return _is_clean(cluster, replace(found, plan=Plan()))
+        return _is_clean(deployed.stack, cluster, replace(found, plan=Plan()))
     if found.interrupted or not found.plan.steps:
-        return _is_clean(cluster, found)
+        return _is_clean(deployed.stack, cluster, found)
     if not yes:
         ask(f"Set {cluster.name} to observe, and make these changes?")
     departure = service.put_back(cluster, f"remove-{uuid4()}", PATIENCE_SECONDS)
     count = sum(outcome.done for outcome in departure.outcomes)
     say(f"{count} {'change' if count == 1 else 'changes'} made.")
-    return _is_clean(cluster, departure.left)
+    return _is_clean(deployed.stack, cluster, departure.left)
 
 
-def _unbind_injection(deployed: Deployed, cluster: Cluster, *, dry_run: bool) -> None:
-    """Unbind the admission policy, which placement would no longer keep up to date."""
+def _unbind_injection(
+    deployed: Deployed, cluster: Cluster, options: Sequence[str] = _SOME_CONTEXT, *, dry_run: bool
+) -> None:
+    """Unbind the admission policy, which placement would no longer keep up to date.
+
+    Args:
+        deployed: the stack.
+        cluster: the cluster.
+        options: how a command reaches it by a kubeconfig.
+        dry_run: write nothing.
+    """
     api = deployed.clusters.open(cluster)
     if not api.injected_floors():
         return
@@ -199,9 +216,8 @@ def _unbind_injection(deployed: Deployed, cluster: Cluster, *, dry_run: bool) ->
         except NotFound:
             return
     unbound = "would unbind" if dry_run else "unbound"
-    say(
-        f"{unbound} the admission policy {FLOORS}; `plimsoll install-policy --remove` deletes the rest"
-    )
+    rest = shlex.join(["plimsoll", "install-policy", *options, "--remove"])
+    say(f"{unbound} the admission policy {FLOORS}; `{rest}` deletes the rest")
 
 
 def _name_what_is_left(deployed: Deployed, cluster: Cluster) -> None:
@@ -217,14 +233,14 @@ def _name_what_is_left(deployed: Deployed, cluster: Cluster) -> None:
         warn(f"left: {pod} is released from its ReplicaSet")
 
 
-def _is_clean(cluster: Cluster, left: UninstallPlan) -> bool:
+def _is_clean(stack: Stack, cluster: Cluster, left: UninstallPlan) -> bool:
     if left.clean:
         return True
     for words in (*left.interrupted, *map(str, left.plan.steps), *left.by_hand):
         say(f"open: {words}", err=True)
     say(
         f"{cluster.name} stays registered until nothing is open in it. Run the command again "
-        f"once `plimsoll status --cluster {cluster.name}` shows less, or remove it with --force.",
+        f"once `{stack.command('status', '--cluster', cluster.name)}` shows less, or remove it with --force.",
         err=True,
     )
     return False

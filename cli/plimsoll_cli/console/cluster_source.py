@@ -20,7 +20,8 @@ from plimsoll.services.ports import Clock
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_cli.console.queues import queues_of
 from plimsoll_cli.console.rehearsals import Rehearsals
-from plimsoll_console.sources import ClusterState, Kind, Rehearsal, read
+from plimsoll_console.reading import read
+from plimsoll_console.sources import ClusterState, Kind, Rehearsal
 from plimsoll_simulation.rehearsal.live import LiveCluster, read_cluster
 
 QUEUES_EVERY: Final = timedelta(seconds=10)

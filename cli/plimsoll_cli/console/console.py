@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from plimsoll_cli.console.web import Access, listening, server
-from plimsoll_cli.options import environment_of, kubeconfig_options
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
 from plimsoll_cli.terminal import say
 
 if TYPE_CHECKING:
@@ -90,11 +90,13 @@ def console(  # noqa: PLR0913, PLR0917 - the options of the command
         source = _of_cluster(ctx, kubeconfig, context, groups)
     with closing(source), listening() as socket:
         access = Access(port=socket.getsockname()[1])
-        source.start()
+        serving = server(source, access)
         say(f"Watch {source.title}: {access.url()}")
+        # Last: what a source loads and plays in its thread takes time from the first page.
+        source.start()
         # The server ends in order at Ctrl-C, and then says so once more.
         with suppress(KeyboardInterrupt):
-            server(source, access).run(sockets=[socket])
+            serving.run(sockets=[socket])
 
 
 def _of_drill(file: Path, speed: float) -> DrillSource:
@@ -105,7 +107,8 @@ def _of_drill(file: Path, speed: float) -> DrillSource:
 
 
 def _of_stack(ctx: click.Context, name: str) -> StackSource:
-    from plimsoll_cli.console.stack_source import StackSource  # noqa: PLC0415 - as the others
+    from plimsoll_cli.console.stack_source import StackSource  # noqa: PLC0415 - loads the domain
+    from plimsoll_cli.options import environment_of  # noqa: PLC0415 - the same
 
     environment = environment_of(ctx)
     deployed = environment.deployed(name)
@@ -119,6 +122,7 @@ def _of_cluster(
 ) -> ClusterSource:
     from plimsoll_cli.console.cluster_source import ClusterSource  # noqa: PLC0415 - loads the simulation
     from plimsoll_cli.lab.rehearsal_groups import groups_of  # noqa: PLC0415 - the same
+    from plimsoll_cli.options import environment_of  # noqa: PLC0415 - the same
 
     environment = environment_of(ctx)
     name, api = environment.by_kubeconfig(kubeconfig, context)

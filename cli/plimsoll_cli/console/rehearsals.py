@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from multiprocessing import get_context
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll_console.sources import Rehearsal
-from plimsoll_simulation.rehearsal.live import LiveCluster
+
+if TYPE_CHECKING:
+    from plimsoll_simulation.rehearsal.live import LiveCluster
 
 MOST_KEPT: Final = 20
 _ENDS_WITHIN: Final = 5.0

@@ -134,15 +134,15 @@ def listening() -> socket.socket:
 
 def server(source: Source, access: Access) -> uvicorn.Server:
     """Return the server of a source: `run(sockets=[…])` serves until it is told to end."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            application(source, access),
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=1,
-        )
+    config = uvicorn.Config(
+        application(source, access),
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
     )
+    config.load()  # what serves is loaded before the source begins to load what it needs
+    return uvicorn.Server(config)
 
 
 async def _form(http: HttpRequest) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
 from plimsoll.domain.observation import INDEX_REFRESH, LONGEST_LULL
 from plimsoll.domain.registry import ClusterKind, Mode
-from plimsoll_cli.doctor.findings import APPLY, Finding, fail, info, ok, skipped
+from plimsoll_cli.doctor.findings import Finding, fail, info, ok, skipped
 from plimsoll_cli.doctor.installation import Installation
 from plimsoll_cli.probes.kubernetes import Right
 
@@ -34,8 +34,9 @@ def answers(installation: Installation) -> Iterator[Finding]:
         version = installation.version()
     except PlimsollError as error:
         if isinstance(error, NotFound) and not endpoint:
-            cure = f"if it is no more: plimsoll clusters remove {installation.cluster.name} --force"
-            yield fail(str(error), cure)
+            name = installation.cluster.name
+            remove = installation.stack.command("clusters", "remove", name, "--force")
+            yield fail(str(error), f"if it is no more: {remove}")
         elif isinstance(error, NotFound | BadInput) and endpoint:
             cure = f"put a token that the cluster takes into {installation.cluster.secret}"
             yield fail(str(error), cure)
@@ -71,7 +72,7 @@ def rights(installation: Installation) -> Iterator[Finding]:
         missing = [right for right in missing if right not in unwatched]
         yield info(
             f"not all are held ({_listed(unwatched)}): a drain lists these again each second",
-            APPLY,
+            installation.apply(),
             about="rights to watch",
         )
     said = _listed(missing)
@@ -80,23 +81,23 @@ def rights(installation: Installation) -> Iterator[Finding]:
     elif len(missing) == len(found):
         yield fail(
             "none is held: infra/cluster is not applied, or its bindings do not name us",
-            f'{APPLY}, and put the identity into the group "plimsoll"',
+            f'{installation.apply(None)}, and put the identity into the group "plimsoll"',
         )
     elif all(_overlay(right) for right in missing):
         for overlay in sorted({_overlay(right) for right in missing}):
             withheld = _listed([right for right in missing if _overlay(right) == overlay])
             yield info(
                 f"not all are held ({withheld}): {_WITHHELD[overlay]}",
-                f"if that is not meant: {APPLY}/{overlay}",
+                f"if that is not meant: {installation.apply(overlay)}",
                 about=f"rights of {overlay}",
             )
     elif installation.cluster.mode is Mode.OBSERVE and all(right.writes for right in missing):
         yield info(
             f"enough to observe, and not to act: missing {said}",
-            f"before --mode act: {APPLY}",
+            f"before --mode act: {installation.apply()}",
         )
     else:
-        yield fail(f"{len(found) - len(missing)} are held; missing: {said}", APPLY)
+        yield fail(f"{len(found) - len(missing)} are held; missing: {said}", installation.apply())
 
 
 def _overlay(right: Right) -> str:

@@ -55,8 +55,8 @@ def concurrency(installation: Installation) -> Iterator[Finding]:
         yield fail(
             f"other functions of the account can keep a notice waiting: {names} "
             f"share {found.unreserved} with them; reserved, {found.left} would be left",
-            f"plimsoll doctor --cluster {installation.cluster.name} --stack {stack.name} --fix reserve; "
-            "and deploy with ReserveConcurrency=true from now on",
+            stack.command("doctor", "--cluster", installation.cluster.name, "--fix", "reserve")
+            + "; and deploy with ReserveConcurrency=true from now on",
         )
     else:
         yield info(

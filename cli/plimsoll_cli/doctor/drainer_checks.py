@@ -17,9 +17,6 @@ MOST_SECONDS: Final = 30
 DURATIONS_SINCE: Final = (1, 12)
 """The version of Karpenter from which `karpenter.sh/do-not-disrupt` may be a duration."""
 CHECK: Final = "Karpenter's queue"
-_OF_CORDONS: Final = (
-    "where a drain waits for guarded pods: plimsoll clusters set NAME --on foreign-cordon=move"
-)
 GUARD_THEM: Final = "guard workloads that must not lose pods (plimsoll guard install)"
 """The cure beside whoever cannot be told not to drain."""
 _OF_SPOT_GROUPS: Final = (
@@ -63,10 +60,13 @@ def other_drainers(installation: Installation) -> Iterator[Finding]:
                 "it spares nodes with guarded pods. The mode act fits",
                 about=f"other drainers: {AUTOSCALER}",
             )
+    move = installation.stack.command(
+        "clusters", "set", installation.cluster.name, "--on", "foreign-cordon=move"
+    )
     for who, count in sorted(installation.probe.marks().items()):
         yield info(
             f"nodes: {count}{held}",
-            _OF_CORDONS if "cordon" in who else None,
+            f"where a drain waits for guarded pods: {move}" if "cordon" in who else None,
             about=f"drained now: {who}",
         )
     if not drainers_beside and not managed:

@@ -7,7 +7,7 @@ from typing import Final
 
 from plimsoll.adapters.kubernetes.dry_runs import POLICIES_SINCE, Trial, TrialResult
 from plimsoll.domain.errors import PlimsollError
-from plimsoll_cli.doctor.findings import APPLY, Finding, fail, info, ok
+from plimsoll_cli.doctor.findings import Finding, fail, info, ok
 from plimsoll_cli.doctor.installation import Installation
 
 QUEUES_SINCE: Final = (1, 29)
@@ -20,23 +20,23 @@ def fields(installation: Installation) -> Iterator[Finding]:
         yield info(
             "Kubernetes before 1.30 has no policies for fields: the right to patch a workload is "
             "also the right to change what runs there",
-            "upgrade the cluster, then " + APPLY,
+            "upgrade the cluster, then " + installation.apply(),
         )
         return
     found = installation.probe.trials()
-    yield _foreign([t for t in found if not t.ours])
+    yield _foreign([t for t in found if not t.ours], installation.apply())
     for trial in found:
         if trial.ours and trial.verdict in {TrialResult.BY_OUR_POLICY, TrialResult.BY_ANOTHER}:
             yield fail(
                 f"what Plimsoll writes on {trial.about} would be refused: {trial.said}",
-                f"where a policy says so: {APPLY}, of this version; where a webhook changes or "
+                f"where a policy says so: {installation.apply()}, of this version; where a webhook changes or "
                 'refuses it: exempt the group "plimsoll" from that webhook',
                 about="our fields",
             )
 
 
-def _foreign(tried: Sequence[Trial]) -> Finding:
-    """Judge the trials of what is not ours."""
+def _foreign(tried: Sequence[Trial], apply: str) -> Finding:
+    """Judge the trials of what is not ours; `apply` is the command that applies our policies."""
     free = [t for t in tried if t.verdict is TrialResult.PASSED]
     others = [t for t in tried if t.verdict is TrialResult.BY_ANOTHER]
     held = [t for t in tried if t.verdict is TrialResult.BY_OUR_POLICY]
@@ -44,7 +44,7 @@ def _foreign(tried: Sequence[Trial]) -> Finding:
         return fail(
             f"what is not Plimsoll's could be changed, as tried on {_listed(free)}: these policies are "
             f"missing, are of an older version or do not name us: {', '.join(sorted({t.policy for t in free}))}",
-            f'{APPLY}, and see that the identity is in the group "plimsoll"',
+            f'{apply}, and see that the identity is in the group "plimsoll"',
         )
     if others:
         return info(
@@ -62,7 +62,7 @@ def queue(installation: Installation) -> Iterator[Finding]:
     """Say whether requests of a drain have a queue of their own in the API server."""
     if _older(installation, QUEUES_SINCE):
         says = "Kubernetes before 1.29 does not know the manifest of our queue"
-        yield info(says, "upgrade the cluster, then " + APPLY)
+        yield info(says, "upgrade the cluster, then " + installation.apply())
         return
     found = installation.probe.queue()
     if found.used is None:
@@ -71,10 +71,12 @@ def queue(installation: Installation) -> Iterator[Finding]:
         yield fail(
             "a drain waits in the API server behind every other client: there is no FlowSchema "
             "plimsoll",
-            APPLY,
+            installation.apply(),
         )
     elif found.dangling:
-        yield fail("the FlowSchema plimsoll names a priority level that is not there", APPLY)
+        yield fail(
+            "the FlowSchema plimsoll names a priority level that is not there", installation.apply()
+        )
     elif found.uid != found.used:
         yield fail(
             "our requests do not go through the FlowSchema plimsoll, though it is there",

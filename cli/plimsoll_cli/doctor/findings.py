@@ -6,12 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import wraps
-from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
-
-APPLY: Final = "kubectl apply -k infra/cluster"
-"""The cure of what is missing in a cluster."""
 
 
 class State(StrEnum):

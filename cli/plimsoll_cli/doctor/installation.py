@@ -12,6 +12,7 @@ from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import Clock
 from plimsoll_cli.environment import Deployed
+from plimsoll_cli.setup.manifests import NO_OVERLAY, folder_of
 
 _MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 
@@ -57,6 +58,19 @@ class Installation:
         """Return the minor version of Kubernetes, as in (1, 37); None where the API server names none."""
         found = _MINOR.match(self.version())
         return (int(found[1]), int(found[2])) if found else None
+
+    def apply(self, overlay: str | None = NO_OVERLAY) -> str:
+        """Return the command that gives the cluster our manifests.
+
+        Args:
+            overlay: what it applies beside the base; None: its default.
+        """
+        if self.cluster.role is not None:  # the command writes in the account of the stack only
+            return f"kubectl apply -k {folder_of(None if overlay == NO_OVERLAY else overlay)}"
+        chosen = [] if overlay is None else ["--overlay", overlay]
+        return self.stack.command(
+            "clusters", "add", self.cluster.name, "--context", "CONTEXT", *chosen
+        )
 
     def waited(self) -> float:
         """Return the seconds since the canary left."""

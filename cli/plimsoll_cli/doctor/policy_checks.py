@@ -18,6 +18,8 @@ class Shipped:
     """The policies of a folder of manifests."""
 
     folder: str
+    overlay: str | None = None
+    """The overlay of `plimsoll clusters add` that applies the folder; None: it does not."""
     role: str
     """The ClusterRole of the folder: where it stands, the policies must."""
     digests: Mapping[str, str]
@@ -27,6 +29,7 @@ class Shipped:
 SHIPPED: Final = (
     Shipped(
         folder="infra/cluster/injection",
+        overlay="injection",
         role="plimsoll-injection",
         digests={"plimsoll-canaries": "2714b39fabfd"},
     ),
@@ -75,7 +78,9 @@ def policies(installation: Installation) -> Iterator[Finding]:
         if missing or old:
             yield fail(
                 f"its rights are given, and not all policies that bound them are in force: {_said(missing, old)}",
-                f"kubectl apply -k {each.folder}",
+                installation.apply(each.overlay)
+                if each.overlay is not None
+                else f"kubectl apply -k {each.folder}",
                 about=f"policies of {each.folder}",
             )
         else:

@@ -73,7 +73,8 @@ def mode(installation: Installation) -> Iterator[Finding]:
         case Mode.OBSERVE:
             yield info(
                 f"observe: everything is planned and reported, and nothing is written to {name}",
-                f"when the reports are what you want: plimsoll clusters set {name} --mode act",
+                "when the reports are what you want: "
+                + installation.stack.command("clusters", "set", name, "--mode", "act"),
             )
         case _:
             assert_never(installation.cluster.mode)

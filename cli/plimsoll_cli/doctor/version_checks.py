@@ -24,7 +24,7 @@ def api_versions(installation: Installation) -> Iterator[Finding]:
             f"Kubernetes {_named(minor)} is newer than {_named(NEWEST_TESTED)}, the newest that this "
             "Plimsoll is tested on",
             "look for a newer Plimsoll; until then keep the mode observe, or rehearse an interruption: "
-            f"plimsoll rehearse --cluster {installation.cluster.name}",
+            + installation.stack.command("rehearse", "--cluster", installation.cluster.name),
             about="Kubernetes",
         )
     elif minor is not None and minor < OLDEST_TESTED:

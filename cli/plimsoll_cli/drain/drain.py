@@ -17,13 +17,8 @@ from plimsoll.domain.observation import Observation
 from plimsoll.services.node_drain import End, NodeDrain, waits
 from plimsoll_cli.drain.progress import Progress
 from plimsoll_cli.environment import Environment
-from plimsoll_cli.options import (
-    Output,
-    environment_of,
-    kubeconfig_options,
-    output_option,
-    print_answer,
-)
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
+from plimsoll_cli.options import Output, environment_of, output_option, print_answer
 
 type Ending = End | Literal["interrupted", "undone", "dry run"]
 

@@ -20,7 +20,8 @@ from plimsoll_agent.calls import GET_CONFIG, GET_GPU_PLAN
 from plimsoll_agent.gpu_begin import against_config
 from plimsoll_cli.gpu.apply_files import ACCOUNT, GRANTS, PLAN, text_of
 from plimsoll_cli.gpu.node_progress import NodeProgress, progress_of
-from plimsoll_cli.options import console, environment_of, kubeconfig_options, table
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
+from plimsoll_cli.options import console, environment_of, table
 from plimsoll_cli.terminal import say
 from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.gpu_plan import (

@@ -39,7 +39,7 @@ from plimsoll_cli.plan.snippet import snippet
 from plimsoll_cli.plan.spot_savings import Savings, savings_of
 from plimsoll_cli.targets import check_target, write_target
 from plimsoll_console.exports import exported
-from plimsoll_console.loads import loads_by
+from plimsoll_console.reading import loads_by
 from plimsoll_console.sources import ClusterState
 from plimsoll_console.views.cluster import cluster
 from plimsoll_service.adapters.price_table import price_table

@@ -20,7 +20,7 @@ from plimsoll_cli.batch.list_queues import GAUGES
 from plimsoll_cli.references.markdown import code, page, table, text
 from plimsoll_cli.references.templates import STACKS, loaded
 from plimsoll_service.domain.metrics import ServiceMetric
-from plimsoll_simulation.fake_cluster.controllers import kubelet
+from plimsoll_simulation.fake_cluster import pod_annotations
 
 # What is read is their source: the docstrings of constants, which no face exports.
 names = import_module("plimsoll.domain.kubernetes.names")
@@ -29,7 +29,7 @@ queue_changes = import_module("plimsoll.domain.registry.queue_changes")
 _MODULES: Final = {
     "Interruptions, capacity and placement": (names,),
     "Batch queues": (queue_changes, batch_names),
-    "Drills": (kubelet,),
+    "Drills": (pod_annotations,),
 }
 _NAMES: Final = (
     "Every annotation, label, taint and tag that Plimsoll reads or writes. You set those that state a wish. "

@@ -20,7 +20,7 @@ from plimsoll_agent.output import Output
 from plimsoll_agent.service import check_address
 from plimsoll_agent.wiring import put_together
 from plimsoll_agent.wiring import run as run_agent
-from plimsoll_cli.options import kubeconfig_options
+from plimsoll_cli.kubeconfig_options import kubeconfig_options
 from plimsoll_cli.terminal import say
 
 EXAMPLES: Final = """\b

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from plimsoll.adapters.aws_errors import translated
-from plimsoll.adapters.nodegroups import AwsNodeGroups, eks
+from plimsoll.adapters.nodegroups import AwsNodeGroups, asg, eks
 from plimsoll.adapters.nodegroups.groups import ASKED
 from plimsoll.domain.errors import NotFound, Refused
-from plimsoll.domain.kubernetes import GROW
+from plimsoll.domain.kubernetes import GROW, GROW_SET_BY, SET_BY_ADD
 from plimsoll.domain.node_groups import NodeGroup
 from plimsoll.domain.registry import Cluster
 from plimsoll_cli import stack as stacks
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
     from plimsoll.adapters.kubernetes.requests import Requests
     from plimsoll.services.ports import Clock
+
+
+GROW_TAGS: Final[Mapping[str, str]] = {GROW: "true", GROW_SET_BY: SET_BY_ADD}
+"""The tags of a node group that `clusters add` lets Plimsoll grow: the permission, and who gave it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,8 @@ class TaggedGroup:
     """What carries the tag: the ARN of a managed node group, the name of an Auto Scaling group."""
     managed: bool
     may_grow: bool
+    set_by_add: bool = False
+    """Whether `clusters add` set that tag. Its version 0.3.0 did not say so on the group."""
 
 
 class ClusterAccess(Protocol):
@@ -70,7 +76,7 @@ class ClusterAccess(Protocol):
         """Return the node groups whose tags allow growth, or do not: not those of Karpenter."""
 
     def let_grow(self, cluster: Cluster, group: TaggedGroup, *, allowed: bool) -> None:
-        """Set or remove the tag by which Plimsoll may grow a node group."""
+        """Set or remove the tag by which Plimsoll may grow a node group, and the one that says who set it."""
 
 
 class AwsClusterAccess:
@@ -146,9 +152,9 @@ class AwsClusterAccess:
         aws = self._aws.of_cluster(cluster)
         with translated(f"{'set' if allowed else 'remove'} the tag {GROW} of {group.name}"):
             if group.managed and allowed:
-                aws.eks.tag_resource(resourceArn=group.resource, tags={GROW: "true"})
+                aws.eks.tag_resource(resourceArn=group.resource, tags=GROW_TAGS)
             elif group.managed:
-                aws.eks.untag_resource(resourceArn=group.resource, tagKeys=[GROW])
+                aws.eks.untag_resource(resourceArn=group.resource, tagKeys=[*GROW_TAGS])
             else:
                 auto_scaling = aws.autoscaling
                 write = auto_scaling.create_or_update_tags if allowed else auto_scaling.delete_tags
@@ -157,24 +163,36 @@ class AwsClusterAccess:
                         {
                             "ResourceId": group.resource,
                             "ResourceType": "auto-scaling-group",
-                            "Key": GROW,
-                            "Value": "true",
+                            "Key": key,
+                            "Value": value,
                             "PropagateAtLaunch": False,
                         }
+                        for key, value in GROW_TAGS.items()
                     ]
                 )
 
     def _tagged(self, cluster: Cluster, group: NodeGroup) -> TaggedGroup:
         managed = group.kind == eks.NAME
-        resource = group.name
-        if managed:
-            with translated(f"describe node group {group.name} of cluster {cluster.name}"):
-                answer = self._eks(cluster).describe_nodegroup(
+        tags: Mapping[str, str] = {}
+        with translated(f"describe node group {group.name} of cluster {cluster.name}"):
+            if managed:
+                found = self._eks(cluster).describe_nodegroup(
                     clusterName=cluster.name, nodegroupName=group.name
-                )
-            resource = answer["nodegroup"]["nodegroupArn"]
+                )["nodegroup"]
+                resource, tags = found["nodegroupArn"], found.get("tags") or {}
+            else:
+                resource = group.name
+                auto_scaling = self._aws.of_cluster(cluster).autoscaling
+                for each in auto_scaling.describe_auto_scaling_groups(
+                    AutoScalingGroupNames=[group.name]
+                )["AutoScalingGroups"]:
+                    tags = asg.tags_of(each)
         return TaggedGroup(
-            name=group.name, resource=resource, managed=managed, may_grow=group.may_grow
+            name=group.name,
+            resource=resource,
+            managed=managed,
+            may_grow=group.may_grow,
+            set_by_add=tags.get(GROW_SET_BY) == SET_BY_ADD,
         )
 
     def _eks(self, cluster: Cluster) -> Any:

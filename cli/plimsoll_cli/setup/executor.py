@@ -11,8 +11,9 @@ from plimsoll.domain.errors import Conflict, NotFound, PlimsollError
 from plimsoll.domain.registry import Cluster
 from plimsoll.services.ports import Registry
 from plimsoll_cli.setup.access import ClusterAccess
+from plimsoll_cli.setup.identity import is_registered
 from plimsoll_cli.setup.objects import ClusterObjects
-from plimsoll_cli.setup.plan import (
+from plimsoll_cli.setup.steps import (
     Action,
     Apply,
     Delete,
@@ -22,7 +23,6 @@ from plimsoll_cli.setup.plan import (
     Register,
     Revoke,
     Step,
-    is_registered,
 )
 
 

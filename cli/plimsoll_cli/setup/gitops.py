@@ -10,7 +10,8 @@ import yaml
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import NAMESPACE
-from plimsoll_cli.setup.manifests import KUSTOMIZATION, sources_of
+from plimsoll_cli.setup.manifests import KUSTOMIZATION, NO_OVERLAY, sources_of
+from plimsoll_cli.stack import command
 
 NAME: Final = "plimsoll"
 """Of the objects, and of what they sync."""
@@ -60,6 +61,23 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
             file.write_text(text, encoding="utf-8")
         except OSError as error:
             raise BadInput(f"--gitops {file}: {error.strerror}") from error
+
+
+def next_step(folder: Path, name: str, overlays: Sequence[str], stack: str) -> str:
+    """Return what to do with the files of a cluster, with the command that does what they do not.
+
+    Args:
+        folder: where they are.
+        name: of the cluster.
+        overlays: those beside the base.
+        stack: the name of the stack.
+    """
+    chosen = [word for overlay in overlays or [NO_OVERLAY] for word in ("--overlay", overlay)]
+    rest = command(stack, "clusters", "add", name, "--context", "CONTEXT", *chosen)
+    return (
+        f"Commit and push them, then apply {folder / 'argocd.yaml'} or {folder / 'flux.yaml'} to the cluster. Once the "
+        f"objects are there, this finds them and does the rest: {rest}"
+    )
 
 
 def _application(repository: str, path: str, revision: str) -> Mapping[str, Any]:

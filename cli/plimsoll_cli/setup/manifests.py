@@ -12,6 +12,8 @@ import yaml
 type Manifest = Mapping[str, Any]
 
 BASE: Final = "infra/cluster"
+NO_OVERLAY: Final = "none"
+"""The value of `--overlay` for the base alone."""
 KUSTOMIZATION: Final = "kustomization.yaml"
 
 

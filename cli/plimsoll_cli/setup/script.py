@@ -7,7 +7,7 @@ from typing import Final
 
 import yaml
 
-from plimsoll_cli.setup.plan import Apply, Step
+from plimsoll_cli.setup.steps import Apply, Step
 
 _END: Final = "END_OF_MANIFESTS"
 

@@ -7,11 +7,12 @@ shrinks letters on a phone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup, escape
 
-from plimsoll.domain.frames import Frame, WorkloadFrame
+if TYPE_CHECKING:  # the first page does not wait for what it never needs
+    from plimsoll.domain.frames import Frame, WorkloadFrame
 
 _PLOT: Final = 150
 """Pixels."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE, Node, Ref
-from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import Layout, PlacementPlan, SpreadGroup
+
+if TYPE_CHECKING:  # the first page does not wait for what it never needs
+    from plimsoll.domain.observation import Observation
+    from plimsoll.domain.placement import Layout, PlacementPlan, SpreadGroup
 
 DRAWN: Final = 60
 """Nodes of one group that are drawn; of more only the number is told."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from plimsoll.domain.frames import Frame
-from plimsoll.domain.observation import InterruptedNodes, Observation
-from plimsoll.domain.reports import Report
-from plimsoll_console.loads import Load, loads_of
+from plimsoll_console.loads import Load
 from plimsoll_console.placements import Placement, Table
 from plimsoll_console.queues import QueuesSeen
+
+if TYPE_CHECKING:  # the first page does not wait for what it never needs
+    from plimsoll.domain.frames import Frame
+    from plimsoll.domain.observation import Observation
+    from plimsoll.domain.reports import Report
 
 type Kind = Literal["drill", "cluster", "stack"]
 
@@ -109,28 +111,6 @@ class Rehearsal:
         if kind in {"zone", "family"} and name:
             return f"spot of the {kind} {name}"
         return "all spot" if self.scope == "spot" else self.scope
-
-
-def read(
-    state: ClusterState,
-    seen: Observation,
-    now: datetime,
-    namespaces: Mapping[str, str] | None = None,
-) -> ClusterState:
-    """Return what is known of a cluster after it was read.
-
-    While nodes go, the workloads stay as they stood before: what rides on nodes that go is no choice of anybody.
-
-    Args:
-        state: what was known.
-        seen: what was read.
-        now: when.
-        namespaces: namespace -> the on-demand floor that its annotation asks for.
-    """
-    state = replace(state, at=now, seen=seen, error="")
-    if state.loads and InterruptedNodes.of(seen).nodes:
-        return state
-    return replace(state, loads=loads_of(seen, now, namespaces), loads_at=now)
 
 
 def with_end(frames: Sequence[Frame], reports: Sequence[Report], now: datetime) -> Sequence[Frame]:

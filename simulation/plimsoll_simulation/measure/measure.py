@@ -19,7 +19,7 @@ from typing import Any
 
 from plimsoll.domain.interruptions import MARGIN
 from plimsoll.domain.kubernetes import matches, names, parse_duration
-from plimsoll_simulation.fake_cluster.controllers.kubelet import STOP
+from plimsoll_simulation.fake_cluster.pod_annotations import STOP
 from plimsoll_simulation.measure.declared import Declared
 from plimsoll_simulation.measure.figures import Figures, figures
 from plimsoll_simulation.measure.history import History, Level

@@ -12,11 +12,12 @@ from typing import Annotated, Any, Final, Literal, override
 
 from pydantic import Field
 
-from plimsoll_simulation.declared import Contradiction, Declared, Name
+from plimsoll_simulation.declared import Contradiction, Name
 from plimsoll_simulation.scenario.object_fields import (
     Amounts,
     KubernetesObject,
     LabelSelector,
+    ObjectFields,
     PodsOrShare,
     Positive,
     Strings,
@@ -34,13 +35,13 @@ from plimsoll_simulation.scenario.workloads import (
 )
 
 
-class ScaleTarget(Declared):
+class ScaleTarget(ObjectFields):
     api_version: str | None = None
     kind: Literal["Deployment", "StatefulSet"]
     name: Name
 
 
-class HorizontalPodAutoscalerSpec(Declared, extra="allow"):
+class HorizontalPodAutoscalerSpec(ObjectFields, extra="allow"):
     __pydantic_extra__: dict[Annotated[str, among("metrics behavior")], Any]
     scale_target_ref: ScaleTarget
     min_replicas: Whole = 1
@@ -61,7 +62,7 @@ class HorizontalPodAutoscaler(KubernetesObject):
     spec: HorizontalPodAutoscalerSpec
 
 
-class PodDisruptionBudgetSpec(Declared):
+class PodDisruptionBudgetSpec(ObjectFields):
     min_available: PodsOrShare | None = None
     max_unavailable: PodsOrShare | None = None
     selector: LabelSelector
@@ -83,7 +84,7 @@ class PodDisruptionBudget(KubernetesObject):
     spec: PodDisruptionBudgetSpec
 
 
-class ServiceSpec(Declared, extra="allow"):
+class ServiceSpec(ObjectFields, extra="allow"):
     selector: Strings | None = None
     type: Literal["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"] = "ClusterIP"
 
@@ -92,7 +93,7 @@ class Service(KubernetesObject):
     spec: ServiceSpec
 
 
-class PersistentVolumeSpec(Declared, extra="allow"):
+class PersistentVolumeSpec(ObjectFields, extra="allow"):
     capacity: Amounts
     access_modes: Annotated[tuple[str, ...], Field(min_length=1)]
     storage_class_name: str | None = None
@@ -138,7 +139,7 @@ class MutatingAdmissionPolicyBinding(KubernetesObject):
     spec: dict[str, Any]
 
 
-class ResourceQuotaSpec(Declared):
+class ResourceQuotaSpec(ObjectFields):
     hard: Amounts
     scopes: tuple[str, ...] | None = None
     scope_selector: dict[str, Any] | None = None

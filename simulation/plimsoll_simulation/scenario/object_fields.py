@@ -63,18 +63,22 @@ def among(names: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-class LabelRequirement(Declared):
+class ObjectFields(Declared, use_attribute_docstrings=False):
+    """A mapping in a manifest. The reference of Kubernetes describes its fields, and none of ours does."""
+
+
+class LabelRequirement(ObjectFields):
     key: str
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: tuple[str, ...] | None = None
 
 
-class LabelSelector(Declared):
+class LabelSelector(ObjectFields):
     match_labels: Strings | None = None
     match_expressions: tuple[LabelRequirement, ...] | None = None
 
 
-class Metadata(Declared, extra="allow"):
+class Metadata(ObjectFields, extra="allow"):
     """Metadata of an object that has a name."""
 
     name: Name
@@ -83,8 +87,8 @@ class Metadata(Declared, extra="allow"):
     annotations: Strings = Field(default_factory=dict)
 
 
-class KubernetesObject(Declared, extra="allow"):
-    """What every kind has."""
+class KubernetesObject(ObjectFields, extra="allow", defer_build=True):
+    """What every kind has. A drill has few of them: a kind is built when the first object of it is read."""
 
     __pydantic_extra__: dict[Annotated[str, among("status")], Any]
     api_version: str | None = None

@@ -10,9 +10,9 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import parse_duration
-from plimsoll_simulation.declared import Contradiction, Declared, Label, Name, repeated
+from plimsoll_simulation.declared import Contradiction, Label, Name, repeated
 from plimsoll_simulation.durations import EXAMPLES
-from plimsoll_simulation.fake_cluster.controllers.kubelet import (
+from plimsoll_simulation.fake_cluster.pod_annotations import (
     NEVER_READY,
     RESIZE,
     RUN,
@@ -25,6 +25,7 @@ from plimsoll_simulation.scenario.object_fields import (
     Effect,
     LabelSelector,
     Metadata,
+    ObjectFields,
     Positive,
     Strings,
     Whole,
@@ -35,7 +36,7 @@ from plimsoll_simulation.scenario.problems import listed, rename, shown
 PREFIX: Final = "drill.plimsoll.dev/"
 
 
-class ContainerResources(Declared, extra="allow"):
+class ContainerResources(ObjectFields, extra="allow"):
     """A limit without a request is the request too."""
 
     __pydantic_extra__: dict[Annotated[str, among("claims")], Any]
@@ -48,7 +49,7 @@ class ContainerResources(Declared, extra="allow"):
         return {**(info.data.get("limits") or {}), **requests}
 
 
-class Container(Declared, extra="allow"):
+class Container(ObjectFields, extra="allow"):
     __pydantic_extra__: dict[
         Annotated[
             str,
@@ -68,13 +69,13 @@ class Container(Declared, extra="allow"):
     )
 
 
-class Affinity(Declared):
+class Affinity(ObjectFields):
     node_affinity: dict[str, Any] | None = None
     pod_affinity: dict[str, Any] | None = None
     pod_anti_affinity: dict[str, Any] | None = None
 
 
-class Toleration(Declared):
+class Toleration(ObjectFields):
     key: str | None = None
     operator: Literal["Exists", "Equal", "Lt", "Gt"] = "Equal"
     value: str | None = None
@@ -82,7 +83,7 @@ class Toleration(Declared):
     toleration_seconds: int | None = None
 
 
-class SpreadConstraint(Declared):
+class SpreadConstraint(ObjectFields):
     max_skew: Positive
     topology_key: str
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
@@ -93,17 +94,17 @@ class SpreadConstraint(Declared):
     node_taints_policy: Literal["Honor", "Ignore"] | None = None
 
 
-class ClaimOfVolume(Declared):
+class ClaimOfVolume(ObjectFields):
     claim_name: Name
     read_only: bool | None = None
 
 
-class Volume(Declared, extra="allow"):
+class Volume(ObjectFields, extra="allow"):
     name: Label
     persistent_volume_claim: ClaimOfVolume | None = None
 
 
-class PodSpec(Declared, extra="allow"):
+class PodSpec(ObjectFields, extra="allow"):
     __pydantic_extra__: dict[
         Annotated[
             str,
@@ -138,7 +139,7 @@ class PodSpec(Declared, extra="allow"):
         yield from repeated("containers", [each.name for each in self.containers], "container")
 
 
-class PodMetadata(Declared, extra="allow"):
+class PodMetadata(ObjectFields, extra="allow"):
     """Metadata of a pod or a template, whose annotations may say how the pod behaves."""
 
     labels: Strings = Field(default_factory=dict)
@@ -155,7 +156,7 @@ class NamedPodMetadata(Metadata, PodMetadata):
     """Metadata of a bare pod."""
 
 
-class PodTemplate(Declared):
+class PodTemplate(ObjectFields):
     metadata: PodMetadata = PodMetadata()
     spec: PodSpec
 

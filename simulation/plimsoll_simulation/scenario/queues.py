@@ -7,7 +7,6 @@ from pathlib import Path
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import NAMESPACE
-from plimsoll_batch.adapters.queues_file import configuration_of
 from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY
 from plimsoll_simulation.scenario.manifests import Manifest
 from plimsoll_simulation.scenario.problems import Place, Problems
@@ -24,6 +23,8 @@ def read_queues(file: Path | None, problems: Problems, named_at: Place) -> tuple
     """
     if file is None:
         return ()
+    from plimsoll_batch.adapters.queues_file import configuration_of  # noqa: PLC0415 - for the few scenarios with queues
+
     documents = read_documents(file, problems, named_at=named_at)
     if len(documents) != 1:
         if documents:

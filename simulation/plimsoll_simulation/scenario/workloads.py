@@ -15,6 +15,7 @@ from plimsoll_simulation.scenario.object_fields import (
     Amounts,
     KubernetesObject,
     LabelSelector,
+    ObjectFields,
     PodsOrShare,
     Rolling,
     Whole,
@@ -24,7 +25,7 @@ from plimsoll_simulation.scenario.pods import PREFIX, NamedPodMetadata, PodSpec,
 from plimsoll_simulation.scenario.problems import listed, shown
 
 
-class Templated(Declared):
+class Templated(ObjectFields, defer_build=True):
     """A spec with the template of its pods."""
 
     template: PodTemplate
@@ -99,12 +100,12 @@ def _if_rolling[R: Declared](settings: type[R]) -> Callable[[dict[str, Any]], R 
     return lambda data: settings() if data.get("type") == "RollingUpdate" else None
 
 
-class DeploymentRolling(Declared):
+class DeploymentRolling(ObjectFields):
     max_unavailable: PodsOrShare = "25%"
     max_surge: PodsOrShare = "25%"
 
 
-class DeploymentStrategy(Declared):
+class DeploymentStrategy(ObjectFields):
     type: Literal["RollingUpdate", "Recreate"] = "RollingUpdate"
     rolling_update: DeploymentRolling | None = Field(default_factory=_if_rolling(DeploymentRolling))
 
@@ -150,29 +151,29 @@ class ReplicaSet(Workload):
     spec: ReplicaSetSpec
 
 
-class StatefulSetRolling(Declared):
+class StatefulSetRolling(ObjectFields):
     partition: Whole = 0
     max_unavailable: PodsOrShare | None = None
 
 
-class StatefulSetStrategy(Declared):
+class StatefulSetStrategy(ObjectFields):
     type: Rolling = "RollingUpdate"
     rolling_update: StatefulSetRolling | None = Field(
         default_factory=_if_rolling(StatefulSetRolling)
     )
 
 
-class ClaimRequests(Declared, extra="allow"):
+class ClaimRequests(ObjectFields, extra="allow"):
     __pydantic_extra__: dict[str, Amount]
     storage: Amount
 
 
-class ClaimResources(Declared):
+class ClaimResources(ObjectFields):
     requests: ClaimRequests
     limits: Amounts | None = None
 
 
-class ClaimSpec(Declared, extra="allow"):
+class ClaimSpec(ObjectFields, extra="allow"):
     __pydantic_extra__: dict[Annotated[str, among("dataSource dataSourceRef")], Any]
     access_modes: Annotated[
         tuple[Literal["ReadWriteOnce", "ReadWriteOncePod", "ReadOnlyMany", "ReadWriteMany"], ...],
@@ -195,12 +196,12 @@ class ClaimTemplate(PersistentVolumeClaim):
     kind: str = "PersistentVolumeClaim"
 
 
-class ClaimRetention(Declared):
+class ClaimRetention(ObjectFields):
     when_deleted: Literal["Retain", "Delete"] = "Retain"
     when_scaled: Literal["Retain", "Delete"] = "Retain"
 
 
-class Ordinals(Declared):
+class Ordinals(ObjectFields):
     start: Whole | None = None
 
 
@@ -225,12 +226,12 @@ class StatefulSet(Workload):
     spec: StatefulSetSpec
 
 
-class DaemonSetRolling(Declared):
+class DaemonSetRolling(ObjectFields):
     max_unavailable: PodsOrShare = 1
     max_surge: PodsOrShare = 0
 
 
-class DaemonSetStrategy(Declared):
+class DaemonSetStrategy(ObjectFields):
     type: Rolling = "RollingUpdate"
     rolling_update: DaemonSetRolling | None = Field(default_factory=_if_rolling(DaemonSetRolling))
 

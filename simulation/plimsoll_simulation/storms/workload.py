@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes import CAPACITY_LABELS, GUARD, HOSTNAME, IGNORE, STOP_SECONDS
-from plimsoll_simulation.fake_cluster.controllers.kubelet import RESIZE, RUN, STARTUP, STOP, USAGE
+from plimsoll_simulation.fake_cluster.pod_annotations import RESIZE, RUN, STARTUP, STOP, USAGE
 
 type Json = dict[str, Any]
 

@@ -1,13 +1,15 @@
 """Operators of frameworks, on a real control plane: their programs as they are released, each a row of data.
 
-An operator acts with the rights of its own manifests, and its webhooks are in force. Nobody plays its images: what
-the containers of a framework would do, a test does.
+An operator acts with the rights of its own manifests, and the webhooks among them are in force. Nobody plays its
+images: what the containers of a framework would do, a test does. To build some of them: `python -m` this module, with
+their names.
 """
 
 from __future__ import annotations
 
 import base64
 import shutil
+import sys
 import tempfile
 import time
 import urllib.request
@@ -29,6 +31,8 @@ from plimsoll_testbed.rigs.supervised import SupervisedProcess, free_port
 READY_SECONDS: Final = 120.0
 _POLL_SECONDS: Final = 0.1
 _OK: Final = 200
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""In C where there is one: definitions of resources are megabytes."""
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 
@@ -43,6 +47,13 @@ class Operator:
     """`{folder}`, `{probes}` and `{webhooks}` stand for its folder and two free ports."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Name -> text with the same words, in its folder."""
+    certificates: str = "."
+    """Where below its folder it reads the certificate of its webhooks."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    objects: Sequence[Mapping[str, Any]] = ()
+    """What its deployment has beside the manifests."""
+    awaits: Sequence[Path] = ()
+    """Files at places that cannot be set: it waits until they are there, and reads none of them."""
 
 
 JOBSET: Final = Operator(
@@ -67,7 +78,42 @@ webhook: {{host: 127.0.0.1, port: {webhooks}, certDir: {folder}}}
 """
     },
 )
-OPERATORS: Final = (JOBSET,)
+KUBERAY: Final = Operator(
+    name="kuberay",
+    # Its webhook is no part of its default installation.
+    manifests=("config/crd/bases", "config/rbac/role.yaml"),
+    flags=(
+        "--metrics-addr=0",
+        "--health-probe-bind-address=127.0.0.1:{probes}",
+        "--enable-leader-election=false",
+    ),
+)
+TRAINING: Final = Operator(
+    name="training-operator",
+    manifests=(
+        "manifests/base/crds",
+        "manifests/base/rbac/role.yaml",
+        "manifests/base/webhook/manifests.yaml",
+    ),
+    flags=(
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=127.0.0.1:{probes}",
+        "--webhook-server-port={webhooks}",
+    ),
+    # It makes a certificate for the name of a Service, which a kubelet would mount from this Secret. Its server reads
+    # ours, which is for loopback, below $TMPDIR. That server listens on all addresses, and no flag limits it.
+    certificates="k8s-webhook-server/serving-certs",
+    environment={"MY_POD_NAMESPACE": "default"},
+    objects=(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "training-operator-webhook-cert", "namespace": "default"},
+        },
+    ),
+    awaits=(Path("/tmp/k8s-webhook-server/serving-certs/tls.crt"),),  # noqa: S108 - it says where
+)
+OPERATORS: Final = {each.name: each for each in (JOBSET, KUBERAY, TRAINING)}
 
 
 class RunningOperator(AbstractContextManager["RunningOperator"]):
@@ -77,12 +123,21 @@ class RunningOperator(AbstractContextManager["RunningOperator"]):
         plane: runs already.
         operator: what to start.
         user: of the control plane, without rights: gets those of the operator.
+        environment: what it is told beside what its row says.
     """
 
-    def __init__(self, plane: ControlPlane, operator: Operator, *, user: str) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        operator: Operator,
+        *,
+        user: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._plane = plane
         self._operator = operator
         self._user = user
+        self._environment = dict(operator.environment) | dict(environment or {})
         self._folder = Path()
         self._process: SupervisedProcess | None = None
 
@@ -96,24 +151,28 @@ class RunningOperator(AbstractContextManager["RunningOperator"]):
         operator = self._operator
         program, manifests = with_manifests(operator.name, operator.manifests)
         self._folder = folder = Path(tempfile.mkdtemp(prefix=f"plimsoll-{operator.name}-"))
-        _, ca = server_context(folder)
+        certificates = folder / operator.certificates
+        certificates.mkdir(parents=True, exist_ok=True)
+        _, ca = server_context(certificates)
         probes, webhooks = free_port(), free_port()
         words = {"folder": folder, "probes": probes, "webhooks": webhooks}
         for name, text in operator.files.items():
             (folder / name).write_text(text.format(**words), encoding="utf-8")
+        for file in operator.awaits:
+            if not file.exists():  # it stays: another run may wait for it too
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch()
         self._process = SupervisedProcess(
             name=operator.name,
             command=[program, *(flag.format(**words) for flag in operator.flags)],
             folder=folder,
             log=self._plane.log / f"{operator.name}.log",
-            environment={"KUBECONFIG": str(self._plane.kubeconfig(self._user))},
+            environment={
+                **self._environment,
+                "KUBECONFIG": str(self._plane.kubeconfig(self._user)),
+            },
         )
-        objects = [
-            obj
-            for file in manifests
-            for obj in yaml.safe_load_all(file.read_text(encoding="utf-8"))
-            if obj is not None
-        ]
+        objects = [*operator.objects, *_objects(manifests)]
         hooks = [obj for obj in objects if "webhooks" in obj]
         self._apply(*(obj for obj in objects if obj not in hooks), *self._bindings(objects))
         self._process.start()
@@ -162,6 +221,13 @@ class RunningOperator(AbstractContextManager["RunningOperator"]):
             time.sleep(_POLL_SECONDS)
 
 
+def _objects(manifests: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
+    for file in manifests:
+        for obj in yaml.load_all(file.read_text(encoding="utf-8"), Loader=_LOADER):
+            if obj is not None and obj["kind"] != "Kustomization":
+                yield obj
+
+
 def _ready(port: int) -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1) as answer:
@@ -189,5 +255,7 @@ def _on_loopback(hooks: Mapping[str, Any], port: int, ca: str) -> Mapping[str, A
 
 
 if __name__ == "__main__":
-    for each in OPERATORS:
-        with_manifests(each.name, each.manifests)
+    if unknown := {*sys.argv[1:]} - OPERATORS.keys():
+        sys.exit(f"no operator is called {', '.join(unknown)}; there are {', '.join(OPERATORS)}")
+    for each in sys.argv[1:] or OPERATORS:
+        with_manifests(each, OPERATORS[each].manifests)

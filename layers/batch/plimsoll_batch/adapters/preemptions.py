@@ -61,7 +61,9 @@ class DynamoPreemptions:
             "ExpressionAttributeValues": strings(**{":cluster": cluster}),
             "ScanIndexForward": False,
         }
-        if queue is not None:
+        if queue is None:
+            query["Limit"] = limit
+        else:  # DynamoDB would count what the filter leaves out
             query["FilterExpression"] = "#queue = :queue"
             query["ExpressionAttributeNames"]["#queue"] = "queue"
             query["ExpressionAttributeValues"] |= strings(**{":queue": queue})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.domain.placement import SPOT
+from plimsoll.domain.spot import SPOT
 from plimsoll_console.loads import Load
 from plimsoll_console.pages import Page, Request
 from plimsoll_console.sources import ClusterState, Source

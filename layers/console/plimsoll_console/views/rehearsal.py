@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from plimsoll.domain.kubernetes import INSTANCE_TYPE
-from plimsoll.domain.placement import SPOT
+from plimsoll.domain.spot import SPOT
 from plimsoll_console.pages import NOTHING_NEW, Page, Request, missing, url
 from plimsoll_console.sources import ClusterState, Outcome, Rehearsal, Source
 from plimsoll_console.views.words import ago

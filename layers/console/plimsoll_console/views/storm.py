@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from plimsoll.domain.frames import Frame, NodeFrame, WorkloadFrame
 from plimsoll_console.drawing import clock
 from plimsoll_console.pages import NOTHING_NEW, Page, Request, missing
 from plimsoll_console.sources import ClusterState, Rehearsal, Source
 from plimsoll_console.views.words import counted, split_ref
+
+if TYPE_CHECKING:  # the first page does not wait for what it never needs
+    from plimsoll.domain.frames import Frame, NodeFrame, WorkloadFrame
 
 MOST_OPEN = 8
 """Workloads up to which those that are safe or not begun stay unfolded, and nodes up to which empty ones do."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.frames import Frame, WorkloadFrame
+from typing import TYPE_CHECKING
+
 from plimsoll_console.drawing import load_line
 from plimsoll_console.loads import Load, loss_words
 from plimsoll_console.pages import Page, Request, missing
@@ -10,6 +11,9 @@ from plimsoll_console.sources import ClusterState, Source
 from plimsoll_console.views.fleet import is_old
 from plimsoll_console.views.storm import workload_word
 from plimsoll_console.views.words import ago
+
+if TYPE_CHECKING:  # the first page does not wait for what it never needs
+    from plimsoll.domain.frames import Frame, WorkloadFrame
 
 MOST_STORMS = 20
 

@@ -40,24 +40,12 @@ from plimsoll_simulation.fake_cluster.controllers.base import Controller
 from plimsoll_simulation.fake_cluster.controllers.volumes import attached
 from plimsoll_simulation.fake_cluster.deletion import DeleteOptions, delete
 from plimsoll_simulation.fake_cluster.edits import Json, look
+from plimsoll_simulation.fake_cluster.pod_annotations import NEVER_READY, RUN, STARTUP, STOP
 from plimsoll_simulation.fake_cluster.resizes import holding, is_resized, resized
 from plimsoll_simulation.fake_cluster.settings import Settings
 from plimsoll_simulation.fake_cluster.stamps import stamp
 from plimsoll_simulation.fake_cluster.state import ClusterState, How
 from plimsoll_simulation.fake_cluster.store import Change, Key, key_of
-
-STARTUP = "drill.plimsoll.dev/startup"
-"""On a pod, annotation: how long it takes to be Ready: `45s`."""
-STOP = "drill.plimsoll.dev/stop"
-"""On a pod, annotation: how long it takes to stop; past its grace period it gets SIGKILL."""
-NEVER_READY = "drill.plimsoll.dev/never-ready"
-"""On a pod, annotation: it never becomes Ready when "true"."""
-RUN = "drill.plimsoll.dev/run"
-"""On a pod that is not always restarted, annotation: how long it is Ready before it has succeeded."""
-USAGE = "drill.plimsoll.dev/usage"
-"""On a pod, annotation: the share of its CPU request that it uses, as an autoscaler is told it: `70%`."""
-RESIZE = "drill.plimsoll.dev/resize"
-"""On a pod, annotation: the CPU request to which the controller vpa resizes its first container in place: `700m`."""
 
 _SIGTERM, _SIGKILL = 128 + 15, 128 + 9
 """Exit codes. A container that was told to go has not done its work, so it never ends with 0."""

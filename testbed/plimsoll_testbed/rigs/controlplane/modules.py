@@ -36,6 +36,8 @@ PROGRAMS: Final[Mapping[str, str]] = {
     "karpenter": "sigs.k8s.io/karpenter/kwok",
     "jaeger": "github.com/jaegertracing/jaeger/cmd/jaeger",
     "jobset": "sigs.k8s.io/jobset",
+    "kuberay": "github.com/ray-project/kuberay/ray-operator",
+    "training-operator": "github.com/kubeflow/training-operator/cmd/training-operator.v1",
 }
 _VERSION: Final = re.compile(r"^\s*(\S+) (v[0-9]\S*)(?: // indirect)?$", re.MULTILINE)
 _TOOL: Final = re.compile(r"^(?:tool |\t)(\S+/\S+)$", re.MULTILINE)

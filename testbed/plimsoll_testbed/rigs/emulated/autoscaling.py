@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 from plimsoll.domain.errors import NotFound
-from plimsoll.domain.kubernetes import GROW
 from plimsoll_simulation.fake_aws.fleet import Fleet
 from plimsoll_simulation.fake_aws.launch_refusals import LaunchRefused
 from plimsoll_simulation.fake_aws.machines import region_of
@@ -26,8 +25,7 @@ class AutoScaling:
     def __init__(self, fleets: Sequence[Fleet], clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self._groups = {named.name: named for named in terms.named_groups(fleets)}
-        self._untagged: set[str] = set()
-        """Names of groups that have lost the tag `plimsoll.dev/grow`."""
+        self._tags = {name: dict(terms.tags_of(named)) for name, named in self._groups.items()}
         self._asked: dict[str, tuple[Parameters, Mapping[str, Any]]] = {}
 
     def name_of(self, cluster: str, group: str) -> str:
@@ -63,16 +61,19 @@ class AutoScaling:
             self._group(n)
             for n in self._groups.values()
             if (not wanted or n.name in wanted)
-            and all(terms.passes(terms.tags_of(n), f) for f in parameters.get("Filters", []))
+            and all(terms.passes(self._tags[n.name], f) for f in parameters.get("Filters", []))
         ]
         return {"AutoScalingGroups": found}
 
     def _tag(self, parameters: Parameters, *, tagged: bool) -> Mapping[str, Any]:
-        """Set or remove the only tag that is changed here."""
         for tag in parameters["Tags"]:
-            if tag["Key"] != GROW or tag["ResourceId"] not in self._groups:
-                raise AwsError("ValidationError", f"the drill's fleet knows no such tag: {tag}")
-            (self._untagged.discard if tagged else self._untagged.add)(tag["ResourceId"])
+            if tag["ResourceId"] not in self._tags:
+                raise AwsError("ValidationError", f"there is no such group: {tag}")
+            tags = self._tags[tag["ResourceId"]]
+            if tagged:
+                tags[tag["Key"]] = tag["Value"]
+            else:
+                tags.pop(tag["Key"], None)
         return {}
 
     def _template_versions(self, parameters: Parameters) -> Mapping[str, Any]:
@@ -227,7 +228,6 @@ class AutoScaling:
                     "ResourceType": "auto-scaling-group",
                     "PropagateAtLaunch": True,
                 }
-                for key, value in terms.tags_of(named).items()
-                if not (key == GROW and named.name in self._untagged)
+                for key, value in self._tags[named.name].items()
             ],
         }

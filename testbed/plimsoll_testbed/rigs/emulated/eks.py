@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 from plimsoll.domain.kubernetes import GROW
@@ -31,8 +31,8 @@ class Eks:
         self._groups = groups
         self._clock = clock
         self._updates: dict[str, Mapping[str, Any]] = {}
-        self._untagged: set[str] = set()
-        """ARNs of node groups that have lost their tag."""
+        self._tags: dict[str, dict[str, str]] = defaultdict(lambda: {GROW: "true"})
+        """ARN of a node group -> its tags."""
 
     def answers(self) -> Mapping[str, Operation]:
         """Return the table of what is answered."""
@@ -40,8 +40,8 @@ class Eks:
             "eks:ListNodegroups": self._list,
             "eks:DescribeNodegroup": self._describe,
             "eks:UpdateNodegroupConfig": self._update,
-            "eks:TagResource": partial(self._tag, tagged=True),
-            "eks:UntagResource": partial(self._tag, tagged=False),
+            "eks:TagResource": self._tag,
+            "eks:UntagResource": self._untag,
         }
 
     def _list(self, parameters: Parameters) -> Mapping[str, Any]:
@@ -63,7 +63,7 @@ class Eks:
                 "instanceTypes": [spec.instance_type],
                 "subnets": [f"subnet-{zone}" for zone in spec.zones],
                 "labels": dict(spec.labels),
-                "tags": {} if arn in self._untagged else {GROW: "true"},
+                "tags": self._tags[arn],
                 "taints": [
                     {
                         "key": t["key"],
@@ -109,14 +109,13 @@ class Eks:
             self._updates[token] = answer
         return answer
 
-    def _tag(self, parameters: Parameters, *, tagged: bool) -> Mapping[str, Any]:
-        """Set or remove the only tag that is asked about."""
-        if [*parameters.get("tags" if tagged else "tagKeys", ())] != [GROW]:
-            raise AwsError(
-                "InvalidParameterException", f"the drill's fleet knows no tag but {GROW}"
-            )
-        arn = parameters["resourceArn"]
-        (self._untagged.discard if tagged else self._untagged.add)(arn)
+    def _tag(self, parameters: Parameters) -> Mapping[str, Any]:
+        self._tags[parameters["resourceArn"]] |= parameters["tags"]
+        return {}
+
+    def _untag(self, parameters: Parameters) -> Mapping[str, Any]:
+        for key in parameters["tagKeys"]:
+            self._tags[parameters["resourceArn"]].pop(key, None)
         return {}
 
     def _fleet(self, parameters: Parameters) -> Fleet:

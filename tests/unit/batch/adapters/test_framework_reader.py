@@ -39,7 +39,7 @@ ENDS = {
 }
 
 
-SUCCEEDED = {
+SUCCEEDED: dict[str, tuple[dict[str, Any], int]] = {
     "JobSet": ({"replicatedJobsStatus": [{"name": "workers", "succeeded": 1}]}, 1 + 3),
     "PyTorchJob": ({"replicaStatuses": {"Worker": {"succeeded": 2}}}, 1 + 1),
 }
@@ -71,6 +71,16 @@ def test_pods_that_have_succeeded_count_no_more_until_it_is_suspended(kind):
     at(obj, ROWS[kind].suspend[:-1])["suspend"] = False
     job = parsed(obj).job
     assert (job.pods, job.parallelism) == (left, whole)
+
+
+@pytest.mark.parametrize("kind", SUCCEEDED)
+def test_what_succeeded_before_a_suspension_counts_again_until_its_operator_has_seen_the_start(
+    kind,
+):
+    obj, (status, _) = sample(kind), SUCCEEDED[kind]
+    at(obj, ROWS[kind].suspend[:-1])["suspend"] = False
+    obj["status"] = {**status, "conditions": [{"type": "Suspended", "status": "True"}]}
+    assert parsed(obj).job.pods == sum(ROLES[kind].values())
 
 
 def test_a_job_set_that_may_restart_holds_all_of_its_pods_until_it_ends():
@@ -125,6 +135,20 @@ def test_a_ray_cluster_never_ends():
     assert not parsed(obj).job.finished
 
 
+@pytest.mark.parametrize(
+    ("status", "made"),
+    [
+        ({"rayClusterName": "train-x2x4z", "failed": 0}, False),
+        ({"rayClusterName": "train-x2x4z", "dashboardURL": "train-head-svc:8265"}, True),
+        ({"jobDeploymentStatus": "", "failed": 1}, True),
+    ],
+)
+def test_a_ray_job_has_made_pods_once_its_head_was_there_and_not_when_its_cluster_has_a_name(
+    status, made
+):
+    assert parsed(sample("RayJob") | {"status": status}).job.made_pods is made
+
+
 def test_the_deadline_of_a_run_is_read_where_the_kind_has_one():
     policy = {"suspend": True, "activeDeadlineSeconds": 90}
     assert read("PyTorchJob", runPolicy=policy).limit == timedelta(seconds=90)
@@ -140,6 +164,19 @@ REFUSED = [
     ("RayJob", {"clusterSelector": {"ray.io/cluster": "other"}}, "clusterSelector"),
     ("RayJob", {"submissionMode": "SidecarMode"}, "submissionMode"),
     ("RayCluster", {"enableInTreeAutoscaling": True}, "enableInTreeAutoscaling"),
+    *(
+        (kind, {"managedBy": "kueue.x-k8s.io/multikueue"}, "spec.managedBy")
+        for kind in ("RayJob", "RayCluster")
+    ),
+    *(
+        (
+            kind,
+            {"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}},
+            "spec.runPolicy.managedBy",
+        )
+        for kind in ("PyTorchJob", "JAXJob", "MPIJob")
+    ),
+    ("PyTorchJob", {"elasticPolicy": {"maxReplicas": 9, "metrics": []}}, "elasticPolicy.metrics"),
     ("TrainJob", {"podTemplateOverrides": []}, "trainer 2.1"),
     ("TrainJob", {"runtimePatches": []}, "trainer 2.2"),
     ("SparkApplication", {"dynamicAllocation": {"enabled": True}}, "dynamicAllocation"),

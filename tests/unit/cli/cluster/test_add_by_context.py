@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import replace
 from typing import Any
@@ -81,6 +82,10 @@ def test_a_cluster_that_has_everything_is_not_asked_about(environment):
     result = run(environment, *ADD)
     assert result.exit_code == 0, result.output
     assert "[y/N]" not in result.stdout
+    assert result.stdout.count("\n1. already: ") == 1
+    assert "\nNothing is left to do.\n" in result.stdout
+    assert "already: register harbor: it stays in the mode act" in result.stdout
+    assert "observe" not in result.stdout.partition("doctor:")[0]
     assert environment.registry.get("harbor") == a_cluster(mode=Mode.ACT)
 
 
@@ -128,8 +133,15 @@ def test_a_cluster_that_is_no_eks_cluster_is_added_with_what_nothing_proves(envi
         "Not proven: nothing proves that the context (https://harbor.example.com)" in result.stdout
     )
     assert access.entries == {}
+    again = ("clusters", "add", "lab", "--context", "lab")
+    refused = run(environment, *again)
+    assert refused.exit_code == 2
+    assert "Not proven" in refused.stderr
     environment.server = "https://10.0.0.1/"
     assert "Not proven" not in run(environment, *lab, "--context", "lab").stdout
+    result = run(environment, *again)  # what is registered need not be described again
+    assert result.exit_code == 0, result.output
+    assert "already: register lab" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -153,7 +165,7 @@ def test_options_that_would_have_no_effect_are_refused(words, said, environment)
 def test_another_cluster_of_the_name_is_left_registered(environment, objects):
     other = replace(a_cluster(), region="eu-west-1")
     environment.registry.add(other)
-    result = run(environment, *ADD, "--yes")
+    result = run(environment, *ADD, "--yes", "--region", "us-east-1")
     assert result.exit_code == 2
     assert "plimsoll clusters remove harbor" in result.stderr
     assert objects.objects == {}
@@ -168,6 +180,26 @@ def test_the_script_is_one_that_a_shell_takes_and_holds_every_object(environment
         assert command in said
 
 
+def test_printed_commands_name_the_stack_and_the_kubeconfig_that_were_given(environment):
+    environment.stack_name = "canary"
+    given = ("--stack", "canary", "--kubeconfig", "team.yaml")
+    environment.registry.add(replace(a_cluster(), region="eu-west-1"))
+    said = run(environment, *ADD, *given, "--region", "us-east-1").output
+    said += run(environment, "clusters", "add", "quay", *given[:2]).output
+    environment.registry.remove("harbor")
+    for words in ((*ADD, "--dry-run"), (*ADD, "--yes"), (*REMOVE, "--dry-run")):
+        said += run(environment, *words, *given).output
+    ours = re.findall(r"plimsoll (?:clusters|doctor|rehearse) [^,;:`)\n]*", said)
+    assert {" ".join(command.split()[:3]) for command in ours} >= {
+        *("plimsoll clusters add", "plimsoll clusters remove", "plimsoll clusters set"),
+        *("plimsoll doctor --cluster", "plimsoll rehearse --cluster"),
+    }
+    assert [command for command in ours if not command.endswith(" --stack canary")] == []
+    kubectl = re.findall(r"^ +kubectl .*", said, re.MULTILINE)
+    assert kubectl
+    assert all("kubectl --kubeconfig team.yaml --context harbor " in line for line in kubectl)
+
+
 def test_files_for_argo_cd_and_flux_hold_what_add_applies_and_point_to_each_other(tmp_path):
     folder = tmp_path / "plimsoll"
     words = (
@@ -180,6 +212,8 @@ def test_files_for_argo_cd_and_flux_hold_what_add_applies_and_point_to_each_othe
     )
     result = run(MemoryEnvironment(), "clusters", "add", "harbor", *words, "--overlay", "guard")
     assert result.exit_code == 0, result.output
+    rest = "plimsoll clusters add harbor --context CONTEXT --overlay guard --stack plimsoll"
+    assert result.stdout.endswith(f": {rest}\n")
 
     def load(name: str) -> list[Any]:
         return [*yaml.safe_load_all((folder / name).read_text())]
@@ -214,6 +248,17 @@ def test_removing_a_cluster_leaves_nothing_of_what_adding_it_made(environment, a
     assert access.entries == {ROLES[0]: ["viewers"]}
     assert not any(group.may_grow for group in access.groups)
     assert environment.registry.list() == []
+
+
+def test_removing_a_cluster_leaves_a_tag_that_adding_it_did_not_set(environment, access):
+    access.groups = [BASE, replace(SPOT, may_grow=True)]
+    run(environment, *ADD, "--yes", "--grow", "base", "--grow", "spot")
+    result = run(environment, *REMOVE, "--yes")
+    assert result.exit_code == 0, result.output
+    assert [group.name for group in access.groups if group.may_grow] == ["spot"]
+    assert "the node group spot keeps the tag plimsoll.dev/grow" in result.stdout
+    assert "aws eks untag-resource --tag-keys plimsoll.dev/grow --resource-arn" in result.stdout
+    assert "keeps the tag" not in run(environment, *ADD, "--dry-run").stdout
 
 
 def test_a_removal_that_failed_is_finished_by_the_second_run(environment, access, objects):

@@ -88,6 +88,9 @@ def test_a_name_that_is_taken_is_refused_with_the_cure():
     environment.registry.add(a_cluster(mode=Mode.ACT))
     result = run(environment, "clusters", "add", "harbor")
     assert result.exit_code == 2
+    assert "plimsoll doctor --cluster harbor" in result.stderr
+    result = run(environment, "clusters", "add", "harbor", "--region", "eu-west-1")
+    assert result.exit_code == 2
     assert "plimsoll clusters remove harbor" in result.stderr
     assert environment.registry.get("harbor") == a_cluster(mode=Mode.ACT)
 

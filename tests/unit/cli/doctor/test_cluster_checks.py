@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.errors import NotFound
 from plimsoll.domain.registry import Mode
 from plimsoll_cli.doctor.cluster_checks import STALE
+from plimsoll_cli.setup.manifests import named, objects_of
 from tests.support.builders import NOON
-from tests.support.cli_environment import StillClock, a_cluster
+from tests.support.cli_environment import MemoryEnvironment, StillClock, a_cluster, run
+from tests.support.cluster_setups import MemoryObjects
 from tests.support.doctor import Failing, by_endpoint, deny, findings_by_check, healthy
 
 
@@ -40,6 +44,18 @@ def test_a_cluster_that_does_not_let_in_is_said_with_what_is_to_do(
     assert cure in found["cluster"]["cure"]
 
 
+def carried_out(environment: MemoryEnvironment, cure: str) -> list[str]:
+    """Give the command of a cure, and return the overlays that it applies."""
+    environment.objects = MemoryObjects()
+    words = shlex.split(cure.replace("CONTEXT", "harbor"))
+    assert words[0] == "plimsoll"
+    result = run(environment, *words[1:], "--yes")
+    assert result.exit_code == 0, result.output
+    applied = environment.objects.objects.keys()
+    assert {named(obj) for obj in objects_of(None)} <= applied
+    return [o for o in OVERLAYS if {named(obj) for obj in objects_of(o)} <= applied]
+
+
 def test_the_rights_of_overlays_may_be_withheld():
     environment = healthy()
     deny(environment, "delete")
@@ -53,7 +69,7 @@ def test_the_rights_of_overlays_may_be_withheld():
         finding = found[f"rights of {overlay}"]
         assert finding["state"] == "info"
         assert effect in finding["says"]
-        assert finding["cure"].endswith(f"infra/cluster/{overlay}")
+        assert carried_out(environment, finding["cure"].partition(": ")[2]) == [overlay]
 
 
 def test_missing_rights_are_named():
@@ -64,7 +80,10 @@ def test_missing_rights_are_named():
     assert "patch nodes" in found["rights"]["says"]
     assert "patch pods" in found["rights"]["says"]
     assert "list" not in found["rights"]["says"]
-    assert "infra/cluster" in found["rights"]["cure"]
+    assert carried_out(environment, found["rights"]["cure"]) == []
+    environment.registry.update(replace(a_cluster(), role="arn:aws:iam::210987654321:role/x"))
+    _, found = findings_by_check(environment)
+    assert found["rights"]["cure"].endswith(": kubectl apply -k infra/cluster")
 
 
 def test_rights_to_write_are_not_needed_to_observe():
@@ -82,7 +101,7 @@ def test_without_the_right_to_watch_a_drain_is_said_to_list_instead():
     assert (status, found["rights"]["state"]) == (0, "ok")
     assert found["rights to watch"]["state"] == "info"
     assert "watch pods" in found["rights to watch"]["says"]
-    assert "infra/cluster" in found["rights to watch"]["cure"]
+    assert "--overlay none" in found["rights to watch"]["cure"]
 
 
 def test_no_right_at_all_means_that_the_manifests_are_not_applied():
@@ -90,6 +109,7 @@ def test_no_right_at_all_means_that_the_manifests_are_not_applied():
     deny(environment, *{call.verb for call in CALLS})
     _, found = findings_by_check(environment)
     assert "infra/cluster is not applied" in found["rights"]["says"]
+    assert carried_out(environment, found["rights"]["cure"].partition(", and")[0]) == ["deletions"]
 
 
 def test_in_an_eks_cluster_the_group_is_asked_about_and_elsewhere_the_token_itself():

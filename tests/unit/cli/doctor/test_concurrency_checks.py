@@ -54,7 +54,7 @@ def test_a_reserve_that_fits_and_is_not_there_must_be_set():
     found = finding(an_account(1000))
     assert found["state"] == "fail"
     assert "968 would be left" in found["says"]
-    assert "plimsoll doctor --cluster harbor --stack plimsoll --fix reserve" in found["cure"]
+    assert "plimsoll doctor --cluster harbor --fix reserve --stack plimsoll" in found["cure"]
     assert "ReserveConcurrency=true" in found["cure"]
 
 

@@ -28,7 +28,8 @@ def test_fields_that_nobody_holds_us_to_must_be_fixed():
     assert (status, found["fields"]["state"]) == (1, "fail")
     for about in ("Node base-1", "Pod default/web-", "plimsoll-departures", "plimsoll-history"):
         assert about in found["fields"]["says"]
-    assert found["fields"]["cure"].startswith("kubectl apply -k infra/cluster")
+    cure = "plimsoll clusters add harbor --context CONTEXT --overlay none --stack plimsoll, and"
+    assert found["fields"]["cure"].startswith(cure)
 
 
 @pytest.mark.parametrize(

@@ -81,4 +81,8 @@ def test_a_policy_that_is_missing_not_bound_or_old_is_named_with_its_cure(name, 
     said = found[f"policies of {each.folder}"]
     assert status == 1
     assert f"{says}: {name}" in said["says"]
-    assert said["cure"] == f"kubectl apply -k {each.folder}"
+    assert said["cure"] == (
+        f"kubectl apply -k {each.folder}"
+        if each.overlay is None
+        else "plimsoll clusters add harbor --context CONTEXT --overlay injection --stack plimsoll"
+    )

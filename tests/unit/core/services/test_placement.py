@@ -17,7 +17,7 @@ from plimsoll.domain.registry import IndexEntry, Mode
 from plimsoll.domain.reports import Metric
 from plimsoll.services.node_launches import with_launches
 from plimsoll.services.placement import with_stop_times
-from plimsoll_simulation.fake_cluster.controllers.kubelet import STARTUP
+from plimsoll_simulation.fake_cluster.pod_annotations import STARTUP
 from tests.support.builders import NOON, a_group
 from tests.support.floors import a_cluster, spread_over, standing, web
 from tests.support.scheduled import ScheduledCluster

@@ -11,7 +11,7 @@ from plimsoll.domain.errors import Throttled
 from plimsoll.domain.registry import Mode
 from plimsoll.domain.reports import Score, months_until
 from plimsoll_simulation.fake_aws.stores import MemoryReports
-from plimsoll_simulation.fake_cluster.controllers.kubelet import STARTUP, STOP
+from plimsoll_simulation.fake_cluster.pod_annotations import STARTUP, STOP
 from tests.support.builders import NOON
 from tests.support.scheduled import ScheduledCluster
 from tests.support.workload_sets import WiredServices, deployment, method

@@ -26,7 +26,7 @@ def test_the_newest_builds_everything():
     assert set(Module.of(DEFAULT).programs) == set(NAMES)
 
 
-@pytest.mark.parametrize("program", ["jaeger", "karpenter", *(each.name for each in OPERATORS)])
+@pytest.mark.parametrize("program", ["jaeger", "karpenter", *OPERATORS])
 def test_what_runs_beside_it_has_a_module_of_its_own_whose_label_says_its_version(program: str):
     module = Module.of(program, modules_folder().parent)
     assert module.programs == [program]

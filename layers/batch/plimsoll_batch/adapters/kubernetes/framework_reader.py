@@ -37,6 +37,8 @@ from plimsoll_batch.domain.frameworks import (
 )
 from plimsoll_batch.domain.jobs import MOST_ROLES, Job, PodOwner, PodSet
 
+_SUSPENDED: Final = "Suspended"
+"""A condition, of all kinds whose status counts what has succeeded."""
 _LONGEST_VALUE: Final = 63
 """Characters of the value of a label."""
 
@@ -185,15 +187,18 @@ def _ended(row: Framework, document: Json) -> tuple[bool, bool]:
     """Return whether an object is complete, and whether it has failed."""
     if row.ended is None:
         return False, False
-    if row.ended.path is None:
-        there = {
-            each.get("type")
-            for each in _listed(document, ("status", "conditions"))
-            if isinstance(each, Mapping) and each.get("status") == "True"
-        }
-    else:
-        there = {str(at(document, row.ended.path))}
+    path = row.ended.path
+    there = _conditions(document) if path is None else {str(at(document, path))}
     return bool(there & row.ended.complete), bool(there & row.ended.failed)
+
+
+def _conditions(document: Json) -> set[str]:
+    """Return the types of the conditions that are true."""
+    return {
+        str(each.get("type"))
+        for each in _listed(document, ("status", "conditions"))
+        if isinstance(each, Mapping) and each.get("status") == "True"
+    }
 
 
 def _pod_labels(row: Framework, document: Json) -> Iterator[PodOwner]:
@@ -242,8 +247,12 @@ def _sets(row: Framework, document: Json, asked: Asked, admission: PodAdmission)
 
 
 def _left(sets: Sequence[PodSet], row: Framework, document: Json) -> list[PodSet]:
-    """Return the pods of a running object without those that have succeeded for good: these hold no quota any more."""
-    if row.repeats_nothing is not None and not row.repeats_nothing.holds(document):
+    """Return the pods of a running object without those that have succeeded for good: these hold no quota any more.
+
+    Until its operator has seen that it was started again, its status counts what succeeded in the run before.
+    """
+    repeats = row.repeats_nothing is not None and not row.repeats_nothing.holds(document)
+    if repeats or _SUSPENDED in _conditions(document):
         return [*sets]
     succeeded: Counter[str] = Counter()
     for source in row.roles:

@@ -48,10 +48,11 @@ def _off(path: Path, why: str) -> Refusal:
     return Refusal(must=Says(path=path, values=(False,), default=False), why=why)
 
 
-def _own(controller: str) -> Refusal:
+def _own(controller: str, *above: str) -> Refusal:
+    path = ("spec", *above, "managedBy")
     return Refusal(
-        must=Says(path=("spec", "managedBy"), values=(controller,), default=controller),
-        why="spec.managedBy: another controller runs it: leave it out",
+        must=Says(path=path, values=(controller,), default=controller),
+        why=f"{'.'.join(path)}: another controller runs it: leave it out",
     )
 
 
@@ -96,6 +97,8 @@ JOBSET: Final = Framework(
     ),
     children=frozenset({"Job"}),
 )
+_GROWS: Final = "it would grow beyond its quota"
+_OWN_RAY: Final = _own("ray.io/kuberay-operator")
 _HEAD: Final = "headgroup"
 _SUBMITTER: Final = "submitter"
 _RAY_PODS: Final = frozenset({"RayCluster"})
@@ -115,7 +118,7 @@ def _ray_roles(*spec: str) -> tuple[RoleSource, ...]:
 
 def _no_autoscaler(*spec: str) -> Refusal:
     path = (*spec, "enableInTreeAutoscaling")
-    return _off(path, f"{'.'.join(path)}: it would grow beyond its quota: leave it out")
+    return _off(path, f"{'.'.join(path)}: {_GROWS}: leave it out")
 
 
 RAY_JOB: Final = Framework(
@@ -153,7 +156,8 @@ RAY_JOB: Final = Framework(
     ),
     role_label="ray.io/group",
     unlabelled=_SUBMITTER,
-    made_pods=(("status", "rayClusterName"),),
+    # The name of its RayCluster stands there before any pod. The address is that of a head, and a retry has neither for a while.
+    made_pods=(("status", "dashboardURL"), ("status", "failed")),
     limit=("spec", "activeDeadlineSeconds"),
     refuses=(
         Refusal(
@@ -173,6 +177,7 @@ RAY_JOB: Final = Framework(
             why="spec.submissionMode: must be K8sJobMode or HTTPMode: of others nobody knows the pods",
         ),
         _no_autoscaler("spec", "rayClusterSpec"),
+        _OWN_RAY,
     ),
     children=frozenset({"RayCluster", "Job"}),
 )
@@ -186,13 +191,13 @@ RAY_CLUSTER: Final = Framework(
     pods=(PodLabel(label="ray.io/cluster", owners=_RAY_PODS),),
     role_label="ray.io/group",
     made_pods=(("status", "head", "podIP"),),
-    refuses=(_no_autoscaler("spec"),),
+    refuses=(_no_autoscaler("spec"), _OWN_RAY),
 )
 RAY_SERVICE: Final = "RayService"
 """It has no row: it serves. Its RayClusters are its own all the same."""
 
 
-def _kubeflow(kind: str, resource: str, specs: str) -> Framework:
+def _kubeflow(kind: str, resource: str, specs: str, *refuses: Refusal) -> Framework:
     return Framework(
         name="kubeflow",
         kind=kind,
@@ -213,6 +218,7 @@ def _kubeflow(kind: str, resource: str, specs: str) -> Framework:
         role_label="training.kubeflow.org/replica-type",
         made_pods=_REPLICA_STATUSES,
         limit=("spec", "runPolicy", "activeDeadlineSeconds"),
+        refuses=(_own("kubeflow.org/training-operator", "runPolicy"), *refuses),
     )
 
 
@@ -220,7 +226,16 @@ _REPLICA_STATUSES: Final = tuple(
     ("status", "replicaStatuses", EACH, field) for field in ("active", "succeeded", "failed")
 )
 KUBEFLOW: Final = (
-    _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
+    _kubeflow(
+        "PyTorchJob",
+        "pytorchjobs",
+        "pytorchReplicaSpecs",
+        # With metrics, its operator makes a HorizontalPodAutoscaler of it.
+        _absent(
+            ("spec", "elasticPolicy", "metrics"),
+            f"spec.elasticPolicy.metrics: {_GROWS}: leave it out",
+        ),
+    ),
     _kubeflow("TFJob", "tfjobs", "tfReplicaSpecs"),
     _kubeflow("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
     _kubeflow("PaddleJob", "paddlejobs", "paddleReplicaSpecs"),
@@ -239,6 +254,7 @@ MPI_JOB: Final = Framework(
     role_label="training.kubeflow.org/job-role",
     made_pods=_REPLICA_STATUSES,
     limit=("spec", "runPolicy", "activeDeadlineSeconds"),
+    refuses=(_own("kubeflow.org/mpi-operator", "runPolicy"),),
     children=frozenset({"Job"}),
 )
 
@@ -325,7 +341,7 @@ SPARK: Final = Framework(
     refuses=(
         _off(
             ("spec", "dynamicAllocation", "enabled"),
-            "spec.dynamicAllocation: it would grow beyond its quota: set executor.instances",
+            f"spec.dynamicAllocation: {_GROWS}: set executor.instances",
         ),
         Refusal(
             must=Says(path=("spec", "mode"), values=("cluster",), default="cluster"),
@@ -350,7 +366,7 @@ SPARK: Final = Framework(
         ),
         _absent(
             ("spec", "sparkConf", "spark.dynamicAllocation.enabled"),
-            "spec.sparkConf: spark.dynamicAllocation.enabled: it would grow beyond its quota: set executor.instances",
+            f"spec.sparkConf: spark.dynamicAllocation.enabled: {_GROWS}: set executor.instances",
         ),
     ),
 )

@@ -84,6 +84,11 @@ spot groups, or by `3-1` over three on-demand groups and one of spot."""
 GROW: Final = "plimsoll.dev/grow"
 """On a node group, tag: it may be asked for more nodes when "true"."""
 
+GROW_SET_BY: Final = "plimsoll.dev/grow-set-by"
+"""On a node group, tag: `SET_BY_ADD` where `plimsoll clusters add` set `plimsoll.dev/grow`. `plimsoll clusters remove`
+removes the two together, and leaves a `plimsoll.dev/grow` that somebody else set."""
+SET_BY_ADD: Final = "clusters-add"
+
 RENEW: Final = "plimsoll.dev/renew"
 """On an Auto Scaling group, tag: its instances may be terminated once they are empty when "true": one
 that was drained on advice, and one that we added."""

@@ -12,8 +12,8 @@ from typing import Final, override
 from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.kubernetes import matches
 from plimsoll_simulation.fake_cluster.conditions import is_deleting, is_finished, is_ready
-from plimsoll_simulation.fake_cluster.controllers.kubelet import USAGE
 from plimsoll_simulation.fake_cluster.edits import look
+from plimsoll_simulation.fake_cluster.pod_annotations import USAGE
 from plimsoll_simulation.fake_cluster.resources import BY_KIND, path_of
 from plimsoll_simulation.rigs.simulated.other_controllers.other_controller import (
     Json,

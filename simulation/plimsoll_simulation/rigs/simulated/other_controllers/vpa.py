@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import override
 
 from plimsoll_simulation.fake_cluster.conditions import is_deleting, is_ready
-from plimsoll_simulation.fake_cluster.controllers.kubelet import RESIZE
 from plimsoll_simulation.fake_cluster.edits import look, put
+from plimsoll_simulation.fake_cluster.pod_annotations import RESIZE
 from plimsoll_simulation.fake_cluster.resources import path_of
 from plimsoll_simulation.rigs.simulated.other_controllers.other_controller import OtherController
 

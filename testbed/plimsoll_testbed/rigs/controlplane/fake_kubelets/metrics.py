@@ -28,8 +28,8 @@ from urllib.parse import parse_qs, urlsplit
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.kubernetes import matches, parse_labels, parse_quantity
 from plimsoll_simulation.fake_cluster.conditions import is_finished
-from plimsoll_simulation.fake_cluster.controllers.kubelet import USAGE
 from plimsoll_simulation.fake_cluster.edits import Json, look
+from plimsoll_simulation.fake_cluster.pod_annotations import USAGE
 from plimsoll_simulation.fake_cluster.stamps import stamp
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import Loop, Write
 
