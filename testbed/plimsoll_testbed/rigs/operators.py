@@ -177,6 +177,8 @@ class RunningOperator(AbstractContextManager["RunningOperator"]):
         self._apply(*(obj for obj in objects if obj not in hooks), *self._bindings(objects))
         self._process.start()
         self._until(lambda: _ready(probes))
+        kinds = [obj for obj in objects if obj["kind"] == "CustomResourceDefinition"]
+        self._until(lambda: all(map(self._is_served, kinds)))
         self._apply(*(_on_loopback(hook, webhooks, ca) for hook in hooks))
         return self
 
@@ -199,6 +201,19 @@ class RunningOperator(AbstractContextManager["RunningOperator"]):
     def _apply(self, *objects: Mapping[str, Any]) -> None:
         for obj in objects:
             installation.apply(self._plane.transport(), obj, source=self._operator.name)
+
+    def _is_served(self, definition: Mapping[str, Any]) -> bool:
+        """Whether objects of a new kind can be listed: while their storage begins, the API server answers 429."""
+        spec = definition["spec"]
+        paths = [
+            f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}"
+            for version in spec["versions"]
+            if version["served"]
+        ]
+        answers = [
+            self._plane.transport().call("GET", path, query={"limit": "1"}) for path in paths
+        ]
+        return all(answer.status == _OK for answer in answers)
 
     def _bindings(self, objects: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         for role in objects:
