@@ -79,7 +79,7 @@ class LoadLines:
             promises=promises,
             groups=groups,
             workloads={each.workload: each for each in found},
-            stands={ref: seen.standing.get(ref, Counter()) for ref in promises},
+            stands={ref: seen.serving_by_capacity.get(ref, Counter()) for ref in promises},
             scores=facts.scores,
         )
 

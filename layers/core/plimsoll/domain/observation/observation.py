@@ -24,6 +24,7 @@ from plimsoll.domain.kubernetes import (
     Scheduling,
     Workload,
     matches,
+    pods_by_node,
 )
 from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.observation.observed_times import WorkloadTimes
@@ -189,11 +190,7 @@ class Observation:
     @cached_property
     def on_node(self) -> Mapping[str, Sequence[Pod]]:
         """Pods by the node that they are bound to; finished pods are left out."""
-        found: dict[str, list[Pod]] = defaultdict(list)
-        for pod in self.pods:
-            if pod.node is not None and not pod.finished:
-                found[pod.node].append(pod)
-        return found
+        return pods_by_node(self.pods)
 
     @cached_property
     def of_workload(self) -> Mapping[Ref, Sequence[Pod]]:
@@ -223,7 +220,7 @@ class Observation:
         }
 
     @cached_property
-    def standing(self) -> Mapping[Ref, Counter[str]]:
+    def serving_by_capacity(self) -> Mapping[Ref, Counter[str]]:
         """How many of the serving pods of each workload stand on nodes of each capacity type, as in `capacities`."""
         capacity_of = self.capacities.get
         return {
@@ -247,6 +244,7 @@ class Observation:
     @cached_property
     def pending(self) -> Sequence[Pod]:
         """Pods that wait for kube-scheduler to find a node."""
+        # Most pods are bound: asked here, a million calls of the property are saved.
         return [pod for pod in self.pods if pod.node is None and pod.pending]
 
     def workload_of(self, pod: Pod) -> Ref:

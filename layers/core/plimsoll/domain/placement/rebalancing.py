@@ -124,8 +124,8 @@ class Move:
     reason: str
 
 
-def turns(now: datetime) -> Callable[[Workload], int]:
-    """Return what tells the turn of a workload, in an order that the time decides."""
+def drawn_order(now: datetime) -> Callable[[Workload], int]:
+    """Return a sort key that puts workloads in an order which the time decides."""
     drawn = str(now)
     return lambda workload: crc32(f"{drawn}{workload.ref}".encode())
 
@@ -136,7 +136,7 @@ def settled_pods(seen: Observation, workload: Workload) -> Sequence[Pod]:
     if len(serving) != workload.replicas or workload.rolling_out or workload.paused or not serving:
         return ()
     there = seen.of_workload[workload.ref]
-    if len(there) == len(serving):
+    if len(there) == len(serving):  # mostly so: then no pod need be asked
         return serving
     staying = sum(pod.deleting is None for pod in there)
     return serving if staying == len(serving) else ()

@@ -19,7 +19,7 @@ from typing import Final
 from plimsoll.domain.capacity import StartWindows
 from plimsoll.domain.kubernetes import Node, Ref, Workload
 from plimsoll.domain.placement.move_history import RETURNED, last_move, next_mark, rests
-from plimsoll.domain.placement.rebalancing import Move, settled_pods, turns
+from plimsoll.domain.placement.rebalancing import Move, drawn_order, settled_pods
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
 from plimsoll.domain.spot import CapacityPool, spot_pool_of
 
@@ -71,9 +71,9 @@ class SpotReturn:
             and (seen.policy.return_to_spot or workload.ref in self.promised)
             and not seen.policy.observes(workload.ref.namespace)
         )
-        turn = turns(now)
+        drawn = drawn_order(now)
         moves = [move for move in found if move is not None]
-        yield from sorted(moves, key=lambda move: turn(move.workload))
+        yield from sorted(moves, key=lambda move: drawn(move.workload))
 
     def _move(self, windows: StartWindows, workload: Workload, now: datetime) -> Move | None:
         seen = windows.seen

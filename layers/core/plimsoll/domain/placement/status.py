@@ -49,7 +49,7 @@ def status_of(  # noqa: PLR0913 - what the plan found, each part named
     """Return where a workload stands, of which so many pods are Pending."""
     return FloorStatus(
         floor=floor,
-        ready=dict(seen.standing.get(workload.ref, ())),
+        ready=dict(seen.serving_by_capacity.get(workload.ref, ())),
         pending=pending,
         reserved=reserved and floor.layout == SINGLE_REPLICA,
         lacks=lacks,

@@ -18,7 +18,7 @@ from plimsoll.domain.kubernetes import CAPACITY_LABELS, Pod, Workload
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.move_history import next_mark
 from plimsoll.domain.placement.node_labels import SpreadGroup
-from plimsoll.domain.placement.rebalancing import Move, settled_pods, turns
+from plimsoll.domain.placement.rebalancing import Move, drawn_order, settled_pods
 from plimsoll.domain.placement.spread_groups import (
     NO_GROUPS,
     ON_DEMAND,
@@ -54,10 +54,10 @@ def uneven(
         names = {g.name for g in groups if g.layout == layout and g.opened}
         every.append((_OpenGroups.of(seen, layout, names), workloads))
     found = (_unevenness(seen, w, opened) for opened, workloads in every for w in workloads)
-    turn = turns(now)
+    drawn = drawn_order(now)
     ordered = sorted(
         (one for one in found if one is not None),
-        key=lambda one: (not on_demand_group(one.emptiest), turn(one.workload)),
+        key=lambda one: (not on_demand_group(one.emptiest), drawn(one.workload)),
     )
     # After a storm all workloads may be uneven, and a run tries few: only the pods of those are looked at one by one.
     moves = (one.move(now) for one in ordered)
@@ -161,7 +161,7 @@ def _unevenness(seen: Observation, workload: Workload, opened: _OpenGroups) -> _
 
 
 def _on_demand(seen: Observation, workload: Workload) -> int:
-    return seen.standing[workload.ref][ON_DEMAND]
+    return seen.serving_by_capacity[workload.ref][ON_DEMAND]
 
 
 def _why_to_on_demand(

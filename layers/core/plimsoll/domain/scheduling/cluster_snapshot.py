@@ -16,7 +16,7 @@ Surprise: `place` asks nothing. The snapshot shows what is, also where that brea
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Final, Self
@@ -29,6 +29,7 @@ from plimsoll.domain.kubernetes import (
     PodGroup,
     Ref,
     Resources,
+    pods_by_node,
     total_resources,
     why_never,
 )
@@ -93,12 +94,13 @@ class ClusterSnapshot:
         for node in nodes:
             self.add_node(node)
         standing = [pod for pod in pods if pod.node in self._nodes and not pod.finished]
-        there = _by_node(standing) if on_node is None else on_node
+        there = pods_by_node(standing) if on_node is None else on_node
         self._standing.begin(standing, there)
         for name in self._nodes:  # at once: a million pods one by one take seconds
             taken = total_resources([pod.scheduling.requests for pod in there.get(name, ())])
             self._free[name] -= taken
         self._peers.begin(standing)
+        # Other pods have nothing to count yet: topology and ranking begin when they are asked.
         for pod in standing:
             scheduling = pod.scheduling
             if pod.group is not None or scheduling.host_ports or scheduling.anti_affinity:
@@ -554,13 +556,6 @@ class ClusterSnapshot:
             return None
 
         return free
-
-
-def _by_node(pods: Iterable[Pod]) -> Mapping[str, Sequence[Pod]]:
-    found: defaultdict[str, list[Pod]] = defaultdict(list)
-    for pod in pods:
-        found[pod.node or ""].append(pod)
-    return found
 
 
 def _why_short(need: Resources, headroom: Resources) -> str | None:

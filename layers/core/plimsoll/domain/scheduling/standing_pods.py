@@ -1,6 +1,6 @@
 """Which pods stand where, by node and by namespace.
 
-A plan of a large cluster asks about few of its nodes and namespaces. So the pods of a new snapshot are dealt to these,
+A plan of a large cluster asks about few of its nodes and namespaces. So the pods of a new snapshot are listed by these,
 and indexed by uid only where somebody asks: an index of a million pods takes more than a second.
 """
 
@@ -44,7 +44,7 @@ class StandingPods:
 
     @property
     def namespaces(self) -> Collection[str]:
-        """The namespaces of all pods; there may be others among them."""
+        """The namespaces of all pods, and maybe some that have none."""
         return self._within.keys()
 
     def on(self, node_name: str) -> Mapping[str, Pod]:
