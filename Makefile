@@ -28,6 +28,8 @@ FOR_LAMBDA := PIP_PLATFORM=manylinux2014_aarch64 PIP_ONLY_BINARY=:all:
 # What holds on older Kubernetes too; the simulated cluster follows the default alone.
 ON_OLDER  := .venv/bin/pytest -n 2 $(BY_MODULE) -m "cluster and not long" $(AGAIN) tests/differential/test_scheduler.py \
 	$(patsubst %,tests/cluster/test_%.py,controlplane controlplane_volumes drain injection jobs preemption queues rights rights_of_actions)
+# Every service that functions call: boto3 describes four hundred, most of its size and four fifths of its files.
+SERVICES_OF_AWS := arc-zonal-shift autoscaling dynamodb ec2 eks events kms pricing s3 secretsmanager service-quotas sns sqs sts
 PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
 # Not LocalStack's: its versions are held back, and it runs on loopback only.
 LOCKS     := requirements.lock $(wildcard layers/*/requirements.txt infra/local/*.lock infra/local/oidc/*.lock)
@@ -171,32 +173,37 @@ $(HADOLINT): infra/local/hadolint.lock
 $(LOCALSTACK): infra/local/localstack/install.sh infra/local/localstack/localstack.lock infra/local/localstack/dynamodb.sha256 infra/local/localstack/pom.xml $(PLUGIN)
 	@infra/local/localstack/install.sh
 
+# What `sam build` leaves to do, in the folder $(1): less than it copied, and beside Lambda's decoder that of this machine,
+# on which rigs and tests run what is built.
+define FINISH
+@rm -rf $(1)/*Layer/python/requirements.* $(1)/*Layer/python/*.data
+@find $(1)/CoreLayer/python/botocore/data -mindepth 1 -maxdepth 1 -type d $(SERVICES_OF_AWS:%=! -name %) -exec rm -r {} +
+@cp .venv/lib/python3.13/site-packages/msgspec/_core.*.so $(1)/CoreLayer/python/msgspec/
+endef
+
+# Lambda cannot store what it compiles.
+define COMPILE
+@echo "==> compiling the modules in $(1)"
+@.venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s $(1) $(1)
+@touch $@
+endef
+
 $(BUILT): $(VENV) $(SAM) template.yaml samconfig.toml $(SOURCES)
 	$(FOR_LAMBDA) .tools/sam/bin/sam build
-	@rm -rf .aws-sam/build/*Layer/python/requirements.* .aws-sam/build/*Layer/python/*.data
-	@echo "==> beside Lambda's decoder that of this machine, on which rigs run what is built"
-	@cp .venv/lib/python3.13/site-packages/msgspec/_core.*.so .aws-sam/build/CoreLayer/python/msgspec/
-	@echo "==> compiling the modules, because Lambda cannot store what it compiles"
-	.venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s .aws-sam/build .aws-sam/build
+	$(call FINISH,.aws-sam/build)
+	$(call COMPILE,.aws-sam/build)
 	@echo "==> layers, unpacked (Lambda allows 250 MB for a function and its layers)"
 	@du -sm .aws-sam/build/*Layer | sed 's/\t/ MB  /'
-	@touch $@
 
 $(SERVICE): $(VENV) $(SAM) service.yaml samconfig.toml layers/service/Makefile layers/console/Makefile $(SOURCES)
 	$(FOR_LAMBDA) .tools/sam/bin/sam build --template service.yaml --build-dir .aws-sam/service/build --cache-dir .aws-sam/service/cache
-	@rm -rf .aws-sam/service/build/*Layer/python/requirements.* .aws-sam/service/build/*Layer/python/*.data
-	@echo "==> beside Lambda's compiled modules those of this machine, on which rigs run what is built"
-	@cp .venv/lib/python3.13/site-packages/msgspec/_core.*.so .aws-sam/service/build/CoreLayer/python/msgspec/
+	$(call FINISH,.aws-sam/service/build)
 	@cp .venv/lib/python3.13/site-packages/_cffi_backend.*.so .aws-sam/service/build/ServiceLayer/python/
 	@cp .venv/lib/python3.13/site-packages/cryptography/hazmat/bindings/_rust.abi3.so .aws-sam/service/build/ServiceLayer/python/cryptography/hazmat/bindings/_rust.$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))').so
-	.venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s .aws-sam/service/build .aws-sam/service/build
-	@touch $@
+	$(call COMPILE,.aws-sam/service/build)
 
 $(BATCH): $(VENV) $(SAM) batch.yaml samconfig.toml $(SOURCES)
 	$(FOR_LAMBDA) .tools/sam/bin/sam build --template batch.yaml --build-dir .aws-sam/batch/build --cache-dir .aws-sam/batch/cache
-	@rm -rf .aws-sam/batch/build/*Layer/python/requirements.* .aws-sam/batch/build/*Layer/python/*.data
-	@echo "==> beside Lambda's compiled modules those of this machine, on which tests import what is built"
-	@cp .venv/lib/python3.13/site-packages/msgspec/_core.*.so .aws-sam/batch/build/CoreLayer/python/msgspec/
+	$(call FINISH,.aws-sam/batch/build)
 	@cp .venv/lib/python3.13/site-packages/pydantic_core/_pydantic_core.*.so .aws-sam/batch/build/BatchLayer/python/pydantic_core/
-	.venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s .aws-sam/batch/build .aws-sam/batch/build
-	@touch $@
+	$(call COMPILE,.aws-sam/batch/build)

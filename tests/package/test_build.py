@@ -250,6 +250,14 @@ def test_a_layer_holds_only_the_product_and_its_libraries(layer):
     assert found >= {file for file in recorded if file.isidentifier()}
 
 
+@pytest.mark.parametrize("built", [BUILT, SERVICE, BATCH], ids=lambda it: it.parent.name)
+def test_boto3_describes_the_services_that_functions_call_and_no_others(built):
+    sources = [p.read_text(encoding="utf-8") for p in (ROOT / "layers").rglob("adapters/aws.py")]
+    called = {name for text in sources for name in re.findall(r'_client\("([a-z0-9-]+)"\)', text)}
+    data = built / "CoreLayer" / "python" / "botocore" / "data"
+    assert {path.name for path in data.iterdir() if path.is_dir()} == called
+
+
 @pytest.mark.parametrize("folder", ["core", "service", "batch", "console"])
 def test_a_lock_has_hashes_and_agrees_with_that_of_the_tests(folder):
     lock = locked(ROOT / "layers" / folder / "requirements.txt")
