@@ -72,9 +72,11 @@ def _build(module: Module, names: Sequence[str], folder: Path, go: str) -> None:
         stamps = {"gitVersion": module.kubernetes, "gitMajor": major, "gitMinor": minor}
     flags = " ".join(["-s -w", *(f"-X {_VERSION_PACKAGE}.{k}={v}" for k, v in stamps.items())])
     with tempfile.TemporaryDirectory(prefix=".half-", dir=folder) as half:
+        # Nobody debugs these programs; without what a debugger reads, compilers take a seventh less of a processor.
         command = [
             *("/usr/bin/env", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOFLAGS=-mod=readonly"),
-            *(go, "build", "-trimpath", "-ldflags", flags, "-o", f"{half}/"),
+            *(go, "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", flags),
+            *("-o", f"{half}/"),
             *(PROGRAMS[name] for name in names),
         ]
         _run(command, module.folder, f"building {', '.join(names)} in {module.folder} failed")
