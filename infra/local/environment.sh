@@ -5,6 +5,7 @@
 # SAM CLI shares one with the rest. With "project" this checkout is installed editable as well.
 set -eu
 directory=$1 lock=$2 project=${3:-}
+installer=.tools/installer
 
 if ! command -v python3.13 >/dev/null 2>&1 || ! python3.13 -c '' >/dev/null 2>&1; then
     cat >&2 <<'WHY'
@@ -21,11 +22,23 @@ if ! python3.13 -c 'import ensurepip, venv' >/dev/null 2>&1; then
     exit 1
 fi
 
-echo "==> $directory: Python packages from $lock (once; a few minutes on a slow network)"
-[ -x "$directory/bin/python" ] || python3.13 -m venv "$directory"
-"$directory/bin/python" -m pip install --disable-pip-version-check --no-input --require-hashes -r "$lock"
+pip() { "$installer/bin/python" -m pip --disable-pip-version-check --no-input "$@"; }
+
+if ! cmp -s infra/local/installer.lock "$installer/installed.lock"; then
+    python3.13 -m venv "$installer"
+    pip install --quiet --require-hashes -r infra/local/installer.lock
+    cp infra/local/installer.lock "$installer/installed.lock"
+fi
+
+echo "==> $directory: Python packages from $lock (once; a minute on a slow network)"
+[ -x "$directory/bin/python" ] || python3.13 -m venv --without-pip "$directory"
+if ! "$installer/bin/uv" pip install --python "$directory/bin/python" --compile-bytecode --require-hashes -r "$lock"; then
+    # uv reads neither pip's settings nor its variables, so a mirror that only pip was told of is not known to it.
+    echo "==> $directory: uv cannot install them, so pip tries" >&2
+    pip --python "$directory/bin/python" install --require-hashes -r "$lock"
+fi
 if [ "$project" = project ]; then
-    "$directory/bin/python" -m pip install --disable-pip-version-check --no-input --quiet --no-deps --no-build-isolation -e .
+    "$installer/bin/uv" pip install --quiet --python "$directory/bin/python" --no-deps --no-build-isolation -e .
 fi
 touch "$directory/.ready"
 echo "==> $directory is ready"

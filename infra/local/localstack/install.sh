@@ -16,8 +16,8 @@ WHY
 fi
 
 infra/local/environment.sh "$environment" "$here/localstack.lock"
-"$environment/bin/python" -m pip install --disable-pip-version-check --no-input --quiet \
-    --no-deps --no-build-isolation --force-reinstall "./$here/plugin"
+.tools/installer/bin/uv pip install --quiet --python "$environment/bin/python" \
+    --no-deps --no-build-isolation --reinstall "./$here/plugin"
 
 sums() {
     if command -v sha256sum >/dev/null 2>&1; then sha256sum -c --quiet; else shasum -a 256 -c --quiet; fi
