@@ -32,7 +32,8 @@ fi
 
 echo "==> $directory: Python packages from $lock (once; a minute on a slow network)"
 [ -x "$directory/bin/python" ] || python3.13 -m venv --without-pip "$directory"
-if ! "$installer/bin/uv" pip install --python "$directory/bin/python" --compile-bytecode --require-hashes -r "$lock"; then
+# Without --system-certs uv trusts the authorities that it brings, and not the machine's own, as pip does.
+if ! "$installer/bin/uv" --system-certs pip install --python "$directory/bin/python" --compile-bytecode --require-hashes -r "$lock"; then
     # uv reads neither pip's settings nor its variables, so a mirror that only pip was told of is not known to it.
     echo "==> $directory: uv cannot install them, so pip tries" >&2
     pip --python "$directory/bin/python" install --require-hashes -r "$lock"
