@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -154,17 +155,31 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def base_nodes(lab: Lab) -> Iterator[list[Json]]:
-    """Six nodes of the other flavor, which join when a test says so.
+    """Six nodes of the other flavor, which join when a test says so; no Job or pod of another test takes a place.
 
     They leave with all Jobs after the test, so that a second attempt begins as the first one did.
     """
     nodes = [a_node(f"base-{n}", cpu="1", capacity="base") for n in range(6)]
+    clear(lab.plane.transport())
     yield nodes
     api = lab.plane.transport()
-    api.call("DELETE", JOBS, query={"propagationPolicy": "Background"})
-    until(lambda: not api.call("GET", JOBS).body["items"] + api.call("GET", PODS).body["items"])
+    clear(api)
     for node in nodes:
         api.call("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
+
+
+def clear(api: ClientTransport) -> None:
+    """Delete all Jobs, and wait until they and all pods are gone; else say what is left."""
+    api.call("DELETE", JOBS, query={"propagationPolicy": "Background"})
+    left: list[Json] = []
+
+    def gone() -> bool:
+        left[:] = api.call("GET", JOBS).body["items"] + api.call("GET", PODS).body["items"]
+        return not left
+
+    with suppress(AssertionError):
+        until(gone)
+    assert left == []
 
 
 def test_a_bare_pod_waits_behind_its_gate_until_the_planner_takes_it_off(lab: Lab):
