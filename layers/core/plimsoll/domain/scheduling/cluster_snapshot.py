@@ -93,8 +93,8 @@ class ClusterSnapshot:
         self._gathered: frozenset[Ref] = frozenset()
         for node in nodes:
             self.add_node(node)
-        standing = [pod for pod in pods if pod.node in self._nodes and not pod.finished]
-        there = pods_by_node(standing) if on_node is None else on_node
+        there = pods_by_node(pods) if on_node is None else on_node
+        standing = [pod for name in self._nodes for pod in there.get(name, ())]
         self._standing.begin(standing, there)
         for name in self._nodes:  # at once: a million pods one by one take seconds
             taken = total_resources([pod.scheduling.requests for pod in there.get(name, ())])
