@@ -28,7 +28,7 @@ FOR_LAMBDA := PIP_PLATFORM=manylinux2014_aarch64 PIP_ONLY_BINARY=:all:
 # What holds on older Kubernetes too; the simulated cluster follows the default alone.
 ON_OLDER  := .venv/bin/pytest -n 2 $(BY_MODULE) -m "cluster and not long" $(AGAIN) tests/differential/test_scheduler.py \
 	$(patsubst %,tests/cluster/test_%.py,controlplane controlplane_volumes drain injection jobs preemption queues rights rights_of_actions)
-# Every service that functions call: boto3 describes four hundred, most of its size and four fifths of its files.
+# The AWS services that functions call. boto3 describes four hundred others: half of the core layer, by size and by files.
 SERVICES_OF_AWS := arc-zonal-shift autoscaling dynamodb ec2 eks events kms pricing s3 secretsmanager service-quotas sns sqs sts
 PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
 # Not LocalStack's: its versions are held back, and it runs on loopback only.
@@ -150,7 +150,7 @@ clean: ## Remove what was built and cached (the environments stay: rm -r .venv .
 	rm -rf .aws-sam .release .site .coverage htmlcov .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV): requirements.lock pyproject.toml
-	@infra/local/environment.sh .venv requirements.lock project
+	@infra/local/environment.sh .venv requirements.lock .
 
 $(SAM): infra/local/sam.lock
 	@infra/local/environment.sh .tools/sam infra/local/sam.lock
@@ -173,8 +173,8 @@ $(HADOLINT): infra/local/hadolint.lock
 $(LOCALSTACK): infra/local/localstack/install.sh infra/local/localstack/localstack.lock infra/local/localstack/dynamodb.sha256 infra/local/localstack/pom.xml $(PLUGIN)
 	@infra/local/localstack/install.sh
 
-# What `sam build` leaves to do, in the folder $(1): less than it copied, and beside Lambda's decoder that of this machine,
-# on which rigs and tests run what is built.
+# After `sam build` into the folder $(1): remove what no function reads, and add the decoder's build for this machine to
+# that for Lambda, because rigs and tests run here what is built.
 define FINISH
 @rm -rf $(1)/*Layer/python/requirements.* $(1)/*Layer/python/*.data
 @find $(1)/CoreLayer/python/botocore/data -mindepth 1 -maxdepth 1 -type d $(SERVICES_OF_AWS:%=! -name %) -exec rm -r {} +

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Make one Python environment from one lock file: environment.sh DIRECTORY LOCK [project]
+# Make one Python environment from one lock file: environment.sh DIRECTORY LOCK [PROJECT]
 #
 # SAM CLI and the emulator get environments of their own, because pip's resolver never ends when
-# SAM CLI shares one with the rest. With "project" this checkout is installed editable as well.
+# SAM CLI shares one with the rest. The project in the folder PROJECT is installed editable as well.
 set -eu
 directory=$1 lock=$2 project=${3:-}
+# Beside all others, because it makes them.
 installer=.tools/installer
 
 if ! command -v python3.13 >/dev/null 2>&1 || ! python3.13 -c '' >/dev/null 2>&1; then
@@ -32,14 +33,14 @@ fi
 
 echo "==> $directory: Python packages from $lock (once; a minute on a slow network)"
 [ -x "$directory/bin/python" ] || python3.13 -m venv --without-pip "$directory"
-# Without --system-certs uv trusts the authorities that it brings, and not the machine's own, as pip does.
+# uv trusts only the authorities that it ships with, unless it is told to trust the machine's, as pip does.
 if ! "$installer/bin/uv" --system-certs pip install --python "$directory/bin/python" --compile-bytecode --require-hashes -r "$lock"; then
-    # uv reads neither pip's settings nor its variables, so a mirror that only pip was told of is not known to it.
+    # A mirror that is named in pip's settings or variables alone: uv does not read them.
     echo "==> $directory: uv cannot install them, so pip tries" >&2
     pip --python "$directory/bin/python" install --require-hashes -r "$lock"
 fi
-if [ "$project" = project ]; then
-    "$installer/bin/uv" pip install --quiet --python "$directory/bin/python" --no-deps --no-build-isolation -e .
+if [ -n "$project" ]; then
+    pip --python "$directory/bin/python" install --quiet --no-deps --no-build-isolation -e "$project"
 fi
 touch "$directory/.ready"
 echo "==> $directory is ready"

@@ -171,15 +171,13 @@ def base_nodes(lab: Lab) -> Iterator[list[Json]]:
 def clear(api: ClientTransport) -> None:
     """Delete all Jobs, and wait until they and all pods are gone; else say what is left."""
     api.call("DELETE", JOBS, query={"propagationPolicy": "Background"})
-    left: list[Json] = []
 
-    def gone() -> bool:
-        left[:] = api.call("GET", JOBS).body["items"] + api.call("GET", PODS).body["items"]
-        return not left
+    def left() -> list[Json]:
+        return [item for path in (JOBS, PODS) for item in api.call("GET", path).body["items"]]
 
     with suppress(AssertionError):
-        until(gone)
-    assert left == []
+        until(lambda: not left())
+    assert left() == []
 
 
 def test_a_bare_pod_waits_behind_its_gate_until_the_planner_takes_it_off(lab: Lab):

@@ -252,8 +252,9 @@ def test_a_layer_holds_only_the_product_and_its_libraries(layer):
 
 @pytest.mark.parametrize("built", [BUILT, SERVICE, BATCH], ids=lambda it: it.parent.name)
 def test_boto3_describes_the_services_that_functions_call_and_no_others(built):
-    sources = [p.read_text(encoding="utf-8") for p in (ROOT / "layers").rglob("adapters/aws.py")]
-    called = {name for text in sources for name in re.findall(r'_client\("([a-z0-9-]+)"\)', text)}
+    sources = [*(ROOT / "layers").rglob("*.py"), *(ROOT / "functions").rglob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in sources]
+    called = {name for text in texts for name in re.findall(r'client\("([a-z0-9-]+)"\)', text)}
     data = built / "CoreLayer" / "python" / "botocore" / "data"
     assert {path.name for path in data.iterdir() if path.is_dir()} == called
 

@@ -15,9 +15,7 @@ WHY
     exit 1
 fi
 
-infra/local/environment.sh "$environment" "$here/localstack.lock"
-.tools/installer/bin/uv pip install --quiet --python "$environment/bin/python" \
-    --no-deps --no-build-isolation --reinstall "./$here/plugin"
+infra/local/environment.sh "$environment" "$here/localstack.lock" "$here/plugin"
 
 sums() {
     if command -v sha256sum >/dev/null 2>&1; then sha256sum -c --quiet; else shasum -a 256 -c --quiet; fi

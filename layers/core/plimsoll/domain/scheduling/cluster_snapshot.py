@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from itertools import chain
 from typing import Final, Self
 
 from plimsoll.domain.kubernetes import (
@@ -60,17 +61,15 @@ class ClusterSnapshot:
     def __init__(
         self,
         nodes: Iterable[Node],
-        pods: Iterable[Pod],
+        pods: Iterable[Pod] | Mapping[str, Sequence[Pod]],
         claims: Mapping[tuple[str, str], Claim] | None = None,
-        on_node: Mapping[str, Sequence[Pod]] | None = None,
     ) -> None:
         """Place every pod that names a node of the snapshot and is not finished.
 
         Args:
             nodes: all nodes.
-            pods: all pods, no two of one uid.
+            pods: all pods, no two of one uid; or those that are not finished, by the node that they name.
             claims: one that is not given demands nothing of a node, like one that is not bound.
-            on_node: the pods that are not finished by node, where the caller has them so.
         """
         self._nodes: dict[str, Node] = {}
         self._standing = StandingPods()
@@ -93,12 +92,12 @@ class ClusterSnapshot:
         self._gathered: frozenset[Ref] = frozenset()
         for node in nodes:
             self.add_node(node)
-        there = pods_by_node(pods) if on_node is None else on_node
-        standing = [pod for name in self._nodes for pod in there.get(name, ())]
-        self._standing.begin(standing, there)
-        for name in self._nodes:  # at once: a million pods one by one take seconds
-            taken = total_resources([pod.scheduling.requests for pod in there.get(name, ())])
-            self._free[name] -= taken
+        by_node = pods if isinstance(pods, Mapping) else pods_by_node(pods)
+        on_node = {name: by_node.get(name, ()) for name in self._nodes}
+        standing = [*chain.from_iterable(on_node.values())]
+        self._standing.begin(on_node)
+        for name, there in on_node.items():  # at once: a million pods one by one take seconds
+            self._free[name] -= total_resources([pod.scheduling.requests for pod in there])
         self._peers.begin(standing)
         # Other pods have nothing to count yet: topology and ranking begin when they are asked.
         for pod in standing:

@@ -7,8 +7,9 @@ and indexed by uid only where somebody asks: an index of a million pods takes mo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
+from itertools import chain
 from typing import Self
 
 from plimsoll.domain.kubernetes import Pod
@@ -29,18 +30,13 @@ class StandingPods:
         self._elsewhere: dict[str, str] = {}
         """Uid of a pod that stands on another node than it names -> that other node."""
 
-    def begin(self, pods: Iterable[Pod], on_node: Mapping[str, Sequence[Pod]]) -> None:
-        """Take the pods of a new snapshot, no two of one uid, which stand on the nodes that they name.
-
-        Args:
-            pods: all of them.
-            on_node: the same by node, and maybe those of nodes that are not here.
-        """
+    def begin(self, on_node: Mapping[str, Sequence[Pod]]) -> None:
+        """Take the pods of a new snapshot by the node that they name, no two of one uid."""
         within: defaultdict[str, list[Pod]] = defaultdict(list)
-        for pod in pods:
+        for pod in chain.from_iterable(on_node.values()):
             within[pod.namespace].append(pod)
         self._within.update(within)
-        self._on.update((name, on_node.get(name, ())) for name in self._on)
+        self._on.update(on_node)
 
     @property
     def namespaces(self) -> Collection[str]:
