@@ -150,7 +150,7 @@ clean: ## Remove what was built and cached (the environments stay: rm -r .venv .
 	rm -rf .aws-sam .release .site .coverage htmlcov .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV): requirements.lock pyproject.toml
-	@infra/local/environment.sh .venv requirements.lock .
+	@infra/local/environment.sh .venv requirements.lock -e .
 
 $(SAM): infra/local/sam.lock
 	@infra/local/environment.sh .tools/sam infra/local/sam.lock

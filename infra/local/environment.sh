@@ -1,10 +1,12 @@
 #!/bin/sh
-# Make one Python environment from one lock file: environment.sh DIRECTORY LOCK [PROJECT]
+# Make one Python environment from one lock file: environment.sh DIRECTORY LOCK [-e] [PROJECT]
 #
 # SAM CLI and the emulator get environments of their own, because pip's resolver never ends when
-# SAM CLI shares one with the rest. The project in the folder PROJECT is installed editable as well.
+# SAM CLI shares one with the rest. The project in the folder PROJECT is installed as well, with -e
+# editable.
 set -eu
-directory=$1 lock=$2 project=${3:-}
+directory=$1 lock=$2
+shift 2
 # Beside all others, because it makes them.
 installer=.tools/installer
 
@@ -39,8 +41,9 @@ if ! "$installer/bin/uv" --system-certs pip install --python "$directory/bin/pyt
     echo "==> $directory: uv cannot install them, so pip tries" >&2
     pip --python "$directory/bin/python" install --require-hashes -r "$lock"
 fi
-if [ -n "$project" ]; then
-    pip --python "$directory/bin/python" install --quiet --no-deps --no-build-isolation -e "$project"
+if [ $# -gt 0 ]; then
+    # By force, since a project keeps its version while its modules change.
+    pip --python "$directory/bin/python" install --quiet --no-deps --no-build-isolation --force-reinstall "$@"
 fi
 touch "$directory/.ready"
 echo "==> $directory is ready"

@@ -15,7 +15,8 @@ WHY
     exit 1
 fi
 
-infra/local/environment.sh "$environment" "$here/localstack.lock" "$here/plugin"
+# Not editable: that is where plux, which finds plugins, fails.
+infra/local/environment.sh "$environment" "$here/localstack.lock" "./$here/plugin"
 
 sums() {
     if command -v sha256sum >/dev/null 2>&1; then sha256sum -c --quiet; else shasum -a 256 -c --quiet; fi
