@@ -18,7 +18,7 @@ BUILT     := .aws-sam/build/template.yaml
 SERVICE   := .aws-sam/service/build/template.yaml
 BATCH     := .aws-sam/batch/build/template.yaml
 # Servers that keep their own time on a machine that is not theirs alone: what fails must fail twice.
-AGAIN     := --reruns 1 --reruns-delay 5
+AGAIN     := --reruns 1 --reruns-delay 5 --rerun-show-tracebacks
 # In the order of tests/conftest.py, which also says what stays together.
 BY_MODULE := --dist loadfile --no-loadscope-reorder
 # Else each worker, and each command that a test starts, compiles every module anew.
