@@ -79,7 +79,8 @@ def test_the_typed_and_the_dynamic_client_both_work_and_pods_come_to_run(api: An
     deploy(api, a_deployment("web", 2))
     running(api, 2)
     apps = client.AppsV1Api(api)
-    assert apps.read_namespaced_deployment("web", "default").status.ready_replicas == 2
+    # The controller counts its pods after they changed, as a real one does.
+    eventually(lambda: apps.read_namespaced_deployment("web", "default").status.ready_replicas == 2)
     apps.patch_namespaced_deployment_scale("web", "default", {"spec": {"replicas": 3}})
     running(api, 3)
     assert client.VersionApi(api).get_code().minor == "37"
