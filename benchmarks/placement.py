@@ -12,7 +12,6 @@ import multiprocessing
 import resource
 import statistics
 import time
-from collections.abc import Sequence
 from itertools import product
 
 from rich.console import Console
@@ -140,25 +139,20 @@ def workload_of(number: int) -> tuple[Workload, ReplicaSet]:
     return workload, replica_set
 
 
-def measure(share: float, state: str, runs: int) -> tuple[Sequence[float], ...]:
+def measure(share: float, state: str, runs: int) -> tuple[list[float], ...]:
     """Return seconds of plans, of processor in them, and the peak of memory in GB."""
-    plans, processor = zip(*(one_plan(share, state) for _ in range(runs)), strict=True)
+    plans, processor = [], []
+    for _ in range(runs):
+        seen = cluster(share, state)
+        began, used = time.perf_counter(), time.process_time()
+        with collector_paused():  # as the service does
+            found = plan_placement(seen, NOON)
+        plans.append(time.perf_counter() - began)
+        processor.append(time.process_time() - used)
+        if STEPS[state] not in {None, len(found.steps)}:
+            raise SystemExit(f"{state}: {len(found.steps)} steps, {found.held}")
+        del seen, found  # beside the next run's they would double the peak of memory
     return plans, processor, [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6]
-
-
-def one_plan(share: float, state: str) -> tuple[float, float]:
-    """Return its seconds, and those of the processor.
-
-    Its cluster ends with it: beside the next one it would double the peak of memory.
-    """
-    seen = cluster(share, state)
-    began, used = time.perf_counter(), time.process_time()
-    with collector_paused():  # as the service does
-        found = plan_placement(seen, NOON)
-    took = time.perf_counter() - began, time.process_time() - used
-    if STEPS[state] not in {None, len(found.steps)}:
-        raise SystemExit(f"{state}: {len(found.steps)} steps, {found.held}")
-    return took
 
 
 def main() -> None:
