@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.actions import LabelNode, Release
-from plimsoll.domain.kubernetes import CAPACITY_LABELS, MIN_ON_DEMAND, Node, Pod, Workload
+from plimsoll.domain.kubernetes import (
+    CAPACITY_LABELS,
+    MIN_ON_DEMAND,
+    Node,
+    Pod,
+    Resources,
+    Workload,
+)
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, floor_of, plan_placement
 from plimsoll.domain.placement.rebalancing import plan_moves
@@ -220,9 +227,19 @@ def test_the_reserve_is_what_on_demand_has_free_against_the_largest_loss_of_each
     assert found["all spot"].covered == pytest.approx((2 + 8) / 12)
 
 
-def test_pods_of_daemon_sets_need_no_other_place():
-    daemon = a_pod("log", labels={}, owner=("DaemonSet", "log"), node="m5-0", cpu="1")
+@pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
+def test_pods_of_daemon_sets_and_of_nodes_need_no_other_place(kind):
+    requests = Resources(cpu=1000, pods=1, extended=(("nvidia.com/gpu", 1),))
+    daemon = a_pod("log", labels={}, owner=(kind, "log"), node="m5-0")
+    daemon = replace(daemon, scheduling=replace(daemon.scheduling, requests=requests))
     assert not losses(looked(nodes_of(1, 1), [daemon]))
+
+
+def test_the_reserve_is_what_pods_of_daemon_sets_leave_of_on_demand_nodes():
+    daemon = a_pod("log", labels={}, owner=("DaemonSet", "log"), node="od-0", cpu="1")
+    pods = [daemon, other("a", "od-0", "2"), other("b", "m5-0", "4")]
+    found = {loss.kind: loss for loss in losses(looked(nodes_of(1, 1), pods))}
+    assert (found["all spot"].needs.cpu, found["all spot"].free.cpu) == (4000, 5000)
 
 
 @pytest.mark.parametrize(("count", "places"), [(1, True), (4, True), (5, False)])

@@ -207,9 +207,8 @@ class Boards(RuleBasedStateMachine):
 
     @invariant()
     def answers_are_those_of_a_new_board(self):
-        fresh = ClusterSnapshot(self.now.values(), [], CLAIMS)
-        for pod, name in self.placed.values():
-            fresh.place(pod, name)
+        standing = [replace(pod, node=name) for pod, name in self.placed.values()]
+        fresh = ClusterSnapshot(self.now.values(), standing, CLAIMS)
         assert self.answers(self.snapshot, self.probes) == self.answers(fresh, self.probes)
         assert {n: self.snapshot.free(n) for n in self.now} == {n: fresh.free(n) for n in self.now}
         for pod in self.probes:

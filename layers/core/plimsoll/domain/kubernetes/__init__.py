@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plimsoll.domain.kubernetes.bound_pods import BoundPods
 from plimsoll.domain.kubernetes.cluster_events import (
     LONGEST_MESSAGE_CHARACTERS,
     MOST_NAMED,
@@ -119,7 +120,6 @@ from plimsoll.domain.kubernetes.pods import (
     SpreadConstraint,
     Toleration,
     in_groups,
-    pods_by_node,
     protection,
     replacement_of,
     successor_of,
@@ -213,6 +213,7 @@ __all__ = [
     "ZONAL_SHIFT",
     "ZONE",
     "ZONE_LABELS",
+    "BoundPods",
     "Budget",
     "Claim",
     "ClusterEvent",
@@ -268,7 +269,6 @@ __all__ = [
     "parse_labels",
     "parse_quantity",
     "passes",
-    "pods_by_node",
     "protection",
     "queued_gang_of",
     "quorum",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -305,15 +304,6 @@ def protection(pod: Pod, duration: str | None) -> Mapping[str, str | None]:
     ours = pod.annotations.get(PROTECTED)
     unchanged = pod.annotations.get(DO_NOT_DISRUPT) == ours
     return {} if ours is None else dict.fromkeys([PROTECTED, *[DO_NOT_DISRUPT] * unchanged])
-
-
-def pods_by_node(pods: Iterable[Pod]) -> Mapping[str, Sequence[Pod]]:
-    """Return pods by the node that they are bound to; finished pods are left out."""
-    found: defaultdict[str, list[Pod]] = defaultdict(list)
-    for pod in pods:
-        if pod.node is not None and not pod.finished:
-            found[pod.node].append(pod)
-    return found
 
 
 def replacement_of(pod: Pod) -> Pod:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plimsoll.domain.observation.external_drains import DRAIN, why_drained
 from plimsoll.domain.observation.interrupted_nodes import (
+    STAYS_PUT,
     InterruptedNodes,
     is_dead,
     is_empty,
@@ -42,6 +43,7 @@ __all__ = [
     "LONGEST_LULL",
     "LONGEST_START",
     "MOST_SAMPLES",
+    "STAYS_PUT",
     "TIMES_KEPT",
     "UNNOTICED",
     "Count",

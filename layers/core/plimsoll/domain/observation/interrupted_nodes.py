@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Self
+from typing import Final, Self
 
 from plimsoll.domain.interruptions import ADVICE, NEVER, SCALE_DOWN, Interruption
-from plimsoll.domain.kubernetes import Node, Pod
+from plimsoll.domain.kubernetes import Node, OwnerKind, Pod
 from plimsoll.domain.observation.observation import Observation
 
-_STAYS_PUT = {"DaemonSet", "Node"}
+STAYS_PUT: Final = {OwnerKind.DAEMON_SET, OwnerKind.NODE}
 """Owners whose pods belong to the node and end with it: daemons, and mirrors of static pods."""
 
 
@@ -64,7 +64,7 @@ def _is_interrupted(node: Node) -> bool:
 
 def leaves(pod: Pod) -> bool:
     """Whether a pod has to leave an interrupted node, and counts until it has."""
-    return not (pod.finished or pod.mirror or (pod.owner and pod.owner.kind in _STAYS_PUT))
+    return not (pod.finished or pod.mirror or (pod.owner and pod.owner.kind in STAYS_PUT))
 
 
 def is_empty(seen: Observation, node: Node) -> bool:

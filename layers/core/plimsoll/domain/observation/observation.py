@@ -12,6 +12,7 @@ from plimsoll.domain.interruptions import Interruption, LifecycleHook, Policy
 from plimsoll.domain.kubernetes import (
     HASHES,
     MOVED,
+    BoundPods,
     Budget,
     Claim,
     LabelSelection,
@@ -24,7 +25,6 @@ from plimsoll.domain.kubernetes import (
     Scheduling,
     Workload,
     matches,
-    pods_by_node,
 )
 from plimsoll.domain.node_groups import Instance, NodeGroup
 from plimsoll.domain.observation.observed_times import WorkloadTimes
@@ -188,9 +188,14 @@ class Observation:
         return found
 
     @cached_property
+    def bound(self) -> BoundPods:
+        """Pods that are bound to a node; finished pods are left out."""
+        return BoundPods.of(self.pods)
+
+    @property
     def on_node(self) -> Mapping[str, Sequence[Pod]]:
         """Pods by the node that they are bound to; finished pods are left out."""
-        return pods_by_node(self.pods)
+        return self.bound.on_node
 
     @cached_property
     def of_workload(self) -> Mapping[Ref, Sequence[Pod]]:

@@ -50,7 +50,7 @@ def places_of_waiting(
     waiting = [first[workload.ref] for workload in workloads if workload.ref in first]
     if not waiting:
         return frozenset()
-    snapshot = ClusterSnapshot(seen.nodes, seen.on_node, seen.claims)
+    snapshot = ClusterSnapshot(seen.nodes, seen.bound, seen.claims)
     for pod in sorted(waiting, key=lambda p: (p.created, p.uid))[:TRIED_PENDING_WORKLOADS]:
         unspread = replace(pod, scheduling=without_spread_groups(pod.scheduling))
         if places := frozenset(node.name for node in snapshot.candidates(unspread)):

@@ -73,7 +73,7 @@ def plan_moves(seen: Observation, moves: Iterable[Move], now: datetime) -> Moves
         return Moves()  # a snapshot of a large cluster takes seconds
     most = min(MOST_MOVES, max(0, _left(seen, now)))
     releases, homeless = list[Release](), list[Pod]()
-    snapshot = ClusterSnapshot(seen.nodes, seen.on_node, seen.claims)
+    snapshot = ClusterSnapshot(seen.nodes, seen.bound, seen.claims)
     for move in waiting:
         if len(releases) + len(homeless) >= most:
             break

@@ -13,7 +13,7 @@ from itertools import chain, repeat
 from typing import Final
 
 from plimsoll.domain.kubernetes import Node, Resources, Scheduling, total_resources, why_never
-from plimsoll.domain.observation import Observation
+from plimsoll.domain.observation import STAYS_PUT, Observation
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of
 
 STAYS_FACTOR: Final = 2
@@ -55,17 +55,19 @@ class Loss:
 
 def losses(seen: Observation) -> Sequence[Loss]:
     """Return for each kind of loss the one that the reserve covers least."""
+    staying: defaultdict[str | None, list[Resources]] = defaultdict(list)
+    # By workload, since a look at each of a million pods takes long.
+    for ref, pods in seen.of_workload.items():
+        if ref.kind in STAYS_PUT:
+            for pod in pods:
+                staying[pod.node].append(pod.scheduling.requests)
     needs: dict[str, Resources] = {}
     reserve: dict[str, Resources] = {}
     for node in seen.nodes:
-        leaving, staying = list[Resources](), list[Resources]()
-        for pod in seen.on_node.get(node.name, ()):
-            of_node = pod.mirror or pod.of_daemon_set
-            (staying if of_node else leaving).append(pod.scheduling.requests)
-        needs[node.name] = total_resources(leaving)
+        requests = seen.bound.requests.get(node.name, Resources())
+        needs[node.name] = requests - total_resources(staying.get(node.name, ()))
         if node.capacity == ON_DEMAND and node.staying:
-            free = node.allocatable - needs[node.name]
-            reserve[node.name] = free - total_resources(staying)
+            reserve[node.name] = node.allocatable - requests
     whole = total_resources([*reserve.values()])
     found: list[Loss] = []
     for kind, loss_of in LOSSES.items():
@@ -83,7 +85,7 @@ def losses(seen: Observation) -> Sequence[Loss]:
             )
             for name, nodes in sorted(lost.items())
         ]
-        costly = [loss for loss in judged if loss.needs != Resources()]
+        costly = [loss for loss in judged if loss.needs.pods]
         found += [min(costly, key=lambda loss: loss.covered)] if costly else []
     return found
 

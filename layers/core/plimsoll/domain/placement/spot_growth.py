@@ -54,7 +54,7 @@ def growth_for_return(
     sources = [*_sources(seen, spot_return)]
     if most < 1 or not sources:
         return
-    snapshot = ClusterSnapshot(seen.nodes, seen.on_node, seen.claims)
+    snapshot = ClusterSnapshot(seen.nodes, seen.bound, seen.claims)
     daemons, opened = Daemons(snapshot), list[tuple[Source, Node]]()
     for pod in homeless:
         replacement = released_in(snapshot, pod)

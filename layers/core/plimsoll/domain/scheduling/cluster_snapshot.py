@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from itertools import chain
 from typing import Final, Self
 
 from plimsoll.domain.kubernetes import (
+    BoundPods,
     Claim,
     Node,
     NodeRequirements,
@@ -30,8 +30,6 @@ from plimsoll.domain.kubernetes import (
     PodGroup,
     Ref,
     Resources,
-    pods_by_node,
-    total_resources,
     why_never,
 )
 from plimsoll.domain.scheduling.affinity import AntiAffinityIndex, affinity_filter
@@ -61,14 +59,14 @@ class ClusterSnapshot:
     def __init__(
         self,
         nodes: Iterable[Node],
-        pods: Iterable[Pod] | Mapping[str, Sequence[Pod]],
+        pods: Iterable[Pod] | BoundPods,
         claims: Mapping[tuple[str, str], Claim] | None = None,
     ) -> None:
         """Place every pod that names a node of the snapshot and is not finished.
 
         Args:
             nodes: all nodes.
-            pods: all pods, no two of one uid; or those that are not finished, by the node that they name.
+            pods: all pods, no two of one uid.
             claims: one that is not given demands nothing of a node, like one that is not bound.
         """
         self._nodes: dict[str, Node] = {}
@@ -92,18 +90,15 @@ class ClusterSnapshot:
         self._gathered: frozenset[Ref] = frozenset()
         for node in nodes:
             self.add_node(node)
-        by_node = pods if isinstance(pods, Mapping) else pods_by_node(pods)
-        on_node = {name: by_node.get(name, ()) for name in self._nodes}
-        standing = [*chain.from_iterable(on_node.values())]
-        self._standing.begin(on_node)
-        for name, there in on_node.items():  # at once: a million pods one by one take seconds
-            self._free[name] -= total_resources([pod.scheduling.requests for pod in there])
-        self._peers.begin(standing)
+        bound = pods if isinstance(pods, BoundPods) else BoundPods.of(pods)
+        bound = bound.within(self._nodes)
+        self._standing.begin(bound)
+        for name, requests in bound.requests.items():
+            self._free[name] -= requests
+        self._peers.begin(bound)
         # Other pods have nothing to count yet: topology and ranking begin when they are asked.
-        for pod in standing:
-            scheduling = pod.scheduling
-            if pod.group is not None or scheduling.host_ports or scheduling.anti_affinity:
-                self._count(pod, pod.node or "", 1)
+        for pod in bound.affecting:
+            self._count(pod, pod.node or "", 1)
 
     @property
     def nodes(self) -> Mapping[str, Node]:

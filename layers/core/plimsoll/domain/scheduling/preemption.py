@@ -81,7 +81,7 @@ def snapshot_of(nodes: Iterable[Node], seen: Observation) -> ClusterSnapshot:
     """Return where the pods of an observation stand, on these nodes."""
     yielding = [pod for pod in seen.pods if makes_way(pod)]
     if not yielding:
-        return ClusterSnapshot(nodes, seen.on_node, seen.claims)
+        return ClusterSnapshot(nodes, seen.bound, seen.claims)
     guarded = violating(yielding, seen.budgets_in) if seen.budgets else frozenset()
     guarded |= kept_with_others(seen.pods, guarded)
     return PreemptingSnapshot(nodes, seen.pods, seen.claims, guarded)

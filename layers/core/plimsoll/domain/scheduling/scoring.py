@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
-from plimsoll.domain.kubernetes import Node, Pod, Ref, Resources, untolerated
+from plimsoll.domain.kubernetes import BoundPods, Node, Pod, Ref, Resources, untolerated
 
 _SOFT: Final = frozenset({"PreferNoSchedule"})
 
@@ -30,37 +30,43 @@ class PeerCounts:
         """Begin without pods. The nodes by name are the snapshot's own."""
         self._nodes = nodes
         self._counts: dict[Ref, tuple[Counter[str], Counter[str]]] = {}
-        self._uncounted: defaultdict[Ref, list[Pod]] = defaultdict(list)
-        """Pods that stand on the nodes that they name since `begin`. The lists never change, so copies share them."""
+        self._unlisted: dict[str, Sequence[Pod]] = {}
+        """Namespace -> its pods since `begin`, until somebody asks for one of its owners."""
+        self._uncounted: dict[Ref, Sequence[Pod]] = {}
+        """Owner -> its pods since `begin`, in the other namespaces. The lists never change, so copies share them."""
 
-    def begin(self, pods: Iterable[Pod]) -> None:
-        """Take the pods of a new snapshot, which stand on the nodes that they name; before anything is asked or changed."""
-        for pod in pods:
-            if pod.owner is not None:
-                self._uncounted[pod.owner].append(pod)
+    def begin(self, bound: BoundPods) -> None:
+        """Take the pods of a new snapshot, which has the nodes that they name; before anything is asked or changed."""
+        self._unlisted.update(bound.in_namespace)
 
     def change(self, pod: Pod, node: Node, by: int) -> None:
         """Count a pod in (1) or out (-1)."""
         if pod.owner is not None:
-            here, around = self._of(pod.owner)
+            here, around = self._of(pod.namespace, pod.owner)
             here[node.name] += by
             around[node.zone or ""] += by
 
     def of(self, pod: Pod) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Return the counts for the owner of a pod by node and by zone, which go on changing."""
-        return ({}, {}) if pod.owner is None else self._of(pod.owner)
+        return ({}, {}) if pod.owner is None else self._of(pod.namespace, pod.owner)
 
     def over(self, nodes: Mapping[str, Node]) -> Self:
         """Return counts over a copy of the snapshot's nodes, which go on by themselves."""
         twin = type(self)(nodes)
-        twin._uncounted.update(self._uncounted)  # noqa: SLF001 - it is of this class
+        twin._unlisted.update(self._unlisted)  # noqa: SLF001 - it is of this class
+        twin._uncounted.update(self._uncounted)  # noqa: SLF001
         twin._counts.update(  # noqa: SLF001
             (owner, (here.copy(), around.copy())) for owner, (here, around) in self._counts.items()
         )
         return twin
 
-    def _of(self, owner: Ref) -> tuple[Counter[str], Counter[str]]:
+    def _of(self, namespace: str, owner: Ref) -> tuple[Counter[str], Counter[str]]:
         if owner not in self._counts:
+            listed: defaultdict[Ref, list[Pod]] = defaultdict(list)
+            for pod in self._unlisted.pop(namespace, ()):
+                if pod.owner is not None:
+                    listed[pod.owner].append(pod)
+            self._uncounted.update(listed)
             pods = self._uncounted.pop(owner, ())
             nodes = [self._nodes[pod.node] for pod in pods if pod.node is not None]
             here, around = (node.name for node in nodes), (node.zone or "" for node in nodes)

@@ -6,13 +6,11 @@ and indexed by uid only where somebody asks: an index of a million pods takes mo
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
-from itertools import chain
 from typing import Self
 
-from plimsoll.domain.kubernetes import Pod
+from plimsoll.domain.kubernetes import BoundPods, Pod
 
 type _Pods = dict[str, Pod] | Sequence[Pod]
 """By uid; a sequence where nobody has asked since the beginning. It never changes, so copies share it."""
@@ -30,13 +28,10 @@ class StandingPods:
         self._elsewhere: dict[str, str] = {}
         """Uid of a pod that stands on another node than it names -> that other node."""
 
-    def begin(self, on_node: Mapping[str, Sequence[Pod]]) -> None:
-        """Take the pods of a new snapshot by the node that they name, no two of one uid."""
-        within: defaultdict[str, list[Pod]] = defaultdict(list)
-        for pod in chain.from_iterable(on_node.values()):
-            within[pod.namespace].append(pod)
-        self._within.update(within)
-        self._on.update(on_node)
+    def begin(self, bound: BoundPods) -> None:
+        """Take the pods of a new snapshot, which has the nodes that they name; no two are of one uid."""
+        self._within.update(bound.in_namespace)
+        self._on.update(bound.on_node)
 
     @property
     def namespaces(self) -> Collection[str]:
