@@ -1,4 +1,4 @@
-"""Pods that are bound to nodes are listed by what plans ask for."""
+"""Pods that are bound to nodes are listed by node and by namespace."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_each_pod_is_on_its_node_and_in_its_namespace(drawn: list[Pod]):
 
 @given(drawn=lists, nodes=st.sets(st.sampled_from(NODES)))
 def test_those_on_some_nodes_are_as_if_the_others_had_never_been(drawn: list[Pod], nodes: set[str]):
-    fewer = BoundPods.of(drawn).within(nodes)
+    fewer = BoundPods.of(drawn).only_on(nodes)
     alone = BoundPods.of(pod for pod in drawn if pod.node in nodes)
     assert (fewer.on_node, fewer.requests, fewer.affecting) == (
         alone.on_node,

@@ -1,4 +1,4 @@
-"""The pods that are bound to nodes, listed by what plans ask for."""
+"""The pods that are bound to nodes: by node, by namespace, and what they request."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ class BoundPods:
     requests: Mapping[str, Resources]
     """Node -> what its pods request together."""
     affecting: Sequence[Pod]
-    """Those that decide by more than their requests where others fit: by host ports, anti-affinity or a PodGroup."""
+    """Those with host ports, anti-affinity or a PodGroup: where others fit depends on more than what they request."""
 
     @classmethod
     def of(cls, pods: Iterable[Pod]) -> Self:
-        """List those of some pods that are bound: all lists in one pass, since a pass over a million pods takes long."""
+        """List the bound ones of some pods."""
+        # All lists in one pass: each pass over a million pods takes a tenth of a second or more.
         on_node: defaultdict[str, list[Pod]] = defaultdict(list)
         in_namespace: defaultdict[str, list[Pod]] = defaultdict(list)
         requests: defaultdict[str, list[Resources]] = defaultdict(list)
@@ -46,8 +47,11 @@ class BoundPods:
             affecting=affecting,
         )
 
-    def within(self, nodes: Collection[str]) -> Self:
-        """Return those on some nodes, at the cost of what is left out: of a few nodes that are gone, mostly."""
+    def only_on(self, nodes: Collection[str]) -> Self:
+        """Return the pods on some of the nodes.
+
+        Mostly a few nodes are gone, so only the namespaces of their pods are listed again.
+        """
         out = [name for name in self.on_node if name not in nodes]
         if not out:
             return self

@@ -91,7 +91,7 @@ class ClusterSnapshot:
         for node in nodes:
             self.add_node(node)
         bound = pods if isinstance(pods, BoundPods) else BoundPods.of(pods)
-        bound = bound.within(self._nodes)
+        bound = bound.only_on(self._nodes)
         self._standing.begin(bound)
         for name, requests in bound.requests.items():
             self._free[name] -= requests

@@ -31,9 +31,9 @@ class PeerCounts:
         self._nodes = nodes
         self._counts: dict[Ref, tuple[Counter[str], Counter[str]]] = {}
         self._unlisted: dict[str, Sequence[Pod]] = {}
-        """Namespace -> its pods since `begin`, until somebody asks for one of its owners."""
+        """Namespace -> its pods at `begin`, until somebody asks for an owner in it."""
         self._uncounted: dict[Ref, Sequence[Pod]] = {}
-        """Owner -> its pods since `begin`, in the other namespaces. The lists never change, so copies share them."""
+        """Owner -> its pods at `begin`, until somebody asks for it. The lists never change, so copies share them."""
 
     def begin(self, bound: BoundPods) -> None:
         """Take the pods of a new snapshot, which has the nodes that they name; before anything is asked or changed."""
@@ -66,7 +66,7 @@ class PeerCounts:
             for pod in self._unlisted.pop(namespace, ()):
                 if pod.owner is not None:
                     listed[pod.owner].append(pod)
-            self._uncounted.update(listed)
+            self._uncounted.update(listed)  # before the next line, which takes the owner out again
             pods = self._uncounted.pop(owner, ())
             nodes = [self._nodes[pod.node] for pod in pods if pod.node is not None]
             here, around = (node.name for node in nodes), (node.zone or "" for node in nodes)
